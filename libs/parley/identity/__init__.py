@@ -1,0 +1,78 @@
+"""Who calls whom: tokens, keys, certificates, and the guard that lets calls in or refuses them."""
+
+from parley.identity.api_keys import ApiKey
+from parley.identity.authority import CertificateAuthority
+from parley.identity.caller import ANONYMOUS, Caller, User
+from parley.identity.certificates import (
+    CertificateFacts,
+    CertificateFiles,
+    describe_certificate,
+    needs_renewal,
+    service_of_names,
+)
+from parley.identity.errors import (
+    CertificateAuthorityExists,
+    CertificateError,
+    CertificateUnreadable,
+    Forbidden,
+    ForeignCertificate,
+    IdentityError,
+    InvalidCertificateName,
+    MalformedApiKey,
+    RefusalReason,
+    Refused,
+    RevocationsUnknown,
+    SigningKeyUnreadable,
+    TrustFileUnreadable,
+    Unauthenticated,
+    UnknownKey,
+)
+from parley.identity.guard import Guard
+from parley.identity.names import Role, ServiceName, UserId
+from parley.identity.revocations import InMemoryRevocations, Revocations
+from parley.identity.rules import CallerRule, rule_of, undeclared_methods
+from parley.identity.tokens import CALL_TOKEN_LIFETIME_S, Signer, SigningKey
+from parley.identity.trust import Trust, TrustedKey, TrustFile
+
+__all__ = [
+    "ANONYMOUS",
+    "CALL_TOKEN_LIFETIME_S",
+    "ApiKey",
+    "Caller",
+    "CallerRule",
+    "CertificateAuthority",
+    "CertificateAuthorityExists",
+    "CertificateError",
+    "CertificateFacts",
+    "CertificateFiles",
+    "CertificateUnreadable",
+    "Forbidden",
+    "ForeignCertificate",
+    "Guard",
+    "IdentityError",
+    "InMemoryRevocations",
+    "InvalidCertificateName",
+    "MalformedApiKey",
+    "RefusalReason",
+    "Refused",
+    "Revocations",
+    "RevocationsUnknown",
+    "Role",
+    "ServiceName",
+    "Signer",
+    "SigningKey",
+    "SigningKeyUnreadable",
+    "Trust",
+    "TrustFile",
+    "TrustFileUnreadable",
+    "TrustedKey",
+    "Unauthenticated",
+    "UnknownKey",
+    "User",
+    "UserId",
+    "describe_certificate",
+    "needs_renewal",
+    "rule_of",
+    "service_of_names",
+    "undeclared_methods",
+]

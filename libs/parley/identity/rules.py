@@ -1,0 +1,86 @@
+"""Who may call a method, as its proto declares it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from google.protobuf import descriptor_pool
+from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
+
+from parley.api.identity.v1 import access_pb2
+from parley.identity.names import Role, ServiceName
+
+_SERVICES = {
+    access_pb2.SERVICE_GATEWAY: ServiceName.GATEWAY,
+    access_pb2.SERVICE_CHATD: ServiceName.CHATD,
+    access_pb2.SERVICE_TOOLRUNNER: ServiceName.TOOLRUNNER,
+    access_pb2.SERVICE_MCPGATEWAY: ServiceName.MCPGATEWAY,
+}
+_ROLES = {
+    access_pb2.ROLE_OWNER: Role.OWNER,
+    access_pb2.ROLE_ADMIN: Role.ADMIN,
+    access_pb2.ROLE_MEMBER: Role.MEMBER,
+    access_pb2.ROLE_AUDITOR: Role.AUDITOR,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CallerRule:
+    """The callers one method accepts.
+
+    Attributes:
+        services: Services that may call on their own behalf.
+        for_users: Services that may call for a user.
+        roles: Roles of that user that are accepted; empty accepts all.
+        scope: What a service token must hold; None refuses service tokens.
+    """
+
+    services: frozenset[ServiceName] = frozenset()
+    for_users: frozenset[ServiceName] = frozenset()
+    roles: frozenset[Role] = frozenset()
+    scope: str | None = None
+
+    def accepts_role(self, role: Role) -> bool:
+        """Tell whether a user with `role` may call."""
+        return not self.roles or role in self.roles
+
+    @property
+    def admits_someone(self) -> bool:
+        """Tell whether any caller at all can fit this rule."""
+        return bool(self.services or self.for_users or self.scope)
+
+
+def rule_of(method: str) -> CallerRule | None:
+    """Return what "/pkg.Service/Method" declares; None if it is unknown or declares nobody."""
+    name = method.removeprefix("/").replace("/", ".")
+    try:
+        descriptor = descriptor_pool.Default().FindMethodByName(name)
+    except KeyError:
+        return None
+    return _declared(descriptor)
+
+
+def undeclared_methods(file_descriptors: Iterable[FileDescriptor]) -> tuple[str, ...]:
+    """Return the methods, as "/pkg.Service/Method", that declare no caller."""
+    return tuple(
+        f"/{service.full_name}/{method.name}"
+        for file in file_descriptors
+        for service in file.services_by_name.values()
+        for method in service.methods
+        if _declared(method) is None
+    )
+
+
+def _declared(method: MethodDescriptor) -> CallerRule | None:
+    # A value this build does not know names nobody; a role it does not know must not turn
+    # "these roles" into "every role".
+    declared = method.GetOptions().Extensions[access_pb2.callers]
+    roles = frozenset(_ROLES[role] for role in declared.roles if role in _ROLES)
+    if declared.roles and not roles:
+        return None
+    rule = CallerRule(
+        services=frozenset(_SERVICES[each] for each in declared.services if each in _SERVICES),
+        for_users=frozenset(_SERVICES[each] for each in declared.for_users if each in _SERVICES),
+        roles=roles,
+        scope=declared.scope or None,
+    )
+    return rule if rule.admits_someone else None

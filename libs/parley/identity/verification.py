@@ -1,0 +1,76 @@
+"""Checking tokens: from text to a verified value, or a refusal that says why."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from parley.clock import Clock
+from parley.identity.caller import User
+from parley.identity.claims import Claims, TokenKind, decode, read_kid
+from parley.identity.errors import RefusalReason, Unauthenticated
+from parley.identity.names import ServiceName, UserId
+from parley.identity.trust import Trust
+
+# How far another machine's clock may run ahead; behind, a token's reuse margin covers it.
+CLOCK_SKEW_S = 5
+
+
+@dataclass(frozen=True, slots=True)
+class CallToken:
+    """A Parley service speaks, for itself or for a user."""
+
+    issuer: ServiceName
+    user: User | None
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceToken:
+    """An internal caller speaks, for a user and within scopes."""
+
+    token_id: str
+    name: str
+    user: User
+    scopes: frozenset[str]
+
+
+VerifiedToken = CallToken | ServiceToken
+
+
+def verify(
+    text: str, *, audience: ServiceName, trust: Trust, clock: Clock
+) -> tuple[VerifiedToken, datetime]:
+    """Return what the token proves to `audience`, and until when.
+
+    Raises:
+        Unauthenticated: It proves nothing; the reason says why.
+    """
+    key = trust.find(read_kid(text))
+    if key is None:
+        raise Unauthenticated(RefusalReason.TOKEN_KEY_UNKNOWN)
+    claims = decode(text, key=key.verifier())
+    if claims.iss is not key.service:
+        raise Unauthenticated(RefusalReason.TOKEN_ISSUER)
+    if audience not in claims.aud:
+        raise Unauthenticated(RefusalReason.TOKEN_AUDIENCE)
+    now = clock.now()
+    expires_at = datetime.fromtimestamp(claims.exp, UTC)
+    if now >= expires_at:
+        raise Unauthenticated(RefusalReason.TOKEN_EXPIRED)
+    if datetime.fromtimestamp(claims.iat, UTC) > now + timedelta(seconds=CLOCK_SKEW_S):
+        raise Unauthenticated(RefusalReason.TOKEN_NOT_YET_VALID)
+    good_until = expires_at if key.retired_at is None else min(expires_at, key.retired_at)
+    return _value(claims), good_until
+
+
+def _value(claims: Claims) -> VerifiedToken:
+    if (claims.sub is None) is not (claims.role is None):
+        raise Unauthenticated(RefusalReason.TOKEN_MALFORMED)
+    user = (
+        None if claims.sub is None or claims.role is None else User(UserId(claims.sub), claims.role)
+    )
+    if claims.typ is TokenKind.CALL:
+        return CallToken(claims.iss, user)
+    if claims.iss is not ServiceName.GATEWAY:
+        raise Unauthenticated(RefusalReason.TOKEN_ISSUER)
+    if user is None or claims.jti is None or claims.name is None:
+        raise Unauthenticated(RefusalReason.TOKEN_MALFORMED)
+    return ServiceToken(claims.jti, claims.name, user, frozenset(claims.scopes))

@@ -1,0 +1,28 @@
+"""Secrets at rest: values sealed for one row with keys that live outside the database."""
+
+from parley.secrets.box import Sealed, SecretBox
+from parley.secrets.errors import (
+    CiphertextDamaged,
+    CiphertextTampered,
+    CiphertextTruncated,
+    KeyMissing,
+    KeyringUnreadable,
+    SecretsError,
+    WrongKey,
+)
+from parley.secrets.keyring import Key, Keyring, TokenBytes
+
+__all__ = [
+    "CiphertextDamaged",
+    "CiphertextTampered",
+    "CiphertextTruncated",
+    "Key",
+    "KeyMissing",
+    "Keyring",
+    "KeyringUnreadable",
+    "Sealed",
+    "SecretBox",
+    "SecretsError",
+    "TokenBytes",
+    "WrongKey",
+]

@@ -1,0 +1,181 @@
+"""The keys that seal and open secrets, and the file they live in."""
+
+import base64
+import hashlib
+import hmac
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from parley.secrets.errors import KeyMissing, KeyringUnreadable, WrongKey
+
+KEY_BYTES = 32
+
+TokenBytes = Callable[[int], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One 256-bit key and the name that sealed values know it by."""
+
+    id: str
+    material: bytes = field(repr=False)
+
+    @classmethod
+    def generate(cls, token_bytes: TokenBytes = os.urandom) -> "Key":
+        """Make a new key, named by its fingerprint."""
+        material = token_bytes(KEY_BYTES)
+        return cls(_fingerprint(material)[:12], material)
+
+    @property
+    def fingerprint(self) -> str:
+        """What may be stored beside the data to recognise this key; says nothing about it."""
+        return _fingerprint(self.material)
+
+
+class _Entry(msgspec.Struct):
+    id: str
+    key: str
+
+
+class _Document(msgspec.Struct):
+    keys: list[_Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """Several keys: the first seals, all open."""
+
+    keys: tuple[Key, ...]
+
+    @classmethod
+    def generate(cls, token_bytes: TokenBytes = os.urandom) -> "Keyring":
+        """Make a keyring with one new key."""
+        return cls((Key.generate(token_bytes),))
+
+    @classmethod
+    def load(cls, path: Path) -> "Keyring":
+        """Read a keyring that `save` wrote.
+
+        Raises:
+            KeyringUnreadable: The file is missing or malformed.
+        """
+        try:
+            document = msgspec.json.decode(path.read_bytes(), type=_Document)
+            keys = tuple(_key(entry) for entry in document.keys)
+        except OSError as error:
+            raise KeyringUnreadable(path, error.strerror or "cannot be read") from error
+        except ValueError as error:
+            raise KeyringUnreadable(path, str(error)) from error
+        if not keys:
+            raise KeyringUnreadable(path, "holds no key")
+        if len({key.id for key in keys}) != len(keys):
+            raise KeyringUnreadable(path, "holds two keys of one id")
+        return cls(keys)
+
+    def save(self, path: Path) -> None:
+        """Replace the file at once and durably, readable by its owner only."""
+        entries = [
+            _Entry(key.id, base64.b64encode(key.material).decode("ascii")) for key in self.keys
+        ]
+        text = msgspec.json.format(msgspec.json.encode(_Document(entries)), indent=2) + b"\n"
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            # mkstemp creates the file for its owner only.
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+    @property
+    def writing_key(self) -> Key:
+        """The key that seals."""
+        return self.keys[0]
+
+    def key(self, key_id: str) -> Key:
+        """Return the key of that id.
+
+        Raises:
+            KeyMissing: There is none.
+        """
+        for key in self.keys:
+            if key.id == key_id:
+                return key
+        raise KeyMissing(key_id)
+
+    def with_new_key(self, token_bytes: TokenBytes = os.urandom) -> "Keyring":
+        """Return a keyring that seals with a new key and still opens with the old ones.
+
+        With several processes every one must read the new key before one of them seals with it:
+        see `with_reading_key`.
+        """
+        return Keyring((Key.generate(token_bytes), *self.keys))
+
+    def with_reading_key(self, key: Key) -> "Keyring":
+        """Return a keyring that also opens with `key`, the first step of an online rotation."""
+        return Keyring((*self.keys, key))
+
+    def writing_with(self, key_id: str) -> "Keyring":
+        """Return a keyring that seals with the key of that id, the second step of a rotation.
+
+        Raises:
+            KeyMissing: There is none.
+        """
+        chosen = self.key(key_id)
+        return Keyring((chosen, *(key for key in self.keys if key is not chosen)))
+
+    def without(self, key_id: str) -> "Keyring":
+        """Return a keyring that no longer holds a key which nothing is sealed with any more.
+
+        Raises:
+            KeyMissing: There is none.
+            ValueError: It is the key that seals.
+        """
+        gone = self.key(key_id)
+        if gone is self.writing_key:
+            raise ValueError(f"key {key_id} seals; let another key seal before removing it")
+        return Keyring(tuple(key for key in self.keys if key is not gone))
+
+    def check(self, stored: Mapping[str, str]) -> Mapping[str, str]:
+        """Compare the keys with the fingerprints by key id that the database holds.
+
+        Returns:
+            The fingerprints by key id that the database should store in addition.
+
+        Raises:
+            WrongKey: A key that the database was written with is missing or another.
+        """
+        ours = {key.id: key.fingerprint for key in self.keys}
+        wrong = tuple(
+            sorted(id_ for id_, fingerprint in stored.items() if ours.get(id_) != fingerprint)
+        )
+        if wrong:
+            raise WrongKey(wrong)
+        return {id_: fingerprint for id_, fingerprint in ours.items() if id_ not in stored}
+
+
+def _fingerprint(material: bytes) -> str:
+    return hmac.new(material, b"parley key fingerprint", hashlib.sha256).hexdigest()[:32]
+
+
+def _key(entry: _Entry) -> Key:
+    try:
+        material = base64.b64decode(entry.key, validate=True)
+    except ValueError:
+        raise ValueError(f"key {entry.id} is not base64") from None
+    if len(material) != KEY_BYTES or not entry.id:
+        raise ValueError(f"key {entry.id!r} is not an id with {KEY_BYTES} bytes")
+    return Key(entry.id, material)

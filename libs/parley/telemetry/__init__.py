@@ -1,0 +1,32 @@
+"""What a process says about itself: traces, metrics, and logs that never carry a secret."""
+
+from parley.telemetry.errors import (
+    MetricsAddressInvalid,
+    MetricsAddressTaken,
+    OtlpEndpointInvalid,
+    TelemetryError,
+)
+from parley.telemetry.genai import ModelCall, ModelInstruments, TokenUsage, model_call
+from parley.telemetry.logs import LogFormat, LogLevel
+from parley.telemetry.memory import InMemoryTelemetry
+from parley.telemetry.redaction import Redactor
+from parley.telemetry.sql import sql_span
+from parley.telemetry.telemetry import Telemetry, start
+
+__all__ = [
+    "InMemoryTelemetry",
+    "LogFormat",
+    "LogLevel",
+    "MetricsAddressInvalid",
+    "MetricsAddressTaken",
+    "ModelCall",
+    "ModelInstruments",
+    "OtlpEndpointInvalid",
+    "Redactor",
+    "Telemetry",
+    "TelemetryError",
+    "TokenUsage",
+    "model_call",
+    "sql_span",
+    "start",
+]

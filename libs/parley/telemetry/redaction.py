@@ -1,0 +1,88 @@
+"""Taking secrets out of text that is about to leave the process."""
+
+import json
+import re
+from urllib.parse import quote
+
+REPLACEMENT = "[redacted]"
+
+# Anything shorter would blank out ordinary words and numbers.
+REGISTERED_CHARACTERS_MIN = 6
+
+# No pattern runs over a quote or a lone backslash, so that JSON inside of a text stays readable.
+KNOWN_SHAPES = (
+    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?:(?!-----)(?:[^\"\\]|\\[nrt]))*"
+    r"(?:-----END [A-Z0-9 ]*-----)?",
+    r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{8,}",
+    r"(?<![A-Za-z0-9])gh[oprsu]_[A-Za-z0-9]{16,}",
+    r"(?<![A-Za-z0-9])github_pat_[A-Za-z0-9_]{16,}",
+    r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}",
+    r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{30,}",
+    r"(?<![A-Za-z0-9])xox[abeprs]-[A-Za-z0-9-]{8,}",
+    r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]*",
+    # A database constraint may be called pk_something; a key has a digit or a capital in it.
+    r"(?<![A-Za-z0-9])(?:pk|ac)_(?=[a-z_-]*[A-Z0-9])[A-Za-z0-9_-]{16,}",
+)
+KNOWN_SHAPE = re.compile("|".join(f"(?:{shape})" for shape in KNOWN_SHAPES))
+
+# Here only a part of the match is secret, and the rest helps whoever reads the log.
+CREDENTIALS_IN_PLACE = re.compile(
+    r"(?P<before>\b(?i:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}"
+    r"|(?P<login>\b[a-z][a-z0-9+.-]*://[^\s:/@\"\\]*:)[^\s/@\"\\]+(?=@)"
+)
+
+
+# As Python writes them, so that a message can neither forge a line nor steer a terminal.
+CONTROL_CHARACTERS = {
+    code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
+}
+
+
+class Redactor:
+    """Replaces secrets in text: the shapes it knows, and the exact values it was told."""
+
+    def __init__(self) -> None:
+        self._spellings: set[str] = set()
+        self._registered: re.Pattern[str] | None = None
+
+    def register(self, value: str) -> None:
+        """Never let `value` through again, as it is or as JSON, Python or a URL would spell it.
+
+        Values of fewer than six characters are not registered.
+        """
+        if len(value.strip()) < REGISTERED_CHARACTERS_MIN:
+            return
+        known = len(self._spellings)
+        self._spellings |= _spellings(value.strip())
+        if len(self._spellings) == known:
+            return
+        # The longest first, so that a secret that contains another one goes as a whole.
+        longest_first = sorted(self._spellings, key=len, reverse=True)
+        self._registered = re.compile("|".join(map(re.escape, longest_first)))
+
+    def clean(self, text: str) -> str:
+        """Return `text` without the secrets in it."""
+        if self._registered is not None:
+            text = self._registered.sub(REPLACEMENT, text)
+        text = KNOWN_SHAPE.sub(REPLACEMENT, text)
+        return CREDENTIALS_IN_PLACE.sub(_keep_the_label, text)
+
+
+def on_one_line(text: str) -> str:
+    """Return `text` with its control characters escaped."""
+    return text.translate(CONTROL_CHARACTERS)
+
+
+def _spellings(value: str) -> set[str]:
+    return {
+        value,
+        json.dumps(value)[1:-1],
+        json.dumps(value, ensure_ascii=False)[1:-1],
+        repr(value)[1:-1],
+        quote(value, safe=""),
+        on_one_line(value),
+    }
+
+
+def _keep_the_label(match: re.Match[str]) -> str:
+    return f"{match['before'] or match['login']}{REPLACEMENT}"

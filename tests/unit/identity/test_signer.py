@@ -1,0 +1,84 @@
+import json
+from datetime import timedelta
+
+import jwt
+
+from parley.clock import FakeClock
+from parley.identity import Role, ServiceName, Signer, SigningKey, User, UserId
+from parley.identity.tokens import CACHED_CALL_TOKENS_MAX
+
+ADA = User(UserId("ada"), Role.MEMBER)
+KEY = SigningKey.generate()
+
+
+def payload_of(token: str) -> object:
+    return json.loads(jwt.PyJWS().decode(token, KEY.private.public_key(), algorithms=["EdDSA"]))
+
+
+def test_a_call_token_says_who_calls_whom_for_whom_and_how_long() -> None:
+    clock = FakeClock()
+    now_s = int(clock.now().timestamp())
+    token = Signer(ServiceName.GATEWAY, KEY, clock).call_token(ServiceName.CHATD, ADA)
+
+    assert jwt.get_unverified_header(token) == {"alg": "EdDSA", "kid": KEY.kid, "typ": "JWT"}
+    assert payload_of(token) == {
+        "iss": "gateway",
+        "aud": ["chatd"],
+        "iat": now_s,
+        "exp": now_s + 60,
+        "typ": "call",
+        "sub": "ada",
+        "role": "member",
+    }
+
+
+def test_a_service_token_says_what_it_allows() -> None:
+    clock = FakeClock()
+    now_s = int(clock.now().timestamp())
+    token = Signer(ServiceName.GATEWAY, KEY, clock).service_token(
+        "token-1", "nightly", ADA, ["b", "a", "b"], clock.now() + timedelta(days=1)
+    )
+
+    assert payload_of(token) == {
+        "iss": "gateway",
+        "aud": ["gateway", "chatd", "mcpgateway"],
+        "iat": now_s,
+        "exp": now_s + 24 * 3600,
+        "typ": "service",
+        "sub": "ada",
+        "role": "member",
+        "scopes": ["a", "b"],
+        "jti": "token-1",
+        "name": "nightly",
+    }
+
+
+def test_a_call_token_is_reused_until_shortly_before_it_expires() -> None:
+    clock = FakeClock()
+    signer = Signer(ServiceName.GATEWAY, KEY, clock)
+    first = signer.call_token(ServiceName.CHATD, ADA)
+
+    clock.advance(44.9)
+    assert signer.call_token(ServiceName.CHATD, ADA) is first
+    clock.advance(0.1)
+    assert signer.call_token(ServiceName.CHATD, ADA) != first
+
+
+def test_tokens_differ_by_audience_and_user() -> None:
+    signer = Signer(ServiceName.GATEWAY, KEY, FakeClock())
+    promoted = User(ADA.id, Role.ADMIN)
+
+    tokens = {
+        signer.call_token(audience, user)
+        for audience in (ServiceName.CHATD, ServiceName.MCPGATEWAY)
+        for user in (None, ADA, promoted)
+    }
+    assert len(tokens) == 6
+
+
+def test_a_signer_remembers_a_bounded_number_of_tokens() -> None:
+    signer = Signer(ServiceName.GATEWAY, KEY, FakeClock())
+    for number in range(CACHED_CALL_TOKENS_MAX + 3):
+        signer.call_token(ServiceName.CHATD, User(UserId(str(number)), Role.MEMBER))
+
+    assert len(signer._call_tokens) == CACHED_CALL_TOKENS_MAX
