@@ -1,0 +1,77 @@
+"""What travels between processes, and the port it travels through."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+TOPIC_BYTES_MAX = 64
+ID_BYTES_MAX = 512
+VERSION_MAX = 2**63 - 1
+
+
+class BusError(Exception):
+    """Anything this room raises.
+
+    BusError
+    └── NoticeTooLong
+    """
+
+
+class NoticeTooLong(BusError):
+    """A notice carries more than a name: data does not belong on the bus."""
+
+    def __init__(self, field: str, found_bytes: int, max_bytes: int) -> None:
+        super().__init__(
+            f"the {field} of a notice has {found_bytes} bytes of at most {max_bytes}; "
+            "send an id and let the receiver read the rest"
+        )
+        self.field = field
+        self.found_bytes = found_bytes
+        self.max_bytes = max_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """The thing `id` of kind `topic` has reached `version`; what changed is in the database.
+
+    Raises:
+        NoticeTooLong: The topic or the id is longer than a name needs to be.
+        ValueError: The text is not valid Unicode, or the version is no bigint.
+    """
+
+    topic: str
+    id: str
+    version: int
+
+    def __post_init__(self) -> None:
+        limits = (("topic", self.topic, TOPIC_BYTES_MAX), ("id", self.id, ID_BYTES_MAX))
+        for field, text, max_bytes in limits:
+            if (found_bytes := len(text.encode())) > max_bytes:
+                raise NoticeTooLong(field, found_bytes, max_bytes)
+        if not 0 <= self.version <= VERSION_MAX:
+            raise ValueError(f"a version is between 0 and {VERSION_MAX}, not {self.version}")
+
+
+@dataclass(frozen=True, slots=True)
+class Resync:
+    """Notices may have been lost: read again whatever the topic tells you about."""
+
+
+BusItem = Notice | Resync
+
+
+class Bus(Protocol):
+    """Tells every process that something changed; a hint, never the truth.
+
+    Notices may be repeated, arrive out of order, and be merged into the newest version of their
+    id. They are lost only together with a `Resync` to everybody who could have missed them.
+    """
+
+    def publish(self, *notices: Notice) -> None:
+        """Send the notices soon, to subscribers here and elsewhere; never waits."""
+        ...
+
+    def subscribe(self, topic: str) -> AbstractAsyncContextManager[AsyncIterator[BusItem]]:
+        """Hear all notices of `topic` from now on, as long as the context is open."""
+        ...

@@ -1,0 +1,188 @@
+"""The bus over LISTEN and NOTIFY.
+
+Publishing puts notices into the outbox and returns. One task empties it a few milliseconds after
+the first notice, over a connection of its own: a NOTIFY inside the writing transaction would cost
+that transaction a third of its rate. All topics share one channel, many notices share a payload.
+A flush whose answer is lost is sent again, since repeats are harmless.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import asyncpg
+
+from parley.bus.outbox import Outbox
+from parley.bus.payload import PayloadUnreadable, decode
+from parley.bus.port import BusItem, Notice, Resync
+from parley.bus.subscription import Subscriptions
+from parley.clock import Clock
+from parley.postgres import (
+    Connected,
+    DatabaseUnavailable,
+    Listener,
+    ListenerTiming,
+    ListenEvent,
+    Notified,
+    Session,
+    SessionLimits,
+    typed_outages,
+)
+
+CHANNEL = "parley_bus"
+NOTIFY = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BusTiming:
+    """How fast the bus sends, gives up and tries again."""
+
+    flush_after_s: float = 0.003
+    send_timeout_s: float = 5.0
+    retry_first_s: float = 0.1
+    retry_max_s: float = 5.0
+    connect_within_s: float = 30.0
+    last_flush_s: float = 1.0
+
+
+class PostgresBus:
+    """Tells every process on the same database, this one included."""
+
+    def __init__(self, url: str, *, application_name: str, clock: Clock, timing: BusTiming) -> None:
+        """Use `open` instead; this only describes the bus."""
+        limits = SessionLimits(statement_timeout_s=timing.send_timeout_s)
+        self._session = Session(url, f"{application_name} notify", limits)
+        self._clock = clock
+        self._timing = timing
+        self._outbox = Outbox()
+        self._subscriptions = Subscriptions()
+        self._connected = asyncio.Event()
+        self._connection: asyncpg.Connection[asyncpg.Record] | None = None
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        url: str,
+        *,
+        application_name: str,
+        clock: Clock,
+        timing: BusTiming | None = None,
+        listener_timing: ListenerTiming | None = None,
+    ) -> "AsyncIterator[PostgresBus]":
+        """Give a bus that hears and sends; what is still to be sent at the end gets a second.
+
+        Raises:
+            DatabaseUnavailable: The server did not answer in time.
+            DatabaseMisconfigured: The URL, role, password or database is wrong.
+        """
+        timing = timing or BusTiming()
+        bus = cls(url, application_name=application_name, clock=clock, timing=timing)
+        listener = Listener(
+            url,
+            channels=[CHANNEL],
+            application_name=f"{application_name} listen",
+            clock=clock,
+            timing=listener_timing,
+        )
+        # The first connection is made here, so that a wrong address is the caller's own error.
+        bus._connection = await bus._session.open_patiently(
+            clock=clock, patience_s=timing.connect_within_s
+        )
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                hearing = tasks.create_task(listener.run(bus._hear))
+                sending = tasks.create_task(bus._send_forever())
+                await bus._until_connected()
+                try:
+                    yield bus
+                finally:
+                    sending.cancel()
+                    hearing.cancel()
+            await bus._send_last()
+        except ExceptionGroup as group:
+            # The caller's own error, or one of ours: not to be wrapped only because of our tasks.
+            if len(group.exceptions) > 1:
+                raise
+            failure = group.exceptions[0]
+            raise failure from failure.__cause__
+        finally:
+            if bus._connection is not None:
+                bus._connection.terminate()
+
+    def publish(self, *notices: Notice) -> None:
+        """Send the notices within a few milliseconds, or when the database is back."""
+        self._outbox.put(notices)
+
+    @asynccontextmanager
+    async def subscribe(self, topic: str) -> AsyncIterator[AsyncIterator[BusItem]]:
+        """Hear all notices of `topic` while the context is open."""
+        with self._subscriptions.open(topic) as subscription:
+            yield subscription
+
+    def _hear(self, event: ListenEvent) -> None:
+        match event:
+            case Connected():
+                self._connected.set()
+                self._subscriptions.resync()
+            case Notified(payload=payload):
+                self._deliver(payload)
+
+    def _deliver(self, payload: str) -> None:
+        try:
+            items = decode(payload)
+        except PayloadUnreadable as error:
+            # A newer version may say more than we understand; reading again is always right.
+            log.warning("%s", error)
+            items = (Resync(),)
+        if Resync() in items:
+            self._subscriptions.resync()
+        self._subscriptions.deliver(item for item in items if isinstance(item, Notice))
+
+    async def _until_connected(self) -> None:
+        try:
+            async with asyncio.timeout(self._timing.connect_within_s):
+                await self._connected.wait()
+        except TimeoutError as error:
+            raise DatabaseUnavailable("listening did not begin in time") from error
+
+    async def _send_forever(self) -> None:
+        delay_s = self._timing.retry_first_s
+        while True:
+            await self._outbox.until_something()
+            await self._clock.sleep(self._timing.flush_after_s)
+            try:
+                await self._send()
+                delay_s = self._timing.retry_first_s
+            except (DatabaseUnavailable, asyncpg.PostgresError) as error:
+                log.warning("%d notices wait %.1f s: %s", len(self._outbox), delay_s, error)
+                await self._clock.sleep(delay_s)
+                delay_s = min(delay_s * 2, self._timing.retry_max_s)
+
+    async def _send(self) -> None:
+        batch = self._outbox.take()
+        try:
+            if self._connection is None:
+                self._connection = await self._session.open()
+            with typed_outages():
+                async with asyncio.timeout(self._timing.send_timeout_s):
+                    await self._connection.execute(NOTIFY, CHANNEL, batch.payloads())
+        except BaseException:
+            self._outbox.put_back(batch)
+            if self._connection is not None:
+                self._connection.terminate()
+                self._connection = None
+            raise
+
+    async def _send_last(self) -> None:
+        if not self._outbox:
+            return
+        try:
+            async with asyncio.timeout(self._timing.last_flush_s):
+                await self._send()
+        except (DatabaseUnavailable, asyncpg.PostgresError, TimeoutError) as error:
+            log.warning("%d notices were not sent at the end: %s", len(self._outbox), error)

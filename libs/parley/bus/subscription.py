@@ -1,0 +1,84 @@
+"""What waits for one subscriber, bounded by merging and never by blocking."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
+
+from parley.bus.port import BusItem, Notice, Resync
+
+WAITING_MAX = 4096
+
+
+class Subscription:
+    """The items one subscriber has not read yet: at most one per id, and at most one `Resync`."""
+
+    def __init__(self, topic: str, *, waiting_max: int = WAITING_MAX) -> None:
+        self._topic = topic
+        self._waiting_max = waiting_max
+        self._versions: dict[str, int] = {}
+        self._must_resync = False
+        self._something = asyncio.Event()
+
+    def offer(self, notice: Notice) -> None:
+        """Keep the newest version of the notice's id; too many ids become one `Resync`."""
+        known = self._versions.get(notice.id)
+        if known is None and len(self._versions) >= self._waiting_max:
+            self.offer_resync()
+            return
+        self._versions[notice.id] = notice.version if known is None else max(known, notice.version)
+        self._something.set()
+
+    def offer_resync(self) -> None:
+        """Put a `Resync` in the place of everything that waits: reading again covers it."""
+        self._versions.clear()
+        self._must_resync = True
+        self._something.set()
+
+    def __aiter__(self) -> AsyncIterator[BusItem]:
+        return self
+
+    async def __anext__(self) -> BusItem:
+        await self._something.wait()
+        item = self._take()
+        if not self._must_resync and not self._versions:
+            self._something.clear()
+        return item
+
+    def _take(self) -> BusItem:
+        if self._must_resync:
+            self._must_resync = False
+            return Resync()
+        id_ = next(iter(self._versions))
+        return Notice(self._topic, id_, self._versions.pop(id_))
+
+
+class Subscriptions:
+    """The subscribers of one process, by topic."""
+
+    def __init__(self) -> None:
+        self._by_topic: dict[str, list[Subscription]] = {}
+
+    @contextmanager
+    def open(self, topic: str) -> Iterator[Subscription]:
+        """Give a new subscription that ends with the context."""
+        subscription = Subscription(topic)
+        subscribers = self._by_topic.setdefault(topic, [])
+        subscribers.append(subscription)
+        try:
+            yield subscription
+        finally:
+            subscribers.remove(subscription)
+            if not subscribers:
+                del self._by_topic[topic]
+
+    def deliver(self, notices: Iterable[Notice]) -> None:
+        """Offer each notice to the subscribers of its topic."""
+        for notice in notices:
+            for subscription in self._by_topic.get(notice.topic, ()):
+                subscription.offer(notice)
+
+    def resync(self) -> None:
+        """Tell everybody to read again."""
+        for subscribers in self._by_topic.values():
+            for subscription in subscribers:
+                subscription.offer_resync()

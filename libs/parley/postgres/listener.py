@@ -1,0 +1,172 @@
+"""LISTEN on a connection of its own that notices by itself when it has gone deaf.
+
+A TCP connection whose other end vanished stays open and silent, so silence proves nothing. The
+listener therefore sends itself a NOTIFY on a private channel every `ping_every_s`; when that does
+not come back within `ping_timeout_s` the connection is dropped and a new one is made. What was
+notified in between is lost, which is why every connection begins with `Connected`: the consumer
+reads the truth again then.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import asyncpg
+
+from parley.clock import Clock
+from parley.postgres.errors import DatabaseUnavailable
+from parley.postgres.session import Session, typed_outages
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """From here on everything is heard; anything before may have been missed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notified:
+    """Somebody said `payload` on `channel`."""
+
+    channel: str
+    payload: str
+
+
+ListenEvent = Connected | Notified
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerTiming:
+    """How often the listener tests its connection and how fast it replaces a dead one."""
+
+    ping_every_s: float = 10.0
+    ping_timeout_s: float = 5.0
+    retry_first_s: float = 0.1
+    retry_max_s: float = 5.0
+
+
+class Listener:
+    """Hears the notifications of some channels for as long as `run` runs."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        channels: Sequence[str],
+        application_name: str,
+        clock: Clock,
+        timing: ListenerTiming | None = None,
+        new_nonce: Callable[[], str] = lambda: secrets.token_hex(8),
+    ) -> None:
+        self._session = Session(url, application_name)
+        self._channels = tuple(channels)
+        self._clock = clock
+        self._timing = timing or ListenerTiming()
+        self._new_nonce = new_nonce
+
+    async def run(self, receive: Callable[[ListenEvent], None]) -> None:
+        """Listen until cancelled; `receive` is called for each event and must return at once.
+
+        Raises:
+            DatabaseMisconfigured: The URL, role, password or database is wrong.
+        """
+        delay_s = self._timing.retry_first_s
+        while True:
+            try:
+                async with self._listening(receive) as line:
+                    delay_s = self._timing.retry_first_s
+                    receive(Connected())
+                    reason = await self._until_deaf(line)
+            except DatabaseUnavailable as error:
+                reason = error.reason
+            log.warning("listening again in %.1f s: %s", delay_s, reason)
+            await self._clock.sleep(delay_s)
+            delay_s = min(delay_s * 2, self._timing.retry_max_s)
+
+    @asynccontextmanager
+    async def _listening(self, receive: Callable[[ListenEvent], None]) -> "AsyncIterator[_Line]":
+        line = _Line(await self._session.open(), f"ping_{self._new_nonce()}")
+
+        def heard(connection: object, pid: int, channel: str, payload: object) -> None:
+            receive(Notified(channel, str(payload)))
+
+        try:
+            with typed_outages():
+                async with asyncio.timeout(self._timing.ping_timeout_s):
+                    await line.prepare()
+                    for channel in self._channels:
+                        await line.connection.add_listener(channel, heard)
+            yield line
+        finally:
+            # Not close(): on a half-open connection that would wait for an answer.
+            line.connection.terminate()
+
+    async def _until_deaf(self, line: "_Line") -> str:
+        """Return why the connection is of no use any more."""
+        while True:
+            ping = line.ping(self._new_nonce())
+            if not await self._ends_within(self._timing.ping_timeout_s, ping, line):
+                return "a ping to ourselves did not come back"
+            async with asyncio.TaskGroup() as tasks:
+                pause = tasks.create_task(self._clock.sleep(self._timing.ping_every_s))
+                lost = tasks.create_task(line.lost.wait())
+                await asyncio.wait((pause, lost), return_when=asyncio.FIRST_COMPLETED)
+                pause.cancel()
+                lost.cancel()
+            if line.lost.is_set():
+                return "the connection was closed"
+
+    async def _ends_within(
+        self, limit_s: float, work: Coroutine[None, None, None], line: "_Line"
+    ) -> bool:
+        """Return whether `work` ended by itself; otherwise end it together with the connection."""
+        async with asyncio.TaskGroup() as tasks:
+            doing = tasks.create_task(work)
+            limit = tasks.create_task(self._clock.sleep(limit_s))
+            await asyncio.wait((doing, limit), return_when=asyncio.FIRST_COMPLETED)
+            has_ended = doing.done()
+            limit.cancel()
+            if not has_ended:
+                # First the connection: cancelling a call on a live one asks the server to stop it.
+                line.connection.terminate()
+                doing.cancel()
+        return has_ended
+
+
+class _Line:
+    """One connection that is listened on, and the pings that come back on it."""
+
+    def __init__(self, connection: "asyncpg.Connection[asyncpg.Record]", channel: str) -> None:
+        self.connection = connection
+        self.lost = asyncio.Event()
+        self._channel = channel
+        self._nonce = ""
+        self._echoed = asyncio.Event()
+
+    async def prepare(self) -> None:
+        self.connection.add_termination_listener(self._lose)
+        await self.connection.add_listener(self._channel, self._hear_ping)
+
+    async def ping(self, nonce: str) -> None:
+        """Return when our own notification came back, or when the connection is lost."""
+        self._nonce = nonce
+        self._echoed.clear()
+        try:
+            with typed_outages():
+                await self.connection.execute("SELECT pg_notify($1, $2)", self._channel, nonce)
+        except DatabaseUnavailable:
+            self._lose(self.connection)
+        if not self.lost.is_set():
+            await self._echoed.wait()
+
+    def _lose(self, connection: object) -> None:
+        self.lost.set()
+        self._echoed.set()
+
+    def _hear_ping(self, connection: object, pid: int, channel: str, payload: object) -> None:
+        if payload == self._nonce:
+            self._echoed.set()

@@ -1,0 +1,157 @@
+"""Bringing a schema to its newest revision, and saying how it differs from what is declared."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import Connection, MetaData, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import NullPool
+
+from parley.clock import Clock, SystemClock
+from parley.postgres.database import STARTUP_PATIENCE_S
+from parley.postgres.differences import describe
+from parley.postgres.errors import MigrationFailed, SchemaTooNew
+from parley.postgres.identifiers import quoted
+from parley.postgres.session import Session, SessionLimits, first_line, typed_outages
+
+ENVIRONMENT = Path(__file__).with_name("environment")
+# A data migration may take long, and a process that waits for another's needs as much patience.
+LIMITS = SessionLimits(
+    statement_timeout_s=900.0, lock_timeout_s=0, idle_in_transaction_timeout_s=60
+)
+TABLE_LOCK_TIMEOUT = "10s"
+
+
+async def migrate(
+    url: str,
+    *,
+    schema: str,
+    scripts: Path,
+    clock: Clock | None = None,
+    patience_s: float = STARTUP_PATIENCE_S,
+) -> str | None:
+    """Upgrade `schema` to the newest revision under `scripts/versions`, in one transaction.
+
+    Any number of processes may call this together: one migrates, the others wait for it and then
+    find nothing to do. There is no way back; a failed upgrade leaves the schema as it was.
+
+    Args:
+        url: The database, as the role that owns the schema.
+        schema: Where the tables and the version table live; it is created if the role may.
+        scripts: The directory that holds `versions/`.
+        clock: Paces the wait for the server.
+        patience_s: How long to wait for a server that is not up yet.
+
+    Returns:
+        The revision the schema has now, or None when there are no revisions.
+
+    Raises:
+        SchemaTooNew: A newer Parley migrated this schema.
+        MigrationFailed: A migration or the schema itself was refused.
+        DatabaseUnavailable: The server did not answer.
+        DatabaseMisconfigured: The URL, role, password or database is wrong.
+    """
+    if not (scripts / "versions").is_dir():
+        raise MigrationFailed(schema, f"there is no directory {scripts / 'versions'}")
+    session = Session(url, f"migrate {schema}", LIMITS, search_path=quoted(schema))
+    first = await session.open_patiently(clock=clock or SystemClock(), patience_s=patience_s)
+    await first.close()
+    engine = _engine(session)
+    try:
+        with typed_outages():
+            async with engine.begin() as connection:
+                await connection.execute(
+                    text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"),
+                    {"name": f"parley migrate {schema}"},
+                )
+                await connection.execute(text(f"SET LOCAL lock_timeout = '{TABLE_LOCK_TIMEOUT}'"))
+                return await connection.run_sync(_upgrade, schema, scripts)
+    except DBAPIError as error:
+        raise MigrationFailed(schema, first_line(error)) from error
+    except CommandError as error:
+        raise MigrationFailed(schema, str(error)) from error
+    finally:
+        await engine.dispose()
+
+
+async def drift(url: str, metadata: MetaData, schema: str) -> tuple[str, ...]:
+    """Return how the database's `schema` differs from `metadata`, one sentence per difference.
+
+    Tables, columns, types, defaults, keys, indexes and the names of check constraints are
+    compared; the text of check constraints, triggers and functions is not.
+    """
+    # With an empty search path every reflected name carries its schema, as in the metadata.
+    engine = _engine(Session(url, f"drift {schema}", search_path=""))
+    try:
+        with typed_outages():
+            async with engine.connect() as connection:
+                return await connection.run_sync(_compare, metadata, schema)
+    finally:
+        await engine.dispose()
+
+
+def _upgrade(connection: Connection, schema: str, scripts: Path) -> str | None:
+    config = Config()
+    config.set_main_option("script_location", _escaped(ENVIRONMENT))
+    config.set_main_option("path_separator", "newline")
+    config.set_main_option("version_locations", _escaped(scripts / "versions"))
+    config.attributes.update(connection=connection, schema=schema)
+    directory = ScriptDirectory.from_config(config)
+    _create_schema(connection, schema)
+    known = {script.revision for script in directory.walk_revisions()}
+    for revision in _revisions(connection, schema):
+        if revision not in known:
+            raise SchemaTooNew(schema, revision)
+    command.upgrade(config, "head")
+    return next(iter(_revisions(connection, schema)), None)
+
+
+def _create_schema(connection: Connection, schema: str) -> None:
+    """Create the schema unless it is there: asking first spares roles that may not create."""
+    found = connection.scalar(text("SELECT to_regnamespace(:name)::text"), {"name": quoted(schema)})
+    if found is None:
+        connection.execute(text(f"CREATE SCHEMA {quoted(schema)}"))
+
+
+def _revisions(connection: Connection, schema: str) -> tuple[str, ...]:
+    context = MigrationContext.configure(connection, opts={"version_table_schema": schema})
+    return context.get_current_heads()
+
+
+def _compare(connection: Connection, metadata: MetaData, schema: str) -> tuple[str, ...]:
+    def belongs(name: str | None, kind: str, parents: object) -> bool:
+        if kind == "schema":
+            return name == schema
+        return not (kind == "table" and name == "alembic_version")
+
+    context = MigrationContext.configure(
+        connection,
+        opts={
+            "compare_type": True,
+            "compare_server_default": True,
+            "include_schemas": True,
+            "include_name": belongs,
+            "autogenerate_plugins": [
+                "alembic.autogenerate.*",
+                "alembic.ext.checkconstraint_byname",
+            ],
+        },
+    )
+    return describe(compare_metadata(context, metadata))
+
+
+def _engine(session: Session) -> AsyncEngine:
+    return create_async_engine(
+        "postgresql+asyncpg://", async_creator=session.open_untyped, poolclass=NullPool
+    )
+
+
+def _escaped(path: Path) -> str:
+    """Return `path` for the config parser, which would expand a percent sign."""
+    return str(path).replace("%", "%%")

@@ -1,0 +1,95 @@
+"""Giving each service its own role and schema, so that none can read another's tables."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import asyncpg
+
+from parley.postgres.address import with_database
+from parley.postgres.errors import DatabaseMisconfigured
+from parley.postgres.identifiers import quoted
+from parley.postgres.scram import scram_verifier
+from parley.postgres.session import Session, first_line, typed_outages
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRole:
+    """A login and the schema it owns."""
+
+    name: str
+    schema: str
+    password: str = field(repr=False)
+
+
+async def provision(
+    admin_url: str, *, roles: Sequence[ServiceRole], database: str | None = None
+) -> None:
+    """Make roles, schemas and (when named) the database as given; doing it again changes nothing.
+
+    Args:
+        admin_url: A role that may create roles, and the database if one is to be created.
+        roles: Who owns which schema. A password given here replaces the role's earlier one.
+        database: The database to create and use; without it that of `admin_url` is used.
+
+    Raises:
+        DatabaseMisconfigured: The administrator's role may not do this.
+        DatabaseUnavailable: The server does not answer.
+    """
+    try:
+        with typed_outages():
+            await _provision(admin_url, tuple(roles), database)
+    except asyncpg.InsufficientPrivilegeError as error:
+        remedy = "give the address of a role that may create roles, schemas and databases"
+        raise DatabaseMisconfigured(first_line(error), remedy) from error
+
+
+async def _provision(admin_url: str, roles: tuple[ServiceRole, ...], database: str | None) -> None:
+    admin = await Session(admin_url, "provision").open()
+    try:
+        # Two of us at once would meet in the catalogues and fail on a concurrent update.
+        await admin.execute("SELECT pg_advisory_lock(hashtextextended('parley provision', 0))")
+        for role in roles:
+            await _make_role(admin, role)
+        if database is None:
+            await _make_schemas(admin, roles)
+            return
+        if not await admin.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", database):
+            await admin.execute(
+                f"CREATE DATABASE {quoted(database)} ENCODING 'UTF8' TEMPLATE template0"
+            )
+        inside = await Session(with_database(admin_url, database), "provision").open()
+        try:
+            await _make_schemas(inside, roles)
+        finally:
+            await inside.close()
+    finally:
+        await admin.close()
+
+
+async def _make_role(admin: "asyncpg.Connection[asyncpg.Record]", role: ServiceRole) -> None:
+    name = quoted(role.name)
+    if not await admin.fetchval("SELECT 1 FROM pg_roles WHERE rolname = $1", role.name):
+        await admin.execute(f"CREATE ROLE {name} LOGIN")
+    await admin.execute(f"ALTER ROLE {name} LOGIN PASSWORD '{scram_verifier(role.password)}'")
+    if not await admin.fetchval("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
+        # Only a member may make a schema that belongs to the role.
+        await admin.execute(f"GRANT {name} TO CURRENT_USER")
+
+
+async def _make_schemas(
+    admin: "asyncpg.Connection[asyncpg.Record]", roles: tuple[ServiceRole, ...]
+) -> None:
+    database = quoted(await admin.fetchval("SELECT current_database()"))
+    async with admin.transaction():
+        await admin.execute(f"REVOKE ALL ON DATABASE {database} FROM PUBLIC")
+        await admin.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
+        for role in roles:
+            name, schema = quoted(role.name), quoted(role.schema)
+            await admin.execute(f"GRANT CONNECT ON DATABASE {database} TO {name}")
+            if not await admin.fetchval("SELECT to_regnamespace($1)::text", schema):
+                await admin.execute(f"CREATE SCHEMA {schema} AUTHORIZATION {name}")
+            await admin.execute(f"ALTER SCHEMA {schema} OWNER TO {name}")
+            await admin.execute(f"REVOKE ALL ON SCHEMA {schema} FROM PUBLIC")
+            await admin.execute(
+                f"ALTER ROLE {name} IN DATABASE {database} SET search_path = {schema}"
+            )

@@ -1,0 +1,172 @@
+"""One connection to PostgreSQL: how it is opened, limited, judged and when it counts as lost."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import asyncpg
+from sqlalchemy.exc import DBAPIError
+
+from parley.clock import Clock
+from parley.postgres.errors import DatabaseMisconfigured, DatabaseUnavailable, ServerTooOld
+
+SERVER_MAJOR_MIN = 15
+CONNECT_TIMEOUT_S = 10.0
+RETRY_FIRST_S = 0.1
+RETRY_MAX_S = 2.0
+
+_LOST = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.IdleSessionTimeoutError,
+    asyncpg.TooManyConnectionsError,
+    OSError,  # Refused, reset, missing socket, and TimeoutError.
+)
+_REMEDIES: dict[type[BaseException], str] = {
+    asyncpg.InvalidPasswordError: "check the password in the database URL",
+    asyncpg.InvalidAuthorizationSpecificationError: "check the role and its password in the URL",
+    asyncpg.InvalidCatalogNameError: "create that database or correct its name in the URL",
+    asyncpg.InsufficientPrivilegeError: "grant the role CONNECT on that database",
+    asyncpg.ClientConfigurationError: "write it as postgresql://role:password@host:port/database",
+    ValueError: "write it as postgresql://role:password@host:port/database",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLimits:
+    """What the server enforces on each connection, because cancelling from here is not safe.
+
+    A cancelled call may have committed; a statement the server ended has not.
+    """
+
+    statement_timeout_s: float = 30.0
+    lock_timeout_s: float = 10.0
+    idle_in_transaction_timeout_s: float = 5.0
+
+    def settings(self) -> dict[str, str]:
+        """Return the limits in the server's words."""
+        idle_s = self.idle_in_transaction_timeout_s
+        return {
+            "statement_timeout": f"{self.statement_timeout_s * 1000:.0f}",
+            "lock_timeout": f"{self.lock_timeout_s * 1000:.0f}",
+            # A stopped process that holds a row lock must not hold it for ever.
+            "idle_in_transaction_session_timeout": f"{idle_s * 1000:.0f}",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The recipe for one connection; calling `open` twice gives two equal ones."""
+
+    url: str = field(repr=False)
+    application_name: str
+    limits: SessionLimits = field(default_factory=SessionLimits)
+    search_path: str | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what `asyncpg.connect` and `asyncpg.create_pool` take."""
+        settings = {
+            "application_name": self.application_name,
+            # Custom plans halve the rate of the hot statements.
+            "plan_cache_mode": "force_generic_plan",
+            # asyncpg's own catalogue queries are slow when compiled.
+            "jit": "off",
+            **self.limits.settings(),
+        }
+        if self.search_path is not None:
+            settings["search_path"] = self.search_path
+        timeout_s = self.limits.statement_timeout_s
+        return {
+            "dsn": self.url,
+            "timeout": CONNECT_TIMEOUT_S,
+            # Later than the server's own limit: it is reached only when the server is gone.
+            "command_timeout": timeout_s + 15 if timeout_s else None,
+            "server_settings": settings,
+        }
+
+    async def open(self) -> "asyncpg.Connection[asyncpg.Record]":
+        """Open the connection.
+
+        Raises:
+            DatabaseUnavailable: Nobody answers now.
+            DatabaseMisconfigured: The URL, role, password or database is wrong.
+            ServerTooOld: The server's version is not supported.
+        """
+        try:
+            with typed_outages():
+                connection = await self.open_untyped()
+        except tuple(_REMEDIES) as error:
+            remedy = next(text for kind, text in _REMEDIES.items() if isinstance(error, kind))
+            raise DatabaseMisconfigured(first_line(error), remedy) from error
+        version = connection.get_server_version()
+        try:
+            require_supported(version.major, version.minor)
+        except ServerTooOld:
+            connection.terminate()
+            raise
+        return connection
+
+    async def open_untyped(self) -> "asyncpg.Connection[asyncpg.Record]":
+        """Open the connection and let asyncpg's errors through, as SQLAlchemy expects them."""
+        return await asyncpg.connect(**self.arguments())
+
+    async def open_patiently(
+        self, *, clock: Clock, patience_s: float
+    ) -> "asyncpg.Connection[asyncpg.Record]":
+        """Open the connection, trying again for `patience_s` while the server is unavailable.
+
+        Raises:
+            DatabaseUnavailable: The server did not come up in time.
+            DatabaseMisconfigured: At once, because waiting does not cure it.
+        """
+        give_up_at = clock.monotonic() + patience_s
+        delay_s = RETRY_FIRST_S
+        while True:
+            try:
+                return await self.open()
+            except DatabaseUnavailable:
+                if clock.monotonic() + delay_s > give_up_at:
+                    raise
+            await clock.sleep(delay_s)
+            delay_s = min(delay_s * 2, RETRY_MAX_S)
+
+
+def require_supported(major: int, minor: int) -> None:
+    """Refuse a server that lacks what our statements use.
+
+    Raises:
+        ServerTooOld: It is older than `SERVER_MAJOR_MIN`.
+    """
+    if major < SERVER_MAJOR_MIN:
+        raise ServerTooOld(f"{major}.{minor}", SERVER_MAJOR_MIN)
+
+
+def is_unavailable(error: BaseException) -> bool:
+    """Return whether `error` (asyncpg's or SQLAlchemy's) means that the connection is lost."""
+    if isinstance(error, DBAPIError):
+        cause = error.orig.__cause__ if error.orig is not None else None
+        return error.connection_invalidated or (cause is not None and is_unavailable(cause))
+    if isinstance(error, asyncpg.InterfaceError):
+        return "connection is closed" in str(error)  # asyncpg has no class for this one.
+    return isinstance(error, (DatabaseUnavailable, *_LOST))
+
+
+@contextmanager
+def typed_outages() -> Iterator[None]:
+    """Raise `DatabaseUnavailable` for a lost connection; put only database calls inside."""
+    try:
+        yield
+    except Exception as error:
+        if not is_unavailable(error) or isinstance(error, DatabaseUnavailable):
+            raise
+        raise DatabaseUnavailable(first_line(error)) from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of the driver's own error; SQLAlchemy's would repeat the statement."""
+    if isinstance(error, DBAPIError) and error.orig is not None:
+        error = error.orig.__cause__ or error.orig
+    return str(error).partition("\n")[0] or type(error).__name__
