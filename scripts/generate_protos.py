@@ -36,7 +36,8 @@ def generate(output: Path) -> None:
     run_protoc(f"--python_out={output}", f"--mypy_out=quiet:{output}", *sources)
     # Only these declare services; elsewhere the gRPC plugins would write empty modules.
     services = [name for name in sources if name.endswith("_service.proto")]
-    run_protoc(f"--grpc_python_out={output}", f"--mypy_grpc_out=quiet:{output}", *services)
+    typed = f"--mypy_grpc_out=quiet,only_async,generate_concrete_servicer_stubs:{output}"
+    run_protoc(f"--grpc_python_out={output}", typed, *services)
     for directory in [output / "parley" / "api", *(output / "parley" / "api").rglob("*")]:
         if directory.is_dir():
             (directory / "__init__.py").write_text(DOCSTRING)

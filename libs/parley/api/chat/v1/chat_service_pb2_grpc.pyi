@@ -6,22 +6,7 @@ Chats: everything that can be asked of them."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from parley.api.chat.v1 import chat_service_pb2 as _chat_service_pb2
-import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -29,246 +14,180 @@ GRPC_VERSION: str
 class ChatServiceStub:
     """Keeps chats and runs their turns. Absent and forbidden look the same: CHAT_NOT_FOUND."""
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> ChatServiceAsyncStub: ...
-    CreateChat: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.CreateChatRequest, _chat_service_pb2.CreateChatResponse]
-    """Create a chat with its first message and start its turn."""
-    GetChat: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.GetChatRequest, _chat_service_pb2.GetChatResponse]
-    """Read one chat."""
-    ListChats: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.ListChatsRequest, _chat_service_pb2.ListChatsResponse]
-    """List root chats that the caller may read: pinned first, then newest change first."""
-    UpdateChat: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.UpdateChatRequest, _chat_service_pb2.UpdateChatResponse]
-    """Change what is no execution: title, labels, pin, mode, model, workspace, MCP servers."""
-    SetArchived: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.SetArchivedRequest, _chat_service_pb2.SetArchivedResponse]
-    """Put a root chat and its children away, or take them back. Repeating it changes nothing."""
-    DeleteChat: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.DeleteChatRequest, _chat_service_pb2.DeleteChatResponse]
-    """Remove a chat and its children for good; what they cost stays counted."""
-    ExportChat: _grpc.UnaryStreamMultiCallable[_chat_service_pb2.ExportChatRequest, _chat_service_pb2.ExportChatResponse]
-    """Read a whole chat as a stream: its head, then its messages; the last response is complete."""
-    ListMessages: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.ListMessagesRequest, _chat_service_pb2.ListMessagesResponse]
-    """Read a page of the history."""
-    SendMessage: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.SendMessageRequest, _chat_service_pb2.SendMessageResponse]
-    """Take one user message; on a busy chat it is queued, or interrupts if asked to."""
-    EditMessage: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.EditMessageRequest, _chat_service_pb2.EditMessageResponse]
-    """Replace a user message and run anew from there; everything after it goes."""
-    DeleteQueuedMessage: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.DeleteQueuedMessageRequest, _chat_service_pb2.DeleteQueuedMessageResponse]
-    """Drop a queued message."""
-    PromoteQueuedMessage: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.PromoteQueuedMessageRequest, _chat_service_pb2.PromoteQueuedMessageResponse]
-    """Send a queued message now, interrupting what runs."""
-    Interrupt: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.InterruptRequest, _chat_service_pb2.InterruptResponse]
-    """Stop the turn and keep what it produced. A turn that is over is not an error."""
-    RequestCompaction: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.RequestCompactionRequest, _chat_service_pb2.RequestCompactionResponse]
-    """Summarise the history now so that the context has room again."""
-    SubmitToolResults: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.SubmitToolResultsRequest, _chat_service_pb2.SubmitToolResultsResponse]
-    """Answer the calls of client tools; all of them at once."""
-    ReconcileChat: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.ReconcileChatRequest, _chat_service_pb2.ReconcileChatResponse]
-    """Bring a chat whose stored state is impossible to rest as an error."""
-    MarkRead: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.MarkReadRequest, _chat_service_pb2.MarkReadResponse]
-    """Remember how far the owner has read."""
-    GetShares: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.GetSharesRequest, _chat_service_pb2.GetSharesResponse]
-    """Read with whom a root chat is shared."""
-    SetShares: _grpc.UnaryUnaryMultiCallable[_chat_service_pb2.SetSharesRequest, _chat_service_pb2.SetSharesResponse]
-    """Replace with whom a root chat is shared; shares only read."""
-
-@_typing.type_check_only
-class ChatServiceAsyncStub(ChatServiceStub):
-    """Keeps chats and runs their turns. Absent and forbidden look the same: CHAT_NOT_FOUND."""
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    CreateChat: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.CreateChatRequest, _chat_service_pb2.CreateChatResponse]  # type: ignore[assignment]
+    CreateChat: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.CreateChatRequest, _chat_service_pb2.CreateChatResponse]
     """Create a chat with its first message and start its turn."""
-    GetChat: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.GetChatRequest, _chat_service_pb2.GetChatResponse]  # type: ignore[assignment]
+    GetChat: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.GetChatRequest, _chat_service_pb2.GetChatResponse]
     """Read one chat."""
-    ListChats: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.ListChatsRequest, _chat_service_pb2.ListChatsResponse]  # type: ignore[assignment]
+    ListChats: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.ListChatsRequest, _chat_service_pb2.ListChatsResponse]
     """List root chats that the caller may read: pinned first, then newest change first."""
-    UpdateChat: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.UpdateChatRequest, _chat_service_pb2.UpdateChatResponse]  # type: ignore[assignment]
+    UpdateChat: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.UpdateChatRequest, _chat_service_pb2.UpdateChatResponse]
     """Change what is no execution: title, labels, pin, mode, model, workspace, MCP servers."""
-    SetArchived: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SetArchivedRequest, _chat_service_pb2.SetArchivedResponse]  # type: ignore[assignment]
+    SetArchived: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SetArchivedRequest, _chat_service_pb2.SetArchivedResponse]
     """Put a root chat and its children away, or take them back. Repeating it changes nothing."""
-    DeleteChat: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.DeleteChatRequest, _chat_service_pb2.DeleteChatResponse]  # type: ignore[assignment]
+    DeleteChat: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.DeleteChatRequest, _chat_service_pb2.DeleteChatResponse]
     """Remove a chat and its children for good; what they cost stays counted."""
-    ExportChat: _aio.UnaryStreamMultiCallable[_chat_service_pb2.ExportChatRequest, _chat_service_pb2.ExportChatResponse]  # type: ignore[assignment]
+    ExportChat: _aio.UnaryStreamMultiCallable[_chat_service_pb2.ExportChatRequest, _chat_service_pb2.ExportChatResponse]
     """Read a whole chat as a stream: its head, then its messages; the last response is complete."""
-    ListMessages: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.ListMessagesRequest, _chat_service_pb2.ListMessagesResponse]  # type: ignore[assignment]
+    ListMessages: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.ListMessagesRequest, _chat_service_pb2.ListMessagesResponse]
     """Read a page of the history."""
-    SendMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SendMessageRequest, _chat_service_pb2.SendMessageResponse]  # type: ignore[assignment]
+    SendMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SendMessageRequest, _chat_service_pb2.SendMessageResponse]
     """Take one user message; on a busy chat it is queued, or interrupts if asked to."""
-    EditMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.EditMessageRequest, _chat_service_pb2.EditMessageResponse]  # type: ignore[assignment]
+    EditMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.EditMessageRequest, _chat_service_pb2.EditMessageResponse]
     """Replace a user message and run anew from there; everything after it goes."""
-    DeleteQueuedMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.DeleteQueuedMessageRequest, _chat_service_pb2.DeleteQueuedMessageResponse]  # type: ignore[assignment]
+    DeleteQueuedMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.DeleteQueuedMessageRequest, _chat_service_pb2.DeleteQueuedMessageResponse]
     """Drop a queued message."""
-    PromoteQueuedMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.PromoteQueuedMessageRequest, _chat_service_pb2.PromoteQueuedMessageResponse]  # type: ignore[assignment]
+    PromoteQueuedMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.PromoteQueuedMessageRequest, _chat_service_pb2.PromoteQueuedMessageResponse]
     """Send a queued message now, interrupting what runs."""
-    Interrupt: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.InterruptRequest, _chat_service_pb2.InterruptResponse]  # type: ignore[assignment]
+    Interrupt: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.InterruptRequest, _chat_service_pb2.InterruptResponse]
     """Stop the turn and keep what it produced. A turn that is over is not an error."""
-    RequestCompaction: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.RequestCompactionRequest, _chat_service_pb2.RequestCompactionResponse]  # type: ignore[assignment]
+    RequestCompaction: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.RequestCompactionRequest, _chat_service_pb2.RequestCompactionResponse]
     """Summarise the history now so that the context has room again."""
-    SubmitToolResults: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SubmitToolResultsRequest, _chat_service_pb2.SubmitToolResultsResponse]  # type: ignore[assignment]
+    SubmitToolResults: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SubmitToolResultsRequest, _chat_service_pb2.SubmitToolResultsResponse]
     """Answer the calls of client tools; all of them at once."""
-    ReconcileChat: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.ReconcileChatRequest, _chat_service_pb2.ReconcileChatResponse]  # type: ignore[assignment]
+    ReconcileChat: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.ReconcileChatRequest, _chat_service_pb2.ReconcileChatResponse]
     """Bring a chat whose stored state is impossible to rest as an error."""
-    MarkRead: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.MarkReadRequest, _chat_service_pb2.MarkReadResponse]  # type: ignore[assignment]
+    MarkRead: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.MarkReadRequest, _chat_service_pb2.MarkReadResponse]
     """Remember how far the owner has read."""
-    GetShares: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.GetSharesRequest, _chat_service_pb2.GetSharesResponse]  # type: ignore[assignment]
+    GetShares: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.GetSharesRequest, _chat_service_pb2.GetSharesResponse]
     """Read with whom a root chat is shared."""
-    SetShares: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SetSharesRequest, _chat_service_pb2.SetSharesResponse]  # type: ignore[assignment]
+    SetShares: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SetSharesRequest, _chat_service_pb2.SetSharesResponse]
     """Replace with whom a root chat is shared; shares only read."""
 
-class ChatServiceServicer(metaclass=_abc_1.ABCMeta):
+class ChatServiceServicer:
     """Keeps chats and runs their turns. Absent and forbidden look the same: CHAT_NOT_FOUND."""
 
-    @_abc_1.abstractmethod
     def CreateChat(
         self,
         request: _chat_service_pb2.CreateChatRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.CreateChatResponse, _abc.Awaitable[_chat_service_pb2.CreateChatResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.CreateChatRequest, _abc.Awaitable[_chat_service_pb2.CreateChatResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.CreateChatResponse]:
         """Create a chat with its first message and start its turn."""
 
-    @_abc_1.abstractmethod
     def GetChat(
         self,
         request: _chat_service_pb2.GetChatRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.GetChatResponse, _abc.Awaitable[_chat_service_pb2.GetChatResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.GetChatRequest, _abc.Awaitable[_chat_service_pb2.GetChatResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.GetChatResponse]:
         """Read one chat."""
 
-    @_abc_1.abstractmethod
     def ListChats(
         self,
         request: _chat_service_pb2.ListChatsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.ListChatsResponse, _abc.Awaitable[_chat_service_pb2.ListChatsResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.ListChatsRequest, _abc.Awaitable[_chat_service_pb2.ListChatsResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.ListChatsResponse]:
         """List root chats that the caller may read: pinned first, then newest change first."""
 
-    @_abc_1.abstractmethod
     def UpdateChat(
         self,
         request: _chat_service_pb2.UpdateChatRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.UpdateChatResponse, _abc.Awaitable[_chat_service_pb2.UpdateChatResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.UpdateChatRequest, _abc.Awaitable[_chat_service_pb2.UpdateChatResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.UpdateChatResponse]:
         """Change what is no execution: title, labels, pin, mode, model, workspace, MCP servers."""
 
-    @_abc_1.abstractmethod
     def SetArchived(
         self,
         request: _chat_service_pb2.SetArchivedRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.SetArchivedResponse, _abc.Awaitable[_chat_service_pb2.SetArchivedResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.SetArchivedRequest, _abc.Awaitable[_chat_service_pb2.SetArchivedResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.SetArchivedResponse]:
         """Put a root chat and its children away, or take them back. Repeating it changes nothing."""
 
-    @_abc_1.abstractmethod
     def DeleteChat(
         self,
         request: _chat_service_pb2.DeleteChatRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.DeleteChatResponse, _abc.Awaitable[_chat_service_pb2.DeleteChatResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.DeleteChatRequest, _abc.Awaitable[_chat_service_pb2.DeleteChatResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.DeleteChatResponse]:
         """Remove a chat and its children for good; what they cost stays counted."""
 
-    @_abc_1.abstractmethod
     def ExportChat(
         self,
         request: _chat_service_pb2.ExportChatRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_chat_service_pb2.ExportChatResponse], _abc.AsyncIterator[_chat_service_pb2.ExportChatResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.ExportChatRequest, _abc.AsyncIterator[_chat_service_pb2.ExportChatResponse]],
+    ) -> _abc.AsyncIterator[_chat_service_pb2.ExportChatResponse]:
         """Read a whole chat as a stream: its head, then its messages; the last response is complete."""
 
-    @_abc_1.abstractmethod
     def ListMessages(
         self,
         request: _chat_service_pb2.ListMessagesRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.ListMessagesResponse, _abc.Awaitable[_chat_service_pb2.ListMessagesResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.ListMessagesRequest, _abc.Awaitable[_chat_service_pb2.ListMessagesResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.ListMessagesResponse]:
         """Read a page of the history."""
 
-    @_abc_1.abstractmethod
     def SendMessage(
         self,
         request: _chat_service_pb2.SendMessageRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.SendMessageResponse, _abc.Awaitable[_chat_service_pb2.SendMessageResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.SendMessageRequest, _abc.Awaitable[_chat_service_pb2.SendMessageResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.SendMessageResponse]:
         """Take one user message; on a busy chat it is queued, or interrupts if asked to."""
 
-    @_abc_1.abstractmethod
     def EditMessage(
         self,
         request: _chat_service_pb2.EditMessageRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.EditMessageResponse, _abc.Awaitable[_chat_service_pb2.EditMessageResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.EditMessageRequest, _abc.Awaitable[_chat_service_pb2.EditMessageResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.EditMessageResponse]:
         """Replace a user message and run anew from there; everything after it goes."""
 
-    @_abc_1.abstractmethod
     def DeleteQueuedMessage(
         self,
         request: _chat_service_pb2.DeleteQueuedMessageRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.DeleteQueuedMessageResponse, _abc.Awaitable[_chat_service_pb2.DeleteQueuedMessageResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.DeleteQueuedMessageRequest, _abc.Awaitable[_chat_service_pb2.DeleteQueuedMessageResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.DeleteQueuedMessageResponse]:
         """Drop a queued message."""
 
-    @_abc_1.abstractmethod
     def PromoteQueuedMessage(
         self,
         request: _chat_service_pb2.PromoteQueuedMessageRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.PromoteQueuedMessageResponse, _abc.Awaitable[_chat_service_pb2.PromoteQueuedMessageResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.PromoteQueuedMessageRequest, _abc.Awaitable[_chat_service_pb2.PromoteQueuedMessageResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.PromoteQueuedMessageResponse]:
         """Send a queued message now, interrupting what runs."""
 
-    @_abc_1.abstractmethod
     def Interrupt(
         self,
         request: _chat_service_pb2.InterruptRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.InterruptResponse, _abc.Awaitable[_chat_service_pb2.InterruptResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.InterruptRequest, _abc.Awaitable[_chat_service_pb2.InterruptResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.InterruptResponse]:
         """Stop the turn and keep what it produced. A turn that is over is not an error."""
 
-    @_abc_1.abstractmethod
     def RequestCompaction(
         self,
         request: _chat_service_pb2.RequestCompactionRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.RequestCompactionResponse, _abc.Awaitable[_chat_service_pb2.RequestCompactionResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.RequestCompactionRequest, _abc.Awaitable[_chat_service_pb2.RequestCompactionResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.RequestCompactionResponse]:
         """Summarise the history now so that the context has room again."""
 
-    @_abc_1.abstractmethod
     def SubmitToolResults(
         self,
         request: _chat_service_pb2.SubmitToolResultsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.SubmitToolResultsResponse, _abc.Awaitable[_chat_service_pb2.SubmitToolResultsResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.SubmitToolResultsRequest, _abc.Awaitable[_chat_service_pb2.SubmitToolResultsResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.SubmitToolResultsResponse]:
         """Answer the calls of client tools; all of them at once."""
 
-    @_abc_1.abstractmethod
     def ReconcileChat(
         self,
         request: _chat_service_pb2.ReconcileChatRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.ReconcileChatResponse, _abc.Awaitable[_chat_service_pb2.ReconcileChatResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.ReconcileChatRequest, _abc.Awaitable[_chat_service_pb2.ReconcileChatResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.ReconcileChatResponse]:
         """Bring a chat whose stored state is impossible to rest as an error."""
 
-    @_abc_1.abstractmethod
     def MarkRead(
         self,
         request: _chat_service_pb2.MarkReadRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.MarkReadResponse, _abc.Awaitable[_chat_service_pb2.MarkReadResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.MarkReadRequest, _abc.Awaitable[_chat_service_pb2.MarkReadResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.MarkReadResponse]:
         """Remember how far the owner has read."""
 
-    @_abc_1.abstractmethod
     def GetShares(
         self,
         request: _chat_service_pb2.GetSharesRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.GetSharesResponse, _abc.Awaitable[_chat_service_pb2.GetSharesResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.GetSharesRequest, _abc.Awaitable[_chat_service_pb2.GetSharesResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.GetSharesResponse]:
         """Read with whom a root chat is shared."""
 
-    @_abc_1.abstractmethod
     def SetShares(
         self,
         request: _chat_service_pb2.SetSharesRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_chat_service_pb2.SetSharesResponse, _abc.Awaitable[_chat_service_pb2.SetSharesResponse]]:
+        context: _aio.ServicerContext[_chat_service_pb2.SetSharesRequest, _abc.Awaitable[_chat_service_pb2.SetSharesResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.SetSharesResponse]:
         """Replace with whom a root chat is shared; shares only read."""
 
-def add_ChatServiceServicer_to_server(servicer: ChatServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_ChatServiceServicer_to_server(servicer: ChatServiceServicer, server: _aio.Server) -> None: ...

@@ -6,22 +6,7 @@ Files: in and out."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from parley.api.chat.v1 import file_service_pb2 as _file_service_pb2
-import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -29,54 +14,36 @@ GRPC_VERSION: str
 class FileServiceStub:
     """Stores files for chats."""
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> FileServiceAsyncStub: ...
-    UploadFile: _grpc.StreamUnaryMultiCallable[_file_service_pb2.UploadFileRequest, _file_service_pb2.UploadFileResponse]
-    """Store a file: the head first, then its bytes."""
-    GetFile: _grpc.UnaryUnaryMultiCallable[_file_service_pb2.GetFileRequest, _file_service_pb2.GetFileResponse]
-    """Read what is known of a file."""
-    DownloadFile: _grpc.UnaryStreamMultiCallable[_file_service_pb2.DownloadFileRequest, _file_service_pb2.DownloadFileResponse]
-    """Read a file: the head first, then its bytes; the last chunk is marked."""
-
-@_typing.type_check_only
-class FileServiceAsyncStub(FileServiceStub):
-    """Stores files for chats."""
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    UploadFile: _aio.StreamUnaryMultiCallable[_file_service_pb2.UploadFileRequest, _file_service_pb2.UploadFileResponse]  # type: ignore[assignment]
+    UploadFile: _aio.StreamUnaryMultiCallable[_file_service_pb2.UploadFileRequest, _file_service_pb2.UploadFileResponse]
     """Store a file: the head first, then its bytes."""
-    GetFile: _aio.UnaryUnaryMultiCallable[_file_service_pb2.GetFileRequest, _file_service_pb2.GetFileResponse]  # type: ignore[assignment]
+    GetFile: _aio.UnaryUnaryMultiCallable[_file_service_pb2.GetFileRequest, _file_service_pb2.GetFileResponse]
     """Read what is known of a file."""
-    DownloadFile: _aio.UnaryStreamMultiCallable[_file_service_pb2.DownloadFileRequest, _file_service_pb2.DownloadFileResponse]  # type: ignore[assignment]
+    DownloadFile: _aio.UnaryStreamMultiCallable[_file_service_pb2.DownloadFileRequest, _file_service_pb2.DownloadFileResponse]
     """Read a file: the head first, then its bytes; the last chunk is marked."""
 
-class FileServiceServicer(metaclass=_abc_1.ABCMeta):
+class FileServiceServicer:
     """Stores files for chats."""
 
-    @_abc_1.abstractmethod
     def UploadFile(
         self,
-        request_iterator: _MaybeAsyncIterator[_file_service_pb2.UploadFileRequest],
-        context: _ServicerContext,
-    ) -> _typing.Union[_file_service_pb2.UploadFileResponse, _abc.Awaitable[_file_service_pb2.UploadFileResponse]]:
+        request_iterator: _abc.AsyncIterator[_file_service_pb2.UploadFileRequest],
+        context: _aio.ServicerContext[_abc.AsyncIterator[_file_service_pb2.UploadFileRequest], _abc.Awaitable[_file_service_pb2.UploadFileResponse]],
+    ) -> _abc.Awaitable[_file_service_pb2.UploadFileResponse]:
         """Store a file: the head first, then its bytes."""
 
-    @_abc_1.abstractmethod
     def GetFile(
         self,
         request: _file_service_pb2.GetFileRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_file_service_pb2.GetFileResponse, _abc.Awaitable[_file_service_pb2.GetFileResponse]]:
+        context: _aio.ServicerContext[_file_service_pb2.GetFileRequest, _abc.Awaitable[_file_service_pb2.GetFileResponse]],
+    ) -> _abc.Awaitable[_file_service_pb2.GetFileResponse]:
         """Read what is known of a file."""
 
-    @_abc_1.abstractmethod
     def DownloadFile(
         self,
         request: _file_service_pb2.DownloadFileRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_file_service_pb2.DownloadFileResponse], _abc.AsyncIterator[_file_service_pb2.DownloadFileResponse]]:
+        context: _aio.ServicerContext[_file_service_pb2.DownloadFileRequest, _abc.AsyncIterator[_file_service_pb2.DownloadFileResponse]],
+    ) -> _abc.AsyncIterator[_file_service_pb2.DownloadFileResponse]:
         """Read a file: the head first, then its bytes; the last chunk is marked."""
 
-def add_FileServiceServicer_to_server(servicer: FileServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_FileServiceServicer_to_server(servicer: FileServiceServicer, server: _aio.Server) -> None: ...

@@ -6,22 +6,7 @@ Models and providers: their administration and their catalogue."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from parley.api.chat.v1 import model_service_pb2 as _model_service_pb2
-import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -29,162 +14,117 @@ GRPC_VERSION: str
 class ModelServiceStub:
     """Keeps providers, keys, models and overrides."""
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> ModelServiceAsyncStub: ...
-    ListModels: _grpc.UnaryUnaryMultiCallable[_model_service_pb2.ListModelsRequest, _model_service_pb2.ListModelsResponse]
-    """List the models the caller may use; administrators see all."""
-    CreateModel: _grpc.UnaryUnaryMultiCallable[_model_service_pb2.CreateModelRequest, _model_service_pb2.CreateModelResponse]
-    """Make a model known."""
-    UpdateModel: _grpc.UnaryUnaryMultiCallable[_model_service_pb2.UpdateModelRequest, _model_service_pb2.UpdateModelResponse]
-    """Change a model."""
-    DeleteModel: _grpc.UnaryUnaryMultiCallable[_model_service_pb2.DeleteModelRequest, _model_service_pb2.DeleteModelResponse]
-    """Forget a model; chats that used it go on with the default."""
-    ListProviders: _grpc.UnaryUnaryMultiCallable[_model_service_pb2.ListProvidersRequest, _model_service_pb2.ListProvidersResponse]
-    """List providers."""
-    CreateProvider: _grpc.UnaryUnaryMultiCallable[_model_service_pb2.CreateProviderRequest, _model_service_pb2.CreateProviderResponse]
-    """Make a provider known."""
-    UpdateProvider: _grpc.UnaryUnaryMultiCallable[_model_service_pb2.UpdateProviderRequest, _model_service_pb2.UpdateProviderResponse]
-    """Change a provider."""
-    DeleteProvider: _grpc.UnaryUnaryMultiCallable[_model_service_pb2.DeleteProviderRequest, _model_service_pb2.DeleteProviderResponse]
-    """Forget a provider, its models and its keys."""
-    AddProviderKey: _grpc.UnaryUnaryMultiCallable[_model_service_pb2.AddProviderKeyRequest, _model_service_pb2.AddProviderKeyResponse]
-    """Store a key: the installation's by administrators, a user's own by that user."""
-    DeleteProviderKey: _grpc.UnaryUnaryMultiCallable[_model_service_pb2.DeleteProviderKeyRequest, _model_service_pb2.DeleteProviderKeyResponse]
-    """Forget a key, under the same rule."""
-    ListModelOverrides: _grpc.UnaryUnaryMultiCallable[_model_service_pb2.ListModelOverridesRequest, _model_service_pb2.ListModelOverridesResponse]
-    """List which purposes have a model of their own."""
-    SetModelOverride: _grpc.UnaryUnaryMultiCallable[_model_service_pb2.SetModelOverrideRequest, _model_service_pb2.SetModelOverrideResponse]
-    """Give a purpose a model of its own, or take it away."""
-
-@_typing.type_check_only
-class ModelServiceAsyncStub(ModelServiceStub):
-    """Keeps providers, keys, models and overrides."""
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    ListModels: _aio.UnaryUnaryMultiCallable[_model_service_pb2.ListModelsRequest, _model_service_pb2.ListModelsResponse]  # type: ignore[assignment]
+    ListModels: _aio.UnaryUnaryMultiCallable[_model_service_pb2.ListModelsRequest, _model_service_pb2.ListModelsResponse]
     """List the models the caller may use; administrators see all."""
-    CreateModel: _aio.UnaryUnaryMultiCallable[_model_service_pb2.CreateModelRequest, _model_service_pb2.CreateModelResponse]  # type: ignore[assignment]
+    CreateModel: _aio.UnaryUnaryMultiCallable[_model_service_pb2.CreateModelRequest, _model_service_pb2.CreateModelResponse]
     """Make a model known."""
-    UpdateModel: _aio.UnaryUnaryMultiCallable[_model_service_pb2.UpdateModelRequest, _model_service_pb2.UpdateModelResponse]  # type: ignore[assignment]
+    UpdateModel: _aio.UnaryUnaryMultiCallable[_model_service_pb2.UpdateModelRequest, _model_service_pb2.UpdateModelResponse]
     """Change a model."""
-    DeleteModel: _aio.UnaryUnaryMultiCallable[_model_service_pb2.DeleteModelRequest, _model_service_pb2.DeleteModelResponse]  # type: ignore[assignment]
+    DeleteModel: _aio.UnaryUnaryMultiCallable[_model_service_pb2.DeleteModelRequest, _model_service_pb2.DeleteModelResponse]
     """Forget a model; chats that used it go on with the default."""
-    ListProviders: _aio.UnaryUnaryMultiCallable[_model_service_pb2.ListProvidersRequest, _model_service_pb2.ListProvidersResponse]  # type: ignore[assignment]
+    ListProviders: _aio.UnaryUnaryMultiCallable[_model_service_pb2.ListProvidersRequest, _model_service_pb2.ListProvidersResponse]
     """List providers."""
-    CreateProvider: _aio.UnaryUnaryMultiCallable[_model_service_pb2.CreateProviderRequest, _model_service_pb2.CreateProviderResponse]  # type: ignore[assignment]
+    CreateProvider: _aio.UnaryUnaryMultiCallable[_model_service_pb2.CreateProviderRequest, _model_service_pb2.CreateProviderResponse]
     """Make a provider known."""
-    UpdateProvider: _aio.UnaryUnaryMultiCallable[_model_service_pb2.UpdateProviderRequest, _model_service_pb2.UpdateProviderResponse]  # type: ignore[assignment]
+    UpdateProvider: _aio.UnaryUnaryMultiCallable[_model_service_pb2.UpdateProviderRequest, _model_service_pb2.UpdateProviderResponse]
     """Change a provider."""
-    DeleteProvider: _aio.UnaryUnaryMultiCallable[_model_service_pb2.DeleteProviderRequest, _model_service_pb2.DeleteProviderResponse]  # type: ignore[assignment]
+    DeleteProvider: _aio.UnaryUnaryMultiCallable[_model_service_pb2.DeleteProviderRequest, _model_service_pb2.DeleteProviderResponse]
     """Forget a provider, its models and its keys."""
-    AddProviderKey: _aio.UnaryUnaryMultiCallable[_model_service_pb2.AddProviderKeyRequest, _model_service_pb2.AddProviderKeyResponse]  # type: ignore[assignment]
+    AddProviderKey: _aio.UnaryUnaryMultiCallable[_model_service_pb2.AddProviderKeyRequest, _model_service_pb2.AddProviderKeyResponse]
     """Store a key: the installation's by administrators, a user's own by that user."""
-    DeleteProviderKey: _aio.UnaryUnaryMultiCallable[_model_service_pb2.DeleteProviderKeyRequest, _model_service_pb2.DeleteProviderKeyResponse]  # type: ignore[assignment]
+    DeleteProviderKey: _aio.UnaryUnaryMultiCallable[_model_service_pb2.DeleteProviderKeyRequest, _model_service_pb2.DeleteProviderKeyResponse]
     """Forget a key, under the same rule."""
-    ListModelOverrides: _aio.UnaryUnaryMultiCallable[_model_service_pb2.ListModelOverridesRequest, _model_service_pb2.ListModelOverridesResponse]  # type: ignore[assignment]
+    ListModelOverrides: _aio.UnaryUnaryMultiCallable[_model_service_pb2.ListModelOverridesRequest, _model_service_pb2.ListModelOverridesResponse]
     """List which purposes have a model of their own."""
-    SetModelOverride: _aio.UnaryUnaryMultiCallable[_model_service_pb2.SetModelOverrideRequest, _model_service_pb2.SetModelOverrideResponse]  # type: ignore[assignment]
+    SetModelOverride: _aio.UnaryUnaryMultiCallable[_model_service_pb2.SetModelOverrideRequest, _model_service_pb2.SetModelOverrideResponse]
     """Give a purpose a model of its own, or take it away."""
 
-class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
+class ModelServiceServicer:
     """Keeps providers, keys, models and overrides."""
 
-    @_abc_1.abstractmethod
     def ListModels(
         self,
         request: _model_service_pb2.ListModelsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_model_service_pb2.ListModelsResponse, _abc.Awaitable[_model_service_pb2.ListModelsResponse]]:
+        context: _aio.ServicerContext[_model_service_pb2.ListModelsRequest, _abc.Awaitable[_model_service_pb2.ListModelsResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.ListModelsResponse]:
         """List the models the caller may use; administrators see all."""
 
-    @_abc_1.abstractmethod
     def CreateModel(
         self,
         request: _model_service_pb2.CreateModelRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_model_service_pb2.CreateModelResponse, _abc.Awaitable[_model_service_pb2.CreateModelResponse]]:
+        context: _aio.ServicerContext[_model_service_pb2.CreateModelRequest, _abc.Awaitable[_model_service_pb2.CreateModelResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.CreateModelResponse]:
         """Make a model known."""
 
-    @_abc_1.abstractmethod
     def UpdateModel(
         self,
         request: _model_service_pb2.UpdateModelRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_model_service_pb2.UpdateModelResponse, _abc.Awaitable[_model_service_pb2.UpdateModelResponse]]:
+        context: _aio.ServicerContext[_model_service_pb2.UpdateModelRequest, _abc.Awaitable[_model_service_pb2.UpdateModelResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.UpdateModelResponse]:
         """Change a model."""
 
-    @_abc_1.abstractmethod
     def DeleteModel(
         self,
         request: _model_service_pb2.DeleteModelRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_model_service_pb2.DeleteModelResponse, _abc.Awaitable[_model_service_pb2.DeleteModelResponse]]:
+        context: _aio.ServicerContext[_model_service_pb2.DeleteModelRequest, _abc.Awaitable[_model_service_pb2.DeleteModelResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.DeleteModelResponse]:
         """Forget a model; chats that used it go on with the default."""
 
-    @_abc_1.abstractmethod
     def ListProviders(
         self,
         request: _model_service_pb2.ListProvidersRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_model_service_pb2.ListProvidersResponse, _abc.Awaitable[_model_service_pb2.ListProvidersResponse]]:
+        context: _aio.ServicerContext[_model_service_pb2.ListProvidersRequest, _abc.Awaitable[_model_service_pb2.ListProvidersResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.ListProvidersResponse]:
         """List providers."""
 
-    @_abc_1.abstractmethod
     def CreateProvider(
         self,
         request: _model_service_pb2.CreateProviderRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_model_service_pb2.CreateProviderResponse, _abc.Awaitable[_model_service_pb2.CreateProviderResponse]]:
+        context: _aio.ServicerContext[_model_service_pb2.CreateProviderRequest, _abc.Awaitable[_model_service_pb2.CreateProviderResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.CreateProviderResponse]:
         """Make a provider known."""
 
-    @_abc_1.abstractmethod
     def UpdateProvider(
         self,
         request: _model_service_pb2.UpdateProviderRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_model_service_pb2.UpdateProviderResponse, _abc.Awaitable[_model_service_pb2.UpdateProviderResponse]]:
+        context: _aio.ServicerContext[_model_service_pb2.UpdateProviderRequest, _abc.Awaitable[_model_service_pb2.UpdateProviderResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.UpdateProviderResponse]:
         """Change a provider."""
 
-    @_abc_1.abstractmethod
     def DeleteProvider(
         self,
         request: _model_service_pb2.DeleteProviderRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_model_service_pb2.DeleteProviderResponse, _abc.Awaitable[_model_service_pb2.DeleteProviderResponse]]:
+        context: _aio.ServicerContext[_model_service_pb2.DeleteProviderRequest, _abc.Awaitable[_model_service_pb2.DeleteProviderResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.DeleteProviderResponse]:
         """Forget a provider, its models and its keys."""
 
-    @_abc_1.abstractmethod
     def AddProviderKey(
         self,
         request: _model_service_pb2.AddProviderKeyRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_model_service_pb2.AddProviderKeyResponse, _abc.Awaitable[_model_service_pb2.AddProviderKeyResponse]]:
+        context: _aio.ServicerContext[_model_service_pb2.AddProviderKeyRequest, _abc.Awaitable[_model_service_pb2.AddProviderKeyResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.AddProviderKeyResponse]:
         """Store a key: the installation's by administrators, a user's own by that user."""
 
-    @_abc_1.abstractmethod
     def DeleteProviderKey(
         self,
         request: _model_service_pb2.DeleteProviderKeyRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_model_service_pb2.DeleteProviderKeyResponse, _abc.Awaitable[_model_service_pb2.DeleteProviderKeyResponse]]:
+        context: _aio.ServicerContext[_model_service_pb2.DeleteProviderKeyRequest, _abc.Awaitable[_model_service_pb2.DeleteProviderKeyResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.DeleteProviderKeyResponse]:
         """Forget a key, under the same rule."""
 
-    @_abc_1.abstractmethod
     def ListModelOverrides(
         self,
         request: _model_service_pb2.ListModelOverridesRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_model_service_pb2.ListModelOverridesResponse, _abc.Awaitable[_model_service_pb2.ListModelOverridesResponse]]:
+        context: _aio.ServicerContext[_model_service_pb2.ListModelOverridesRequest, _abc.Awaitable[_model_service_pb2.ListModelOverridesResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.ListModelOverridesResponse]:
         """List which purposes have a model of their own."""
 
-    @_abc_1.abstractmethod
     def SetModelOverride(
         self,
         request: _model_service_pb2.SetModelOverrideRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_model_service_pb2.SetModelOverrideResponse, _abc.Awaitable[_model_service_pb2.SetModelOverrideResponse]]:
+        context: _aio.ServicerContext[_model_service_pb2.SetModelOverrideRequest, _abc.Awaitable[_model_service_pb2.SetModelOverrideResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.SetModelOverrideResponse]:
         """Give a purpose a model of its own, or take it away."""
 
-def add_ModelServiceServicer_to_server(servicer: ModelServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_ModelServiceServicer_to_server(servicer: ModelServiceServicer, server: _aio.Server) -> None: ...

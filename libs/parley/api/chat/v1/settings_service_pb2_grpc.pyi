@@ -6,22 +6,7 @@ Settings: reading and changing."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from parley.api.chat.v1 import settings_service_pb2 as _settings_service_pb2
-import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -29,66 +14,45 @@ GRPC_VERSION: str
 class SettingsServiceStub:
     """Keeps settings."""
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> SettingsServiceAsyncStub: ...
-    GetInstallationSettings: _grpc.UnaryUnaryMultiCallable[_settings_service_pb2.GetInstallationSettingsRequest, _settings_service_pb2.GetInstallationSettingsResponse]
-    """Read the installation's settings."""
-    UpdateInstallationSettings: _grpc.UnaryUnaryMultiCallable[_settings_service_pb2.UpdateInstallationSettingsRequest, _settings_service_pb2.UpdateInstallationSettingsResponse]
-    """Change the installation's settings."""
-    GetUserSettings: _grpc.UnaryUnaryMultiCallable[_settings_service_pb2.GetUserSettingsRequest, _settings_service_pb2.GetUserSettingsResponse]
-    """Read the caller's settings."""
-    UpdateUserSettings: _grpc.UnaryUnaryMultiCallable[_settings_service_pb2.UpdateUserSettingsRequest, _settings_service_pb2.UpdateUserSettingsResponse]
-    """Change the caller's settings."""
-
-@_typing.type_check_only
-class SettingsServiceAsyncStub(SettingsServiceStub):
-    """Keeps settings."""
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    GetInstallationSettings: _aio.UnaryUnaryMultiCallable[_settings_service_pb2.GetInstallationSettingsRequest, _settings_service_pb2.GetInstallationSettingsResponse]  # type: ignore[assignment]
+    GetInstallationSettings: _aio.UnaryUnaryMultiCallable[_settings_service_pb2.GetInstallationSettingsRequest, _settings_service_pb2.GetInstallationSettingsResponse]
     """Read the installation's settings."""
-    UpdateInstallationSettings: _aio.UnaryUnaryMultiCallable[_settings_service_pb2.UpdateInstallationSettingsRequest, _settings_service_pb2.UpdateInstallationSettingsResponse]  # type: ignore[assignment]
+    UpdateInstallationSettings: _aio.UnaryUnaryMultiCallable[_settings_service_pb2.UpdateInstallationSettingsRequest, _settings_service_pb2.UpdateInstallationSettingsResponse]
     """Change the installation's settings."""
-    GetUserSettings: _aio.UnaryUnaryMultiCallable[_settings_service_pb2.GetUserSettingsRequest, _settings_service_pb2.GetUserSettingsResponse]  # type: ignore[assignment]
+    GetUserSettings: _aio.UnaryUnaryMultiCallable[_settings_service_pb2.GetUserSettingsRequest, _settings_service_pb2.GetUserSettingsResponse]
     """Read the caller's settings."""
-    UpdateUserSettings: _aio.UnaryUnaryMultiCallable[_settings_service_pb2.UpdateUserSettingsRequest, _settings_service_pb2.UpdateUserSettingsResponse]  # type: ignore[assignment]
+    UpdateUserSettings: _aio.UnaryUnaryMultiCallable[_settings_service_pb2.UpdateUserSettingsRequest, _settings_service_pb2.UpdateUserSettingsResponse]
     """Change the caller's settings."""
 
-class SettingsServiceServicer(metaclass=_abc_1.ABCMeta):
+class SettingsServiceServicer:
     """Keeps settings."""
 
-    @_abc_1.abstractmethod
     def GetInstallationSettings(
         self,
         request: _settings_service_pb2.GetInstallationSettingsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_settings_service_pb2.GetInstallationSettingsResponse, _abc.Awaitable[_settings_service_pb2.GetInstallationSettingsResponse]]:
+        context: _aio.ServicerContext[_settings_service_pb2.GetInstallationSettingsRequest, _abc.Awaitable[_settings_service_pb2.GetInstallationSettingsResponse]],
+    ) -> _abc.Awaitable[_settings_service_pb2.GetInstallationSettingsResponse]:
         """Read the installation's settings."""
 
-    @_abc_1.abstractmethod
     def UpdateInstallationSettings(
         self,
         request: _settings_service_pb2.UpdateInstallationSettingsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_settings_service_pb2.UpdateInstallationSettingsResponse, _abc.Awaitable[_settings_service_pb2.UpdateInstallationSettingsResponse]]:
+        context: _aio.ServicerContext[_settings_service_pb2.UpdateInstallationSettingsRequest, _abc.Awaitable[_settings_service_pb2.UpdateInstallationSettingsResponse]],
+    ) -> _abc.Awaitable[_settings_service_pb2.UpdateInstallationSettingsResponse]:
         """Change the installation's settings."""
 
-    @_abc_1.abstractmethod
     def GetUserSettings(
         self,
         request: _settings_service_pb2.GetUserSettingsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_settings_service_pb2.GetUserSettingsResponse, _abc.Awaitable[_settings_service_pb2.GetUserSettingsResponse]]:
+        context: _aio.ServicerContext[_settings_service_pb2.GetUserSettingsRequest, _abc.Awaitable[_settings_service_pb2.GetUserSettingsResponse]],
+    ) -> _abc.Awaitable[_settings_service_pb2.GetUserSettingsResponse]:
         """Read the caller's settings."""
 
-    @_abc_1.abstractmethod
     def UpdateUserSettings(
         self,
         request: _settings_service_pb2.UpdateUserSettingsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_settings_service_pb2.UpdateUserSettingsResponse, _abc.Awaitable[_settings_service_pb2.UpdateUserSettingsResponse]]:
+        context: _aio.ServicerContext[_settings_service_pb2.UpdateUserSettingsRequest, _abc.Awaitable[_settings_service_pb2.UpdateUserSettingsResponse]],
+    ) -> _abc.Awaitable[_settings_service_pb2.UpdateUserSettingsResponse]:
         """Change the caller's settings."""
 
-def add_SettingsServiceServicer_to_server(servicer: SettingsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_SettingsServiceServicer_to_server(servicer: SettingsServiceServicer, server: _aio.Server) -> None: ...

@@ -6,22 +6,7 @@ Streams: how events of chats reach their readers."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from parley.api.chat.v1 import stream_service_pb2 as _stream_service_pb2
-import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -29,66 +14,45 @@ GRPC_VERSION: str
 class StreamServiceStub:
     """Delivers events. Resuming with a cursor loses and repeats nothing; where that is impossible the stream says resync."""
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> StreamServiceAsyncStub: ...
-    Subscribe: _grpc.UnaryStreamMultiCallable[_stream_service_pb2.SubscribeRequest, _stream_service_pb2.SubscribeResponse]
-    """Follow one chat, the simple way for internal callers: what is after the cursor, then what happens. Ends with closed."""
-    Connect: _grpc.StreamStreamMultiCallable[_stream_service_pb2.ConnectRequest, _stream_service_pb2.ConnectResponse]
-    """Carry many subscriptions between one gateway, or one replica that relays, and this process."""
-    WatchChats: _grpc.UnaryStreamMultiCallable[_stream_service_pb2.WatchChatsRequest, _stream_service_pb2.WatchChatsResponse]
-    """Follow a user's list of chats. Ends with closed."""
-    WatchReplicas: _grpc.UnaryStreamMultiCallable[_stream_service_pb2.WatchReplicasRequest, _stream_service_pb2.WatchReplicasResponse]
-    """Follow which chatd processes there are, for routing: all of them, then all of them again at each change."""
-
-@_typing.type_check_only
-class StreamServiceAsyncStub(StreamServiceStub):
-    """Delivers events. Resuming with a cursor loses and repeats nothing; where that is impossible the stream says resync."""
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    Subscribe: _aio.UnaryStreamMultiCallable[_stream_service_pb2.SubscribeRequest, _stream_service_pb2.SubscribeResponse]  # type: ignore[assignment]
+    Subscribe: _aio.UnaryStreamMultiCallable[_stream_service_pb2.SubscribeRequest, _stream_service_pb2.SubscribeResponse]
     """Follow one chat, the simple way for internal callers: what is after the cursor, then what happens. Ends with closed."""
-    Connect: _aio.StreamStreamMultiCallable[_stream_service_pb2.ConnectRequest, _stream_service_pb2.ConnectResponse]  # type: ignore[assignment]
+    Connect: _aio.StreamStreamMultiCallable[_stream_service_pb2.ConnectRequest, _stream_service_pb2.ConnectResponse]
     """Carry many subscriptions between one gateway, or one replica that relays, and this process."""
-    WatchChats: _aio.UnaryStreamMultiCallable[_stream_service_pb2.WatchChatsRequest, _stream_service_pb2.WatchChatsResponse]  # type: ignore[assignment]
+    WatchChats: _aio.UnaryStreamMultiCallable[_stream_service_pb2.WatchChatsRequest, _stream_service_pb2.WatchChatsResponse]
     """Follow a user's list of chats. Ends with closed."""
-    WatchReplicas: _aio.UnaryStreamMultiCallable[_stream_service_pb2.WatchReplicasRequest, _stream_service_pb2.WatchReplicasResponse]  # type: ignore[assignment]
+    WatchReplicas: _aio.UnaryStreamMultiCallable[_stream_service_pb2.WatchReplicasRequest, _stream_service_pb2.WatchReplicasResponse]
     """Follow which chatd processes there are, for routing: all of them, then all of them again at each change."""
 
-class StreamServiceServicer(metaclass=_abc_1.ABCMeta):
+class StreamServiceServicer:
     """Delivers events. Resuming with a cursor loses and repeats nothing; where that is impossible the stream says resync."""
 
-    @_abc_1.abstractmethod
     def Subscribe(
         self,
         request: _stream_service_pb2.SubscribeRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_stream_service_pb2.SubscribeResponse], _abc.AsyncIterator[_stream_service_pb2.SubscribeResponse]]:
+        context: _aio.ServicerContext[_stream_service_pb2.SubscribeRequest, _abc.AsyncIterator[_stream_service_pb2.SubscribeResponse]],
+    ) -> _abc.AsyncIterator[_stream_service_pb2.SubscribeResponse]:
         """Follow one chat, the simple way for internal callers: what is after the cursor, then what happens. Ends with closed."""
 
-    @_abc_1.abstractmethod
     def Connect(
         self,
-        request_iterator: _MaybeAsyncIterator[_stream_service_pb2.ConnectRequest],
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_stream_service_pb2.ConnectResponse], _abc.AsyncIterator[_stream_service_pb2.ConnectResponse]]:
+        request_iterator: _abc.AsyncIterator[_stream_service_pb2.ConnectRequest],
+        context: _aio.ServicerContext[_abc.AsyncIterator[_stream_service_pb2.ConnectRequest], _abc.AsyncIterator[_stream_service_pb2.ConnectResponse]],
+    ) -> _abc.AsyncIterator[_stream_service_pb2.ConnectResponse]:
         """Carry many subscriptions between one gateway, or one replica that relays, and this process."""
 
-    @_abc_1.abstractmethod
     def WatchChats(
         self,
         request: _stream_service_pb2.WatchChatsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_stream_service_pb2.WatchChatsResponse], _abc.AsyncIterator[_stream_service_pb2.WatchChatsResponse]]:
+        context: _aio.ServicerContext[_stream_service_pb2.WatchChatsRequest, _abc.AsyncIterator[_stream_service_pb2.WatchChatsResponse]],
+    ) -> _abc.AsyncIterator[_stream_service_pb2.WatchChatsResponse]:
         """Follow a user's list of chats. Ends with closed."""
 
-    @_abc_1.abstractmethod
     def WatchReplicas(
         self,
         request: _stream_service_pb2.WatchReplicasRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_stream_service_pb2.WatchReplicasResponse], _abc.AsyncIterator[_stream_service_pb2.WatchReplicasResponse]]:
+        context: _aio.ServicerContext[_stream_service_pb2.WatchReplicasRequest, _abc.AsyncIterator[_stream_service_pb2.WatchReplicasResponse]],
+    ) -> _abc.AsyncIterator[_stream_service_pb2.WatchReplicasResponse]:
         """Follow which chatd processes there are, for routing: all of them, then all of them again at each change."""
 
-def add_StreamServiceServicer_to_server(servicer: StreamServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_StreamServiceServicer_to_server(servicer: StreamServiceServicer, server: _aio.Server) -> None: ...

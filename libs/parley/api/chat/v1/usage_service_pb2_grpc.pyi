@@ -6,22 +6,7 @@ Usage: reading sums and keeping limits."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from parley.api.chat.v1 import usage_service_pb2 as _usage_service_pb2
-import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -29,90 +14,63 @@ GRPC_VERSION: str
 class UsageServiceStub:
     """Sums up what chats used and limits what they may."""
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> UsageServiceAsyncStub: ...
-    GetChatUsage: _grpc.UnaryUnaryMultiCallable[_usage_service_pb2.GetChatUsageRequest, _usage_service_pb2.GetChatUsageResponse]
-    """Sum up one chat tree; root and child give the same."""
-    GetUserUsage: _grpc.UnaryUnaryMultiCallable[_usage_service_pb2.GetUserUsageRequest, _usage_service_pb2.GetUserUsageResponse]
-    """Sum up one user's calls in a span, in all, by model and by chat tree."""
-    ListUsage: _grpc.UnaryUnaryMultiCallable[_usage_service_pb2.ListUsageRequest, _usage_service_pb2.ListUsageResponse]
-    """Sum up every user's calls in a span."""
-    GetSpendStatus: _grpc.UnaryUnaryMultiCallable[_usage_service_pb2.GetSpendStatusRequest, _usage_service_pb2.GetSpendStatusResponse]
-    """Tell the caller where they stand."""
-    ListSpendLimits: _grpc.UnaryUnaryMultiCallable[_usage_service_pb2.ListSpendLimitsRequest, _usage_service_pb2.ListSpendLimitsResponse]
-    """List all limits."""
-    SetSpendLimit: _grpc.UnaryUnaryMultiCallable[_usage_service_pb2.SetSpendLimitRequest, _usage_service_pb2.SetSpendLimitResponse]
-    """Set a limit; 0 takes it away."""
-
-@_typing.type_check_only
-class UsageServiceAsyncStub(UsageServiceStub):
-    """Sums up what chats used and limits what they may."""
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    GetChatUsage: _aio.UnaryUnaryMultiCallable[_usage_service_pb2.GetChatUsageRequest, _usage_service_pb2.GetChatUsageResponse]  # type: ignore[assignment]
+    GetChatUsage: _aio.UnaryUnaryMultiCallable[_usage_service_pb2.GetChatUsageRequest, _usage_service_pb2.GetChatUsageResponse]
     """Sum up one chat tree; root and child give the same."""
-    GetUserUsage: _aio.UnaryUnaryMultiCallable[_usage_service_pb2.GetUserUsageRequest, _usage_service_pb2.GetUserUsageResponse]  # type: ignore[assignment]
+    GetUserUsage: _aio.UnaryUnaryMultiCallable[_usage_service_pb2.GetUserUsageRequest, _usage_service_pb2.GetUserUsageResponse]
     """Sum up one user's calls in a span, in all, by model and by chat tree."""
-    ListUsage: _aio.UnaryUnaryMultiCallable[_usage_service_pb2.ListUsageRequest, _usage_service_pb2.ListUsageResponse]  # type: ignore[assignment]
+    ListUsage: _aio.UnaryUnaryMultiCallable[_usage_service_pb2.ListUsageRequest, _usage_service_pb2.ListUsageResponse]
     """Sum up every user's calls in a span."""
-    GetSpendStatus: _aio.UnaryUnaryMultiCallable[_usage_service_pb2.GetSpendStatusRequest, _usage_service_pb2.GetSpendStatusResponse]  # type: ignore[assignment]
+    GetSpendStatus: _aio.UnaryUnaryMultiCallable[_usage_service_pb2.GetSpendStatusRequest, _usage_service_pb2.GetSpendStatusResponse]
     """Tell the caller where they stand."""
-    ListSpendLimits: _aio.UnaryUnaryMultiCallable[_usage_service_pb2.ListSpendLimitsRequest, _usage_service_pb2.ListSpendLimitsResponse]  # type: ignore[assignment]
+    ListSpendLimits: _aio.UnaryUnaryMultiCallable[_usage_service_pb2.ListSpendLimitsRequest, _usage_service_pb2.ListSpendLimitsResponse]
     """List all limits."""
-    SetSpendLimit: _aio.UnaryUnaryMultiCallable[_usage_service_pb2.SetSpendLimitRequest, _usage_service_pb2.SetSpendLimitResponse]  # type: ignore[assignment]
+    SetSpendLimit: _aio.UnaryUnaryMultiCallable[_usage_service_pb2.SetSpendLimitRequest, _usage_service_pb2.SetSpendLimitResponse]
     """Set a limit; 0 takes it away."""
 
-class UsageServiceServicer(metaclass=_abc_1.ABCMeta):
+class UsageServiceServicer:
     """Sums up what chats used and limits what they may."""
 
-    @_abc_1.abstractmethod
     def GetChatUsage(
         self,
         request: _usage_service_pb2.GetChatUsageRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_usage_service_pb2.GetChatUsageResponse, _abc.Awaitable[_usage_service_pb2.GetChatUsageResponse]]:
+        context: _aio.ServicerContext[_usage_service_pb2.GetChatUsageRequest, _abc.Awaitable[_usage_service_pb2.GetChatUsageResponse]],
+    ) -> _abc.Awaitable[_usage_service_pb2.GetChatUsageResponse]:
         """Sum up one chat tree; root and child give the same."""
 
-    @_abc_1.abstractmethod
     def GetUserUsage(
         self,
         request: _usage_service_pb2.GetUserUsageRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_usage_service_pb2.GetUserUsageResponse, _abc.Awaitable[_usage_service_pb2.GetUserUsageResponse]]:
+        context: _aio.ServicerContext[_usage_service_pb2.GetUserUsageRequest, _abc.Awaitable[_usage_service_pb2.GetUserUsageResponse]],
+    ) -> _abc.Awaitable[_usage_service_pb2.GetUserUsageResponse]:
         """Sum up one user's calls in a span, in all, by model and by chat tree."""
 
-    @_abc_1.abstractmethod
     def ListUsage(
         self,
         request: _usage_service_pb2.ListUsageRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_usage_service_pb2.ListUsageResponse, _abc.Awaitable[_usage_service_pb2.ListUsageResponse]]:
+        context: _aio.ServicerContext[_usage_service_pb2.ListUsageRequest, _abc.Awaitable[_usage_service_pb2.ListUsageResponse]],
+    ) -> _abc.Awaitable[_usage_service_pb2.ListUsageResponse]:
         """Sum up every user's calls in a span."""
 
-    @_abc_1.abstractmethod
     def GetSpendStatus(
         self,
         request: _usage_service_pb2.GetSpendStatusRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_usage_service_pb2.GetSpendStatusResponse, _abc.Awaitable[_usage_service_pb2.GetSpendStatusResponse]]:
+        context: _aio.ServicerContext[_usage_service_pb2.GetSpendStatusRequest, _abc.Awaitable[_usage_service_pb2.GetSpendStatusResponse]],
+    ) -> _abc.Awaitable[_usage_service_pb2.GetSpendStatusResponse]:
         """Tell the caller where they stand."""
 
-    @_abc_1.abstractmethod
     def ListSpendLimits(
         self,
         request: _usage_service_pb2.ListSpendLimitsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_usage_service_pb2.ListSpendLimitsResponse, _abc.Awaitable[_usage_service_pb2.ListSpendLimitsResponse]]:
+        context: _aio.ServicerContext[_usage_service_pb2.ListSpendLimitsRequest, _abc.Awaitable[_usage_service_pb2.ListSpendLimitsResponse]],
+    ) -> _abc.Awaitable[_usage_service_pb2.ListSpendLimitsResponse]:
         """List all limits."""
 
-    @_abc_1.abstractmethod
     def SetSpendLimit(
         self,
         request: _usage_service_pb2.SetSpendLimitRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_usage_service_pb2.SetSpendLimitResponse, _abc.Awaitable[_usage_service_pb2.SetSpendLimitResponse]]:
+        context: _aio.ServicerContext[_usage_service_pb2.SetSpendLimitRequest, _abc.Awaitable[_usage_service_pb2.SetSpendLimitResponse]],
+    ) -> _abc.Awaitable[_usage_service_pb2.SetSpendLimitResponse]:
         """Set a limit; 0 takes it away."""
 
-def add_UsageServiceServicer_to_server(servicer: UsageServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_UsageServiceServicer_to_server(servicer: UsageServiceServicer, server: _aio.Server) -> None: ...

@@ -6,22 +6,7 @@ Issuing, listing, revoking service tokens, and following revocations; the gatewa
 from collections import abc as _abc
 from grpc import aio as _aio
 from parley.api.identity.v1 import token_service_pb2 as _token_service_pb2
-import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -29,72 +14,49 @@ GRPC_VERSION: str
 class ServiceTokenServiceStub:
     """Service tokens of internal callers. No service token may issue or revoke another."""
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> ServiceTokenServiceAsyncStub: ...
-    IssueServiceToken: _grpc.UnaryUnaryMultiCallable[_token_service_pb2.IssueServiceTokenRequest, _token_service_pb2.IssueServiceTokenResponse]
-    """Issue a token. Its text is in this answer only."""
-    ListServiceTokens: _grpc.UnaryUnaryMultiCallable[_token_service_pb2.ListServiceTokensRequest, _token_service_pb2.ListServiceTokensResponse]
-    """List tokens, newest first."""
-    RevokeServiceToken: _grpc.UnaryUnaryMultiCallable[_token_service_pb2.RevokeServiceTokenRequest, _token_service_pb2.RevokeServiceTokenResponse]
-    """Revoke a token for good; every service refuses it as soon as its revocation stream says so. A revoked one stays so."""
-    WatchRevocations: _grpc.UnaryStreamMultiCallable[_token_service_pb2.WatchRevocationsRequest, _token_service_pb2.WatchRevocationsResponse]
-    """Follow revocations: exactly one snapshot first, then changes, and a heartbeat after 15 s without another message.
-    The stream has no end of its own; it closes with a status and the follower opens a new one.
-    """
-
-@_typing.type_check_only
-class ServiceTokenServiceAsyncStub(ServiceTokenServiceStub):
-    """Service tokens of internal callers. No service token may issue or revoke another."""
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    IssueServiceToken: _aio.UnaryUnaryMultiCallable[_token_service_pb2.IssueServiceTokenRequest, _token_service_pb2.IssueServiceTokenResponse]  # type: ignore[assignment]
+    IssueServiceToken: _aio.UnaryUnaryMultiCallable[_token_service_pb2.IssueServiceTokenRequest, _token_service_pb2.IssueServiceTokenResponse]
     """Issue a token. Its text is in this answer only."""
-    ListServiceTokens: _aio.UnaryUnaryMultiCallable[_token_service_pb2.ListServiceTokensRequest, _token_service_pb2.ListServiceTokensResponse]  # type: ignore[assignment]
+    ListServiceTokens: _aio.UnaryUnaryMultiCallable[_token_service_pb2.ListServiceTokensRequest, _token_service_pb2.ListServiceTokensResponse]
     """List tokens, newest first."""
-    RevokeServiceToken: _aio.UnaryUnaryMultiCallable[_token_service_pb2.RevokeServiceTokenRequest, _token_service_pb2.RevokeServiceTokenResponse]  # type: ignore[assignment]
+    RevokeServiceToken: _aio.UnaryUnaryMultiCallable[_token_service_pb2.RevokeServiceTokenRequest, _token_service_pb2.RevokeServiceTokenResponse]
     """Revoke a token for good; every service refuses it as soon as its revocation stream says so. A revoked one stays so."""
-    WatchRevocations: _aio.UnaryStreamMultiCallable[_token_service_pb2.WatchRevocationsRequest, _token_service_pb2.WatchRevocationsResponse]  # type: ignore[assignment]
+    WatchRevocations: _aio.UnaryStreamMultiCallable[_token_service_pb2.WatchRevocationsRequest, _token_service_pb2.WatchRevocationsResponse]
     """Follow revocations: exactly one snapshot first, then changes, and a heartbeat after 15 s without another message.
     The stream has no end of its own; it closes with a status and the follower opens a new one.
     """
 
-class ServiceTokenServiceServicer(metaclass=_abc_1.ABCMeta):
+class ServiceTokenServiceServicer:
     """Service tokens of internal callers. No service token may issue or revoke another."""
 
-    @_abc_1.abstractmethod
     def IssueServiceToken(
         self,
         request: _token_service_pb2.IssueServiceTokenRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_token_service_pb2.IssueServiceTokenResponse, _abc.Awaitable[_token_service_pb2.IssueServiceTokenResponse]]:
+        context: _aio.ServicerContext[_token_service_pb2.IssueServiceTokenRequest, _abc.Awaitable[_token_service_pb2.IssueServiceTokenResponse]],
+    ) -> _abc.Awaitable[_token_service_pb2.IssueServiceTokenResponse]:
         """Issue a token. Its text is in this answer only."""
 
-    @_abc_1.abstractmethod
     def ListServiceTokens(
         self,
         request: _token_service_pb2.ListServiceTokensRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_token_service_pb2.ListServiceTokensResponse, _abc.Awaitable[_token_service_pb2.ListServiceTokensResponse]]:
+        context: _aio.ServicerContext[_token_service_pb2.ListServiceTokensRequest, _abc.Awaitable[_token_service_pb2.ListServiceTokensResponse]],
+    ) -> _abc.Awaitable[_token_service_pb2.ListServiceTokensResponse]:
         """List tokens, newest first."""
 
-    @_abc_1.abstractmethod
     def RevokeServiceToken(
         self,
         request: _token_service_pb2.RevokeServiceTokenRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_token_service_pb2.RevokeServiceTokenResponse, _abc.Awaitable[_token_service_pb2.RevokeServiceTokenResponse]]:
+        context: _aio.ServicerContext[_token_service_pb2.RevokeServiceTokenRequest, _abc.Awaitable[_token_service_pb2.RevokeServiceTokenResponse]],
+    ) -> _abc.Awaitable[_token_service_pb2.RevokeServiceTokenResponse]:
         """Revoke a token for good; every service refuses it as soon as its revocation stream says so. A revoked one stays so."""
 
-    @_abc_1.abstractmethod
     def WatchRevocations(
         self,
         request: _token_service_pb2.WatchRevocationsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_token_service_pb2.WatchRevocationsResponse], _abc.AsyncIterator[_token_service_pb2.WatchRevocationsResponse]]:
+        context: _aio.ServicerContext[_token_service_pb2.WatchRevocationsRequest, _abc.AsyncIterator[_token_service_pb2.WatchRevocationsResponse]],
+    ) -> _abc.AsyncIterator[_token_service_pb2.WatchRevocationsResponse]:
         """Follow revocations: exactly one snapshot first, then changes, and a heartbeat after 15 s without another message.
         The stream has no end of its own; it closes with a status and the follower opens a new one.
         """
 
-def add_ServiceTokenServiceServicer_to_server(servicer: ServiceTokenServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_ServiceTokenServiceServicer_to_server(servicer: ServiceTokenServiceServicer, server: _aio.Server) -> None: ...

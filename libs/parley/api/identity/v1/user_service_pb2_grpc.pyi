@@ -6,22 +6,7 @@ Reading and managing users; the gateway serves it."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from parley.api.identity.v1 import user_service_pb2 as _user_service_pb2
-import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -29,102 +14,72 @@ GRPC_VERSION: str
 class UserServiceStub:
     """Users of the installation. Every change is audited and announced on the bus."""
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> UserServiceAsyncStub: ...
-    GetUser: _grpc.UnaryUnaryMultiCallable[_user_service_pb2.GetUserRequest, _user_service_pb2.GetUserResponse]
-    """Read one user with their groups. Members read only themselves; everyone else looks absent to them."""
-    BatchGetUsers: _grpc.UnaryUnaryMultiCallable[_user_service_pb2.BatchGetUsersRequest, _user_service_pb2.BatchGetUsersResponse]
-    """Read the names of several users at once. Unknown ids are left out of the answer."""
-    ListUsers: _grpc.UnaryUnaryMultiCallable[_user_service_pb2.ListUsersRequest, _user_service_pb2.ListUsersResponse]
-    """List users, ordered by login."""
-    CreateUser: _grpc.UnaryUnaryMultiCallable[_user_service_pb2.CreateUserRequest, _user_service_pb2.CreateUserResponse]
-    """Create an active user. Credentials are set over HTTP by the user, never here."""
-    UpdateUser: _grpc.UnaryUnaryMultiCallable[_user_service_pb2.UpdateUserRequest, _user_service_pb2.UpdateUserResponse]
-    """Change the named fields of a user, or reactivate one. A new role revokes the user's service tokens, which carry the old one."""
-    DeactivateUser: _grpc.UnaryUnaryMultiCallable[_user_service_pb2.DeactivateUserRequest, _user_service_pb2.DeactivateUserResponse]
-    """Lock a user out: ends sessions, revokes API keys and service tokens, keeps all data. A deactivated user stays so."""
-    DeleteUser: _grpc.UnaryUnaryMultiCallable[_user_service_pb2.DeleteUserRequest, _user_service_pb2.DeleteUserResponse]
-    """Delete a deactivated user for good; the other services delete what they hold of them when the bus says so."""
-
-@_typing.type_check_only
-class UserServiceAsyncStub(UserServiceStub):
-    """Users of the installation. Every change is audited and announced on the bus."""
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    GetUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.GetUserRequest, _user_service_pb2.GetUserResponse]  # type: ignore[assignment]
+    GetUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.GetUserRequest, _user_service_pb2.GetUserResponse]
     """Read one user with their groups. Members read only themselves; everyone else looks absent to them."""
-    BatchGetUsers: _aio.UnaryUnaryMultiCallable[_user_service_pb2.BatchGetUsersRequest, _user_service_pb2.BatchGetUsersResponse]  # type: ignore[assignment]
+    BatchGetUsers: _aio.UnaryUnaryMultiCallable[_user_service_pb2.BatchGetUsersRequest, _user_service_pb2.BatchGetUsersResponse]
     """Read the names of several users at once. Unknown ids are left out of the answer."""
-    ListUsers: _aio.UnaryUnaryMultiCallable[_user_service_pb2.ListUsersRequest, _user_service_pb2.ListUsersResponse]  # type: ignore[assignment]
+    ListUsers: _aio.UnaryUnaryMultiCallable[_user_service_pb2.ListUsersRequest, _user_service_pb2.ListUsersResponse]
     """List users, ordered by login."""
-    CreateUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.CreateUserRequest, _user_service_pb2.CreateUserResponse]  # type: ignore[assignment]
+    CreateUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.CreateUserRequest, _user_service_pb2.CreateUserResponse]
     """Create an active user. Credentials are set over HTTP by the user, never here."""
-    UpdateUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.UpdateUserRequest, _user_service_pb2.UpdateUserResponse]  # type: ignore[assignment]
+    UpdateUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.UpdateUserRequest, _user_service_pb2.UpdateUserResponse]
     """Change the named fields of a user, or reactivate one. A new role revokes the user's service tokens, which carry the old one."""
-    DeactivateUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.DeactivateUserRequest, _user_service_pb2.DeactivateUserResponse]  # type: ignore[assignment]
+    DeactivateUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.DeactivateUserRequest, _user_service_pb2.DeactivateUserResponse]
     """Lock a user out: ends sessions, revokes API keys and service tokens, keeps all data. A deactivated user stays so."""
-    DeleteUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.DeleteUserRequest, _user_service_pb2.DeleteUserResponse]  # type: ignore[assignment]
+    DeleteUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.DeleteUserRequest, _user_service_pb2.DeleteUserResponse]
     """Delete a deactivated user for good; the other services delete what they hold of them when the bus says so."""
 
-class UserServiceServicer(metaclass=_abc_1.ABCMeta):
+class UserServiceServicer:
     """Users of the installation. Every change is audited and announced on the bus."""
 
-    @_abc_1.abstractmethod
     def GetUser(
         self,
         request: _user_service_pb2.GetUserRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_user_service_pb2.GetUserResponse, _abc.Awaitable[_user_service_pb2.GetUserResponse]]:
+        context: _aio.ServicerContext[_user_service_pb2.GetUserRequest, _abc.Awaitable[_user_service_pb2.GetUserResponse]],
+    ) -> _abc.Awaitable[_user_service_pb2.GetUserResponse]:
         """Read one user with their groups. Members read only themselves; everyone else looks absent to them."""
 
-    @_abc_1.abstractmethod
     def BatchGetUsers(
         self,
         request: _user_service_pb2.BatchGetUsersRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_user_service_pb2.BatchGetUsersResponse, _abc.Awaitable[_user_service_pb2.BatchGetUsersResponse]]:
+        context: _aio.ServicerContext[_user_service_pb2.BatchGetUsersRequest, _abc.Awaitable[_user_service_pb2.BatchGetUsersResponse]],
+    ) -> _abc.Awaitable[_user_service_pb2.BatchGetUsersResponse]:
         """Read the names of several users at once. Unknown ids are left out of the answer."""
 
-    @_abc_1.abstractmethod
     def ListUsers(
         self,
         request: _user_service_pb2.ListUsersRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_user_service_pb2.ListUsersResponse, _abc.Awaitable[_user_service_pb2.ListUsersResponse]]:
+        context: _aio.ServicerContext[_user_service_pb2.ListUsersRequest, _abc.Awaitable[_user_service_pb2.ListUsersResponse]],
+    ) -> _abc.Awaitable[_user_service_pb2.ListUsersResponse]:
         """List users, ordered by login."""
 
-    @_abc_1.abstractmethod
     def CreateUser(
         self,
         request: _user_service_pb2.CreateUserRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_user_service_pb2.CreateUserResponse, _abc.Awaitable[_user_service_pb2.CreateUserResponse]]:
+        context: _aio.ServicerContext[_user_service_pb2.CreateUserRequest, _abc.Awaitable[_user_service_pb2.CreateUserResponse]],
+    ) -> _abc.Awaitable[_user_service_pb2.CreateUserResponse]:
         """Create an active user. Credentials are set over HTTP by the user, never here."""
 
-    @_abc_1.abstractmethod
     def UpdateUser(
         self,
         request: _user_service_pb2.UpdateUserRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_user_service_pb2.UpdateUserResponse, _abc.Awaitable[_user_service_pb2.UpdateUserResponse]]:
+        context: _aio.ServicerContext[_user_service_pb2.UpdateUserRequest, _abc.Awaitable[_user_service_pb2.UpdateUserResponse]],
+    ) -> _abc.Awaitable[_user_service_pb2.UpdateUserResponse]:
         """Change the named fields of a user, or reactivate one. A new role revokes the user's service tokens, which carry the old one."""
 
-    @_abc_1.abstractmethod
     def DeactivateUser(
         self,
         request: _user_service_pb2.DeactivateUserRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_user_service_pb2.DeactivateUserResponse, _abc.Awaitable[_user_service_pb2.DeactivateUserResponse]]:
+        context: _aio.ServicerContext[_user_service_pb2.DeactivateUserRequest, _abc.Awaitable[_user_service_pb2.DeactivateUserResponse]],
+    ) -> _abc.Awaitable[_user_service_pb2.DeactivateUserResponse]:
         """Lock a user out: ends sessions, revokes API keys and service tokens, keeps all data. A deactivated user stays so."""
 
-    @_abc_1.abstractmethod
     def DeleteUser(
         self,
         request: _user_service_pb2.DeleteUserRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_user_service_pb2.DeleteUserResponse, _abc.Awaitable[_user_service_pb2.DeleteUserResponse]]:
+        context: _aio.ServicerContext[_user_service_pb2.DeleteUserRequest, _abc.Awaitable[_user_service_pb2.DeleteUserResponse]],
+    ) -> _abc.Awaitable[_user_service_pb2.DeleteUserResponse]:
         """Delete a deactivated user for good; the other services delete what they hold of them when the bus says so."""
 
-def add_UserServiceServicer_to_server(servicer: UserServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_UserServiceServicer_to_server(servicer: UserServiceServicer, server: _aio.Server) -> None: ...

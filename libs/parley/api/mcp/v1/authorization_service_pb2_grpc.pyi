@@ -6,22 +6,7 @@ Connecting users' accounts to MCP servers with OAuth."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from parley.api.mcp.v1 import authorization_service_pb2 as _authorization_service_pb2
-import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -29,66 +14,45 @@ GRPC_VERSION: str
 class McpAuthorizationServiceStub:
     """Obtains, keeps and gives up the grants of the user whom the caller's token names. Tokens never leave mcpgateway."""
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> McpAuthorizationServiceAsyncStub: ...
-    BeginAuthorization: _grpc.UnaryUnaryMultiCallable[_authorization_service_pb2.BeginAuthorizationRequest, _authorization_service_pb2.BeginAuthorizationResponse]
-    """Begin a flow: find out about the authorization server and give the address to send the browser to."""
-    CompleteAuthorization: _grpc.UnaryUnaryMultiCallable[_authorization_service_pb2.CompleteAuthorizationRequest, _authorization_service_pb2.CompleteAuthorizationResponse]
-    """Complete a flow with what the browser brought back, once, and store the grant."""
-    Disconnect: _grpc.UnaryUnaryMultiCallable[_authorization_service_pb2.DisconnectRequest, _authorization_service_pb2.DisconnectResponse]
-    """Delete the grant, cancel its running calls, and ask the authorization server to revoke it. Without a grant nothing happens."""
-    GetAuthorizationStatus: _grpc.UnaryUnaryMultiCallable[_authorization_service_pb2.GetAuthorizationStatusRequest, _authorization_service_pb2.GetAuthorizationStatusResponse]
-    """Read the state of the grant from the store; neither refreshes nor contacts anything."""
-
-@_typing.type_check_only
-class McpAuthorizationServiceAsyncStub(McpAuthorizationServiceStub):
-    """Obtains, keeps and gives up the grants of the user whom the caller's token names. Tokens never leave mcpgateway."""
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    BeginAuthorization: _aio.UnaryUnaryMultiCallable[_authorization_service_pb2.BeginAuthorizationRequest, _authorization_service_pb2.BeginAuthorizationResponse]  # type: ignore[assignment]
+    BeginAuthorization: _aio.UnaryUnaryMultiCallable[_authorization_service_pb2.BeginAuthorizationRequest, _authorization_service_pb2.BeginAuthorizationResponse]
     """Begin a flow: find out about the authorization server and give the address to send the browser to."""
-    CompleteAuthorization: _aio.UnaryUnaryMultiCallable[_authorization_service_pb2.CompleteAuthorizationRequest, _authorization_service_pb2.CompleteAuthorizationResponse]  # type: ignore[assignment]
+    CompleteAuthorization: _aio.UnaryUnaryMultiCallable[_authorization_service_pb2.CompleteAuthorizationRequest, _authorization_service_pb2.CompleteAuthorizationResponse]
     """Complete a flow with what the browser brought back, once, and store the grant."""
-    Disconnect: _aio.UnaryUnaryMultiCallable[_authorization_service_pb2.DisconnectRequest, _authorization_service_pb2.DisconnectResponse]  # type: ignore[assignment]
+    Disconnect: _aio.UnaryUnaryMultiCallable[_authorization_service_pb2.DisconnectRequest, _authorization_service_pb2.DisconnectResponse]
     """Delete the grant, cancel its running calls, and ask the authorization server to revoke it. Without a grant nothing happens."""
-    GetAuthorizationStatus: _aio.UnaryUnaryMultiCallable[_authorization_service_pb2.GetAuthorizationStatusRequest, _authorization_service_pb2.GetAuthorizationStatusResponse]  # type: ignore[assignment]
+    GetAuthorizationStatus: _aio.UnaryUnaryMultiCallable[_authorization_service_pb2.GetAuthorizationStatusRequest, _authorization_service_pb2.GetAuthorizationStatusResponse]
     """Read the state of the grant from the store; neither refreshes nor contacts anything."""
 
-class McpAuthorizationServiceServicer(metaclass=_abc_1.ABCMeta):
+class McpAuthorizationServiceServicer:
     """Obtains, keeps and gives up the grants of the user whom the caller's token names. Tokens never leave mcpgateway."""
 
-    @_abc_1.abstractmethod
     def BeginAuthorization(
         self,
         request: _authorization_service_pb2.BeginAuthorizationRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_authorization_service_pb2.BeginAuthorizationResponse, _abc.Awaitable[_authorization_service_pb2.BeginAuthorizationResponse]]:
+        context: _aio.ServicerContext[_authorization_service_pb2.BeginAuthorizationRequest, _abc.Awaitable[_authorization_service_pb2.BeginAuthorizationResponse]],
+    ) -> _abc.Awaitable[_authorization_service_pb2.BeginAuthorizationResponse]:
         """Begin a flow: find out about the authorization server and give the address to send the browser to."""
 
-    @_abc_1.abstractmethod
     def CompleteAuthorization(
         self,
         request: _authorization_service_pb2.CompleteAuthorizationRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_authorization_service_pb2.CompleteAuthorizationResponse, _abc.Awaitable[_authorization_service_pb2.CompleteAuthorizationResponse]]:
+        context: _aio.ServicerContext[_authorization_service_pb2.CompleteAuthorizationRequest, _abc.Awaitable[_authorization_service_pb2.CompleteAuthorizationResponse]],
+    ) -> _abc.Awaitable[_authorization_service_pb2.CompleteAuthorizationResponse]:
         """Complete a flow with what the browser brought back, once, and store the grant."""
 
-    @_abc_1.abstractmethod
     def Disconnect(
         self,
         request: _authorization_service_pb2.DisconnectRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_authorization_service_pb2.DisconnectResponse, _abc.Awaitable[_authorization_service_pb2.DisconnectResponse]]:
+        context: _aio.ServicerContext[_authorization_service_pb2.DisconnectRequest, _abc.Awaitable[_authorization_service_pb2.DisconnectResponse]],
+    ) -> _abc.Awaitable[_authorization_service_pb2.DisconnectResponse]:
         """Delete the grant, cancel its running calls, and ask the authorization server to revoke it. Without a grant nothing happens."""
 
-    @_abc_1.abstractmethod
     def GetAuthorizationStatus(
         self,
         request: _authorization_service_pb2.GetAuthorizationStatusRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_authorization_service_pb2.GetAuthorizationStatusResponse, _abc.Awaitable[_authorization_service_pb2.GetAuthorizationStatusResponse]]:
+        context: _aio.ServicerContext[_authorization_service_pb2.GetAuthorizationStatusRequest, _abc.Awaitable[_authorization_service_pb2.GetAuthorizationStatusResponse]],
+    ) -> _abc.Awaitable[_authorization_service_pb2.GetAuthorizationStatusResponse]:
         """Read the state of the grant from the store; neither refreshes nor contacts anything."""
 
-def add_McpAuthorizationServiceServicer_to_server(servicer: McpAuthorizationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_McpAuthorizationServiceServicer_to_server(servicer: McpAuthorizationServiceServicer, server: _aio.Server) -> None: ...

@@ -6,22 +6,7 @@ Using the tools of MCP servers in chats."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from parley.api.mcp.v1 import runtime_service_pb2 as _runtime_service_pb2
-import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -36,59 +21,26 @@ class McpRuntimeServiceStub:
     requests name its generation and another is refused with JOURNAL_CHANGED.
     """
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> McpRuntimeServiceAsyncStub: ...
-    ResolveSelection: _grpc.UnaryUnaryMultiCallable[_runtime_service_pb2.ResolveSelectionRequest, _runtime_service_pb2.ResolveSelectionResponse]
-    """Work out which servers a chat uses from what is wanted and what is stored."""
-    ListTools: _grpc.UnaryUnaryMultiCallable[_runtime_service_pb2.ListToolsRequest, _runtime_service_pb2.ListToolsResponse]
-    """List the tools of several servers. A server that fails adds its outcome and no tools; the answer never fails for it."""
-    CallTool: _grpc.UnaryStreamMultiCallable[_runtime_service_pb2.CallToolRequest, _runtime_service_pb2.CallToolResponse]
-    """Call a tool, or attach to the call with the same execution id. The stream is one `started`, any number of `progress` and
-    `chunk`, and exactly one `result`. A status before `started` other than UNAVAILABLE, DEADLINE_EXCEEDED or CANCELLED means
-    that this request started nothing; after `started` every outcome is a result. Closing the stream leaves the call running.
-    """
-    GetCall: _grpc.UnaryUnaryMultiCallable[_runtime_service_pb2.GetCallRequest, _runtime_service_pb2.GetCallResponse]
-    """Ask where a call is, without starting it. Stores the owner epoch, so that an older owner cannot start it afterwards."""
-    AckCalls: _grpc.UnaryUnaryMultiCallable[_runtime_service_pb2.AckCallsRequest, _runtime_service_pb2.AckCallsResponse]
-    """Say that results are stored, so that their parts can be dropped. An id stays known for 30 days after it was acknowledged, and
-    for good until then; calls made with a service token count as acknowledged 24 h after their end.
-    """
-    CancelCall: _grpc.UnaryUnaryMultiCallable[_runtime_service_pb2.CancelCallRequest, _runtime_service_pb2.CancelCallResponse]
-    """Cancel a call. A finished one stays as it is; one never seen is journaled as cancelled and can no longer start."""
-
-@_typing.type_check_only
-class McpRuntimeServiceAsyncStub(McpRuntimeServiceStub):
-    """Lists and calls tools for the user whom the caller's token names; a caller without a user reaches only servers that ask
-    nothing of users. mcpgateway serves it for remote servers, toolrunner for servers inside a workspace.
-
-    A call starts at most once. Its execution id is the caller's own; it is journaled before the server hears of it, and the same
-    id attaches to the call instead of starting another. The highest `owner_epoch` of each chat is stored before an answer leaves,
-    and lower ones are refused with STALE_OWNER. "Never seen" proves something only in the journal the caller dispatched to, so
-    requests name its generation and another is refused with JOURNAL_CHANGED.
-    """
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    ResolveSelection: _aio.UnaryUnaryMultiCallable[_runtime_service_pb2.ResolveSelectionRequest, _runtime_service_pb2.ResolveSelectionResponse]  # type: ignore[assignment]
+    ResolveSelection: _aio.UnaryUnaryMultiCallable[_runtime_service_pb2.ResolveSelectionRequest, _runtime_service_pb2.ResolveSelectionResponse]
     """Work out which servers a chat uses from what is wanted and what is stored."""
-    ListTools: _aio.UnaryUnaryMultiCallable[_runtime_service_pb2.ListToolsRequest, _runtime_service_pb2.ListToolsResponse]  # type: ignore[assignment]
+    ListTools: _aio.UnaryUnaryMultiCallable[_runtime_service_pb2.ListToolsRequest, _runtime_service_pb2.ListToolsResponse]
     """List the tools of several servers. A server that fails adds its outcome and no tools; the answer never fails for it."""
-    CallTool: _aio.UnaryStreamMultiCallable[_runtime_service_pb2.CallToolRequest, _runtime_service_pb2.CallToolResponse]  # type: ignore[assignment]
+    CallTool: _aio.UnaryStreamMultiCallable[_runtime_service_pb2.CallToolRequest, _runtime_service_pb2.CallToolResponse]
     """Call a tool, or attach to the call with the same execution id. The stream is one `started`, any number of `progress` and
     `chunk`, and exactly one `result`. A status before `started` other than UNAVAILABLE, DEADLINE_EXCEEDED or CANCELLED means
     that this request started nothing; after `started` every outcome is a result. Closing the stream leaves the call running.
     """
-    GetCall: _aio.UnaryUnaryMultiCallable[_runtime_service_pb2.GetCallRequest, _runtime_service_pb2.GetCallResponse]  # type: ignore[assignment]
+    GetCall: _aio.UnaryUnaryMultiCallable[_runtime_service_pb2.GetCallRequest, _runtime_service_pb2.GetCallResponse]
     """Ask where a call is, without starting it. Stores the owner epoch, so that an older owner cannot start it afterwards."""
-    AckCalls: _aio.UnaryUnaryMultiCallable[_runtime_service_pb2.AckCallsRequest, _runtime_service_pb2.AckCallsResponse]  # type: ignore[assignment]
+    AckCalls: _aio.UnaryUnaryMultiCallable[_runtime_service_pb2.AckCallsRequest, _runtime_service_pb2.AckCallsResponse]
     """Say that results are stored, so that their parts can be dropped. An id stays known for 30 days after it was acknowledged, and
     for good until then; calls made with a service token count as acknowledged 24 h after their end.
     """
-    CancelCall: _aio.UnaryUnaryMultiCallable[_runtime_service_pb2.CancelCallRequest, _runtime_service_pb2.CancelCallResponse]  # type: ignore[assignment]
+    CancelCall: _aio.UnaryUnaryMultiCallable[_runtime_service_pb2.CancelCallRequest, _runtime_service_pb2.CancelCallResponse]
     """Cancel a call. A finished one stays as it is; one never seen is journaled as cancelled and can no longer start."""
 
-class McpRuntimeServiceServicer(metaclass=_abc_1.ABCMeta):
+class McpRuntimeServiceServicer:
     """Lists and calls tools for the user whom the caller's token names; a caller without a user reaches only servers that ask
     nothing of users. mcpgateway serves it for remote servers, toolrunner for servers inside a workspace.
 
@@ -98,57 +50,51 @@ class McpRuntimeServiceServicer(metaclass=_abc_1.ABCMeta):
     requests name its generation and another is refused with JOURNAL_CHANGED.
     """
 
-    @_abc_1.abstractmethod
     def ResolveSelection(
         self,
         request: _runtime_service_pb2.ResolveSelectionRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_runtime_service_pb2.ResolveSelectionResponse, _abc.Awaitable[_runtime_service_pb2.ResolveSelectionResponse]]:
+        context: _aio.ServicerContext[_runtime_service_pb2.ResolveSelectionRequest, _abc.Awaitable[_runtime_service_pb2.ResolveSelectionResponse]],
+    ) -> _abc.Awaitable[_runtime_service_pb2.ResolveSelectionResponse]:
         """Work out which servers a chat uses from what is wanted and what is stored."""
 
-    @_abc_1.abstractmethod
     def ListTools(
         self,
         request: _runtime_service_pb2.ListToolsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_runtime_service_pb2.ListToolsResponse, _abc.Awaitable[_runtime_service_pb2.ListToolsResponse]]:
+        context: _aio.ServicerContext[_runtime_service_pb2.ListToolsRequest, _abc.Awaitable[_runtime_service_pb2.ListToolsResponse]],
+    ) -> _abc.Awaitable[_runtime_service_pb2.ListToolsResponse]:
         """List the tools of several servers. A server that fails adds its outcome and no tools; the answer never fails for it."""
 
-    @_abc_1.abstractmethod
     def CallTool(
         self,
         request: _runtime_service_pb2.CallToolRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_runtime_service_pb2.CallToolResponse], _abc.AsyncIterator[_runtime_service_pb2.CallToolResponse]]:
+        context: _aio.ServicerContext[_runtime_service_pb2.CallToolRequest, _abc.AsyncIterator[_runtime_service_pb2.CallToolResponse]],
+    ) -> _abc.AsyncIterator[_runtime_service_pb2.CallToolResponse]:
         """Call a tool, or attach to the call with the same execution id. The stream is one `started`, any number of `progress` and
         `chunk`, and exactly one `result`. A status before `started` other than UNAVAILABLE, DEADLINE_EXCEEDED or CANCELLED means
         that this request started nothing; after `started` every outcome is a result. Closing the stream leaves the call running.
         """
 
-    @_abc_1.abstractmethod
     def GetCall(
         self,
         request: _runtime_service_pb2.GetCallRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_runtime_service_pb2.GetCallResponse, _abc.Awaitable[_runtime_service_pb2.GetCallResponse]]:
+        context: _aio.ServicerContext[_runtime_service_pb2.GetCallRequest, _abc.Awaitable[_runtime_service_pb2.GetCallResponse]],
+    ) -> _abc.Awaitable[_runtime_service_pb2.GetCallResponse]:
         """Ask where a call is, without starting it. Stores the owner epoch, so that an older owner cannot start it afterwards."""
 
-    @_abc_1.abstractmethod
     def AckCalls(
         self,
         request: _runtime_service_pb2.AckCallsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_runtime_service_pb2.AckCallsResponse, _abc.Awaitable[_runtime_service_pb2.AckCallsResponse]]:
+        context: _aio.ServicerContext[_runtime_service_pb2.AckCallsRequest, _abc.Awaitable[_runtime_service_pb2.AckCallsResponse]],
+    ) -> _abc.Awaitable[_runtime_service_pb2.AckCallsResponse]:
         """Say that results are stored, so that their parts can be dropped. An id stays known for 30 days after it was acknowledged, and
         for good until then; calls made with a service token count as acknowledged 24 h after their end.
         """
 
-    @_abc_1.abstractmethod
     def CancelCall(
         self,
         request: _runtime_service_pb2.CancelCallRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_runtime_service_pb2.CancelCallResponse, _abc.Awaitable[_runtime_service_pb2.CancelCallResponse]]:
+        context: _aio.ServicerContext[_runtime_service_pb2.CancelCallRequest, _abc.Awaitable[_runtime_service_pb2.CancelCallResponse]],
+    ) -> _abc.Awaitable[_runtime_service_pb2.CancelCallResponse]:
         """Cancel a call. A finished one stays as it is; one never seen is journaled as cancelled and can no longer start."""
 
-def add_McpRuntimeServiceServicer_to_server(servicer: McpRuntimeServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_McpRuntimeServiceServicer_to_server(servicer: McpRuntimeServiceServicer, server: _aio.Server) -> None: ...

@@ -6,22 +6,7 @@ Managing and reading MCP servers."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from parley.api.mcp.v1 import server_service_pb2 as _server_service_pb2
-import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -29,90 +14,63 @@ GRPC_VERSION: str
 class McpServerServiceStub:
     """Keeps the MCP servers of the installation. Absent and hidden look the same: SERVER_NOT_FOUND."""
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> McpServerServiceAsyncStub: ...
-    CreateServer: _grpc.UnaryUnaryMultiCallable[_server_service_pb2.CreateServerRequest, _server_service_pb2.CreateServerResponse]
-    """Create a server. Nothing is contacted; probe it afterwards or before."""
-    UpdateServer: _grpc.UnaryUnaryMultiCallable[_server_service_pb2.UpdateServerRequest, _server_service_pb2.UpdateServerResponse]
-    """Change the named settings, the credentials, or both. A change of URL or OAuth settings drops the users' grants."""
-    DeleteServer: _grpc.UnaryUnaryMultiCallable[_server_service_pb2.DeleteServerRequest, _server_service_pb2.DeleteServerResponse]
-    """Delete a server with its credentials, grants and catalogue; running calls are cancelled. Deleting it again changes nothing."""
-    GetServer: _grpc.UnaryUnaryMultiCallable[_server_service_pb2.GetServerRequest, _server_service_pb2.GetServerResponse]
-    """Read one server, as much of it as the caller may see."""
-    ListServers: _grpc.UnaryUnaryMultiCallable[_server_service_pb2.ListServersRequest, _server_service_pb2.ListServersResponse]
-    """List servers, ordered by display name, as much of each as the caller may see."""
-    ProbeServer: _grpc.UnaryUnaryMultiCallable[_server_service_pb2.ProbeServerRequest, _server_service_pb2.ProbeServerResponse]
-    """Contact a server, saved or not, and say how far that went. A failing server is an answer, not an error."""
-
-@_typing.type_check_only
-class McpServerServiceAsyncStub(McpServerServiceStub):
-    """Keeps the MCP servers of the installation. Absent and hidden look the same: SERVER_NOT_FOUND."""
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    CreateServer: _aio.UnaryUnaryMultiCallable[_server_service_pb2.CreateServerRequest, _server_service_pb2.CreateServerResponse]  # type: ignore[assignment]
+    CreateServer: _aio.UnaryUnaryMultiCallable[_server_service_pb2.CreateServerRequest, _server_service_pb2.CreateServerResponse]
     """Create a server. Nothing is contacted; probe it afterwards or before."""
-    UpdateServer: _aio.UnaryUnaryMultiCallable[_server_service_pb2.UpdateServerRequest, _server_service_pb2.UpdateServerResponse]  # type: ignore[assignment]
+    UpdateServer: _aio.UnaryUnaryMultiCallable[_server_service_pb2.UpdateServerRequest, _server_service_pb2.UpdateServerResponse]
     """Change the named settings, the credentials, or both. A change of URL or OAuth settings drops the users' grants."""
-    DeleteServer: _aio.UnaryUnaryMultiCallable[_server_service_pb2.DeleteServerRequest, _server_service_pb2.DeleteServerResponse]  # type: ignore[assignment]
+    DeleteServer: _aio.UnaryUnaryMultiCallable[_server_service_pb2.DeleteServerRequest, _server_service_pb2.DeleteServerResponse]
     """Delete a server with its credentials, grants and catalogue; running calls are cancelled. Deleting it again changes nothing."""
-    GetServer: _aio.UnaryUnaryMultiCallable[_server_service_pb2.GetServerRequest, _server_service_pb2.GetServerResponse]  # type: ignore[assignment]
+    GetServer: _aio.UnaryUnaryMultiCallable[_server_service_pb2.GetServerRequest, _server_service_pb2.GetServerResponse]
     """Read one server, as much of it as the caller may see."""
-    ListServers: _aio.UnaryUnaryMultiCallable[_server_service_pb2.ListServersRequest, _server_service_pb2.ListServersResponse]  # type: ignore[assignment]
+    ListServers: _aio.UnaryUnaryMultiCallable[_server_service_pb2.ListServersRequest, _server_service_pb2.ListServersResponse]
     """List servers, ordered by display name, as much of each as the caller may see."""
-    ProbeServer: _aio.UnaryUnaryMultiCallable[_server_service_pb2.ProbeServerRequest, _server_service_pb2.ProbeServerResponse]  # type: ignore[assignment]
+    ProbeServer: _aio.UnaryUnaryMultiCallable[_server_service_pb2.ProbeServerRequest, _server_service_pb2.ProbeServerResponse]
     """Contact a server, saved or not, and say how far that went. A failing server is an answer, not an error."""
 
-class McpServerServiceServicer(metaclass=_abc_1.ABCMeta):
+class McpServerServiceServicer:
     """Keeps the MCP servers of the installation. Absent and hidden look the same: SERVER_NOT_FOUND."""
 
-    @_abc_1.abstractmethod
     def CreateServer(
         self,
         request: _server_service_pb2.CreateServerRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_server_service_pb2.CreateServerResponse, _abc.Awaitable[_server_service_pb2.CreateServerResponse]]:
+        context: _aio.ServicerContext[_server_service_pb2.CreateServerRequest, _abc.Awaitable[_server_service_pb2.CreateServerResponse]],
+    ) -> _abc.Awaitable[_server_service_pb2.CreateServerResponse]:
         """Create a server. Nothing is contacted; probe it afterwards or before."""
 
-    @_abc_1.abstractmethod
     def UpdateServer(
         self,
         request: _server_service_pb2.UpdateServerRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_server_service_pb2.UpdateServerResponse, _abc.Awaitable[_server_service_pb2.UpdateServerResponse]]:
+        context: _aio.ServicerContext[_server_service_pb2.UpdateServerRequest, _abc.Awaitable[_server_service_pb2.UpdateServerResponse]],
+    ) -> _abc.Awaitable[_server_service_pb2.UpdateServerResponse]:
         """Change the named settings, the credentials, or both. A change of URL or OAuth settings drops the users' grants."""
 
-    @_abc_1.abstractmethod
     def DeleteServer(
         self,
         request: _server_service_pb2.DeleteServerRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_server_service_pb2.DeleteServerResponse, _abc.Awaitable[_server_service_pb2.DeleteServerResponse]]:
+        context: _aio.ServicerContext[_server_service_pb2.DeleteServerRequest, _abc.Awaitable[_server_service_pb2.DeleteServerResponse]],
+    ) -> _abc.Awaitable[_server_service_pb2.DeleteServerResponse]:
         """Delete a server with its credentials, grants and catalogue; running calls are cancelled. Deleting it again changes nothing."""
 
-    @_abc_1.abstractmethod
     def GetServer(
         self,
         request: _server_service_pb2.GetServerRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_server_service_pb2.GetServerResponse, _abc.Awaitable[_server_service_pb2.GetServerResponse]]:
+        context: _aio.ServicerContext[_server_service_pb2.GetServerRequest, _abc.Awaitable[_server_service_pb2.GetServerResponse]],
+    ) -> _abc.Awaitable[_server_service_pb2.GetServerResponse]:
         """Read one server, as much of it as the caller may see."""
 
-    @_abc_1.abstractmethod
     def ListServers(
         self,
         request: _server_service_pb2.ListServersRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_server_service_pb2.ListServersResponse, _abc.Awaitable[_server_service_pb2.ListServersResponse]]:
+        context: _aio.ServicerContext[_server_service_pb2.ListServersRequest, _abc.Awaitable[_server_service_pb2.ListServersResponse]],
+    ) -> _abc.Awaitable[_server_service_pb2.ListServersResponse]:
         """List servers, ordered by display name, as much of each as the caller may see."""
 
-    @_abc_1.abstractmethod
     def ProbeServer(
         self,
         request: _server_service_pb2.ProbeServerRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_server_service_pb2.ProbeServerResponse, _abc.Awaitable[_server_service_pb2.ProbeServerResponse]]:
+        context: _aio.ServicerContext[_server_service_pb2.ProbeServerRequest, _abc.Awaitable[_server_service_pb2.ProbeServerResponse]],
+    ) -> _abc.Awaitable[_server_service_pb2.ProbeServerResponse]:
         """Contact a server, saved or not, and say how far that went. A failing server is an answer, not an error."""
 
-def add_McpServerServiceServicer_to_server(servicer: McpServerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_McpServerServiceServicer_to_server(servicer: McpServerServiceServicer, server: _aio.Server) -> None: ...
