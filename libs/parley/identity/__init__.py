@@ -8,6 +8,7 @@ from parley.identity.certificates import (
     CertificateFiles,
     describe_certificate,
     needs_renewal,
+    server_name,
     service_of_names,
 )
 from parley.identity.errors import (
@@ -73,6 +74,7 @@ __all__ = [
     "describe_certificate",
     "needs_renewal",
     "rule_of",
+    "server_name",
     "service_of_names",
     "undeclared_methods",
 ]

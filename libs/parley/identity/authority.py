@@ -31,6 +31,7 @@ from parley.identity.certificates import (
     CertificateFiles,
     describe_certificate,
     read_file,
+    server_name,
 )
 from parley.identity.errors import (
     CertificateAuthorityExists,
@@ -125,13 +126,14 @@ class CertificateAuthority:
 
         Args:
             service: Whom the certificate names.
-            names: Host names and IP addresses under which peers connect to it.
+            names: Further host names and IP addresses under which peers connect to it.
             lifetime: How long it is good, but never longer than the authority.
 
         Raises:
             InvalidCertificateName: One of `names` is neither.
         """
-        return self._issue(f"{SERVICE_URI}{service}", names, lifetime)
+        every_name = dict.fromkeys((server_name(service), *names))
+        return self._issue(f"{SERVICE_URI}{service}", every_name, lifetime)
 
     def issue_for_client(self, name: str, lifetime: timedelta = LEAF_LIFETIME) -> CertificateFiles:
         """Issue a certificate for an internal caller, which is none of our services.

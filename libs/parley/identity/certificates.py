@@ -116,6 +116,14 @@ def needs_renewal(certificate_pem: bytes, *, now: datetime) -> bool:
     return now >= describe_certificate(certificate_pem).renew_at
 
 
+def server_name(service: ServiceName) -> str:
+    """Return the host name that every certificate of `service` carries.
+
+    gRPC checks a host name, never a URI; this one lets a caller accept any replica of a service.
+    """
+    return f"{service}.parley.internal"
+
+
 def service_of_names(names: Iterable[str | bytes]) -> ServiceName | None:
     """Return the one service that a certificate's alternative names speak of, if it is one.
 

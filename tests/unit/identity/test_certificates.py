@@ -33,7 +33,7 @@ def test_a_certificate_names_its_service_and_its_hosts(tmp_path: Path) -> None:
     assert describe_certificate(files.certificate_pem) == CertificateFacts(
         holder="spiffe://parley/svc/chatd",
         service=ServiceName.CHATD,
-        names=("chatd", "10.0.0.7", "::1"),
+        names=("chatd.parley.internal", "chatd", "10.0.0.7", "::1"),
         issued_at=start,
         expires_at=end,
         renew_at=start + (end - start) * 2 / 3,
@@ -66,14 +66,14 @@ def test_a_certificate_needs_renewal_after_two_thirds_of_its_life(tmp_path: Path
 
 def test_renewal_keeps_the_authority_the_holder_and_the_names(tmp_path: Path) -> None:
     clock = FakeClock()
-    old = CertificateAuthority.create(tmp_path, clock=clock).issue(ServiceName.CHATD, ("chatd",))
+    old = CertificateAuthority.create(tmp_path, clock=clock).issue(ServiceName.CHATD, ("chatd.parley.internal", "chatd"))
     clock.advance(20 * 3600)
     new = CertificateAuthority.load(tmp_path, clock=clock).renew(old)
     facts = describe_certificate(new.certificate_pem)
 
     assert new.authority_pem == old.authority_pem
     assert new.key_pem != old.key_pem
-    assert (facts.service, facts.names) == (ServiceName.CHATD, ("chatd",))
+    assert (facts.service, facts.names) == (ServiceName.CHATD, ("chatd.parley.internal", "chatd"))
     assert facts.expires_at == clock.now() + timedelta(hours=24)
 
 

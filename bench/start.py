@@ -1,0 +1,92 @@
+"""Figures of a start: `parley up --detach` to ready, idle memory per process, time of `--help`.
+
+Run as `python bench/start.py [--repeat N]`; prints one JSON object.
+"""
+
+import argparse
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+PARLEY = (sys.executable, "-m", "parley.cli")
+SETTLING_S = 2.0
+
+
+def parley(home: Path, *arguments: str) -> str:
+    command = [*PARLEY, *arguments, "--home", str(home)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        raise SystemExit(f"parley {arguments[0]} failed: {ended.stderr}{ended.stdout}")
+    return ended.stdout
+
+
+def seconds(home: Path, *arguments: str) -> float:
+    began = time.monotonic()
+    parley(home, *arguments)
+    return round(time.monotonic() - began, 3)
+
+
+def idle_memory(home: Path) -> dict[str, float]:
+    """Return the resident MiB of each process, by service and number."""
+    time.sleep(SETTLING_S)
+    found: dict[str, float] = {}
+    for process in json.loads(parley(home, "status", "--json"))["processes"]:
+        numbers = [name for name in found if name.rpartition("-")[0] == process["service"]]
+        name = f"{process['service']}-{len(numbers)}"
+        found[name] = round(process["rss_bytes"] / 2**20, 1)
+    return found
+
+
+def help_ms(repeat: int) -> dict[str, float]:
+    """Return the wall time of `parley --help`, and the time its imports take."""
+    walls, imports = [], []
+    for _ in range(repeat):
+        began = time.monotonic()
+        subprocess.run([*PARLEY, "--help"], stdout=subprocess.DEVNULL, check=True)
+        walls.append((time.monotonic() - began) * 1000)
+        told = subprocess.run(
+            [sys.executable, "-X", "importtime", "-c", "import parley.cli.main"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        imports.append(int(told.stderr.splitlines()[-1].split("|")[1]) / 1000)
+    return {"wall_ms": round(min(walls), 1), "import_ms": round(min(imports), 1)}
+
+
+def start_figures(repeat: int) -> dict[str, Any]:
+    """Return the times of a first and of later starts in one home, and memory when idle."""
+    with tempfile.TemporaryDirectory(prefix="parley-bench-") as directory:
+        home = Path(directory)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            http = f"127.0.0.1:{free.getsockname()[1]}"
+        up = ("up", "--detach", "--http", http)
+        first_s = seconds(home, *up)
+        memory = idle_memory(home)
+        down_s, warm_s = [], []
+        for _ in range(repeat):
+            down_s.append(seconds(home, "down"))
+            warm_s.append(seconds(home, *up))
+        down_s.append(seconds(home, "down"))
+    return {
+        "first_up_s": first_s,
+        "warm_up_s": {"best": min(warm_s), "all": warm_s},
+        "down_s": {"worst": max(down_s), "all": down_s},
+        "idle_rss_mib": memory | {"total": round(sum(memory.values()), 1)},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--repeat", type=int, default=3)
+    repeat = parser.parse_args().repeat
+    print(json.dumps({"help": help_ms(repeat), **start_figures(repeat)}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Parley's HTTP API for commands: requests, event streams, and problems as one-line errors.
+
+The standard library's client is enough here and imports in a few milliseconds.
+"""
+
+import json
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+from parley.cli.errors import CliError
+from parley.cli.server import Server
+
+REQUEST_S_MAX = 30.0
+PROBLEM_BYTES_MAX = 64 * 1024
+
+
+class Unreachable(CliError):
+    """Nobody answered, or the answer broke off; the same request may succeed later."""
+
+
+class ApiRefused(CliError):
+    """The server answered with a problem."""
+
+    def __init__(self, status: int, code: str | None, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+class Api:
+    """One server, spoken to with one connection per request."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Make one request and return its decoded JSON answer, or None for an empty one.
+
+        Raises:
+            Unreachable: there was no whole answer.
+            ApiRefused: the answer is a problem.
+        """
+        content = None if body is None else json.dumps(body)
+        sent = {**(headers or {})} | ({"Content-Type": "application/json"} if content else {})
+        with self._exchange(method, path, content, sent, REQUEST_S_MAX) as (response, _):
+            answer = response.read()
+        return json.loads(answer) if answer else None
+
+    @contextmanager
+    def stream(
+        self, path: str, headers: Mapping[str, str], *, open_s: float
+    ) -> Iterator[tuple[HTTPResponse, socket.socket]]:
+        """Give the open answer to a GET, and its socket for setting how long reads may take.
+
+        Raises:
+            Unreachable: the stream could not be opened, or broke off.
+            ApiRefused: the answer is a problem.
+        """
+        accept = {"Accept": "text/event-stream", **headers}
+        with self._exchange("GET", path, None, accept, open_s) as opened:
+            yield opened
+
+    @contextmanager
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        content: str | None,
+        headers: Mapping[str, str],
+        timeout_s: float,
+    ) -> Iterator[tuple[HTTPResponse, socket.socket]]:
+        connection = self._connection(timeout_s)
+        try:
+            connection.connect()
+            opened = connection.sock
+            connection.request(
+                method,
+                urlsplit(self._server.url).path + path,
+                body=content,
+                headers={"Authorization": f"Bearer {self._server.api_key}", **headers},
+            )
+            response = connection.getresponse()
+            if response.status >= 400:
+                raise _refusal(response)
+            yield response, opened
+        except (OSError, HTTPException) as error:
+            reason = str(error) or type(error).__name__
+            raise Unreachable(
+                f"{self._server.url} does not answer ({reason}): is Parley running?"
+            ) from error
+        finally:
+            connection.close()
+
+    def _connection(self, timeout_s: float) -> HTTPConnection:
+        parts = urlsplit(self._server.url)
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        return kind(parts.hostname or "", parts.port, timeout=timeout_s)
+
+
+def _refusal(response: HTTPResponse) -> ApiRefused:
+    """Return the problem document of `response` as an error."""
+    try:
+        problem = json.loads(response.read(PROBLEM_BYTES_MAX))
+    except ValueError:
+        problem = {}
+    if not isinstance(problem, dict):
+        problem = {}
+    code = problem.get("code")
+    said = [str(problem[key]) for key in ("title", "detail") if problem.get(key)]
+    message = ": ".join(said) or f"the server answered {response.status} {response.reason}"
+    if response.status == 401:
+        message += " (check PARLEY_API_KEY, or the file api_key in the home)"
+    return ApiRefused(response.status, code, f"{message} ({code})" if code else message)

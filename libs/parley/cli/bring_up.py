@@ -1,0 +1,216 @@
+"""From a request to a running stack and back to nothing: all of `parley up` but its words."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import psutil
+
+from parley.cli import process_table
+from parley.cli.children import LocalLauncher
+from parley.cli.database import StackDatabase, database, keep
+from parley.cli.endpoints import write_endpoints
+from parley.cli.errors import CliError, ConfigurationProblem
+from parley.cli.home import Home
+from parley.cli.leftovers import end, leftovers
+from parley.cli.machine import cores
+from parley.cli.orphans import adopt_orphans, bury_orphans, end_orphans
+from parley.cli.plan import PROGRAMS, ProcessSpec, plan
+from parley.cli.ports import HostPort
+from parley.cli.preparation import prepare_secrets
+from parley.cli.process_table import ProcessIdentity, ProcessRecord, ProcessTable
+from parley.cli.progress import Progress
+from parley.cli.readiness import NetworkProbe
+from parley.cli.request import UpRequest, choose_ports
+from parley.cli.service_settings import problems_of
+from parley.cli.stack import Caller, Ports, Stack
+from parley.cli.supervisor import StartFailed, Supervisor
+from parley.clock import Clock
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+CONFIGURATION_EXIT_CODE = 2
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A stack that could be started."""
+
+    stack: Stack
+    login_token: str = field(repr=False)
+
+
+def take_over(home: Home, progress: Progress) -> None:
+    """End what a killed supervisor left behind, and enter this one; the lock must be held."""
+    left = leftovers(process_table.load(home.processes_file))
+    if left:
+        progress.say(f"  ending {len(left)} processes of a supervisor that was killed")
+        end(left)
+    home.endpoints_file.unlink(missing_ok=True)
+    process_table.save(ProcessTable(supervisor=_myself()), home.processes_file)
+
+
+def prepare(request: UpRequest) -> Prepared:
+    """Choose ports and make keys; nothing is started yet.
+
+    Raises:
+        ConfigurationProblem: with every problem there is.
+    """
+    problems: list[str] = []
+    login_token = _attempt(lambda: prepare_secrets(request.home), problems)
+    ports = _attempt(lambda: choose_ports(request), problems)
+    wished = HostPort.parse(request.http)
+    stack = Stack(
+        request.home,
+        request.sizes,
+        ports or Ports((wished,) * request.sizes.gateway, wished),
+        Caller(sys.executable, os.getpid(), request.environment),
+    )
+    problems += problems_of(stack)
+    if problems or login_token is None:
+        request.home.processes_file.unlink(missing_ok=True)
+        raise ConfigurationProblem(*problems)
+    return Prepared(stack, login_token)
+
+
+async def bring_up(
+    stack: Stack,
+    database_url: str | None,
+    *,
+    clock: Clock,
+    progress: Progress,
+    on_ready: Callable[[], None],
+    programs: Mapping[str, tuple[str, ...]] = PROGRAMS,
+) -> None:
+    """Run the stack until a signal asks to stop; afterwards nothing of it is left.
+
+    Raises:
+        ConfigurationProblem: something has to be set differently; nothing was damaged.
+        CliError: a process did not start.
+    """
+    home = stack.home
+    adopt_orphans()
+    _on_signals(_cancelling(asyncio.current_task()))
+    try:
+        async with database(home, database_url, clock=clock, progress=progress) as found:
+
+            def announce() -> None:
+                write_endpoints(stack, found.url)
+                on_ready()
+
+            specs = plan(stack, programs)
+            records = _Records(stack, found, progress)
+            await _run_services(specs, records, clock=clock, progress=progress, on_ready=announce)
+    finally:
+        end_orphans()
+        home.remove_sockets()
+        home.endpoints_file.unlink(missing_ok=True)
+        home.processes_file.unlink(missing_ok=True)
+
+
+async def _run_services(
+    specs: tuple[ProcessSpec, ...],
+    records: "_Records",
+    *,
+    clock: Clock,
+    progress: Progress,
+    on_ready: Callable[[], None],
+) -> None:
+    launcher = LocalLauncher(records.stack.home)
+    supervisor = Supervisor(
+        specs,
+        launcher=launcher,
+        probe=NetworkProbe(),
+        clock=clock,
+        progress=progress,
+        changed=records.save,
+        starting_max=cores() + 1,
+    )
+    _on_signals(supervisor.stop)
+    watching = (
+        bury_orphans(clock),
+        keep(records.database, clock=clock, progress=progress, changed=records.repeat),
+    )
+    try:
+        await _beside(watching, supervisor.run(on_ready))
+    except StartFailed as failure:
+        raise _explained(failure, launcher.said(failure.name)) from failure
+
+
+class _Records:
+    """Keeps `processes.json` as things are: the services as last told, and the database."""
+
+    def __init__(self, stack: Stack, found: StackDatabase, progress: Progress) -> None:
+        self.stack = stack
+        self.database = found
+        self._progress = progress
+        self._services: tuple[ProcessRecord, ...] = ()
+
+    def save(self, services: tuple[ProcessRecord, ...]) -> None:
+        self._services = services
+        self.repeat()
+
+    def repeat(self) -> None:
+        first = self.database.record()
+        table = ProcessTable(
+            supervisor=_myself(),
+            http=self.stack.ports.http[0].url,
+            processes=(() if first is None else (first,)) + self._services,
+        )
+        try:
+            process_table.save(table, self.stack.home.processes_file)
+        except OSError as error:
+            # A full disk is no reason to stop what runs.
+            self._progress.say(f"  {error.filename} cannot be written: {error.strerror}")
+
+
+def _myself() -> ProcessIdentity:
+    return ProcessIdentity(os.getpid(), psutil.Process().create_time())
+
+
+def _attempt(work: Callable[[], T], problems: list[str]) -> T | None:
+    try:
+        return work()
+    except ConfigurationProblem as error:
+        problems += error.problems
+        return None
+
+
+async def _beside(watching: Iterable[Coroutine[Any, Any, None]], work: Awaitable[None]) -> None:
+    """Await `work` while `watching` goes on, and raise what `work` raises as it is."""
+    failure: StartFailed | None = None
+    async with asyncio.TaskGroup() as tasks:
+        watchers = [tasks.create_task(watcher) for watcher in watching]
+        try:
+            await work
+        except StartFailed as error:
+            failure = error
+        for watcher in watchers:
+            watcher.cancel()
+    if failure is not None:
+        raise failure
+
+
+def _on_signals(act: Callable[[], object]) -> None:
+    loop = asyncio.get_running_loop()
+    for number in STOP_SIGNALS:
+        # Whoever started this with nohup meant it.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, act)
+
+
+def _cancelling(task: asyncio.Task[Any] | None) -> Callable[[], object]:
+    assert task is not None
+    return task.cancel
+
+
+def _explained(failure: StartFailed, said: tuple[str, ...]) -> CliError:
+    """Return `failure` with what the process said last."""
+    if failure.process_exit_code == CONFIGURATION_EXIT_CODE:
+        return ConfigurationProblem(*(said or (failure.message,)))
+    return CliError("\n".join((failure.message + ("; it said:" if said else ""), *said)))

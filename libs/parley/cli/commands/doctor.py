@@ -1,0 +1,67 @@
+"""`parley doctor`: what this machine offers, what it lacks, and what that costs."""
+
+import json
+from dataclasses import asdict
+
+import click
+
+from parley.cli import machine
+from parley.cli.errors import ConfigurationProblem
+from parley.cli.invocation import current
+from parley.cli.options import HomeCommand
+from parley.cli.sandbox_probe import SandboxOffer, probe_sandbox
+
+
+@click.command(cls=HomeCommand)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def doctor(as_json: bool) -> None:
+    """Show what this machine offers to Parley: PostgreSQL, Node, sandbox level, browser."""
+    search_path = current().environment.get("PATH")
+    offer = probe_sandbox(search_path)
+    findings = look_around(search_path, offer)
+    if as_json:
+        click.echo(json.dumps(_document(findings, offer), indent=2))
+    else:
+        for finding in findings:
+            mark = "✓" if finding.is_there else "✗" if finding.is_required else "-"
+            cost = f": {finding.cost}" if finding.cost else ""
+            click.echo(f"{mark} {finding.name:<16} {finding.detail}{cost}")
+    broken = [found for found in findings if found.is_required and not found.is_there]
+    if broken:
+        raise ConfigurationProblem(*(f"{found.name}: {found.cost}" for found in broken))
+
+
+def look_around(search_path: str | None, offer: SandboxOffer) -> tuple[machine.Finding, ...]:
+    """Return everything that was looked for, in the order in which it is shown."""
+    return (
+        machine.find_python(),
+        _postgres(),
+        machine.find_sandbox(offer),
+        machine.find_bubblewrap(offer),
+        machine.find_user_namespaces(offer),
+        machine.find_node(search_path),
+        machine.find_browser(search_path),
+        machine.find_cores(),
+        machine.find_memory(),
+    )
+
+
+def _postgres() -> machine.Finding:
+    from parley.postgres.binaries import installed_binaries
+    from parley.postgres.errors import BinariesMissing
+
+    try:
+        return machine.find_postgres(installed_binaries())
+    except BinariesMissing as error:
+        return machine.find_postgres((), str(error))
+
+
+def _document(findings: tuple[machine.Finding, ...], offer: SandboxOffer) -> dict[str, object]:
+    return {
+        "sandbox": {
+            "level": offer.level,
+            "landlock_abi": offer.landlock_abi,
+            "missing": list(offer.missing),
+        },
+        "findings": [asdict(finding) for finding in findings],
+    }

@@ -1,0 +1,90 @@
+"""`parley run`: one prompt in a new chat, its answer on standard output."""
+
+import json
+import sys
+import threading
+import uuid
+from collections.abc import Callable
+from time import monotonic
+
+import click
+
+from parley.cli.answer import Answer, Ending, Note, Text, sanitized
+from parley.cli.api import Api, ApiRefused, Unreachable
+from parley.cli.errors import CliError, NeedsAction, TimedOut
+from parley.cli.invocation import current
+from parley.cli.options import HomeCommand
+from parley.cli.server import find_server
+from parley.cli.sse import ServerEvent, follow
+
+CREATE_TRIES = 20
+CREATE_PAUSE_S = 0.5
+
+
+@click.command(cls=HomeCommand)
+@click.argument("prompt")
+@click.option("--json", "as_json", is_flag=True, help="Print every event as one line of JSON.")
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(min=0.1), metavar="SECONDS",
+    help="Give up after so long; exit code 124.",
+)  # fmt: skip
+def run(prompt: str, as_json: bool, timeout_s: float | None) -> None:
+    """Ask PROMPT in a new chat and print the answer as it comes; `-` reads it from standard input.
+
+    The text goes to standard output, what tools do to standard error.
+    """
+    if prompt == "-":
+        prompt = sys.stdin.read()
+    api = Api(find_server(current()))
+    deadline = monotonic() + timeout_s if timeout_s is not None else float("inf")
+    pause = threading.Event().wait
+    # The key makes it safe to send the request again when the answer got lost.
+    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
+    chat_id = create_chat(api, prompt, key, deadline=deadline, pause=pause)
+    answer = Answer()
+    try:
+        for event in follow(api, f"/api/v1/chats/{chat_id}/events", deadline=deadline, pause=pause):
+            _show(event, answer, as_json=as_json)
+            if answer.ending is not None:
+                break
+    except TimedOut as error:
+        raise TimedOut(f"chat {chat_id} is still running after {timeout_s:g} s") from error
+    match answer.ending:
+        case Ending.ERROR:
+            raise CliError(sanitized(answer.problem or "the turn failed") + f" (chat {chat_id})")
+        case Ending.REQUIRES_ACTION:
+            raise NeedsAction(f"chat {chat_id} waits for results of tools that run elsewhere")
+
+
+def create_chat(
+    api: Api, prompt: str, key: str, *, deadline: float, pause: Callable[[float], object]
+) -> str:
+    """Create a chat that starts with `prompt` and return its id; try again while nobody answers."""
+    body = {"content": [{"type": "text", "text": prompt}]}
+    for attempt in range(1, CREATE_TRIES + 1):
+        try:
+            created = api.call("POST", "/api/v1/chats", body, {"Idempotency-Key": f'"{key}"'})
+            return str(created["id"])
+        except (Unreachable, ApiRefused) as error:
+            is_passing = isinstance(error, Unreachable) or error.status in (502, 503, 504)
+            if not is_passing or attempt == CREATE_TRIES:
+                raise
+            if monotonic() + CREATE_PAUSE_S > deadline:
+                raise TimedOut(f"no chat could be created in time: {error.message}") from error
+            pause(CREATE_PAUSE_S)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _show(event: ServerEvent, answer: Answer, *, as_json: bool) -> None:
+    shown = answer.take(event)
+    if as_json:
+        printed = {"type": event.type, "cursor": event.cursor, **event.data}
+        click.echo(json.dumps(printed, ensure_ascii=False))
+        return
+    for piece in shown:
+        match piece:
+            case Text(text):
+                is_terminal = sys.stdout.isatty()
+                click.echo(sanitized(text) if is_terminal else text, nl=False)
+            case Note(line):
+                click.echo(sanitized(line), err=True)

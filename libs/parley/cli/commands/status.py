@@ -1,0 +1,90 @@
+"""`parley status`: the processes of the stack and how they are."""
+
+import asyncio
+import json
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+
+import click
+import psutil
+
+from parley.cli.errors import CliError
+from parley.cli.invocation import current
+from parley.cli.leftovers import running
+from parley.cli.options import HomeCommand
+from parley.cli.process_table import ProcessRecord, ProcessTable, load
+from parley.cli.readiness import NetworkProbe, Probe
+from parley.cli.text_table import text_table
+
+MIB = 1024 * 1024
+COLUMNS = ("service", "pid", "healthy", "restarts", "memory", "address")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStatus:
+    """One process as it is now."""
+
+    service: str
+    pid: int | None
+    address: str
+    healthy: bool
+    restarts: int
+    rss_bytes: int
+
+
+@click.command(cls=HomeCommand)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def status(as_json: bool) -> None:
+    """Show the processes of the stack that runs in the home; exit code 1 when none does."""
+    invocation = current()
+    home = invocation.home
+    home.check()
+    table = load(home.processes_file)
+    is_up = running(table.supervisor) is not None
+    found = asyncio.run(look_at(table, NetworkProbe())) if is_up else ()
+    if as_json:
+        document = {
+            "http": table.http if is_up else None,
+            "processes": [asdict(process) for process in found],
+        }
+        click.echo(json.dumps(document, indent=2))
+    if not is_up:
+        raise CliError(
+            f"Parley does not run in {home.root}: start it with `{invocation.hint('up')}`"
+        )
+    if not as_json:
+        click.echo(f"{table.http}\n")
+        click.echo(text_table(COLUMNS, [_row(process) for process in found]), nl=False)
+
+
+async def look_at(table: ProcessTable, probe: Probe) -> tuple[ProcessStatus, ...]:
+    """Return how the processes of `table` are, all asked at once."""
+    async with asyncio.TaskGroup() as tasks:
+        asked = [tasks.create_task(_look_at(record, probe)) for record in table.processes]
+    return tuple(task.result() for task in asked)
+
+
+async def _look_at(record: ProcessRecord, probe: Probe) -> ProcessStatus:
+    process = running(record.identity)
+    rss_bytes = 0
+    with suppress(psutil.NoSuchProcess):
+        rss_bytes = process.memory_info().rss if process is not None else 0
+    return ProcessStatus(
+        service=record.service,
+        pid=process.pid if process is not None else None,
+        address=record.address,
+        healthy=process is not None and await probe.is_ready(record.readiness),
+        restarts=record.restarts,
+        rss_bytes=rss_bytes,
+    )
+
+
+def _row(process: ProcessStatus) -> tuple[str, ...]:
+    return (
+        process.service,
+        str(process.pid or "-"),
+        "yes" if process.healthy else "no",
+        str(process.restarts),
+        f"{process.rss_bytes / MIB:.0f} MiB",
+        process.address,
+    )

@@ -1,0 +1,177 @@
+"""`parley up`: start a stack on this machine and look after it."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import click
+
+from parley.cli import machine
+from parley.cli.background import Outcome, PipeReport, start_in_background
+from parley.cli.errors import CliError
+from parley.cli.invocation import Invocation, current
+from parley.cli.lock import locked
+from parley.cli.options import HomeCommand
+from parley.cli.plan import PROGRAMS
+from parley.cli.progress import Progress, TextProgress
+from parley.cli.request import UpRequest, check_request
+from parley.cli.sandbox_probe import probe_sandbox
+from parley.cli.stack import Sizes, Stack
+from parley.clock import SystemClock
+
+HTTP_DEFAULT = "127.0.0.1:8787"
+
+UNPROTECTED = "  other machines can reach it without TLS: put a TLS proxy in front of it"
+
+COUNT = click.IntRange(min=1, max=64)
+
+
+class StartRefused(CliError):
+    """The background process reported that the start failed."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__("\n".join(outcome.lines))
+        self.exit_code = outcome.exit_code  # type: ignore[misc] # Another process chose it.
+        self._lines = outcome.lines
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return the lines as they were reported."""
+        return self._lines
+
+
+@click.command(cls=HomeCommand)
+@click.option("--detach", "is_detached", is_flag=True, help="Return when everything is ready.")
+@click.option("--http", default=HTTP_DEFAULT, show_default=True, metavar="HOST:PORT")
+@click.option("--chatd", type=COUNT, help="Processes of chatd (default: 2, on one core 1).")
+@click.option("--gateway", type=COUNT, default=1, show_default=True)
+@click.option("--toolrunner", type=COUNT, default=1, show_default=True)
+@click.option("--mcpgateway", type=COUNT, default=1, show_default=True)
+@click.option(
+    "--database", "database_url", metavar="URL",
+    help="Use this PostgreSQL, as a role that may create roles, instead of the embedded one "
+    "(or PARLEY_DATABASE_URL, which no other user can see).",
+)  # fmt: skip
+@click.option("--report-fd", type=int, hidden=True)
+@click.option("--called-as", hidden=True)
+def up(
+    is_detached: bool,
+    http: str,
+    chatd: int | None,
+    gateway: int,
+    toolrunner: int,
+    mcpgateway: int,
+    database_url: str | None,
+    report_fd: int | None,
+    called_as: str | None,
+) -> None:
+    """Start Parley on this machine and look after it until Ctrl-C or `parley down`."""
+    invocation = current()
+    if called_as is not None:
+        invocation = replace(invocation, program=called_as)
+    chatd = chatd or min(2, machine.cores())
+    request = UpRequest(
+        home=invocation.home,
+        http=http,
+        sizes=Sizes(chatd=chatd, gateway=gateway, toolrunner=toolrunner, mcpgateway=mcpgateway),
+        database_url=database_url or invocation.environment.get("PARLEY_DATABASE_URL"),
+        environment=invocation.environment,
+    )
+    if is_detached:
+        _detach(request, invocation)
+    elif report_fd is not None:
+        _run_in_background(request, invocation, PipeReport(report_fd))
+    else:
+        run_stack(request, invocation, TextProgress(sys.stdout), lambda: None)
+
+
+def run_stack(
+    request: UpRequest,
+    invocation: Invocation,
+    progress: Progress,
+    on_ready: Callable[[], None],
+    programs: Mapping[str, tuple[str, ...]] = PROGRAMS,
+) -> None:
+    """Run the stack that `request` asks for until it is stopped.
+
+    Raises:
+        ConfigurationProblem: with everything that has to be set differently.
+        CliError: another stack runs in this home, or a process did not start.
+    """
+    check_request(request)
+    request.home.prepare()
+    # What follows takes longer to import than the checks take to refuse.
+    from parley.cli.bring_up import bring_up, prepare, take_over
+
+    with locked(request.home, how_to_stop=invocation.hint("down")):
+        progress.say(f"Starting Parley in {request.home.root}")
+        take_over(request.home, progress)
+        prepared = prepare(request)
+
+        def announce() -> None:
+            for line in summary(prepared.stack, prepared.login_token, invocation):
+                progress.say(line)
+            on_ready()
+
+        running = bring_up(
+            prepared.stack,
+            request.database_url,
+            clock=SystemClock(),
+            progress=progress,
+            on_ready=announce,
+            programs=programs,
+        )
+        try:
+            asyncio.run(running)
+        except asyncio.CancelledError as error:
+            raise CliError("stopped before everything was ready") from error
+
+
+def _run_in_background(request: UpRequest, invocation: Invocation, report: PipeReport) -> None:
+    try:
+        run_stack(request, invocation, report, lambda: report.end(Outcome(0)))
+    except CliError as error:
+        report.end(Outcome(error.exit_code, error.lines))
+        raise
+
+
+def _detach(request: UpRequest, invocation: Invocation) -> None:
+    check_request(request)
+    request.home.prepare()
+    sizes = request.sizes
+    named = () if invocation.home_option is None else ("--home", invocation.home_option)
+    arguments = [
+        "up", *named, "--http", request.http,
+        "--chatd", str(sizes.chatd), "--gateway", str(sizes.gateway),
+        "--toolrunner", str(sizes.toolrunner), "--mcpgateway", str(sizes.mcpgateway),
+        "--called-as", invocation.program,
+    ]  # fmt: skip
+    environment = dict(invocation.environment)
+    if request.database_url:
+        # Its password must not be visible in the list of processes for as long as Parley runs.
+        environment["PARLEY_DATABASE_URL"] = request.database_url
+    outcome = start_in_background(
+        arguments, environment, home=request.home, progress=TextProgress(sys.stdout)
+    )
+    if outcome.exit_code != 0:
+        raise StartRefused(outcome)
+
+
+def summary(stack: Stack, login_token: str, invocation: Invocation) -> list[str]:
+    """Return what a user needs to know of a stack that is ready."""
+    url = stack.ports.http[0].url
+    search_path = invocation.environment.get("PATH")
+    optional = (
+        machine.find_bubblewrap(probe_sandbox(search_path)),
+        machine.find_browser(search_path),
+        machine.find_node(search_path),
+    )
+    return [
+        f"Parley is ready at {url}",
+        f"  log in once:  {url}/login?token={login_token}",
+        f'  try it:       {invocation.hint("run")} "hello"',
+        f"  stop it:      {invocation.hint('down')}",
+        *(() if stack.ports.http[0].is_loopback else (UNPROTECTED,)),
+        *(f"  no {found.name}: {found.cost}" for found in optional if not found.is_there),
+    ]

@@ -1,0 +1,98 @@
+"""The `parley` command group: which commands there are, and how a failure ends the process.
+
+The table below is all that `parley --help` needs; a command's module is imported when the command
+is called, so that help and small commands start at once.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import click
+
+from parley.cli.errors import CliError
+from parley.cli.invocation import Invocation, program_called
+from parley.cli.options import HomeGroup
+
+#: Command -> (module with a click command of the same name, one line of help).
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "up": ("parley.cli.commands.up", "Start Parley on this machine and look after it."),
+    "down": ("parley.cli.commands.down", "Stop it."),
+    "status": ("parley.cli.commands.status", "Show its processes and their health."),
+    "logs": ("parley.cli.commands.logs", "Show what the processes wrote."),
+    "run": ("parley.cli.commands.run", "Ask one thing in a new chat and print the answer."),
+    "doctor": ("parley.cli.commands.doctor", "Show what this machine offers and lacks."),
+    "token": ("parley.cli.commands.token", "Issue, list and revoke tokens for internal callers."),
+    "certs": ("parley.cli.commands.certs", "Issue and renew certificates for mTLS."),
+}
+
+INTERRUPTED = 130
+
+
+class LazyGroup(HomeGroup):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the command names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        command = getattr(module, cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table, without importing any command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="parley", prog_name="parley")
+def cli() -> None:
+    """Run and use Parley, a self-hosted backend for agent chats."""
+
+
+def run(arguments: Sequence[str], invocation: Invocation) -> int:
+    """Run one command and return its exit code; failures are printed on standard error."""
+    try:
+        outcome: Any = cli.main(
+            list(arguments), prog_name=invocation.program, standalone_mode=False, obj=invocation
+        )
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except CliError as error:
+        if invocation.is_debug:
+            raise
+        for line in error.lines:
+            click.echo(f"parley: {line}", err=True)
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away; Python must not complain about it once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if invocation.is_debug:
+            raise
+        click.echo(
+            f"parley: {type(error).__name__}: {error} (set PARLEY_DEBUG=1 for the traceback)",
+            err=True,
+        )
+        return 1
+    return outcome if isinstance(outcome, int) else 0
+
+
+def main() -> NoReturn:
+    """Run the command that the process arguments name, and exit."""
+    environment = dict(os.environ)  # noqa: TID251 (the one place where the command reads it)
+    program = program_called(sys.argv[0], environment.get("PATH"))
+    sys.exit(run(sys.argv[1:], Invocation(environment, program)))

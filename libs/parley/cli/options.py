@@ -1,0 +1,41 @@
+"""Commands and groups that all take --home, before or after the subcommand."""
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from parley.cli.invocation import Invocation
+
+
+def _use_home(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.obj = replace(ctx.ensure_object(Invocation), home_option=value)
+
+
+def _home_option() -> click.Option:
+    return click.Option(
+        ["--home"],
+        metavar="DIR",
+        expose_value=False,
+        callback=_use_home,
+        help="Where Parley keeps its data (default: PARLEY_HOME or ~/.parley).",
+    )
+
+
+class HomeCommand(click.Command):
+    """A command with --home."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.append(_home_option())
+
+
+class HomeGroup(click.Group):
+    """A group with --home, whose commands have it too."""
+
+    command_class = HomeCommand
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.append(_home_option())

@@ -1,0 +1,94 @@
+"""TCP addresses: reading `HOST:PORT`, and finding ports that are free."""
+
+import socket
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from parley.cli.errors import ConfigurationProblem
+
+PORT_MAX = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """A host and a TCP port."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "HostPort":
+        """Read `HOST:PORT`, `[IPv6]:PORT`, or a bare port on loopback.
+
+        Raises:
+            ConfigurationProblem: `text` is none of these.
+        """
+        host, _, port = text.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
+        if not port.isascii() or not port.isdigit() or not 0 < int(port) <= PORT_MAX:
+            raise ConfigurationProblem(
+                f"--http {text} is no address: write HOST:PORT, for example 127.0.0.1:8787"
+            )
+        return cls(host, int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Return the address as a browser on this machine would open it."""
+        reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        return f"http://{HostPort(reachable, self.port)}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Return whether only this machine can reach the address."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+def refusal(where: HostPort) -> str | None:
+    """Return why nothing can listen at `where`, or None when it is free."""
+    try:
+        with _listening(where):
+            return None
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def free_ports_after(first: HostPort, count: int) -> tuple[HostPort, ...]:
+    """Return `count` free addresses on the host of `first`, on the ports that follow it."""
+    found: list[HostPort] = []
+    port = first.port
+    while len(found) < count:
+        port += 1
+        if port > PORT_MAX:
+            raise ConfigurationProblem(
+                f"no {count} free ports follow {first}: choose a lower one with --http"
+            )
+        if refusal(HostPort(first.host, port)) is None:
+            found.append(HostPort(first.host, port))
+    return tuple(found)
+
+
+def any_free_port(host: str) -> HostPort:
+    """Return an address on `host` that the system says is free."""
+    with _listening(HostPort(host, 0)) as listener:
+        return HostPort(host, listener.getsockname()[1])
+
+
+def _listening(where: HostPort) -> socket.socket:
+    family, _, _, _, address = socket.getaddrinfo(
+        where.host, where.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(1)
+    except OSError:
+        listener.close()
+        raise
+    return listener

@@ -1,0 +1,79 @@
+"""What `parley up` was asked for, and everything that is wrong with it."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from parley.cli.errors import ConfigurationProblem
+from parley.cli.home import Home
+from parley.cli.ports import HostPort, any_free_port, free_ports_after, refusal
+from parley.cli.service_settings import SHARED
+from parley.cli.stack import Ports, Sizes
+
+#: Variables that start with PARLEY_ and mean something.
+KNOWN_VARIABLES = (
+    "PARLEY_API_KEY",
+    "PARLEY_DATABASE_URL",
+    "PARLEY_DEBUG",
+    "PARLEY_HOME",
+    "PARLEY_URL",
+    *SHARED,
+)
+DATABASE_SCHEMES = ("postgresql://", "postgres://")
+
+
+@dataclass(frozen=True, slots=True)
+class UpRequest:
+    """The options of `up`."""
+
+    home: Home
+    http: str
+    sizes: Sizes
+    database_url: str | None = field(repr=False)
+    environment: Mapping[str, str] = field(repr=False)
+
+
+def check_request(request: UpRequest) -> None:
+    """Refuse a request that cannot be met, whatever else runs on this machine.
+
+    Raises:
+        ConfigurationProblem: with every problem there is.
+    """
+    problems = list(_unknown_variables(request.environment))
+    for check in (request.home.check, lambda: HostPort.parse(request.http)):
+        try:
+            check()
+        except ConfigurationProblem as error:
+            problems += error.problems
+    url = request.database_url
+    if url and not url.startswith(DATABASE_SCHEMES):
+        problems.append(
+            "--database is no PostgreSQL URL: write postgresql://role:password@host:port/database"
+        )
+    if problems:
+        raise ConfigurationProblem(*problems)
+
+
+def choose_ports(request: UpRequest) -> Ports:
+    """Return the addresses to listen on, which are all free now.
+
+    Raises:
+        ConfigurationProblem: the one that was asked for is not.
+    """
+    first = HostPort.parse(request.http)
+    reason = refusal(first)
+    if reason is not None:
+        raise ConfigurationProblem(
+            f"{first} cannot be listened on ({reason}): choose another with --http HOST:PORT"
+        )
+    others = free_ports_after(first, request.sizes.gateway - 1)
+    return Ports(http=(first, *others), mcp_demo=any_free_port("127.0.0.1"))
+
+
+def _unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    problems = []
+    for name in sorted(environment):
+        if name.startswith("PARLEY_") and name not in KNOWN_VARIABLES:
+            nearest = difflib.get_close_matches(name, KNOWN_VARIABLES, n=1, cutoff=0.0)[0]
+            problems.append(f"{name} is not a setting: did you mean {nearest}?")
+    return problems

@@ -1,0 +1,209 @@
+"""Chats and messages as callers see them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from parley.client.parts import Part, Text
+
+
+class ChatStatus(StrEnum):
+    """Where the execution of a chat stands."""
+
+    UNSPECIFIED = "unspecified"  # A value newer than this client.
+    WAITING = "waiting"
+    RUNNING = "running"
+    INTERRUPTING = "interrupting"
+    REQUIRES_ACTION = "requires_action"
+    ERROR = "error"
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    UNSPECIFIED = "unspecified"  # A value newer than this client.
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class ErrorKind(StrEnum):
+    """What kind of thing went wrong in a turn."""
+
+    UNSPECIFIED = "unspecified"  # A value newer than this client.
+    GENERIC = "generic"
+    OVERLOADED = "overloaded"
+    RATE_LIMIT = "rate_limit"
+    TIMEOUT = "timeout"
+    STARTUP_TIMEOUT = "startup_timeout"
+    STREAM_SILENCE_TIMEOUT = "stream_silence_timeout"
+    AUTH = "auth"
+    CONFIG = "config"
+    USAGE_LIMIT = "usage_limit"
+    MISSING_KEY = "missing_key"
+    PROVIDER_DISABLED = "provider_disabled"
+    CONTENT_FILTER = "content_filter"
+    CONTEXT_OVERFLOW = "context_overflow"
+    CRASH_LOOP = "crash_loop"
+    HOOK_DISPATCH_FAILED = "hook_dispatch_failed"
+    HOOK_DENIED = "hook_denied"
+    UNKNOWN = "unknown"  # The outcome cannot be learned.
+
+
+@dataclass(frozen=True, slots=True)
+class TurnError:
+    """Why a turn failed.
+
+    Attributes:
+        kind: What programs switch on.
+        message: One sentence for people.
+        detail: More for the curious; may be empty.
+        provider: The provider that failed; empty if none was involved.
+        is_retryable: Whether trying again may help.
+    """
+
+    kind: ErrorKind
+    message: str
+    detail: str = ""
+    provider: str = ""
+    is_retryable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one model call used; the cost is None when no price is known and 0 when free."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    context_limit_tokens: int = 0
+    cost_micros: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A committed message.
+
+    Attributes:
+        id: Its number in the chat, from 1.
+        chat_id: The chat it belongs to.
+        role: Who speaks.
+        content: What it consists of, without kinds of parts newer than this client.
+        revision: The snapshot of the chat at which it last changed.
+        created_by: The user who sent it; empty for the model's.
+        model_id: The model that produced it or was asked for; may be empty.
+        created_at: When it was committed.
+        usage: What its model call used; assistant messages only.
+        is_compressed: Whether it belongs to a compaction rather than to the conversation.
+    """
+
+    id: int
+    chat_id: str
+    role: Role
+    content: tuple[Part, ...]
+    revision: int = 0
+    created_by: str = ""
+    model_id: str = ""
+    created_at: datetime | None = None
+    usage: Usage | None = None
+    is_compressed: bool = False
+
+    @property
+    def text(self) -> str:
+        """Its text parts, one after the other."""
+        return "".join(part.text for part in self.content if isinstance(part, Text))
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedMessage:
+    """A message that waits for its turn."""
+
+    id: str
+    content: tuple[Part, ...]
+    created_by: str = ""
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A chat as its readers see it.
+
+    Attributes:
+        id: A UUID.
+        owner_id: The user whose credentials its turns spend.
+        title: Its title.
+        status: Where its execution stands.
+        snapshot_version: Grows with every change to its execution.
+        is_archived: Whether it is put away.
+        last_error: Why the last turn failed; None unless the status is error.
+        queue_length: Messages that wait for their turn.
+        place_in_line: Place in line for a worker, from 1; 0 when it does not wait for one.
+        model_id: The model of the last message that named one; may be empty.
+        workspace_id: The workspace its tools use; may be empty.
+        labels: Its labels.
+        created_at: When it was created.
+        updated_at: When its execution last changed.
+    """
+
+    id: str
+    owner_id: str
+    title: str
+    status: ChatStatus
+    snapshot_version: int = 0
+    is_archived: bool = False
+    last_error: TurnError | None = None
+    queue_length: int = 0
+    place_in_line: int = 0
+    model_id: str = ""
+    workspace_id: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOptions:
+    """What a new chat begins with besides its first message; empty leaves it to the server."""
+
+    title: str = ""
+    model_id: str = ""
+    workspace_id: str = ""
+    mcp_server_ids: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    system_prompt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePage:
+    """A page of history, newest first unless only `after_id` was asked for.
+
+    Attributes:
+        messages: The messages.
+        has_more: Whether there are more in that direction.
+        queued: The queue; only on the page without bounds.
+    """
+
+    messages: tuple[Message, ...]
+    has_more: bool = False
+    queued: tuple[QueuedMessage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """What became of a message.
+
+    Attributes:
+        chat: The chat after it.
+        message: The message, if it went into the history.
+        queued: The queue entry, if it waits.
+        is_replay: Whether this is the stored outcome of an earlier request with the same id.
+    """
+
+    chat: Chat
+    message: Message | None = None
+    queued: QueuedMessage | None = None
+    is_replay: bool = False

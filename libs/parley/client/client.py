@@ -1,0 +1,254 @@
+"""What an internal caller can ask of chatd."""
+
+import asyncio
+import random  # noqa: TID251 (only the type; chance is an argument)
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from uuid import UUID, uuid5
+
+from parley.api.chat.v1 import chat_service_pb2 as api
+from parley.api.chat.v1 import stream_service_pb2
+from parley.client.chats import (
+    Chat,
+    ChatOptions,
+    ChatStatus,
+    MessagePage,
+    Role,
+    SentMessage,
+)
+from parley.client.conversion import chat_of, content_to_proto, page_of, sent_of
+from parley.client.errors import AnswerFailed, AnswerLate, AnswerNeedsAction
+from parley.client.events import (
+    ChatEvent,
+    HistoryReset,
+    MessageCommitted,
+    Resync,
+    StatusChanged,
+)
+from parley.client.following import Follower
+from parley.client.parts import UserPart
+from parley.client.repetition import Calls, Patience
+from parley.client.replicas import Replicas
+from parley.clock import Clock
+
+Content = str | Sequence[UserPart]
+
+ANSWER_WITHIN_S = 600.0
+
+
+class Parley:
+    """Chats, over connections that `connect` opened.
+
+    Every change carries a request id, so a repetition never happens twice. Give `request_id` to
+    make a change safe to repeat across restarts of the caller too.
+    """
+
+    def __init__(
+        self,
+        replicas: Replicas,
+        *,
+        user_id: str | None,
+        patience: Patience,
+        clock: Clock,
+        chance: random.Random,
+        new_id: Callable[[], str],
+    ) -> None:
+        """Use `connect` instead; this only puts the pieces together."""
+        self._replicas = replicas
+        self._user_id = user_id
+        self._patience = patience
+        self._clock = clock
+        self._chance = chance
+        self._new_id = new_id
+        self._calls = Calls(replicas, patience=patience, clock=clock, chance=chance)
+
+    async def create_chat(
+        self,
+        content: Content,
+        *,
+        options: ChatOptions | None = None,
+        request_id: str | None = None,
+    ) -> Chat:
+        """Create a chat with its first message and start its turn.
+
+        Raises:
+            CallFailed: See the tree in `errors`.
+        """
+        request_id = request_id or self._new_id()
+        options = options or ChatOptions()
+        chat_id = "" if self._user_id is None else str(uuid5(UUID(self._user_id), request_id))
+        request = api.CreateChatRequest(
+            request_id=request_id,
+            chat_id=chat_id,
+            content=content_to_proto(content),
+            title=options.title,
+            model_id=options.model_id,
+            workspace_id=options.workspace_id,
+            mcp_server_ids=options.mcp_server_ids,
+            labels=options.labels,
+            system_prompt=options.system_prompt,
+        )
+        response = await self._calls.make(
+            chat_id or request_id,
+            lambda replica, deadline_s: replica.chats.CreateChat(request, timeout=deadline_s),
+        )
+        return chat_of(response.chat)
+
+    async def get_chat(self, chat_id: str) -> Chat:
+        """Read one chat.
+
+        Raises:
+            CallFailed: See the tree in `errors`.
+        """
+        request = api.GetChatRequest(chat_id=chat_id)
+        response = await self._calls.make(
+            chat_id,
+            lambda replica, deadline_s: replica.chats.GetChat(request, timeout=deadline_s),
+        )
+        return chat_of(response.chat)
+
+    async def list_messages(
+        self, chat_id: str, *, before_id: int = 0, after_id: int = 0, limit: int = 0
+    ) -> MessagePage:
+        """Read a page of the history, newest first, or oldest first with only `after_id`.
+
+        Raises:
+            CallFailed: See the tree in `errors`.
+        """
+        request = api.ListMessagesRequest(
+            chat_id=chat_id, before_id=before_id, after_id=after_id, limit=limit
+        )
+        response = await self._calls.make(
+            chat_id,
+            lambda replica, deadline_s: replica.chats.ListMessages(request, timeout=deadline_s),
+        )
+        return page_of(response)
+
+    async def send_message(
+        self,
+        chat_id: str,
+        content: Content,
+        *,
+        is_urgent: bool = False,
+        model_id: str = "",
+        request_id: str | None = None,
+    ) -> SentMessage:
+        """Send one message; a busy chat queues it, or is interrupted for an urgent one.
+
+        Raises:
+            CallFailed: See the tree in `errors`.
+        """
+        request = api.SendMessageRequest(
+            request_id=request_id or self._new_id(),
+            chat_id=chat_id,
+            content=content_to_proto(content),
+            busy_behavior=api.BUSY_BEHAVIOR_INTERRUPT if is_urgent else api.BUSY_BEHAVIOR_QUEUE,
+            model_id=model_id,
+        )
+        response = await self._calls.make(
+            chat_id,
+            lambda replica, deadline_s: replica.chats.SendMessage(request, timeout=deadline_s),
+        )
+        return sent_of(response)
+
+    async def interrupt(
+        self, chat_id: str, *, turn_message_id: int = 0, request_id: str | None = None
+    ) -> Chat:
+        """Stop the turn of a message, or whichever runs; one that is over is no error.
+
+        Raises:
+            CallFailed: See the tree in `errors`.
+        """
+        request = api.InterruptRequest(
+            request_id=request_id or self._new_id(),
+            chat_id=chat_id,
+            turn_message_id=turn_message_id,
+        )
+        response = await self._calls.make(
+            chat_id,
+            lambda replica, deadline_s: replica.chats.Interrupt(request, timeout=deadline_s),
+        )
+        return chat_of(response.chat)
+
+    def follow(
+        self, chat_id: str, *, cursor: str = "", after_id: int = 0
+    ) -> AsyncGenerator[ChatEvent, None]:
+        """Return what is in the chat and what happens in it, without end.
+
+        A lost stream is resumed where it was lost. Leaving the loop ends the following.
+
+        Args:
+            chat_id: The chat.
+            cursor: The cursor of an earlier event, to go on after it.
+            after_id: Without a cursor, only messages after this one.
+
+        Raises:
+            CallFailed: The chat cannot be followed, or nobody could be reached for too long.
+        """
+        follower = Follower(
+            self._replicas,
+            stream_service_pb2.SubscribeRequest(chat_id=chat_id, cursor=cursor, after_id=after_id),
+            backoff=self._patience.streams,
+            clock=self._clock,
+            chance=self._chance,
+        )
+        return follower.events()
+
+    async def answer(
+        self, chat_id: str, *, after_id: int = 0, within_s: float = ANSWER_WITHIN_S
+    ) -> str:
+        """Wait until the chat is at rest and return the text of its last answer.
+
+        Raises:
+            CallFailed: See the tree in `errors`.
+            NoAnswer: The turn failed, needs the client's tools, or takes longer than `within_s`.
+        """
+        try:
+            async with asyncio.timeout(within_s):
+                return await self._last_text(chat_id, after_id)
+        except TimeoutError:
+            raise AnswerLate(chat_id, within_s) from None
+
+    async def ask(
+        self,
+        content: Content,
+        *,
+        chat_id: str | None = None,
+        options: ChatOptions | None = None,
+        within_s: float = ANSWER_WITHIN_S,
+    ) -> str:
+        """Run one turn, in a new chat or in `chat_id`, and return the text of its answer.
+
+        `options` are for a new chat. A message that had to queue is answered when the queue is
+        empty again.
+
+        Raises:
+            CallFailed: See the tree in `errors`.
+            NoAnswer: The turn failed, needs the client's tools, or takes longer than `within_s`.
+        """
+        if chat_id is None:
+            created = await self.create_chat(content, options=options)
+            return await self.answer(created.id, within_s=within_s)
+        sent = await self.send_message(chat_id, content)
+        after_id = 0 if sent.message is None else sent.message.id
+        return await self.answer(chat_id, after_id=after_id, within_s=within_s)
+
+    async def _last_text(self, chat_id: str, after_id: int) -> str:
+        text = ""
+        async with aclosing(self.follow(chat_id, after_id=after_id)) as events:
+            async for event in events:
+                match event:
+                    case MessageCommitted(message=message):
+                        if message.role is Role.ASSISTANT and not message.is_compressed:
+                            text = message.text
+                    case HistoryReset() | Resync():
+                        text = ""
+                    case StatusChanged(status=ChatStatus.WAITING):
+                        return text
+                    case StatusChanged(status=ChatStatus.REQUIRES_ACTION):
+                        raise AnswerNeedsAction(chat_id)
+                    case StatusChanged(status=ChatStatus.ERROR):
+                        break
+                    case _:
+                        pass
+        raise AnswerFailed(chat_id, (await self.get_chat(chat_id)).last_error)

@@ -1,0 +1,158 @@
+"""What can go wrong for a caller, as types.
+
+ClientError                     .reason
+├── CallFailed                  .problem; a call that was answered with a problem
+│   ├── NotFound                absent, or not the caller's to see
+│   ├── Invalid                 the request cannot be accepted as it is
+│   ├── Refused                 the token does not allow it
+│   │   ├── Unauthenticated     it does not prove who calls: missing, expired, revoked
+│   │   └── Forbidden           it is good, and lacks the scope or the role
+│   ├── Conflict                not in this state; look again and decide anew
+│   ├── Busy                    a limit is reached: queue, quota, spending
+│   ├── Unavailable             nobody could answer, after every attempt
+│   ├── TooSlow                 the deadline passed; a change may or may not have happened
+│   └── ServerFault             something broke on the other side
+└── NoAnswer                    .chat_id; a question whose turn gave no answer
+    ├── AnswerFailed            .error; the turn ended with an error
+    ├── AnswerNeedsAction       the turn waits for tools that the client executes
+    └── AnswerLate              .within_s; the turn goes on, longer than one would wait
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import grpc
+
+from parley.client.chats import TurnError
+from parley.rpc import Problem
+
+
+class ClientError(Exception):
+    """Base of this room's errors.
+
+    Attributes:
+        reason: A constant that programs switch on.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class CallFailed(ClientError):
+    """A call that was answered with a problem.
+
+    Attributes:
+        problem: Everything the other side said.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.reason, f"{problem.reason}: {problem.message}")
+        self.problem = problem
+
+
+class NotFound(CallFailed):
+    """What was asked for is absent, or not the caller's to see."""
+
+
+class Invalid(CallFailed):
+    """The request cannot be accepted as it is; `problem.violations` names the fields."""
+
+
+class Refused(CallFailed):
+    """The token does not allow the call."""
+
+
+class Unauthenticated(Refused):
+    """The token does not prove who calls; get a new one."""
+
+
+class Forbidden(Refused):
+    """The token is good and lacks the scope or the role."""
+
+
+class Conflict(CallFailed):
+    """The chat is not in a state that allows this; read it and decide anew."""
+
+
+class Busy(CallFailed):
+    """A limit is reached; `problem.retry_after_s` may say for how long."""
+
+
+class Unavailable(CallFailed):
+    """Nobody could answer, after every attempt."""
+
+
+class TooSlow(CallFailed):
+    """The deadline passed; repeat a change with its own request id to learn what became of it."""
+
+
+class ServerFault(CallFailed):
+    """Something broke on the other side."""
+
+
+class NoAnswer(ClientError):
+    """A question whose turn gave no answer.
+
+    Attributes:
+        chat_id: The chat it was asked in.
+    """
+
+    def __init__(self, chat_id: str, reason: str, message: str) -> None:
+        super().__init__(reason, message)
+        self.chat_id = chat_id
+
+
+class AnswerFailed(NoAnswer):
+    """The turn ended with an error.
+
+    Attributes:
+        error: Why it did; None if the chat has moved on meanwhile.
+    """
+
+    def __init__(self, chat_id: str, error: TurnError | None) -> None:
+        reason = "TURN_FAILED" if error is None else error.kind.name
+        message = "the turn failed" if error is None else error.message
+        super().__init__(chat_id, reason, f"chat {chat_id}: {message}")
+        self.error = error
+
+
+class AnswerNeedsAction(NoAnswer):
+    """The turn waits for tools that the client executes; submit their results."""
+
+    def __init__(self, chat_id: str) -> None:
+        message = f"chat {chat_id} waits for the results of client tools; submit them"
+        super().__init__(chat_id, "REQUIRES_ACTION", message)
+
+
+class AnswerLate(NoAnswer):
+    """The turn takes longer than the caller would wait, and goes on.
+
+    Attributes:
+        within_s: How long the caller waited.
+    """
+
+    def __init__(self, chat_id: str, within_s: float) -> None:
+        message = f"chat {chat_id} gave no answer in {within_s:g} s; it goes on, follow it"
+        super().__init__(chat_id, "ANSWER_LATE", message)
+        self.within_s = within_s
+
+
+_BY_STATUS: Final[Mapping[grpc.StatusCode, type[CallFailed]]] = {
+    grpc.StatusCode.NOT_FOUND: NotFound,
+    grpc.StatusCode.INVALID_ARGUMENT: Invalid,
+    grpc.StatusCode.OUT_OF_RANGE: Invalid,
+    grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
+    grpc.StatusCode.PERMISSION_DENIED: Forbidden,
+    grpc.StatusCode.FAILED_PRECONDITION: Conflict,
+    grpc.StatusCode.ALREADY_EXISTS: Conflict,
+    grpc.StatusCode.ABORTED: Conflict,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: Busy,
+    grpc.StatusCode.UNAVAILABLE: Unavailable,
+    grpc.StatusCode.DEADLINE_EXCEEDED: TooSlow,
+}
+
+
+def error_of(problem: Problem) -> CallFailed:
+    """Return the error that stands for a problem."""
+    return _BY_STATUS.get(problem.status, ServerFault)(problem)

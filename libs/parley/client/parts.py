@@ -1,0 +1,143 @@
+"""What messages are made of, as a closed union."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class ToolOutcome(StrEnum):
+    """How a tool call ended."""
+
+    UNSPECIFIED = "unspecified"  # Still running, or a value newer than this client.
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"  # It may or may not have run; nobody can tell.
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text that is shown as it is."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """What the model thought; empty where a provider hides it."""
+
+    text: str
+    created_at: datetime | None = None
+    completed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool by the model.
+
+    Attributes:
+        tool_call_id: Pairs the call with its result inside the chat.
+        tool_name: The name the model used.
+        args_json: The arguments as one JSON value; empty while they still stream.
+        args_delta: A piece of the arguments' text; in live parts only.
+        mcp_server_id: The MCP server that offers the tool; empty for others.
+        is_provider_executed: Whether the provider runs it itself.
+    """
+
+    tool_call_id: str
+    tool_name: str
+    args_json: str = ""
+    args_delta: str = ""
+    mcp_server_id: str = ""
+    is_provider_executed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The result of a tool call.
+
+    Attributes:
+        tool_call_id: The call it answers.
+        tool_name: The name the model used.
+        result_json: The result as one JSON value; empty while it still streams.
+        result_delta: A piece of the result's text; in live parts only.
+        is_reset: Whether what was streamed so far is void; in live parts only.
+        outcome: How the call ended.
+        mcp_server_id: The MCP server that offers the tool; empty for others.
+        is_provider_executed: Whether the provider ran it itself.
+    """
+
+    tool_call_id: str
+    tool_name: str
+    result_json: str = ""
+    result_delta: str = ""
+    is_reset: bool = False
+    outcome: ToolOutcome = ToolOutcome.UNSPECIFIED
+    mcp_server_id: str = ""
+    is_provider_executed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something the model refers to."""
+
+    source_id: str
+    url: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A stored file that belongs to the chat."""
+
+    file_id: str
+    media_type: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileReference:
+    """Lines of a file that the user points at, from `start_line` to `end_line` inclusive."""
+
+    file_name: str
+    start_line: int
+    end_line: int
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFile:
+    """An instruction file that was put before the model."""
+
+    path: str
+    is_truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A skill that was put before the model."""
+
+    name: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the installation tells the reader; the model never sees it."""
+
+    text: str
+
+
+Part = (
+    Text
+    | Reasoning
+    | ToolCall
+    | ToolResult
+    | Source
+    | File
+    | FileReference
+    | ContextFile
+    | Skill
+    | Notice
+)
+UserPart = Text | File | FileReference

@@ -1,0 +1,101 @@
+"""When and where a call is made again.
+
+The channel underneath already repeats a call on the same connection a few times, within a second.
+What is decided here comes after that: the same request, with the same request id, at the next
+replica, after a delay that grows.
+"""
+
+import random  # noqa: TID251 (only the type; chance is an argument)
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import grpc
+
+from parley.client.errors import CallFailed, Unavailable, error_of
+from parley.client.replicas import Replica, Replicas
+from parley.clock import Clock
+from parley.rpc import LIMITS, problem_of
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How often something is tried, and how far apart.
+
+    Attributes:
+        attempts_max: Attempts in a row, the first included.
+        first_s: Delay after the first failure; it doubles from there.
+        last_s: Longest delay, jitter aside.
+    """
+
+    attempts_max: int
+    first_s: float = LIMITS.retry_first_s
+    last_s: float = LIMITS.retry_last_s
+
+    def delay_s(self, failures: int, chance: random.Random, hint_s: float | None = None) -> float:
+        """Return the wait after `failures` in a row, at least the hint, and jitter on top."""
+        own_s = min(self.last_s, self.first_s * 2.0 ** min(failures - 1, 16))
+        return max(own_s, hint_s or 0.0) + chance.uniform(0.0, own_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a client goes on before it gives up.
+
+    Attributes:
+        deadline_s: What one call may take, with all its attempts and the waits between them.
+        calls: Repetition of calls that answer once.
+        streams: Reopening of a stream that brings nothing; an event makes the count begin anew.
+    """
+
+    deadline_s: float = LIMITS.unary_deadline_s
+    calls: Backoff = Backoff(attempts_max=LIMITS.retry_attempts_max)
+    streams: Backoff = Backoff(attempts_max=12, last_s=LIMITS.reconnect_last_s)
+
+
+class Calls:
+    """Makes calls that are safe to repeat: reads, and changes that carry a request id."""
+
+    def __init__(
+        self, replicas: Replicas, *, patience: Patience, clock: Clock, chance: random.Random
+    ) -> None:
+        self._replicas = replicas
+        self._patience = patience
+        self._clock = clock
+        self._chance = chance
+
+    async def make(self, key: str, call: Callable[[Replica, float], Awaitable[Answer]]) -> Answer:
+        """Return what `call` answers at the replica that `key` prefers, or at the next.
+
+        Args:
+            key: What the choice of the replica depends on.
+            call: Starts the call at a replica, with a deadline in seconds.
+
+        Raises:
+            CallFailed: It was answered with a problem, or with nothing after every attempt.
+        """
+        replicas, backoff = self._replicas.ranked(key), self._patience.calls
+        over_at = self._clock.monotonic() + self._patience.deadline_s
+        failures = 0
+        while True:
+            try:
+                replica = replicas[failures % len(replicas)]
+                return await call(replica, over_at - self._clock.monotonic())
+            except grpc.aio.AioRpcError as error:
+                failure = failure_of(error)
+                failures += 1
+                # A hint speaks for the replica that gave it; those not tried yet gave none.
+                hint_s = failure.problem.retry_after_s if failures >= len(replicas) else None
+                delay_s = backoff.delay_s(failures, self._chance, hint_s)
+                is_last = failures >= backoff.attempts_max
+                is_late = self._clock.monotonic() + delay_s >= over_at
+                if is_last or is_late or not isinstance(failure, Unavailable):
+                    raise failure from error
+            await self._clock.sleep(delay_s)
+
+
+def failure_of(error: grpc.aio.AioRpcError) -> CallFailed:
+    """Return a failed call as this room's error."""
+    return error_of(problem_of(error))

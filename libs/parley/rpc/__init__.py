@@ -1,0 +1,52 @@
+"""gRPC as Parley speaks it: addresses, limits, problems, servers and channels."""
+
+from parley.rpc.address import Address, Scheme
+from parley.rpc.call import acting_for, current_caller, detached, remaining_s
+from parley.rpc.channel import CallTokens, connect
+from parley.rpc.channels import Channels, ranked
+from parley.rpc.errors import (
+    AddressInvalid,
+    AddressUnusable,
+    MethodsMissing,
+    NoAddress,
+    NoCall,
+    RpcError,
+)
+from parley.rpc.limits import LIMITS, Limits
+from parley.rpc.problem import Problem, Refusal, Violation, problem_of
+from parley.rpc.problems import ErrorTable
+from parley.rpc.revocations import FollowedRevocations, RevocationTiming
+from parley.rpc.server import Registration, RunningServer, serve
+from parley.rpc.tls import TlsFiles
+
+__all__ = [
+    "LIMITS",
+    "Address",
+    "AddressInvalid",
+    "AddressUnusable",
+    "CallTokens",
+    "Channels",
+    "ErrorTable",
+    "FollowedRevocations",
+    "Limits",
+    "MethodsMissing",
+    "NoAddress",
+    "NoCall",
+    "Problem",
+    "Refusal",
+    "Registration",
+    "RevocationTiming",
+    "RpcError",
+    "RunningServer",
+    "Scheme",
+    "TlsFiles",
+    "Violation",
+    "acting_for",
+    "connect",
+    "current_caller",
+    "detached",
+    "problem_of",
+    "ranked",
+    "remaining_s",
+    "serve",
+]

@@ -1,0 +1,69 @@
+"""The call being served, as the code below a servicer's method sees it."""
+
+import asyncio
+import contextvars
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
+
+from parley.identity import Caller, User
+from parley.rpc.errors import NoCall
+
+
+class ServedCall(NamedTuple):
+    """What is known of an admitted call; a tuple, because one is made for every call.
+
+    Attributes:
+        caller: Who makes it.
+        deadline_at: When it must be over, by the event loop's clock.
+    """
+
+    caller: Caller
+    deadline_at: float
+
+
+SERVED_CALL: ContextVar[ServedCall | None] = ContextVar("parley_served_call", default=None)
+ACTING_FOR: ContextVar[User | None] = ContextVar("parley_acting_for", default=None)
+
+
+def current_caller() -> Caller:
+    """Return who makes the call being served.
+
+    Raises:
+        NoCall: No call is being served here.
+    """
+    call = SERVED_CALL.get()
+    if call is None:
+        raise NoCall
+    return call.caller
+
+
+def remaining_s() -> float | None:
+    """Return how long the call being served may still take; None outside of any."""
+    call = SERVED_CALL.get()
+    if call is None:
+        return None
+    return max(0.0, call.deadline_at - asyncio.get_running_loop().time())
+
+
+@contextmanager
+def acting_for(user: User) -> Iterator[None]:
+    """Make the calls inside on behalf of `user`; without it a service speaks for itself."""
+    token = ACTING_FOR.set(user)
+    try:
+        yield
+    finally:
+        ACTING_FOR.reset(token)
+
+
+def detached() -> contextvars.Context:
+    """Return a context for a task that outlives the call being served.
+
+    A task inherits the context it is created in, and with it this call's deadline and user. Start
+    longer work with `tasks.create_task(work(), context=detached())`.
+    """
+    context = contextvars.copy_context()
+    context.run(SERVED_CALL.set, None)
+    context.run(ACTING_FOR.set, None)
+    return context

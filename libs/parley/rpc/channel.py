@@ -1,0 +1,270 @@
+"""Calling: a channel that adds identity, trace and deadline to every call.
+
+grpc's client interceptors start a task per call; wrapping the multi-callables costs a function call
+instead. The wrapper also lets the channel underneath be replaced while stubs keep theirs, which is
+how a renewed certificate or a stub of one more service takes effect.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import grpc
+from google.protobuf import descriptor_pool
+from google.protobuf.descriptor import ServiceDescriptor
+
+from parley.identity import CertificateUnreadable, ServiceName, User, server_name
+from parley.rpc.address import Address, Scheme
+from parley.rpc.call import ACTING_FOR, SERVED_CALL
+from parley.rpc.errors import AddressUnusable
+from parley.rpc.limits import LIMITS
+from parley.rpc.options import channel_options
+from parley.rpc.tls import TlsFiles, channel_credentials
+from parley.telemetry import Telemetry
+
+_LOGGER = logging.getLogger(__name__)
+
+Headers = Callable[[], dict[str, str]]
+
+
+class CallTokens(Protocol):
+    """What proves to another service who calls; `parley.identity.Signer` is one."""
+
+    def call_token(self, audience: ServiceName, user: User | None = None) -> str:
+        """Return a token for calls to `audience`, for `user` or on one's own behalf."""
+        ...
+
+
+def connect(
+    address: Address,
+    *,
+    audience: ServiceName,
+    signer: CallTokens | None,
+    telemetry: Telemetry,
+    tls: TlsFiles | None = None,
+    certificate_check_s: float = LIMITS.certificate_check_s,
+) -> grpc.aio.Channel:
+    """Return a channel to the service at `address`; it connects at its first call.
+
+    Args:
+        address: Where the service listens.
+        audience: Which service it must be.
+        signer: Proves who calls; None calls open methods only, such as health.
+        telemetry: Whose trace context travels with the calls.
+        tls: The certificate files that a tls: address needs.
+        certificate_check_s: How often to look whether they were renewed.
+
+    Raises:
+        AddressUnusable: It is a tls: address and there are no files.
+    """
+    if address.scheme is Scheme.TLS and tls is None:
+        problem = "a tls: address needs certificate files; set the TLS directory"
+        raise AddressUnusable(str(address), problem)
+
+    def headers() -> dict[str, str]:
+        carrier: dict[str, str] = {}
+        if signer is not None:
+            carrier["authorization"] = f"Bearer {signer.call_token(audience, ACTING_FOR.get())}"
+        telemetry.inject(carrier)
+        return carrier
+
+    files = tls if address.scheme is Scheme.TLS else None
+    return _Channel(_Opener(address, audience, files, certificate_check_s), headers)
+
+
+class _Opener:
+    """Makes the channels that carry the calls, and knows when a new one is due."""
+
+    def __init__(
+        self, address: Address, audience: ServiceName, tls: TlsFiles | None, check_s: float
+    ) -> None:
+        self._address = address
+        self._audience = audience
+        self._tls = tls
+        self._check_s = check_s
+        self._stamp: tuple[int, ...] = ()
+        self._looked_at = 0.0
+
+    def open(self, services: Iterable[ServiceDescriptor]) -> grpc.aio.Channel:
+        """Open a channel whose stubs are of `services`."""
+        options = channel_options(services)
+        if self._tls is None:
+            return grpc.aio.insecure_channel(self._address.target, options)
+        name = ("grpc.ssl_target_name_override", server_name(self._audience))
+        self._stamp = self._tls.stamp()
+        self._looked_at = asyncio.get_running_loop().time()
+        return grpc.aio.secure_channel(
+            self._address.target, channel_credentials(self._tls), (*options, name)
+        )
+
+    def is_due(self) -> bool:
+        """Tell whether the certificate was renewed, looking at the files now and then."""
+        if self._tls is None:
+            return False
+        now = asyncio.get_running_loop().time()
+        if now - self._looked_at < self._check_s:
+            return False
+        self._looked_at = now
+        return self._tls.stamp() != self._stamp
+
+
+class _Channel(grpc.aio.Channel):
+    """What stubs are made of; the grpc channel underneath may change."""
+
+    def __init__(self, opener: _Opener, headers: Headers) -> None:
+        self._opener = opener
+        self.headers = headers
+        self._services: dict[str, ServiceDescriptor] = {}
+        self._inner: grpc.aio.Channel | None = None
+        self._retired: list[grpc.aio.Channel] = []
+        self._is_closed = False
+
+    def current(self) -> grpc.aio.Channel:
+        """Return the channel that new calls take."""
+        if self._inner is None:
+            return self._replace()
+        if self._opener.is_due():
+            try:
+                return self._replace()
+            except CertificateUnreadable as error:
+                _LOGGER.warning("keeping the certificate in use: %s", error)
+        return self._inner
+
+    def _replace(self) -> grpc.aio.Channel:
+        if self._is_closed:
+            raise grpc.aio.UsageError("the channel is closed; open another one")
+        fresh = self._opener.open(self._services.values())
+        self._retire()
+        self._inner = fresh
+        return fresh
+
+    def _retire(self) -> None:
+        """Take no more calls; those running go on, and an idle channel drops its connection."""
+        if self._inner is not None:
+            self._retired.append(self._inner)
+            self._inner = None
+
+    def _learn(self, path: str) -> None:
+        """Note the service of a stub being made, so that its retry policy is known."""
+        name = path.removeprefix("/").partition("/")[0]
+        if name in self._services:
+            return
+        try:
+            self._services[name] = descriptor_pool.Default().FindServiceByName(name)
+        except KeyError:
+            return
+        self._retire()
+
+    def unary_unary(self, method: str, *codecs: Any, **options: Any) -> Any:
+        """Return the callable of a method that takes and answers one message."""
+        self._learn(method)
+        return _OneRequest(self, "unary_unary", (method, *codecs), options)
+
+    def unary_stream(self, method: str, *codecs: Any, **options: Any) -> Any:
+        """Return the callable of a method that answers with a stream."""
+        self._learn(method)
+        return _OneRequest(self, "unary_stream", (method, *codecs), options)
+
+    def stream_unary(self, method: str, *codecs: Any, **options: Any) -> Any:
+        """Return the callable of a method that takes a stream."""
+        self._learn(method)
+        return _ManyRequests(self, "stream_unary", (method, *codecs), options)
+
+    def stream_stream(self, method: str, *codecs: Any, **options: Any) -> Any:
+        """Return the callable of a method that takes and answers streams."""
+        self._learn(method)
+        return _ManyRequests(self, "stream_stream", (method, *codecs), options)
+
+    async def close(self, grace: float | None = None) -> None:
+        """Close after `grace` seconds for the running calls."""
+        self._is_closed = True
+        inner, self._inner = self._inner, None
+        retired, self._retired = self._retired, []
+        async with asyncio.TaskGroup() as tasks:
+            for channel in (*retired, *(() if inner is None else (inner,))):
+                tasks.create_task(channel.close(grace))
+
+    def get_state(self, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
+        """Return how the connection is."""
+        return self.current().get_state(try_to_connect)
+
+    async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
+        """Wait until the connection is in another state."""
+        await self.current().wait_for_state_change(last_observed_state)
+
+    async def channel_ready(self) -> None:
+        """Wait until the connection stands."""
+        await self.current().channel_ready()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+class _OutgoingMethod:
+    """One method of a stub, bound to whatever channel is current."""
+
+    def __init__(
+        self, channel: _Channel, kind: str, codecs: tuple[Any, ...], options: dict[str, Any]
+    ) -> None:
+        self._channel = channel
+        self._kind = kind
+        self._codecs = codecs
+        self._options = options
+        self._inner: grpc.aio.Channel | None = None
+        self._call: Any = None
+        is_unary = kind == "unary_unary"
+        self._deadline_s = LIMITS.unary_deadline_s if is_unary else LIMITS.stream_deadline_s
+
+    def _start(
+        self, request: Any, timeout: float | None, metadata: Any, options: dict[str, Any]
+    ) -> Any:
+        inner = self._channel.current()
+        if inner is not self._inner:
+            self._call = getattr(inner, self._kind)(*self._codecs, **self._options)
+            self._inner = inner
+        # A tuple would be taken too, after being looked at and turned into this.
+        headers = grpc.aio.Metadata(*self._channel.headers().items(), *(metadata or ()))
+        return self._call(request, timeout=self._bounded(timeout), metadata=headers, **options)
+
+    def _bounded(self, timeout: float | None) -> float:
+        """Return the deadline asked for, or the default, within that of the call being served."""
+        limit_s = self._deadline_s if timeout is None else timeout
+        served = SERVED_CALL.get()
+        if served is None:
+            return limit_s
+        remaining_s = served.deadline_at - asyncio.get_running_loop().time()
+        return max(0.0, min(limit_s, remaining_s))
+
+
+class _OneRequest(_OutgoingMethod):
+    """A method that takes one message."""
+
+    def __call__(
+        self, request: Any, *, timeout: float | None = None, metadata: Any = None, **options: Any
+    ) -> Any:
+        """Start the call."""
+        return self._start(request, timeout, metadata, options)
+
+
+class _ManyRequests(_OutgoingMethod):
+    """A method that takes a stream, given at once or written by and by."""
+
+    def __call__(
+        self,
+        request_iterator: Any = None,
+        timeout: float | None = None,
+        metadata: Any = None,
+        **options: Any,
+    ) -> Any:
+        """Start the call."""
+        return self._start(request_iterator, timeout, metadata, options)

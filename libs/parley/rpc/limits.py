@@ -1,0 +1,51 @@
+"""Every limit of Parley's gRPC in one value."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a connection, a call and a message may take.
+
+    Attributes:
+        message_bytes_max: Largest message either side sends or accepts; larger things stream.
+        frame_bytes_max: Largest message on a stream that many subscribers share.
+        window_bytes: What a stream nobody reads may buffer before its writer waits.
+        streams_per_connection_max: Calls in flight on one connection; more of them queue.
+        keepalive_s: Silence after which a connection is probed.
+        keepalive_timeout_s: How long a probe may stay unanswered before the connection is dropped.
+        unary_deadline_s: Deadline of a call that answers once and was given none.
+        stream_deadline_s: Deadline of a call that streams and was given none.
+        drain_s: How long running calls may go on after a server was told to stop.
+        flush_s: How long the last answers may take to leave a server that has drained.
+        retry_attempts_max: Attempts of a call that is safe to repeat, the first included.
+        retry_first_s: Delay before the first repetition; it doubles from there.
+        retry_last_s: Longest delay between two attempts.
+        reconnect_first_s: Delay before a lost connection is made again; it grows from there.
+        reconnect_last_s: Longest delay between two attempts to connect.
+        certificate_check_s: How often a client looks whether its certificate was renewed.
+        problem_text_max: Characters of a problem's message that travel; trailers are small.
+        violations_max: Field violations that travel with one problem.
+    """
+
+    message_bytes_max: int = 4 * 1024 * 1024
+    frame_bytes_max: int = 256 * 1024
+    window_bytes: int = 256 * 1024
+    streams_per_connection_max: int = 256
+    keepalive_s: float = 20.0
+    keepalive_timeout_s: float = 10.0
+    unary_deadline_s: float = 30.0
+    stream_deadline_s: float = 24 * 3600.0
+    drain_s: float = 10.0
+    flush_s: float = 1.0
+    retry_attempts_max: int = 4
+    retry_first_s: float = 0.1
+    retry_last_s: float = 2.0
+    reconnect_first_s: float = 0.1
+    reconnect_last_s: float = 5.0
+    certificate_check_s: float = 30.0
+    problem_text_max: int = 1024
+    violations_max: int = 20
+
+
+LIMITS = Limits()

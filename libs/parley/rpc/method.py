@@ -1,0 +1,250 @@
+"""Everything that happens around a servicer's method, composed once per method.
+
+A call passes, in this order: trace, drain, identity, deadline, the handler; then errors, metrics
+and the end of the trace. grpc would run five interceptors for it, each of which looks the method up
+and wraps it again on every call. Here one coroutine function per method does it all, and grpc.aio
+calls that function as if it were the servicer's. grpc.aio serves each call in a task of its own, so
+the context variables set here need no resetting.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from inspect import isasyncgen
+from typing import Any
+
+import grpc
+from opentelemetry.context import attach
+from opentelemetry.trace import (
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    get_current_span,
+    set_span_in_context,
+)
+
+from parley.identity import Guard, ServiceName
+from parley.rpc.call import SERVED_CALL, ServedCall
+from parley.rpc.gate import Gate
+from parley.rpc.limits import LIMITS
+from parley.rpc.measures import Measures
+from parley.rpc.problem import Problem, Refusal, message_of, trailers
+from parley.rpc.problems import DRAINING, OVERDUE, Problems, unknown_problem
+from parley.rpc.trace import EMPTY, UnsampledSpan, is_unsampled
+from parley.telemetry import Telemetry
+
+_LOGGER = logging.getLogger(__name__)
+_OK = grpc.StatusCode.OK
+_OURS_TO_FIX = (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN, grpc.StatusCode.DATA_LOSS)
+
+Behaviour = Callable[[Any, Any], Any]
+# Makes of a call's metadata the handler of that call.
+Incoming = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all methods of one server share.
+
+    Attributes:
+        guard: Lets calls in.
+        problems: Turns errors into answers.
+        domain: Whose error reasons these are.
+        telemetry: Traces.
+        measures: Counts.
+        gate: Knows the running calls and whether new ones are taken.
+        peer: Reads the service from a connection's certificate.
+    """
+
+    guard: Guard
+    problems: Problems
+    domain: str
+    telemetry: Telemetry
+    measures: Measures
+    gate: Gate
+    peer: Callable[[Any], ServiceName | None]
+
+
+def wrap(path: str, handler: Any, around: Surroundings) -> Incoming:
+    """Return the handler of "/pkg.Service/Method" with everything around it."""
+    return _Method(path, around).incoming(handler)
+
+
+def _behaviour(handler: Any) -> tuple[Behaviour, float]:
+    """Return the coroutine function that serves a call, and the deadline of one that has none."""
+    match handler.request_streaming, handler.response_streaming:
+        case False, False:
+            return handler.unary_unary, LIMITS.unary_deadline_s
+        case True, False:
+            return handler.stream_unary, LIMITS.stream_deadline_s
+        case False, True:
+            return _written(handler.unary_stream), LIMITS.stream_deadline_s
+        case _:
+            return _written(handler.stream_stream), LIMITS.stream_deadline_s
+
+
+def _written(behaviour: Behaviour) -> Callable[[Any, Any], Awaitable[None]]:
+    """Return a handler that writes what a generator yields, or lets it write by itself."""
+
+    async def write(request: Any, context: Any) -> None:
+        answer = behaviour(request, context)
+        if not isasyncgen(answer):
+            await answer
+            return
+        async with aclosing(answer):
+            async for message in answer:
+                await context.write(message)
+
+    return write
+
+
+class _Method:
+    """The steps around one method."""
+
+    def __init__(self, path: str, around: Surroundings) -> None:
+        self._path = path
+        self._name = path.removeprefix("/")
+        self._around = around
+        self._record = around.measures.of(self._name)
+        self._attributes = {"rpc.system.name": "grpc", "rpc.method": self._name}
+
+    def incoming(self, handler: Any) -> Incoming:
+        """Return what makes of a call's metadata a handler of its own, in the shape grpc expects.
+
+        grpc has the metadata at hand when it looks for the handler; asking for it again is slow.
+        """
+        behaviour, deadline_s = _behaviour(handler)
+        method, gate = self, self._around.gate
+
+        class Handler:
+            __slots__ = ("_metadata",)
+
+            request_streaming = handler.request_streaming
+            response_streaming = handler.response_streaming
+            request_deserializer = staticmethod(handler.request_deserializer or _as_it_is)
+            response_serializer = staticmethod(handler.response_serializer or _as_it_is)
+
+            def __init__(self, metadata: Any) -> None:
+                self._metadata = dict(metadata)
+
+            async def answer(self, request: Any, context: Any) -> Any:
+                started_at = time.perf_counter()
+                span = method.trace(self._metadata)
+                gate.running += 1
+                try:
+                    if method.admit(context, self._metadata, deadline_s):
+                        response = await behaviour(request, context)
+                    else:
+                        response = await _within(behaviour(request, context), deadline_s)
+                except BaseException as error:
+                    await method.fail(error, span, context, started_at)
+                    raise
+                finally:
+                    gate.leave()
+                method.finish(span, _OK, started_at)
+                return response
+
+            unary_unary = unary_stream = stream_unary = stream_stream = answer
+
+        return Handler
+
+    def trace(self, metadata: dict[str, Any]) -> Span:
+        """Join the caller's trace."""
+        if is_unsampled(metadata):
+            span: Span = UnsampledSpan(self._ids, metadata)
+        else:
+            span = self._started(metadata)
+        attach(set_span_in_context(span, EMPTY))
+        return span
+
+    def _started(self, metadata: Mapping[str, Any]) -> Span:
+        telemetry = self._around.telemetry
+        return telemetry.tracer.start_span(
+            self._name,
+            telemetry.extract(metadata),
+            SpanKind.SERVER,
+            attributes=self._attributes,
+        )
+
+    def _ids(self, metadata: Mapping[str, Any]) -> SpanContext:
+        """Return the caller's ids, or new ones if its header made no sense."""
+        ids = get_current_span(self._around.telemetry.extract(metadata)).get_span_context()
+        return ids if ids.is_valid else self._started({}).get_span_context()
+
+    def admit(self, context: Any, metadata: dict[str, Any], deadline_s: float) -> bool:
+        """Let the call in, or raise; return whether its client set a deadline."""
+        around = self._around
+        if around.gate.is_draining:
+            raise Refusal(DRAINING)
+        caller = around.guard.admit(self._path, metadata.get("authorization"), around.peer(context))
+        remaining_s = context.time_remaining()
+        is_bounded = remaining_s is not None
+        loop_now = asyncio.get_running_loop().time()
+        SERVED_CALL.set(ServedCall(caller, loop_now + (remaining_s if is_bounded else deadline_s)))
+        return is_bounded
+
+    async def fail(self, error: BaseException, span: Span, context: Any, started_at: float) -> None:
+        """Answer `error` if it has an answer; if this returns, it is to be raised again."""
+        status, problem = self._judge(error, span, context)
+        self.finish(span, status, started_at)
+        if problem is not None:
+            details = trailers(problem, domain=self._around.domain)
+            await context.abort(status, message_of(problem), details)
+
+    def _judge(
+        self, error: BaseException, span: Span, context: Any
+    ) -> tuple[grpc.StatusCode, Problem | None]:
+        """Return the status to record, and the problem to answer unless grpc answers itself."""
+        if isinstance(error, asyncio.CancelledError):
+            return _status_of_cancellation(), None
+        if isinstance(error, grpc.aio.AbortError):
+            return context.code() or grpc.StatusCode.UNKNOWN, None
+        if isinstance(error, grpc.aio.InternalError):
+            # The connection failed under a write: nobody is left to be answered.
+            return grpc.StatusCode.CANCELLED, None
+        if not isinstance(error, Exception):
+            return grpc.StatusCode.UNKNOWN, None
+        problem = self._around.problems.of(error)
+        if problem is None:
+            trace_id = f"{span.get_span_context().trace_id:032x}"
+            _LOGGER.error("%s failed, trace %s", self._name, trace_id, exc_info=error)
+            problem = unknown_problem(trace_id)
+        return problem.status, problem
+
+    def finish(self, span: Span, status: grpc.StatusCode, started_at: float) -> None:
+        """Count the call and end its part of the trace."""
+        self._record(status, time.perf_counter() - started_at)
+        if span.is_recording():
+            span.set_attribute("rpc.response.status_code", status.name)
+            if status in _OURS_TO_FIX:
+                span.set_status(Status(StatusCode.ERROR))
+        span.end()
+
+
+async def _within(answer: Awaitable[Any], deadline_s: float) -> Any:
+    """Await the answer to a client that set no deadline."""
+    scope = asyncio.timeout(deadline_s)
+    try:
+        async with scope:
+            return await answer
+    except TimeoutError:
+        if scope.expired():
+            raise Refusal(OVERDUE) from None
+        raise
+
+
+def _status_of_cancellation() -> grpc.StatusCode:
+    """Tell a deadline that passed from a client that left; grpc cancels the task for both."""
+    call = SERVED_CALL.get()
+    is_late = call is not None and asyncio.get_running_loop().time() >= call.deadline_at
+    return grpc.StatusCode.DEADLINE_EXCEEDED if is_late else grpc.StatusCode.CANCELLED
+
+
+def _as_it_is(message: bytes) -> bytes:
+    """Return the message: the service takes and gives bytes."""
+    return message

@@ -1,0 +1,152 @@
+"""What a refused call answers, as a value on one side of the wire and on the other."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import DecodeError
+from google.rpc.error_details_pb2 import (  # type: ignore[import-untyped]
+    BadRequest,
+    ErrorInfo,
+    RetryInfo,
+)
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
+
+from parley.rpc.errors import RpcError
+from parley.rpc.limits import LIMITS
+
+DETAILS_KEY = "grpc-status-details-bin"
+MESSAGE_TOO_LARGE = "MESSAGE_TOO_LARGE"
+
+_OVERSIZE = re.compile(r"message larger than max \((\d+) vs\. (\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One field of a request that cannot be accepted.
+
+    Attributes:
+        field: Path of the field, as in the proto.
+        description: What is wrong and what would be right.
+    """
+
+    field: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a call was refused, for programs and for people.
+
+    Attributes:
+        status: The gRPC status.
+        reason: A constant from the service's error reasons; programs switch on it.
+        message: Safe text that says what to do.
+        metadata: Facts a program may need, by name.
+        retry_after_s: When trying again makes sense; None if nothing is known.
+        violations: The fields at fault.
+    """
+
+    status: grpc.StatusCode
+    reason: str
+    message: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    retry_after_s: float | None = None
+    violations: tuple[Violation, ...] = ()
+
+
+class Refusal(RpcError):
+    """Ends the call being served with a problem.
+
+    Attributes:
+        problem: What the caller is told.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+def trailers(problem: Problem, *, domain: str) -> tuple[tuple[str, bytes], ...]:
+    """Return the problem as the trailing metadata that carries `google.rpc.Status`."""
+    status = Status(code=problem.status.value[0], message=message_of(problem))
+    status.details.add().Pack(
+        ErrorInfo(reason=problem.reason, domain=domain, metadata=problem.metadata)
+    )
+    if problem.violations:
+        violations = problem.violations[: LIMITS.violations_max]
+        status.details.add().Pack(
+            BadRequest(
+                field_violations=[
+                    BadRequest.FieldViolation(field=each.field, description=each.description)
+                    for each in violations
+                ]
+            )
+        )
+    if problem.retry_after_s is not None:
+        delay = Duration()
+        delay.FromMilliseconds(round(problem.retry_after_s * 1000))
+        status.details.add().Pack(RetryInfo(retry_delay=delay))
+    return ((DETAILS_KEY, status.SerializeToString()),)
+
+
+def message_of(problem: Problem) -> str:
+    """Return the problem's message, cut to what trailers can carry."""
+    return problem.message[: LIMITS.problem_text_max]
+
+
+def problem_of(error: grpc.aio.AioRpcError) -> Problem:
+    """Return the problem a failed call answered.
+
+    What another server or grpc itself answered has no details: its status becomes the reason.
+    """
+    status = _status_of(error)
+    return _bare_problem(error) if status is None else _told_problem(error, status)
+
+
+def _status_of(error: grpc.aio.AioRpcError) -> Status | None:
+    trailing: Any = error.trailing_metadata() or ()
+    for key, value in trailing:
+        if key == DETAILS_KEY and isinstance(value, bytes):
+            try:
+                return Status.FromString(value)
+            except DecodeError:
+                return None
+    return None
+
+
+def _told_problem(error: grpc.aio.AioRpcError, status: Status) -> Problem:
+    info, request, retry = ErrorInfo(), BadRequest(), RetryInfo()
+    retry_after_s = None
+    for detail in status.details:
+        detail.Unpack(info)
+        detail.Unpack(request)
+        if detail.Unpack(retry):
+            retry_after_s = retry.retry_delay.ToMilliseconds() / 1000
+    return Problem(
+        status=error.code(),
+        reason=info.reason or error.code().name,
+        message=status.message or error.details() or "",
+        metadata=dict(info.metadata),
+        retry_after_s=retry_after_s,
+        violations=tuple(
+            Violation(each.field, each.description) for each in request.field_violations
+        ),
+    )
+
+
+def _bare_problem(error: grpc.aio.AioRpcError) -> Problem:
+    details = error.details() or ""
+    oversize = _OVERSIZE.search(details)
+    if oversize is None:
+        return Problem(error.code(), error.code().name, details)
+    size, limit = oversize.groups()
+    return Problem(
+        status=error.code(),
+        reason=MESSAGE_TOO_LARGE,
+        message=f"the message has {size} bytes and {limit} are allowed; split it or stream it",
+        metadata={"size_bytes": size, "limit_bytes": limit},
+    )

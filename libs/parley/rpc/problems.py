@@ -1,0 +1,97 @@
+"""Which problem each error becomes: by the service's own table, then by what all services share."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import grpc
+
+from parley.identity import Forbidden, RefusalReason, Unauthenticated
+from parley.rpc.errors import NoAddress
+from parley.rpc.problem import Problem, Refusal
+
+ErrorTable = Mapping[type[Exception], Callable[[Any], Problem]]
+Describe = Callable[[Any], Problem | None]
+
+INTERNAL = "INTERNAL"
+DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
+UPSTREAM_UNAVAILABLE = "UPSTREAM_UNAVAILABLE"
+DRAINING = Problem(
+    grpc.StatusCode.UNAVAILABLE,
+    "DRAINING",
+    "this process is stopping; call another replica",
+    retry_after_s=1.0,
+)
+OVERDUE = Problem(
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    DEADLINE_EXCEEDED,
+    "the call took longer than a call without a deadline may; send a deadline",
+)
+
+
+class Problems:
+    """One service's answer to every error."""
+
+    def __init__(self, table: ErrorTable) -> None:
+        self._table: Mapping[type[Exception], Describe] = {**_SHARED, **table}
+        self._found: dict[type[Exception], Describe] = {}
+
+    def of(self, error: Exception) -> Problem | None:
+        """Return the problem of `error` or of the nearest base the tables know; None if unknown."""
+        kind = type(error)
+        if kind not in self._found:
+            known = (self._table[base] for base in kind.__mro__ if base in self._table)
+            self._found[kind] = next(known, _nothing)
+        return self._found[kind](error)
+
+
+def unknown_problem(trace_id: str) -> Problem:
+    """Return what a caller learns of an error nobody foresaw: how to find it in the logs."""
+    return Problem(
+        grpc.StatusCode.INTERNAL,
+        INTERNAL,
+        f"internal error; the operator finds it in the logs under trace {trace_id}",
+        {"trace_id": trace_id},
+    )
+
+
+def _unauthenticated(error: Unauthenticated) -> Problem:
+    if error.reason is RefusalReason.REVOCATIONS_UNKNOWN:
+        status, retry_after_s = grpc.StatusCode.UNAVAILABLE, 1.0
+        return Problem(status, error.reason, str(error), retry_after_s=retry_after_s)
+    return Problem(grpc.StatusCode.UNAUTHENTICATED, error.reason, str(error))
+
+
+def _forbidden(error: Forbidden) -> Problem:
+    return Problem(
+        grpc.StatusCode.PERMISSION_DENIED, error.reason, str(error), {"method": error.method}
+    )
+
+
+def _no_address(error: NoAddress) -> Problem:
+    return Problem(grpc.StatusCode.UNAVAILABLE, UPSTREAM_UNAVAILABLE, str(error), retry_after_s=1.0)
+
+
+def _upstream(error: grpc.aio.AioRpcError) -> Problem | None:
+    """Pass on that another service was away or late; anything else it said is our fault."""
+    match error.code():
+        case grpc.StatusCode.UNAVAILABLE:
+            message = "a service this one needs does not answer; try again"
+            return Problem(error.code(), UPSTREAM_UNAVAILABLE, message, retry_after_s=1.0)
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            message = "a service this one needs took too long; allow the call more time"
+            return Problem(error.code(), DEADLINE_EXCEEDED, message)
+        case _:
+            return None
+
+
+def _nothing(error: Exception) -> None:
+    """Know nothing about an error."""
+
+
+_SHARED: Mapping[type[Exception], Describe] = {
+    Refusal: lambda refusal: refusal.problem,
+    Unauthenticated: _unauthenticated,
+    Forbidden: _forbidden,
+    NoAddress: _no_address,
+    grpc.aio.AioRpcError: _upstream,
+}

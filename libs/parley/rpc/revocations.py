@@ -1,0 +1,200 @@
+"""Following the gateway's list of revoked service tokens.
+
+A stream begins with a snapshot and goes on with changes and heartbeats, each of which names the
+version it continues. A version that does not follow, a silence longer than heartbeats allow, and
+a lost connection all have one answer: open a new stream, at the next gateway, and take its
+snapshot. What was known until then stays in force, because a revocation is for good.
+"""
+
+import asyncio
+import logging
+import random  # noqa: TID251 (only the type; chance is an argument)
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NoReturn
+
+import grpc
+
+from parley.api.identity.v1 import token_pb2
+from parley.api.identity.v1 import token_service_pb2 as api
+from parley.api.identity.v1.token_service_pb2_grpc import ServiceTokenServiceStub
+from parley.clock import Clock
+from parley.identity import CertificateUnreadable, RevocationsUnknown
+from parley.rpc.channels import Channels
+from parley.rpc.errors import NoAddress
+from parley.rpc.limits import LIMITS
+from parley.rpc.problem import problem_of
+
+_LOGGER = logging.getLogger(__name__)
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class RevocationTiming:
+    """How fast a follower doubts its stream and opens the next.
+
+    Attributes:
+        silence_s: Silence after which a stream is given up; heartbeats come every 15 s.
+        retry_first_s: Delay before the first new stream; it doubles from there.
+        retry_last_s: Longest delay between two streams.
+    """
+
+    silence_s: float = 45.0
+    retry_first_s: float = LIMITS.reconnect_first_s
+    retry_last_s: float = LIMITS.reconnect_last_s
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The revoked tokens and when each expires by itself, as of one version."""
+
+    version: int
+    revoked: Mapping[str, datetime]
+
+
+class FollowedRevocations:
+    """The revoked tokens as the gateways tell them; unknown until the first snapshot.
+
+    The owner starts `run` in its task group and gives this to its guard.
+    """
+
+    def __init__(
+        self,
+        channels: Channels,
+        *,
+        clock: Clock,
+        random: random.Random,
+        timing: RevocationTiming | None = None,
+    ) -> None:
+        """Follow one of the gateways that `channels` reach.
+
+        Args:
+            channels: The gateways.
+            clock: Waits between two streams, and tells which entries have expired.
+            random: Spreads the processes over the gateways, and those that lost the same one.
+            timing: How fast to try again.
+        """
+        self._channels = channels
+        self._clock = clock
+        self._random = random
+        self._timing = timing or RevocationTiming()
+        self._known: _Known | None = None
+        self._first_snapshot = asyncio.Event()
+        self._failures = 0
+
+    def is_revoked(self, token_id: str) -> bool:
+        """Tell whether the token was taken back.
+
+        Raises:
+            RevocationsUnknown: No snapshot has arrived yet.
+        """
+        if self._known is None:
+            raise RevocationsUnknown
+        return token_id in self._known.revoked
+
+    async def until_known(self) -> None:
+        """Return once the first snapshot has arrived."""
+        await self._first_snapshot.wait()
+
+    async def run(self) -> NoReturn:
+        """Follow for as long as the task lives; no failure of a gateway ends it."""
+        turn = self._random.randrange(2**16)
+        while True:
+            lost = await self._follow(turn)
+            turn += 1
+            self._failures += 1
+            delay_s = self._delay_s()
+            level = logging.WARNING if self._failures == 1 else logging.DEBUG
+            _LOGGER.log(level, "revocations are followed anew in %.1f s: %s", delay_s, lost)
+            await self._clock.sleep(delay_s)
+
+    async def _follow(self, turn: int) -> str:
+        """Follow one gateway until its stream is lost; return why it was."""
+        try:
+            call = self._open(turn)
+        except (NoAddress, CertificateUnreadable) as error:
+            return str(error)
+        try:
+            while True:
+                async with asyncio.timeout(self._timing.silence_s):
+                    response = await call.read()
+                if not isinstance(response, api.WatchRevocationsResponse):
+                    return "the gateway ended the stream"
+                gap = self._take(response)
+                if gap is not None:
+                    return gap
+        except grpc.aio.AioRpcError as error:
+            problem = problem_of(error)
+            return f"{problem.reason}: {problem.message}"
+        except TimeoutError:
+            return f"the gateway said nothing for {self._timing.silence_s:g} s"
+        finally:
+            call.cancel()
+
+    def _open(
+        self, turn: int
+    ) -> "grpc.aio.UnaryStreamCall[api.WatchRevocationsRequest, api.WatchRevocationsResponse]":
+        addresses = self._channels.addresses
+        if not addresses:
+            raise NoAddress
+        channel = self._channels.at(addresses[turn % len(addresses)])
+        return ServiceTokenServiceStub(channel).WatchRevocations(api.WatchRevocationsRequest())
+
+    def _take(self, response: api.WatchRevocationsResponse) -> str | None:
+        """Apply one message; return why the stream must be opened anew, if it must."""
+        match response.WhichOneof("event"):
+            case "snapshot":
+                self._begin(response.snapshot)
+                return None
+            case "change":
+                return self._continue(response.change)
+            case "heartbeat":
+                return self._check(response.heartbeat.version)
+            case _:
+                # A newer gateway says something more, which takes nothing back.
+                return None
+
+    def _begin(self, snapshot: api.RevocationSnapshot) -> None:
+        known, revoked = self._known, _entries(snapshot.revoked_tokens)
+        if known is not None and snapshot.version < known.version:
+            # This gateway lags behind the one before; what that one revoked stays revoked.
+            revoked = {**known.revoked, **revoked}
+        self._know(snapshot.version, revoked)
+        self._first_snapshot.set()
+
+    def _continue(self, change: api.RevocationChange) -> str | None:
+        gap = self._check(change.previous_version)
+        known = {} if self._known is None else self._known.revoked
+        revoked = {**known, **_entries(change.revoked_tokens)}
+        if self._known is not None:
+            # Even behind a gap these tokens are revoked; the version stays to show the gap.
+            self._know(self._known.version if gap else change.version, revoked)
+        return gap
+
+    def _check(self, version: int) -> str | None:
+        known = self._known
+        if known is None or known.version != version:
+            at = "nothing" if known is None else f"version {known.version}"
+            return f"the gateway continues version {version} and {at} is known here"
+        # A snapshot alone proves little: only a stream that goes on well ends the doubts.
+        self._failures = 0
+        return None
+
+    def _know(self, version: int, revoked: Mapping[str, datetime]) -> None:
+        now = self._clock.now()
+        alive = {token_id: end for token_id, end in revoked.items() if end > now}
+        self._known = _Known(version, alive)
+
+    def _delay_s(self) -> float:
+        timing = self._timing
+        doubled_s = timing.retry_first_s * 2.0 ** min(self._failures - 1, 16)
+        return min(timing.retry_last_s, doubled_s) * self._random.uniform(0.5, 1.0)
+
+
+def _entries(tokens: Iterable[token_pb2.RevokedToken]) -> dict[str, datetime]:
+    return {token.token_id: _end_of(token) for token in tokens}
+
+
+def _end_of(token: token_pb2.RevokedToken) -> datetime:
+    return token.expires_at.ToDatetime(UTC) if token.HasField("expires_at") else _NEVER

@@ -1,0 +1,49 @@
+from pathlib import Path
+
+import pytest
+
+from parley.cli.invocation import Invocation
+from parley.cli.main import run
+from parley.identity import CertificateFiles, ServiceName, describe_certificate
+
+
+def parley(home: Path, *arguments: str) -> int:
+    return run([*arguments, "--home", str(home)], Invocation({}, "parley"))
+
+
+def test_an_authority_issues_shows_and_renews(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert parley(tmp_path, "certs", "init") == 0
+    assert parley(tmp_path, "certs", "issue", "chatd", "--name", "chatd.internal") == 0
+    assert parley(tmp_path, "certs", "issue", "batch-job") == 0
+    files = CertificateFiles.read(tmp_path / "keys" / "tls" / "chatd")
+    facts = describe_certificate(files.certificate_pem)
+    assert (facts.service, facts.names) == (ServiceName.CHATD, ("chatd.internal",))
+    capsys.readouterr()
+    assert parley(tmp_path, "certs", "renew", "--all") == 0
+    assert capsys.readouterr().out.count("renewed") == 2
+    assert parley(tmp_path, "certs", "renew") == 0
+    assert capsys.readouterr().out.count("not due") == 2
+    assert parley(tmp_path, "certs", "show") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def test_an_authority_is_never_replaced(tmp_path: Path) -> None:
+    assert parley(tmp_path, "certs", "init") == 0
+    before = (tmp_path / "keys" / "tls" / "ca.pem").read_bytes()
+    assert parley(tmp_path, "certs", "init") == 1
+    assert (tmp_path / "keys" / "tls" / "ca.pem").read_bytes() == before
+
+
+def test_without_an_authority_the_remedy_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert parley(tmp_path, "certs", "issue", "chatd") == 1
+    assert "certs init" in capsys.readouterr().err
+
+
+def test_a_name_that_no_certificate_can_hold_is_refused(tmp_path: Path) -> None:
+    assert parley(tmp_path, "certs", "init") == 0
+    assert parley(tmp_path, "certs", "issue", "chatd", "--name", "not a host") == 1
+    assert parley(tmp_path, "certs", "issue", "../escape") == 1

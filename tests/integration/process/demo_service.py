@@ -1,0 +1,73 @@
+"""A service that does as its mode says, for tests that start it as a process of its own."""
+
+import asyncio
+import ctypes
+import logging
+import threading
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
+
+from parley.process import ConfigurationError, Process, ServiceSettings, run_service
+from parley.settings import Secret, setting
+
+PR_GET_DUMPABLE = 3
+
+
+class Mode(StrEnum):
+    WAIT = "wait"
+    IGNORE = "ignore"
+    HANG = "hang"
+    FINISH = "finish"
+    FAIL = "fail"
+    MISCONFIGURED = "misconfigured"
+    SHOW = "show"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoSettings(ServiceSettings):
+    mode: Mode = setting("What to do.", default=Mode.WAIT)
+    password: Secret | None = setting("Something to hide.", default=None)
+    seconds: float = setting("A number.", default=1.0)
+
+
+async def run(settings: DemoSettings, process: Process) -> None:
+    match settings.mode:
+        case Mode.WAIT:
+            say("ready")
+            await process.stopping.wait()
+            say("stopped")
+        case Mode.IGNORE:
+            say("ready")
+            await process.stopping.wait()
+            say("not yet")
+            await asyncio.Event().wait()
+        case Mode.HANG:
+            say("ready")
+            threading.Event().wait()
+        case Mode.FINISH:
+            pass
+        case Mode.FAIL:
+            assert settings.password is not None
+            raise RuntimeError(f"could not log in with {settings.password.reveal()}")
+        case Mode.MISCONFIGURED:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(refuse())
+        case Mode.SHOW:
+            logging.getLogger("demo").info("an id: %s", process.new_id())
+            say(f"dumpable {ctypes.CDLL(None).prctl(PR_GET_DUMPABLE, 0, 0, 0, 0)}")
+            say(f"loop {type(asyncio.get_running_loop()).__module__}")
+        case _:
+            assert_never(settings.mode)
+
+
+async def refuse() -> None:
+    raise ConfigurationError("the key file does not fit the database: give the right one")
+
+
+def say(word: str) -> None:
+    print(word, flush=True)
+
+
+if __name__ == "__main__":
+    run_service("demo", DemoSettings, run)

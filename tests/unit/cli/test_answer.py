@@ -1,0 +1,115 @@
+from typing import Any
+
+import pytest
+
+from parley.cli.answer import Answer, Ending, Note, Shown, Text, sanitized
+from parley.cli.sse import ServerEvent
+
+
+def part(**fields: Any) -> ServerEvent:
+    return ServerEvent("message_part", {"message_part": {"role": "assistant", "part": fields}})
+
+
+def text(value: str) -> ServerEvent:
+    return part(type="text", text=value)
+
+
+def message(id_: int, *parts: dict[str, Any], role: str = "assistant") -> ServerEvent:
+    return ServerEvent("message", {"message": {"id": id_, "role": role, "content": list(parts)}})
+
+
+def status(value: str) -> ServerEvent:
+    return ServerEvent("status", {"status": {"status": value}})
+
+
+def shown(*events: ServerEvent) -> list[Shown]:
+    answer = Answer()
+    return [piece for event in events for piece in answer.take(event)]
+
+
+def whole(pieces: list[Shown]) -> str:
+    return "".join(piece.text for piece in pieces if isinstance(piece, Text))
+
+
+def test_text_is_shown_as_it_streams_and_not_again_when_its_message_arrives() -> None:
+    pieces = shown(text("hel"), text("lo"), message(1, {"type": "text", "text": "hello"}))
+    assert pieces == [Text("hel"), Text("lo"), Text("\n")]
+
+
+def test_what_was_not_streamed_is_shown_from_the_message() -> None:
+    pieces = shown(text("hel"), message(1, {"type": "text", "text": "hello"}))
+    assert whole(pieces) == "hello\n"
+
+
+def test_a_message_that_a_resumed_stream_repeats_is_shown_once() -> None:
+    answer = message(1, {"type": "text", "text": "hello"})
+    assert whole(shown(answer, ServerEvent("history_reset", {}), answer)) == "hello\n"
+
+
+def test_the_users_own_message_is_not_shown() -> None:
+    assert shown(message(1, {"type": "text", "text": "hi"}, role="user")) == []
+
+
+def test_a_reset_preview_is_followed_by_the_new_text_on_its_own_line() -> None:
+    pieces = shown(
+        text("wro"),
+        ServerEvent("preview_reset", {}),
+        text("right"),
+        message(1, {"type": "text", "text": "right"}),
+    )
+    assert whole(pieces) == "wro\nright\n"
+
+
+def test_tools_are_noted_once_with_their_arguments_and_their_outcome() -> None:
+    call = {"type": "tool-call", "tool_call_id": "c", "tool_name": "echo", "args": {"a": 1}}
+    result = {"type": "tool-result", "tool_call_id": "c", "tool_name": "echo", "result": "x"}
+    pieces = shown(
+        part(type="tool-call", tool_call_id="c", tool_name="echo", args_delta='{"a'),
+        part(**call),
+        message(1, call),
+        message(2, result, role="tool"),
+    )
+    assert pieces == [Note('o echo {"a": 1}'), Note("✓ echo")]
+
+
+def test_a_failed_tool_is_marked() -> None:
+    result = {"type": "tool-result", "tool_call_id": "c", "tool_name": "echo", "is_error": True}
+    assert shown(message(1, result, role="tool")) == [Note("✗ echo")]
+
+
+def test_reasoning_is_not_part_of_the_answer() -> None:
+    assert shown(part(type="reasoning", text="hmm")) == []
+
+
+def test_a_retry_is_noted() -> None:
+    retry = ServerEvent("retry", {"retry": {"delay_ms": 1500, "error": "overloaded"}})
+    assert shown(retry) == [Note("retrying in 1.5 s: overloaded")]
+
+
+@pytest.mark.parametrize("ending", list(Ending))
+def test_a_turn_ends_with_its_status(ending: Ending) -> None:
+    answer = Answer()
+    answer.take(status("running"))
+    assert answer.ending is None
+    answer.take(status(ending.value))
+    assert answer.ending is ending
+
+
+def test_events_without_an_envelope_are_understood_too() -> None:
+    answer = Answer()
+    assert answer.take(ServerEvent("message_part", {"part": {"type": "text", "text": "a"}})) == [
+        Text("a")
+    ]
+    answer.take(ServerEvent("status", {"status": "waiting"}))
+    assert answer.ending is Ending.WAITING
+
+
+def test_the_problem_of_a_failed_turn_is_kept() -> None:
+    answer = Answer()
+    answer.take(ServerEvent("error", {"error": {"message": "no model", "kind": "config"}}))
+    answer.take(status("error"))
+    assert (answer.ending, answer.problem) == (Ending.ERROR, "no model")
+
+
+def test_text_for_a_terminal_cannot_steer_it() -> None:
+    assert sanitized("a\x1b[31mb\x07\x9bc\n\td") == "a[31mbc\n\td"

@@ -1,0 +1,145 @@
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from parley.cli.home import Home
+from parley.cli.plan import ProcessSpec, Readiness, Sign, plan, waves
+from parley.cli.ports import HostPort
+from parley.cli.service_settings import problems_of
+from parley.cli.stack import Caller, Ports, Sizes, Stack, prefix_of
+
+HOME = Home(Path("/h"), Path("/tmp"))
+PORTS = Ports((HostPort("127.0.0.1", 8787),), HostPort("127.0.0.1", 9000))
+
+
+ONE_OF_EACH = Sizes()
+
+
+def stack(
+    sizes: Sizes = ONE_OF_EACH, ports: Ports = PORTS, environment: Mapping[str, str] | None = None
+) -> Stack:
+    return Stack(HOME, sizes, ports, Caller("/python", 42, environment or {}))
+
+
+def find(specs: tuple[ProcessSpec, ...], name: str) -> ProcessSpec:
+    return next(spec for spec in specs if spec.name == name)
+
+
+def test_a_stack_has_every_service_and_as_many_of_each_as_asked() -> None:
+    two_gateways = Ports((HostPort("127.0.0.1", 8787), HostPort("127.0.0.1", 8788)), PORTS.mcp_demo)
+    specs = plan(stack(Sizes(chatd=2, gateway=2, toolrunner=1, mcpgateway=1), two_gateways))
+    assert [spec.name for spec in specs] == [
+        "mcp-demo-0",
+        "toolrunner-0",
+        "mcpgateway-0",
+        "chatd-0",
+        "chatd-1",
+        "gateway-0",
+        "gateway-1",
+    ]
+
+
+def test_chatd_knows_its_upstreams_its_database_and_its_keys() -> None:
+    assert find(plan(stack(Sizes(toolrunner=2))), "chatd-0") == ProcessSpec(
+        name="chatd-0",
+        service="chatd",
+        argv=("/python", "-m", "chatd"),
+        environment={
+            "CHATD_DATABASE_URL_FILE": "/h/keys/chatd.database",
+            "CHATD_GATEWAY": "unix:/h/run/gateway-0.sock",
+            "CHATD_LISTEN": "unix:/h/run/chatd-0.sock",
+            "CHATD_MASTER_KEY_FILE": "/h/keys/master.keyring",
+            "CHATD_MCPGATEWAY": "unix:/h/run/mcpgateway-0.sock",
+            "CHATD_PARENT_PID": "42",
+            "CHATD_SIGNING_KEY_FILE": "/h/keys/chatd.key",
+            "CHATD_TOOLRUNNER": "unix:/h/run/toolrunner-0.sock,unix:/h/run/toolrunner-1.sock",
+            "CHATD_TRUST_FILE": "/h/keys/trust.json",
+        },
+        address="unix:/h/run/chatd-0.sock",
+        readiness=(Readiness(Sign.GRPC_HEALTH, "unix:/h/run/chatd-0.sock"),),
+        depends_on=("toolrunner", "mcpgateway"),
+    )
+
+
+def test_each_gateway_has_a_port_of_its_own_and_all_share_the_public_url() -> None:
+    ports = Ports((HostPort("0.0.0.0", 80), HostPort("0.0.0.0", 81)), PORTS.mcp_demo)
+    second = find(plan(stack(Sizes(gateway=2), ports)), "gateway-1")
+    assert second.environment["GATEWAY_HTTP_LISTEN"] == "0.0.0.0:81"
+    assert second.environment["GATEWAY_PUBLIC_URL"] == "http://127.0.0.1:80"
+    assert second.readiness == (
+        Readiness(Sign.GRPC_HEALTH, "unix:/h/run/gateway-1.sock"),
+        Readiness(Sign.HTTP_OK, "http://127.0.0.1:81/readyz"),
+    )
+
+
+def test_the_demo_server_gets_an_address_and_mcpgateway_its_url() -> None:
+    specs = plan(stack())
+    demo = find(specs, "mcp-demo-0")
+    assert demo.environment == {
+        "MCP_DEMO_LISTEN": "127.0.0.1:9000",
+        "MCP_DEMO_PARENT_PID": "42",
+    }
+    assert demo.readiness == (Readiness(Sign.ACCEPTS, "tcp:127.0.0.1:9000"),)
+    assert (
+        find(specs, "mcpgateway-0").environment["MCPGATEWAY_DEMO_SERVER_URL"]
+        == "http://127.0.0.1:9000/mcp"
+    )
+
+
+def test_provider_keys_reach_chatd_only_and_nothing_else_of_the_caller_reaches_anyone() -> None:
+    caller = {"PATH": "/bin", "LANG": "C", "OPENAI_API_KEY": "k", "AWS_SECRET": "s"}
+    specs = plan(stack(environment=caller))
+    with_key = {spec.service for spec in specs if "OPENAI_API_KEY" in spec.environment}
+    assert with_key == {"chatd"}
+    assert not [spec for spec in specs if "AWS_SECRET" in spec.environment]
+    assert {spec.environment["PATH"] for spec in specs} == {"/bin"}
+
+
+def test_a_callers_setting_reaches_its_service_only() -> None:
+    specs = plan(stack(environment={"CHATD_LOG_LEVEL": "debug"}))
+    assert {spec.service for spec in specs if "CHATD_LOG_LEVEL" in spec.environment} == {"chatd"}
+
+
+def test_settings_that_the_stack_chooses_cannot_be_set_by_the_caller() -> None:
+    assert problems_of(
+        stack(
+            environment={"CHATD_LISTEN": "x", "GATEWAY_DATABASE_URL": "y", "CHATD_LOG_LEVEL": "z"}
+        )
+    ) == (
+        "CHATD_LISTEN is set by `parley up` itself: unset it",
+        "GATEWAY_DATABASE_URL is set by `parley up` itself: unset it",
+    )
+
+
+def test_waves_follow_the_dependencies() -> None:
+    named = [[spec.name for spec in wave] for wave in waves(plan(stack(Sizes(chatd=2))))]
+    assert named == [
+        ["mcp-demo-0", "toolrunner-0"],
+        ["mcpgateway-0"],
+        ["chatd-0", "chatd-1"],
+        ["gateway-0"],
+    ]
+
+
+def test_services_that_wait_for_each_other_are_refused() -> None:
+    first = ProcessSpec("a-0", "a", (), {}, "", (), depends_on=("b",))
+    second = ProcessSpec("b-0", "b", (), {}, "", (), depends_on=("a",))
+    with pytest.raises(ValueError, match="wait for each other"):
+        waves((first, second))
+
+
+def test_one_variable_can_set_the_same_for_every_service() -> None:
+    caller = {"PARLEY_ENVIRONMENT": "development", "CHATD_ENVIRONMENT": "production"}
+    specs = plan(stack(environment=caller))
+    found = {
+        spec.service: spec.environment.get(f"{prefix_of(spec.service)}_ENVIRONMENT")
+        for spec in specs
+    }
+    assert found == {
+        "mcp-demo": None,
+        "toolrunner": "development",
+        "mcpgateway": "development",
+        "chatd": "production",
+        "gateway": "development",
+    }

@@ -1,0 +1,88 @@
+import socket
+from pathlib import Path
+
+import pytest
+
+from parley.cli.errors import ConfigurationProblem
+from parley.cli.home import Home
+from parley.cli.ports import HostPort, any_free_port, free_ports_after, refusal
+from parley.cli.request import UpRequest, check_request, choose_ports
+from parley.cli.stack import Sizes
+
+
+def request(home: Path, **changes: object) -> UpRequest:
+    values: dict[str, object] = {
+        "home": Home.at(home),
+        "http": "127.0.0.1:8787",
+        "sizes": Sizes(),
+        "database_url": None,
+        "environment": {},
+    }
+    return UpRequest(**(values | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:80", HostPort("127.0.0.1", 80)),
+        ("8080", HostPort("127.0.0.1", 8080)),
+        (":8080", HostPort("127.0.0.1", 8080)),
+        ("[::1]:80", HostPort("::1", 80)),
+        ("host.name:1", HostPort("host.name", 1)),
+    ],
+)
+def test_addresses_are_read(text: str, expected: HostPort) -> None:
+    assert HostPort.parse(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "host", "host:", "host:x", "host:0", "host:65536", "h:-1"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationProblem):
+        HostPort.parse(text)
+
+
+def test_an_address_that_means_all_is_opened_on_loopback() -> None:
+    assert HostPort("0.0.0.0", 80).url == "http://127.0.0.1:80"
+    assert HostPort("::", 80).url == "http://[::1]:80"
+
+
+def test_every_problem_of_a_request_is_reported_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    wrong = request(
+        tmp_path / "file",
+        http="nowhere",
+        database_url="mysql://x",
+        environment={"PARLEY_HOEM": "x", "PARLEY_HOME": "y"},
+    )
+    with pytest.raises(ConfigurationProblem) as caught:
+        check_request(wrong)
+    assert [problem.partition(" ")[0] for problem in caught.value.problems] == [
+        "PARLEY_HOEM",
+        str(tmp_path / "file"),
+        "--http",
+        "--database",
+    ]
+    assert "did you mean PARLEY_HOME?" in caught.value.problems[0]
+
+
+def test_a_port_in_use_is_refused_with_the_option_to_change(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        http = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(ConfigurationProblem, match="--http"):
+            choose_ports(request(tmp_path, http=http))
+
+
+def test_further_gateways_get_the_next_free_ports(tmp_path: Path) -> None:
+    first = any_free_port("127.0.0.1")
+    ports = choose_ports(request(tmp_path, http=str(first), sizes=Sizes(gateway=3)))
+    assert ports.http[0] == first
+    assert len({*ports.http, ports.mcp_demo}) == 4
+    assert all(other.port > first.port for other in ports.http[1:])
+
+
+def test_ports_that_are_taken_are_skipped() -> None:
+    first = any_free_port("127.0.0.1")
+    next_one = free_ports_after(first, 1)[0]
+    with socket.create_server((next_one.host, next_one.port)):
+        assert refusal(next_one) is not None
+        assert free_ports_after(first, 1)[0].port > next_one.port
