@@ -3,7 +3,7 @@
 import asyncio
 import random  # noqa: TID251 (a composition root of tests)
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -70,7 +70,7 @@ def make_settings(directory: Path, database_url: str, key: ApiKey) -> GatewaySet
         allowed_hosts=("also.test",),
         database_url=Secret(database_url),
         database_connections=4,
-        chatd=(f"unix:{directory}/chatd.sock",),
+        chatd=(Address.parse(f"unix:{directory}/chatd.sock"),),
         owner_api_key=Secret(key.reveal()),
         login_token=Secret(LOGIN_TOKEN),
     )
@@ -83,6 +83,7 @@ async def gateway_stack(
     *,
     limits: StreamLimits | None = None,
     public_url: str = "http://parley.test:8080",
+    has_chatd: bool = True,
 ) -> AsyncIterator[GatewayStack]:
     """Run a gateway with a fake chatd."""
     clock, telemetry, bus, chatd = (
@@ -98,15 +99,17 @@ async def gateway_stack(
     chatd_key = SigningKey.generate()
     TrustFile(settings.trust_file).add_key(ServiceName.CHATD, chatd_key)
     process = make_process(clock, telemetry)
-    async with (
-        chatd.serving(
-            directory / "chatd.sock",
-            trust_file=settings.trust_file,
-            clock=clock,
-            telemetry=telemetry.telemetry,
-        ),
-        gateway(settings, process, bus, limits) as running,
-    ):
+    async with AsyncExitStack() as around:
+        if has_chatd:
+            await around.enter_async_context(
+                chatd.serving(
+                    directory / "chatd.sock",
+                    trust_file=settings.trust_file,
+                    clock=clock,
+                    telemetry=telemetry.telemetry,
+                )
+            )
+        running = await around.enter_async_context(gateway(settings, process, bus, limits))
         yield GatewayStack(
             gateway=running,
             settings=settings,

@@ -51,10 +51,8 @@ class EventReader:
     async def event(self) -> SentEvent | None:
         """Return the next event, passing over comments; None at the end."""
         while (frame := await self.frame()) is not None:
-            fields = dict(
-                (name, value.removeprefix(" "))
-                for name, _, value in (line.partition(":") for line in frame.splitlines())
-            )
+            lines = (line.partition(":") for line in frame.splitlines())
+            fields = {name: value.removeprefix(" ") for name, _, value in lines}
             if "event" in fields:
                 return SentEvent(fields["event"], json.loads(fields["data"]), fields.get("id"))
         return None

@@ -66,7 +66,7 @@ def test_a_certificate_needs_renewal_after_two_thirds_of_its_life(tmp_path: Path
 
 def test_renewal_keeps_the_authority_the_holder_and_the_names(tmp_path: Path) -> None:
     clock = FakeClock()
-    old = CertificateAuthority.create(tmp_path, clock=clock).issue(ServiceName.CHATD, ("chatd.parley.internal", "chatd"))
+    old = CertificateAuthority.create(tmp_path, clock=clock).issue(ServiceName.CHATD, ("chatd",))
     clock.advance(20 * 3600)
     new = CertificateAuthority.load(tmp_path, clock=clock).renew(old)
     facts = describe_certificate(new.certificate_pem)

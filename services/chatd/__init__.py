@@ -1,0 +1,1 @@
+"""chatd owns chats and the turns that run in them."""

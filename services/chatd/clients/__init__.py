@@ -1,0 +1,1 @@
+"""Adapters for `Tools`: the services that execute them."""

@@ -1,0 +1,114 @@
+"""Tools of MCP servers, through mcpgateway."""
+
+import json
+from collections.abc import Mapping
+
+import grpc
+
+from chatd.clients.outcomes import UNKNOWN_OUTCOME, outcome_of_failure
+from chatd.clients.users import user_of
+from chatd.domain.chat import ChatId, Owner
+from chatd.domain.parts import ToolOutcome
+from chatd.domain.tools import Execution, Executor, Outcome, ToolSpec
+from parley.api.mcp.v1 import runtime_service_pb2 as api
+from parley.api.mcp.v1 import tool_pb2
+from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceStub
+from parley.rpc import Channels, acting_for
+
+CALL_TIMEOUT_S = 600.0
+LIST_TIMEOUT_S = 15.0
+
+OUTCOMES: Mapping[int, ToolOutcome] = {
+    tool_pb2.CALL_OUTCOME_SUCCEEDED: ToolOutcome.DONE,
+    tool_pb2.CALL_OUTCOME_TOOL_ERROR: ToolOutcome.FAILED,
+    tool_pb2.CALL_OUTCOME_FAILED: ToolOutcome.FAILED,
+    tool_pb2.CALL_OUTCOME_CANCELLED: ToolOutcome.CANCELLED,
+    tool_pb2.CALL_OUTCOME_TIMED_OUT: ToolOutcome.FAILED,
+    tool_pb2.CALL_OUTCOME_UNKNOWN: ToolOutcome.UNKNOWN,
+}
+
+
+class McpTools:
+    """Lists and calls the tools of MCP servers; the replica is chosen by the chat."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+
+    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+        """Return the tools of the servers that the owner's chats use."""
+        stub = McpRuntimeServiceStub(self._channels.for_key(chat_id))
+        context = api.ChatContext(chat_id=chat_id, root_chat_id=chat_id)
+        with acting_for(user_of(owner)):
+            selection = await stub.ResolveSelection(
+                api.ResolveSelectionRequest(context=context), timeout=LIST_TIMEOUT_S
+            )
+            if not selection.effective_server_ids:
+                return ()
+            request = api.ListToolsRequest(
+                context=context, server_ids=selection.effective_server_ids, allow_stale=True
+            )
+            listing = await stub.ListTools(request, timeout=LIST_TIMEOUT_S)
+        return tuple(_spec(tool, listing.journal_generation) for tool in listing.tools)
+
+    async def execute(self, execution: Execution) -> Outcome:
+        """Call a tool and wait for its one result; what cannot be learned is unknown."""
+        stub = McpRuntimeServiceStub(self._channels.for_key(execution.chat_id))
+        try:
+            with acting_for(user_of(execution.owner)):
+                async for response in stub.CallTool(_request(execution), timeout=CALL_TIMEOUT_S):
+                    if response.HasField("result"):
+                        return _outcome(response.result)
+        except grpc.aio.AioRpcError as error:
+            return outcome_of_failure(error)
+        return UNKNOWN_OUTCOME
+
+
+def _spec(tool: tool_pb2.McpTool, journal_generation: str) -> ToolSpec:
+    return ToolSpec(
+        name=tool.model_name,
+        description=tool.description,
+        input_schema_json=tool.input_schema_json.decode(),
+        executor=Executor.MCPGATEWAY,
+        journal_generation=journal_generation,
+        server_id=tool.server_id,
+        original_name=tool.original_name,
+        digest=tool.digest,
+    )
+
+
+def _request(execution: Execution) -> api.CallToolRequest:
+    dispatch, spec = execution.dispatch, execution.spec
+    return api.CallToolRequest(
+        key=api.CallKey(
+            execution_id=dispatch.execution_id,
+            chat_id=execution.chat_id,
+            owner_epoch=execution.owner_epoch,
+            journal_generation=dispatch.journal_generation,
+        ),
+        context=api.ChatContext(chat_id=execution.chat_id, root_chat_id=execution.chat_id),
+        server_id=spec.server_id,
+        original_name=spec.original_name,
+        expected_digest=spec.digest,
+        arguments_json=dispatch.call.args_json.encode(),
+    )
+
+
+def _outcome(result: tool_pb2.CallResult) -> Outcome:
+    told: dict[str, object] = {"content": [_content(part) for part in result.parts]}
+    if result.message:
+        told["error"] = result.message
+    return Outcome(OUTCOMES[result.outcome], json.dumps(told, ensure_ascii=False))
+
+
+def _content(part: tool_pb2.ContentPart) -> dict[str, object]:
+    """Return one part of a result as the model reads it; bytes are told by type and size."""
+    match part.WhichOneof("content"):
+        case "text":
+            return {"type": "text", "text": part.text.text}
+        case "structured":
+            return {"type": "structured", "data": json.loads(part.structured.json)}
+        case "resource_link":
+            link = part.resource_link
+            return {"type": "resource_link", "uri": link.uri, "name": link.name}
+        case kind:
+            return {"type": kind or "unknown", "streamed_bytes": part.streamed_bytes}

@@ -1,0 +1,40 @@
+"""One `Tools` out of several: each call goes to the executor that offered its tool."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+import grpc
+
+from chatd.domain.chat import ChatId, Owner
+from chatd.domain.ports import Tools
+from chatd.domain.tools import Execution, Executor, Outcome, ToolSpec
+
+logger = logging.getLogger(__name__)
+
+
+class RoutedTools:
+    """Offers what every executor offers; one that is down costs its own tools, not the turn."""
+
+    def __init__(self, executors: Mapping[Executor, Tools]) -> None:
+        self._executors = executors
+
+    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+        """Return the tools of all executors that answer."""
+
+        async def ask(executor: Executor, tools: Tools) -> tuple[ToolSpec, ...]:
+            try:
+                return await tools.offer(chat_id, owner)
+            except grpc.aio.AioRpcError as error:
+                logger.warning(
+                    "%s offers no tools now: %s", executor, error.code().name, exc_info=error
+                )
+                return ()
+
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(ask(*entry)) for entry in self._executors.items()]
+        return tuple(spec for task in asked for spec in task.result())
+
+    async def execute(self, execution: Execution) -> Outcome:
+        """Pass the call on to its executor."""
+        return await self._executors[execution.dispatch.executor].execute(execution)

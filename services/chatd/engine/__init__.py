@@ -1,0 +1,1 @@
+"""What happens over time: workers that run turns, and the live parts they produce."""

@@ -1,0 +1,1 @@
+"""Adapters for `LanguageModel`, one provider each."""

@@ -1,0 +1,129 @@
+"""StreamService: the committed state of a chat, then what happens to it."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import grpc
+
+from chatd.domain.chat import ChatId, OwnerId, Status
+from chatd.engine.live import FellBehind, LiveChats, LivePart, Moved
+from chatd.rpc.chat_servicer import caller_as_owner, chat_id_of
+from chatd.rpc.convert import STATUS, error_to_proto, live_part_to_proto, message_to_proto
+from chatd.store.chats import PostgresChats
+from parley.api.chat.v1 import event_pb2
+from parley.api.chat.v1 import stream_service_pb2 as api
+from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceServicer
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far one reader has come; as text it is the cursor.
+
+    While the step from `base` to `target` is delivered, every row up to `row` was sent. The last
+    live part was `seq` of the episode (`history`, `attempt`).
+    """
+
+    base: int = 0
+    target: int = 0
+    row: int = 0
+    history: int = 0
+    attempt: int = 0
+    seq: int = 0
+
+    @classmethod
+    def parse(cls, cursor: str) -> "Position":
+        """Return the position of a cursor; one that cannot be read is the beginning."""
+        numbers = cursor.split(".")
+        if len(numbers) != 6 or not all(number.isdecimal() for number in numbers):
+            return cls()
+        return cls(*map(int, numbers))
+
+    def __str__(self) -> str:
+        return f"{self.base}.{self.target}.{self.row}.{self.history}.{self.attempt}.{self.seq}"
+
+
+class StreamServicer(StreamServiceServicer):
+    """Follows chats for their readers."""
+
+    def __init__(self, chats: PostgresChats, live: LiveChats) -> None:
+        self._chats = chats
+        self._live = live
+
+    async def Subscribe(  # noqa: N802 (the name is the proto's)
+        self, request: api.SubscribeRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[api.SubscribeResponse]:
+        """Send what is after the cursor, then what happens."""
+        reader = _Reader(self._chats, chat_id_of(request.chat_id), caller_as_owner().id)
+        reader.position = Position.parse(request.cursor)
+        with self._live.watch(reader.chat_id) as watcher:
+            async for event in reader.catch_up():
+                yield api.SubscribeResponse(event=event)
+            while True:
+                match await watcher.next():
+                    case Moved(snapshot_version):
+                        if snapshot_version > reader.position.target:
+                            async for event in reader.catch_up():
+                                yield api.SubscribeResponse(event=event)
+                    case LivePart() as part:
+                        if reader.accepts(part):
+                            yield api.SubscribeResponse(event=reader.live_event(part))
+                    case FellBehind():
+                        closed = api.Closed(reason=api.CLOSE_REASON_RESYNC)
+                        yield api.SubscribeResponse(closed=closed)
+                        return
+
+
+class _Reader:
+    """One reader of one chat: turns committed states and live parts into events."""
+
+    def __init__(self, chats: PostgresChats, chat_id: ChatId, reader_id: OwnerId) -> None:
+        self._chats = chats
+        self.chat_id = chat_id
+        self._reader_id = reader_id
+        self.position = Position()
+        self._status: Status | None = None
+
+    async def catch_up(self) -> AsyncIterator[event_pb2.ChatEvent]:
+        """Yield what was committed since the position, in the fixed order, and move there."""
+        chat = await self._chats.get(self.chat_id, reader_id=self._reader_id)
+        state, seen = chat.state, self.position
+        base = seen.base if seen.row else seen.target
+        for message in await self._chats.history(self.chat_id, base):
+            if message.id <= seen.row and message.revision <= seen.target:
+                continue
+            self.position = Position(base, state.snapshot_version, message.id)
+            yield self._event(message=message_to_proto(self.chat_id, message))
+        is_same_episode = (seen.history, seen.attempt) == (
+            state.history_version,
+            state.generation_attempt,
+        )
+        self.position = Position(
+            base=state.snapshot_version,
+            target=state.snapshot_version,
+            history=state.history_version,
+            attempt=state.generation_attempt,
+            seq=seen.seq if is_same_episode else 0,
+        )
+        if state.status is not self._status:
+            self._status = state.status
+            yield self._event(status=event_pb2.StatusEvent(status=STATUS[state.status]))
+        if state.last_error is not None:
+            yield self._event(error=error_to_proto(state.last_error))
+        if seen.seq and not is_same_episode:
+            yield self._event(preview_reset=event_pb2.PreviewResetEvent())
+
+    def accepts(self, part: LivePart) -> bool:
+        """Return whether a live part is the next of the episode this reader is in."""
+        return (part.history_version, part.generation_attempt) == (
+            self.position.history,
+            self.position.attempt,
+        ) and part.seq > self.position.seq
+
+    def live_event(self, part: LivePart) -> event_pb2.ChatEvent:
+        """Return a live part as an event, and move past it."""
+        at = self.position
+        self.position = Position(at.base, at.target, at.row, at.history, at.attempt, part.seq)
+        return self._event(message_part=live_part_to_proto(part))
+
+    def _event(self, **kind: object) -> event_pb2.ChatEvent:
+        return event_pb2.ChatEvent(cursor=str(self.position), **kind)  # type: ignore[arg-type]

@@ -1,0 +1,24 @@
+"""The settings of chatd, all read from variables that start with CHATD_."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from parley.process import ServiceSettings
+from parley.rpc import Address
+from parley.settings import Secret, setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(ServiceSettings):
+    """What one chatd process needs to know."""
+
+    database_url: Secret = setting("The PostgreSQL database, as the role that owns schema chat.")
+    database_connections_max: int = setting(
+        "Connections this process opens at most.", default=16, at_least=4
+    )
+    master_key_file: Path = setting("The keyring that secrets in the database are sealed with.")
+    gateway: tuple[Address, ...] = setting(
+        "Addresses of the gateways, which know the revoked service tokens."
+    )
+    toolrunner: tuple[Address, ...] = setting("Addresses of the toolrunners.")
+    mcpgateway: tuple[Address, ...] = setting("Addresses of the mcpgateways.")

@@ -1,0 +1,1 @@
+"""What is durable of chats: tables, statements, and the store that executes decisions."""

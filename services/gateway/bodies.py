@@ -1,0 +1,239 @@
+"""Reading what a request carries: its JSON body, its query, its idempotency key.
+
+Bodies are bounded before they are parsed and decoded straight into their type. Everything wrong is
+told with a pointer to where it is.
+"""
+
+import asyncio
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+
+from gateway.errors import FieldError, HttpRefusal, escaped, pointer_of
+
+BODY_BYTES_MAX = 256 * 1024
+BODY_S_MAX = 30.0
+IDEMPOTENCY_KEY_CHARACTERS_MAX = 128
+# Beyond this a number in JSON is not the same in every client.
+INTEGER_MAX = 2**53 - 1
+
+_AT = re.compile(r"^(?P<problem>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
+_FIELD = re.compile(r"^Object (?P<kind>contains unknown|missing required) field `(?P<name>.*)`$")
+_KEY = re.compile(r'"((?:[^"\\]|\\["\\])*)"|([!#-\[\]-~]+)')
+
+T = TypeVar("T")
+
+
+async def read_json(request: Request, body_type: type[T]) -> T:
+    """Return the body as `body_type`.
+
+    Raises:
+        HttpRefusal: It is too large (413), not JSON (400, 415), or not of that type (422).
+    """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise HttpRefusal(
+            415, "UNSUPPORTED_MEDIA_TYPE", "Send the body as Content-Type: application/json."
+        )
+    return decode(await _bounded(request), body_type)
+
+
+def decode(body: bytes, body_type: type[T]) -> T:
+    """Return `body` as `body_type`.
+
+    Raises:
+        HttpRefusal: It is not JSON (400), or not of that type (422).
+    """
+    try:
+        decoded = msgspec.json.decode(body, type=body_type)
+        if b"\\u0000" in body:
+            _refuse_nul(msgspec.json.decode(body))
+    except msgspec.ValidationError as error:
+        raise _invalid(_field_error(str(error), body_type)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise HttpRefusal(400, "INVALID_JSON", "The body is not one JSON document.") from None
+    except RecursionError:
+        raise HttpRefusal(400, "INVALID_JSON", "The body is nested too deeply.") from None
+    return decoded
+
+
+def read_query(request: Request, *known: str) -> Mapping[str, str]:
+    """Return the query's parameters.
+
+    Raises:
+        HttpRefusal: One is unknown, repeated or holds a NUL (422).
+    """
+    found: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if name not in known:
+            hint = _nearest(name, known)
+            raise _invalid(FieldError("UNKNOWN_PARAMETER", f"Unknown.{hint}", parameter=name))
+        if name in found:
+            raise _invalid(FieldError("REPEATED", "Give it once.", parameter=name))
+        if "\0" in value:
+            raise _invalid(FieldError("NUL", "Leave out the NUL character.", parameter=name))
+        found[name] = value
+    return found
+
+
+def whole_number(query: Mapping[str, str], name: str, *, least: int, most: int) -> int | None:
+    """Return a parameter as a number; None if it is not there.
+
+    Raises:
+        HttpRefusal: It is not a number from `least` to `most` (422).
+    """
+    text = query.get(name)
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit() and len(text) <= 16 and least <= int(text) <= most:
+        return int(text)
+    detail = f"Give a whole number from {least} to {most}."
+    raise _invalid(FieldError("NOT_IN_RANGE", detail, parameter=name))
+
+
+def flag(query: Mapping[str, str], name: str) -> bool:
+    """Return whether a parameter is true; absent is false.
+
+    Raises:
+        HttpRefusal: It is neither true nor false (422).
+    """
+    text = query.get(name, "false")
+    if text not in ("true", "false"):
+        raise invalid_parameter(name, "Give true or false.")
+    return text == "true"
+
+
+def invalid_parameter(name: str, detail: str) -> HttpRefusal:
+    """Return the refusal of a query parameter's value."""
+    return _invalid(FieldError("INVALID", detail, parameter=name))
+
+
+def idempotency_key(request: Request) -> str | None:
+    """Return the Idempotency-Key, with or without the quotes of a structured string.
+
+    Raises:
+        HttpRefusal: It is not 1 to 128 printable characters (400).
+    """
+    text = request.headers.get("idempotency-key")
+    if text is None:
+        return None
+    match = _KEY.fullmatch(text.strip())
+    key = "" if match is None else match[1] or match[2] or ""
+    key = re.sub(r'\\(["\\])', r"\1", key)
+    if not 1 <= len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not key.isascii():
+        raise HttpRefusal(
+            400,
+            "INVALID_IDEMPOTENCY_KEY",
+            f"Give 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII characters.",
+            errors=(FieldError("INVALID", "Not a key.", parameter="Idempotency-Key"),),
+        )
+    return key
+
+
+async def _bounded(request: Request) -> bytes:
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > BODY_BYTES_MAX:
+        raise _too_large()
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S_MAX):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > BODY_BYTES_MAX:
+                    raise _too_large()
+    except TimeoutError:
+        raise HttpRefusal(
+            408,
+            "BODY_TOO_SLOW",
+            f"The body did not arrive within {BODY_S_MAX:g} s.",
+            headers={"connection": "close"},
+        ) from None
+    except ClientDisconnect:
+        raise HttpRefusal(499, "CLIENT_CLOSED_REQUEST", "The client went away.") from None
+    return bytes(body)
+
+
+def _too_large() -> HttpRefusal:
+    return HttpRefusal(
+        413,
+        "BODY_TOO_LARGE",
+        f"The body may have {BODY_BYTES_MAX} bytes; send less, or send files as files.",
+        headers={"connection": "close"},
+        facts={"limit_bytes": BODY_BYTES_MAX},
+    )
+
+
+def _invalid(error: FieldError) -> HttpRefusal:
+    where = error.pointer if error.parameter is None else error.parameter
+    return HttpRefusal(
+        422, "INVALID_REQUEST", f"{where or 'The body'}: {error.detail}", errors=(error,)
+    )
+
+
+def _refuse_nul(value: object) -> None:
+    for pointer, text in _texts(value, ""):
+        if "\0" in text:
+            raise _invalid(FieldError("NUL", "Leave out the NUL character.", pointer=pointer))
+
+
+def _texts(value: object, pointer: str) -> Iterator[tuple[str, str]]:
+    """Yield every text in a decoded document with the pointer to it; keys count as texts."""
+    match value:
+        case str():
+            yield pointer, value
+        case list():
+            for index, item in enumerate(value):
+                yield from _texts(item, f"{pointer}/{index}")
+        case dict():
+            for key, item in value.items():
+                at = f"{pointer}/{escaped(key)}"
+                yield at, key
+                yield from _texts(item, at)
+
+
+def _field_error(message: str, body_type: Any) -> FieldError:
+    """Return msgspec's sentence as a pointer and a detail."""
+    found = _AT.match(message)
+    assert found is not None  # The pattern fits any text.
+    path, problem = found["path"] or "", found["problem"]
+    pointer = pointer_of(path)
+    about = _FIELD.match(problem)
+    if about is None:
+        return FieldError("INVALID", f"{problem}.", pointer=pointer)
+    name = about["name"]
+    pointer = f"{pointer}/{escaped(name)}"
+    if about["kind"] == "missing required":
+        return FieldError("MISSING_FIELD", "This field is required.", pointer=pointer)
+    hint = _nearest(name, _field_names(body_type, path))
+    return FieldError("UNKNOWN_FIELD", f"Unknown field.{hint}", pointer=pointer)
+
+
+def _nearest(name: str, known: tuple[str, ...]) -> str:
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f" Did you mean {nearest[0]!r}?" if nearest else f" Known: {', '.join(known) or 'none'}."
+
+
+def _field_names(body_type: Any, path: str) -> tuple[str, ...]:
+    """Return the fields that may stand at `path`; a union offers those of all its members."""
+    kinds = _structs(msgspec.inspect.type_info(body_type))
+    for step in re.findall(r"\.(\w+)|\[", path):
+        if step:
+            fields = (each for kind in kinds for each in kind.fields if each.encode_name == step)
+            kinds = [found for each in fields for found in _structs(each.type)]
+    return tuple(dict.fromkeys(each.encode_name for kind in kinds for each in kind.fields))
+
+
+def _structs(kind: Any) -> list[Any]:
+    match kind:
+        case msgspec.inspect.StructType():
+            return [kind]
+        case msgspec.inspect.UnionType(types=members):
+            return [found for member in members for found in _structs(member)]
+        case msgspec.inspect.VarTupleType(item_type=item):
+            return _structs(item)
+        case _:
+            return []

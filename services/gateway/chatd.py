@@ -1,0 +1,92 @@
+"""chatd as the gateway calls it: each chat's own process first, the others when it is away."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import grpc
+from grpc_health.v1 import health_pb2  # type: ignore[import-untyped]
+from grpc_health.v1.health_pb2_grpc import HealthStub  # type: ignore[import-untyped]
+
+from gateway.errors import UpstreamRefused
+from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
+from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
+from parley.identity import User
+from parley.rpc import Address, Channels, Problem, acting_for, problem_of, ranked
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Stubs:
+    """What one chatd process can be asked."""
+
+    chats: ChatServiceStub
+    streams: StreamServiceStub
+    health: HealthStub
+
+
+class Chatd:
+    """The chatd processes."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+        self._stubs: dict[Address, Stubs] = {}
+
+    async def ask(
+        self, user: User, chat_id: str, question: Callable[[Stubs], Awaitable[T]]
+    ) -> tuple[T, Stubs]:
+        """Return the answer of the first process that gives one, and which that was.
+
+        The processes are asked in the order that the chat prefers, which puts its owner first.
+        Going on after UNAVAILABLE is safe: every method carries the id of its request.
+
+        Raises:
+            UpstreamRefused: The answer is a problem, or there is none.
+        """
+        refusal = UpstreamRefused(
+            Problem(grpc.StatusCode.UNAVAILABLE, "UPSTREAM_UNAVAILABLE", "no chatd is known")
+        )
+        with acting_for(user):
+            for stubs in self._preferred(chat_id):
+                try:
+                    return await question(stubs), stubs
+                except grpc.aio.AioRpcError as error:
+                    refusal = UpstreamRefused(problem_of(error))
+                    if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                        raise refusal from error
+                    _log.warning("a chatd does not answer: %s", refusal)
+        raise refusal
+
+    async def is_healthy(self, within_s: float) -> bool:
+        """Tell whether any process says that it serves."""
+        async with asyncio.TaskGroup() as tasks:
+            checks = [
+                tasks.create_task(_is_serving(self._at(address), within_s))
+                for address in self._channels.addresses
+            ]
+        return any(check.result() for check in checks)
+
+    def _preferred(self, chat_id: str) -> Iterator[Stubs]:
+        for address in ranked(chat_id, self._channels.addresses):
+            yield self._at(address)
+
+    def _at(self, address: Address) -> Stubs:
+        if address not in self._stubs:
+            channel = self._channels.at(address)
+            self._stubs[address] = Stubs(
+                ChatServiceStub(channel), StreamServiceStub(channel), HealthStub(channel)
+            )
+        return self._stubs[address]
+
+
+async def _is_serving(stubs: Stubs, within_s: float) -> bool:
+    try:
+        answer = await stubs.health.Check(health_pb2.HealthCheckRequest(), timeout=within_s)
+    except grpc.aio.AioRpcError:
+        return False
+    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)

@@ -1,0 +1,228 @@
+"""Problem documents (RFC 9457): what every refused request is answered with.
+
+One table turns gRPC statuses into HTTP's, a second names the few reasons that differ from their
+status. Texts of errors that nobody foresaw, and of the machinery between services, stay inside.
+
+    HttpRefusal              a request refused by the gateway itself
+    UpstreamRefused          a call that another service refused
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+import grpc
+
+from gateway.identity_errors import ERRORS
+from parley.rpc import Problem
+
+PROBLEM_MEDIA_TYPE = "application/problem+json"
+
+HTTP_STATUS: Mapping[grpc.StatusCode, int] = {
+    grpc.StatusCode.INVALID_ARGUMENT: 400,
+    grpc.StatusCode.FAILED_PRECONDITION: 409,
+    grpc.StatusCode.OUT_OF_RANGE: 400,
+    grpc.StatusCode.PERMISSION_DENIED: 403,
+    grpc.StatusCode.NOT_FOUND: 404,
+    grpc.StatusCode.ALREADY_EXISTS: 409,
+    grpc.StatusCode.ABORTED: 409,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: 429,
+    grpc.StatusCode.CANCELLED: 499,
+    grpc.StatusCode.UNIMPLEMENTED: 501,
+    grpc.StatusCode.UNAVAILABLE: 503,
+    grpc.StatusCode.DEADLINE_EXCEEDED: 504,
+    # The client's credential was good; that ours was refused is no fault of theirs.
+    grpc.StatusCode.UNAUTHENTICATED: 500,
+    grpc.StatusCode.INTERNAL: 500,
+    grpc.StatusCode.UNKNOWN: 500,
+    grpc.StatusCode.DATA_LOSS: 500,
+}
+HTTP_STATUS_OF_REASON: Mapping[str, int] = {
+    "INVALID_REQUEST": 422,
+    "UNKNOWN_SCOPE": 422,
+    "BAD_TOOL_RESULT": 422,
+    "REQUEST_ID_REUSED": 422,
+    "MESSAGE_TOO_LARGE": 413,
+    "USAGE_LIMIT": 409,
+}
+#: Reason -> facts of it that clients are shown.
+SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
+    "TRANSITION_NOT_ALLOWED": ("status", "command"),
+    "QUEUE_FULL": ("queue_length_max",),
+    "USAGE_LIMIT": ("spent_micros", "limit_micros", "resets_at"),
+    "TOKEN_ALREADY_ISSUED": ("token_id",),
+}
+#: What is said in place of a text that grpc or another service wrote for operators.
+GENERIC_DETAIL: Mapping[int, str] = {
+    500: "Something went wrong here; the operator finds it in the logs by trace_id.",
+    501: "This is not served yet.",
+    503: "A service behind this one does not answer; try again shortly.",
+    504: "A service behind this one took too long; try again.",
+}
+RETRYABLE = frozenset({429, 502, 503, 504})
+RETRY_AFTER_S_DEFAULT = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One thing in a request that cannot be accepted.
+
+    Attributes:
+        code: What kind of fault it is, in capitals.
+        detail: What is wrong and what would be right.
+        pointer: Where it is in the body, as a JSON Pointer.
+        parameter: Which query parameter or header it is.
+    """
+
+    code: str
+    detail: str
+    pointer: str | None = None
+    parameter: str | None = None
+
+    def document(self) -> dict[str, object]:
+        """Return it as JSON shows it."""
+        named = {"pointer": self.pointer, "parameter": self.parameter}
+        shown: dict[str, object] = {name: at for name, at in named.items() if at is not None}
+        return shown | {"code": self.code, "detail": self.detail}
+
+
+class HttpRefusal(Exception):
+    """A request that the gateway answers with a problem.
+
+    Attributes:
+        status: The HTTP status.
+        code: What kind of problem it is, in capitals; programs switch on it.
+        detail: Safe text that says what to do.
+        errors: The parts of the request at fault.
+        headers: Headers the answer needs.
+        facts: Further members of the document.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        errors: tuple[FieldError, ...] = (),
+        headers: Mapping[str, str] | None = None,
+        facts: Mapping[str, object] | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.errors = errors
+        self.headers = dict(headers or {})
+        self.facts = dict(facts or {})
+        self.retry_after_s = retry_after_s
+
+
+class UpstreamRefused(Exception):
+    """A call to another service that was not answered with what was asked for.
+
+    Attributes:
+        problem: What that service, or the way to it, answered.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(f"{problem.status.name} {problem.reason}: {problem.message}")
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What a document says about the request, whatever went wrong."""
+
+    public_url: str
+    path: str
+    request_id: str
+    trace_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A problem as it leaves: status, headers and document."""
+
+    status: int
+    headers: Mapping[str, str]
+    document: Mapping[str, object] = field(repr=False)
+
+
+def answer_to(error: Exception, at: Circumstances) -> Answer:
+    """Return what the request that ended with `error` is answered."""
+    refusal = refusal_of(error)
+    retry_after_s = refusal.retry_after_s
+    if retry_after_s is None and refusal.status in (429, 503):
+        retry_after_s = RETRY_AFTER_S_DEFAULT
+    headers = dict(refusal.headers)
+    document: dict[str, object] = {
+        "type": f"{at.public_url}/problems/{refusal.code}",
+        "title": refusal.code.replace("_", " ").capitalize(),
+        "status": refusal.status,
+        "detail": refusal.detail,
+        "instance": at.path,
+        "code": refusal.code,
+        "request_id": at.request_id,
+        "trace_id": at.trace_id,
+        "retryable": refusal.status in RETRYABLE,
+    }
+    if retry_after_s is not None:
+        headers["retry-after"] = str(max(1, round(retry_after_s)))
+        document["retry_after_ms"] = round(retry_after_s * 1000)
+    if refusal.errors:
+        document["errors"] = [each.document() for each in refusal.errors]
+    return Answer(refusal.status, headers, {**refusal.facts, **document})
+
+
+def refusal_of(error: Exception) -> HttpRefusal:
+    """Return `error` as a refusal; one that nobody foresaw tells nothing of itself."""
+    if isinstance(error, HttpRefusal):
+        return error
+    if isinstance(error, UpstreamRefused):
+        return _refusal_of_problem(error.problem)
+    for kind in type(error).__mro__:
+        if kind in ERRORS:
+            return _refusal_of_problem(ERRORS[kind](error))
+    return HttpRefusal(500, "INTERNAL", GENERIC_DETAIL[500])
+
+
+def is_ours_to_fix(error: Exception) -> bool:
+    """Tell whether an operator should read the whole story of `error`."""
+    return refusal_of(error).status in (500, 501)
+
+
+def _refusal_of_problem(problem: Problem) -> HttpRefusal:
+    reason = problem.reason.removeprefix("ERROR_REASON_")
+    status = HTTP_STATUS_OF_REASON.get(reason) or HTTP_STATUS.get(problem.status, 500)
+    # A reason that only repeats the status comes from grpc itself, with text for operators.
+    is_bare = reason == problem.status.name
+    if status == 500:
+        return HttpRefusal(500, "INTERNAL", GENERIC_DETAIL[500])
+    detail = problem.message
+    if is_bare or not detail:
+        detail = GENERIC_DETAIL.get(status, HTTPStatus(status).phrase if status != 499 else "")
+    shown = SHOWN_METADATA.get(reason, ())
+    return HttpRefusal(
+        status,
+        reason,
+        detail,
+        errors=tuple(
+            FieldError("INVALID", each.description, pointer=pointer_of(each.field))
+            for each in problem.violations
+        ),
+        facts={name: problem.metadata[name] for name in shown if name in problem.metadata},
+        retry_after_s=problem.retry_after_s,
+    )
+
+
+def pointer_of(path: str) -> str:
+    """Return a path like "content[0].text" as a JSON Pointer."""
+    steps = path.replace("[", ".").replace("]", "").split(".")
+    return "".join(f"/{escaped(step)}" for step in steps if step)
+
+
+def escaped(step: str) -> str:
+    """Return one step of a JSON Pointer with its special characters escaped."""
+    return step.replace("~", "~0").replace("/", "~1")

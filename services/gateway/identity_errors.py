@@ -1,0 +1,183 @@
+"""What can be refused about users and tokens, and the problem that each refusal is told as.
+
+IdentityRefusal
+├── InvalidRequest           fields outside their limits, all of them at once
+├── UserNotFound
+├── UserDeactivated          a user who cannot be acted for
+├── RoleExceedsCaller
+├── UnknownScopes
+├── TokenNotFound
+├── TokenAlreadyIssued       a repeated request, whose token cannot be told again
+├── TooManyTokens
+└── FeedStopped              this process stops and tells of no more revocations
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+from parley.api.identity.v1.error_reason_pb2 import ErrorReason
+from parley.identity import Role
+from parley.postgres import DatabaseUnavailable
+from parley.rpc import ErrorTable, Problem, Violation
+
+DOMAIN = "identity.parley"
+STORE_RETRY_AFTER_S = 1.0
+
+
+class IdentityRefusal(Exception):
+    """Base of what is refused about users and tokens."""
+
+
+class InvalidRequest(IdentityRefusal):
+    """Fields that cannot be accepted.
+
+    Attributes:
+        violations: The fields and what would be right.
+    """
+
+    def __init__(self, *violations: Violation) -> None:
+        said = "; ".join(f"{each.field}: {each.description}" for each in violations)
+        super().__init__(f"correct these fields: {said}")
+        self.violations = violations
+
+
+class UserNotFound(IdentityRefusal):
+    """No such user, or none that this caller may see."""
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__("there is no such user, or you may not see them")
+        self.user_id = user_id
+
+
+class UserDeactivated(IdentityRefusal):
+    """A user who cannot be acted for."""
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__("the user is deactivated; reactivate them first")
+        self.user_id = user_id
+
+
+class RoleExceedsCaller(IdentityRefusal):
+    """A token was asked for that could do more than whoever asks."""
+
+    def __init__(self, role: Role) -> None:
+        super().__init__(f"only a user with the role {role} or a higher one may do this")
+        self.role = role
+
+
+class UnknownScopes(IdentityRefusal):
+    """Scopes that no method asks for."""
+
+    def __init__(self, scopes: tuple[str, ...], known: tuple[str, ...]) -> None:
+        super().__init__(f"unknown scope {', '.join(scopes)}; known are {', '.join(known)}")
+        self.scopes = scopes
+
+
+class TokenNotFound(IdentityRefusal):
+    """No such service token."""
+
+    def __init__(self, token_id: str) -> None:
+        super().__init__("there is no such service token; list them to see which there are")
+        self.token_id = token_id
+
+
+class TokenAlreadyIssued(IdentityRefusal):
+    """A request id that issued a token before."""
+
+    def __init__(self, token_id: str) -> None:
+        super().__init__(
+            "this request issued a token before, whose text cannot be told again; "
+            "revoke that one and ask anew"
+        )
+        self.token_id = token_id
+
+
+class TooManyTokens(IdentityRefusal):
+    """More tokens are in force than followers of revocations can hold."""
+
+    def __init__(self, tokens_max: int) -> None:
+        super().__init__(f"{tokens_max} service tokens are in force; wait for some to expire")
+        self.tokens_max = tokens_max
+
+
+class FeedStopped(IdentityRefusal):
+    """This process stops, so nobody learns of revocations here any more."""
+
+    def __init__(self) -> None:
+        super().__init__("this gateway is stopping; follow another one")
+
+
+def _telling(
+    status: grpc.StatusCode,
+    reason: "ErrorReason.ValueType",
+    metadata: Callable[[Any], dict[str, str]] = lambda error: {},
+) -> Callable[[Any], Problem]:
+    name = ErrorReason.Name(reason).removeprefix("ERROR_REASON_")
+    return lambda error: Problem(status, name, str(error), metadata(error))
+
+
+def _invalid(error: InvalidRequest) -> Problem:
+    return Problem(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "INVALID_REQUEST",
+        str(error),
+        violations=error.violations,
+    )
+
+
+def _store_unavailable(_: DatabaseUnavailable) -> Problem:
+    return Problem(
+        grpc.StatusCode.UNAVAILABLE,
+        "STORE_UNAVAILABLE",
+        "the database cannot be reached; try again",
+        retry_after_s=STORE_RETRY_AFTER_S,
+    )
+
+
+ERRORS: ErrorTable = {
+    InvalidRequest: _invalid,
+    UserNotFound: _telling(
+        grpc.StatusCode.NOT_FOUND,
+        ErrorReason.ERROR_REASON_USER_NOT_FOUND,
+        lambda error: {"user_id": error.user_id},
+    ),
+    UserDeactivated: _telling(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_USER_DEACTIVATED,
+        lambda error: {"user_id": error.user_id},
+    ),
+    RoleExceedsCaller: _telling(
+        grpc.StatusCode.PERMISSION_DENIED,
+        ErrorReason.ERROR_REASON_ROLE_EXCEEDS_CALLER,
+        lambda error: {"role": error.role},
+    ),
+    UnknownScopes: _telling(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        ErrorReason.ERROR_REASON_UNKNOWN_SCOPE,
+        lambda error: {"scope": error.scopes[0]},
+    ),
+    TokenNotFound: _telling(
+        grpc.StatusCode.NOT_FOUND,
+        ErrorReason.ERROR_REASON_TOKEN_NOT_FOUND,
+        lambda error: {"token_id": error.token_id},
+    ),
+    TokenAlreadyIssued: _telling(
+        grpc.StatusCode.ALREADY_EXISTS,
+        ErrorReason.ERROR_REASON_TOKEN_ALREADY_ISSUED,
+        lambda error: {"token_id": error.token_id},
+    ),
+    TooManyTokens: _telling(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        ErrorReason.ERROR_REASON_TOO_MANY_TOKENS,
+        lambda error: {"tokens_max": str(error.tokens_max)},
+    ),
+    FeedStopped: lambda error: Problem(
+        grpc.StatusCode.UNAVAILABLE, "DRAINING", str(error), retry_after_s=1.0
+    ),
+    DatabaseUnavailable: _store_unavailable,
+    NotImplementedError: lambda error: Problem(
+        grpc.StatusCode.UNIMPLEMENTED, "UNIMPLEMENTED", "this method is not served yet"
+    ),
+}

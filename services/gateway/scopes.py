@@ -1,0 +1,42 @@
+"""The scopes a service token may hold: exactly those that some method asks for."""
+
+from collections.abc import Iterable
+
+from google.protobuf.descriptor import FileDescriptor
+
+from parley.api.chat.v1 import (
+    chat_service_pb2,
+    file_service_pb2,
+    model_service_pb2,
+    settings_service_pb2,
+    stream_service_pb2,
+    usage_service_pb2,
+)
+from parley.api.identity.v1 import token_service_pb2, user_service_pb2
+from parley.api.mcp.v1 import authorization_service_pb2, runtime_service_pb2, server_service_pb2
+from parley.identity import rule_of
+
+FILES: tuple[FileDescriptor, ...] = (
+    chat_service_pb2.DESCRIPTOR,
+    file_service_pb2.DESCRIPTOR,
+    model_service_pb2.DESCRIPTOR,
+    settings_service_pb2.DESCRIPTOR,
+    stream_service_pb2.DESCRIPTOR,
+    usage_service_pb2.DESCRIPTOR,
+    token_service_pb2.DESCRIPTOR,
+    user_service_pb2.DESCRIPTOR,
+    authorization_service_pb2.DESCRIPTOR,
+    runtime_service_pb2.DESCRIPTOR,
+    server_service_pb2.DESCRIPTOR,
+)
+
+
+def known_scopes(files: Iterable[FileDescriptor] = FILES) -> tuple[str, ...]:
+    """Return every scope that a method of `files` declares, in order."""
+    rules = (
+        rule_of(f"/{service.full_name}/{method.name}")
+        for file in files
+        for service in file.services_by_name.values()
+        for method in service.methods
+    )
+    return tuple(sorted({rule.scope for rule in rules if rule is not None and rule.scope}))

@@ -1,0 +1,296 @@
+"""The gateway put together: its database, its neighbours, its two servers, and its orderly end."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+
+from gateway.app import AnyRoute, Application, OpenRoute, Surroundings, UserRoute
+from gateway.authentication import Authentication
+from gateway.chat_events import ChatdEvents
+from gateway.chatd import Chatd
+from gateway.event_stream import StreamLimits
+from gateway.http_server import serve_http
+from gateway.identity_errors import DOMAIN, ERRORS
+from gateway.identity_store import IdentityStore
+from gateway.revocation_feed import RevocationFeed
+from gateway.routes_chats import ChatRoutes
+from gateway.routes_identity import IdentityRoutes
+from gateway.routes_pages import PageRoutes
+from gateway.rpc import ServiceTokenServicer, UserServicer, registrations
+from gateway.schema import SCHEMA
+from gateway.scopes import known_scopes
+from gateway.service_tokens import ServiceTokens
+from gateway.settings import GatewaySettings, HttpAddress
+from gateway.token_store import TokenStore
+from parley.bus import Bus, PostgresBus
+from parley.identity import (
+    ApiKey,
+    CertificateUnreadable,
+    Guard,
+    MalformedApiKey,
+    ServiceName,
+    Signer,
+    SigningKey,
+    SigningKeyUnreadable,
+    Trust,
+    TrustFileUnreadable,
+)
+from parley.postgres import Database, DatabaseMisconfigured, MigrationFailed, migrate
+from parley.process import ConfigurationError, Environment, Process
+from parley.rpc import (
+    Address,
+    AddressUnusable,
+    Channels,
+    RunningServer,
+    Scheme,
+    TlsFiles,
+    connect,
+    serve,
+)
+
+MIGRATIONS = Path(__file__).with_name("migrations")
+NAME = "gateway"
+
+#: What the operator has to set right, and cannot by waiting.
+MISCONFIGURATIONS = (
+    SigningKeyUnreadable,
+    TrustFileUnreadable,
+    CertificateUnreadable,
+    DatabaseMisconfigured,
+    MigrationFailed,
+    AddressUnusable,
+)
+
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A gateway that serves.
+
+    Attributes:
+        http: Where it serves HTTP.
+        grpc: Its gRPC side.
+        feed: Whom it tells of revocations.
+        draining: Set once it stops.
+    """
+
+    http: HttpAddress
+    grpc: RunningServer
+    feed: RevocationFeed
+    draining: asyncio.Event
+
+    def stop(self) -> None:
+        """Say that it is not ready any more, and bye on every stream."""
+        self.draining.set()
+        self.grpc.set_serving(False)
+        self.feed.stop()
+
+
+async def run(settings: GatewaySettings, process: Process) -> None:
+    """Serve until the process is asked to stop."""
+    with _configuration_errors():
+        async with (
+            PostgresBus.open(
+                settings.database_url.reveal(), application_name=NAME, clock=process.clock
+            ) as bus,
+            gateway(settings, process, bus) as running,
+        ):
+            _log.info("serving HTTP on %s and gRPC on %s", running.http, running.grpc.address)
+            await process.stopping.wait()
+
+
+@asynccontextmanager
+async def gateway(
+    settings: GatewaySettings, process: Process, bus: Bus, limits: StreamLimits | None = None
+) -> AsyncIterator[Gateway]:
+    """Migrate, make sure of the owner, and serve until the context ends.
+
+    The end: say that it is not ready, say bye on every stream, let running requests end, then the
+    calls of other services.
+    """
+    url = settings.database_url.reveal()
+    await migrate(url, schema=SCHEMA, scripts=MIGRATIONS)
+    signing_key = SigningKey.load(settings.signing_key_file)
+    signer = Signer(ServiceName.GATEWAY, signing_key, process.clock)
+    draining = asyncio.Event()
+    async with AsyncExitStack() as stack:
+        connections_max = settings.database_connections
+        database = await stack.enter_async_context(
+            Database.open(url, application_name=NAME, connections_max=connections_max)
+        )
+        identity = _identity(database, bus, signer, process)
+        await identity.people.ensure_owner(
+            new_user_id=process.new_id(),
+            key=_owner_key(settings),
+            now=process.clock.now(),
+        )
+        channels = Channels(settings.chatd, _opener(settings, process, signer))
+        stack.push_async_callback(channels.close)
+        app = _application(
+            settings, process, identity, Chatd(channels), draining, limits or StreamLimits()
+        )
+        server = await stack.enter_async_context(_serve_grpc(settings, process, identity))
+        http = await stack.enter_async_context(serve_http(app, settings.http_listen))
+        await stack.enter_async_context(_running(identity.feed))
+        running = Gateway(http, server, identity.feed, draining)
+        try:
+            yield running
+        finally:
+            running.stop()
+
+
+def routes(pages: PageRoutes, chats: ChatRoutes, identity: IdentityRoutes) -> tuple[AnyRoute, ...]:
+    """Return every route; `gateway.access` says who may use them."""
+    return (
+        OpenRoute("GET", "/", pages.page),
+        OpenRoute("GET", "/docs", pages.docs),
+        # Looking at the link's headers must not spend it.
+        OpenRoute("GET", "/login", pages.login, answers_head=False),
+        OpenRoute("GET", "/healthz", pages.healthz),
+        OpenRoute("GET", "/readyz", pages.readyz),
+        UserRoute("GET", "/api/v1/me", identity.me),
+        UserRoute("POST", "/api/v1/chats", chats.create),
+        UserRoute("GET", "/api/v1/chats/{chat_id}", chats.read),
+        UserRoute("GET", "/api/v1/chats/{chat_id}/messages", chats.messages),
+        UserRoute("POST", "/api/v1/chats/{chat_id}/messages", chats.send),
+        UserRoute("GET", "/api/v1/chats/{chat_id}/events", chats.events, answers_head=False),
+        UserRoute("POST", "/api/v1/service-tokens", identity.issue_token),
+        UserRoute("GET", "/api/v1/service-tokens", identity.list_tokens),
+        UserRoute("DELETE", "/api/v1/service-tokens/{token_id}", identity.revoke_token),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """People and tokens, as both servers need them."""
+
+    people: IdentityStore
+    tokens: ServiceTokens
+    feed: RevocationFeed
+
+
+def _identity(database: Database, bus: Bus, signer: Signer, process: Process) -> _Identity:
+    people, tokens = IdentityStore(database), TokenStore(database)
+    service_tokens = ServiceTokens(
+        tokens,
+        people,
+        signer=signer,
+        bus=bus,
+        clock=process.clock,
+        new_id=process.new_id,
+        scopes=known_scopes(),
+    )
+    return _Identity(people, service_tokens, RevocationFeed(tokens, bus=bus, clock=process.clock))
+
+
+def _application(
+    settings: GatewaySettings,
+    process: Process,
+    identity: _Identity,
+    chatd: Chatd,
+    draining: asyncio.Event,
+    limits: StreamLimits,
+) -> Application:
+    people, clock = identity.people, process.clock
+    authentication = Authentication(people, public_url=settings.public_url, clock=clock)
+    pages = PageRoutes(
+        authentication, people, chatd, login_token=settings.login_token, draining=draining
+    )
+    chats = ChatRoutes(
+        chatd,
+        ChatdEvents(chatd),
+        clock=clock,
+        chance=process.random,
+        new_id=process.new_id,
+        draining=draining,
+        limits=limits,
+    )
+    around = Surroundings(
+        authentication=authentication,
+        telemetry=process.telemetry,
+        public_url=settings.public_url,
+        allowed_hosts=settings.allowed_hosts,
+        new_id=process.new_id,
+    )
+    tokens = IdentityRoutes(identity.tokens, new_id=process.new_id)
+    return Application(routes(pages, chats, tokens), around)
+
+
+@asynccontextmanager
+async def _running(feed: RevocationFeed) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(feed.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+def _serve_grpc(
+    settings: GatewaySettings, process: Process, identity: _Identity
+) -> AbstractAsyncContextManager[RunningServer]:
+    guard = Guard(
+        ServiceName.GATEWAY,
+        Trust(settings.trust_file, process.clock),
+        identity.feed,
+        process.clock,
+        peers_by_certificate=settings.listen.scheme is Scheme.TLS,
+    )
+    tokens = ServiceTokenServicer(identity.tokens, identity.feed, clock=process.clock)
+    return serve(
+        settings.listen,
+        registrations(tokens, UserServicer(identity.people)),
+        guard=guard,
+        errors=ERRORS,
+        domain=DOMAIN,
+        telemetry=process.telemetry,
+        tls=_tls(settings),
+        is_development=settings.environment is Environment.DEVELOPMENT,
+    )
+
+
+def _owner_key(settings: GatewaySettings) -> ApiKey:
+    try:
+        return ApiKey.parse(settings.owner_api_key.reveal())
+    except MalformedApiKey as error:
+        raise ConfigurationError(f"GATEWAY_OWNER_API_KEY is {error}") from None
+
+
+def _opener(
+    settings: GatewaySettings, process: Process, signer: Signer
+) -> Callable[[Address], grpc.aio.Channel]:
+    def open_channel(address: Address) -> grpc.aio.Channel:
+        return connect(
+            address,
+            audience=ServiceName.CHATD,
+            signer=signer,
+            telemetry=process.telemetry,
+            tls=_tls(settings),
+        )
+
+    return open_channel
+
+
+def _tls(settings: GatewaySettings) -> TlsFiles | None:
+    return None if settings.tls_directory is None else TlsFiles(settings.tls_directory)
+
+
+@contextmanager
+def _configuration_errors() -> Iterator[None]:
+    """Tell what an operator can set right as a problem of configuration, without a traceback."""
+    try:
+        yield
+    except MISCONFIGURATIONS as error:
+        raise ConfigurationError(str(error)) from error

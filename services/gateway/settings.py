@@ -1,0 +1,115 @@
+"""What the gateway is told by its environment."""
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Self
+from urllib.parse import urlsplit
+
+from parley.process import ServiceSettings
+from parley.rpc import Address, Scheme
+from parley.settings import Secret, setting
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAddress:
+    """A host and a port to serve HTTP on; port 0 lets the system choose."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read "host:port", with an IPv6 host in brackets.
+
+        Raises:
+            ValueError: `text` is not of that form.
+        """
+        host, colon, port = text.rpartition(":")
+        is_bracketed = host.startswith("[") and host.endswith("]")
+        if not colon or not host or (":" in host and not is_bracketed):
+            raise ValueError(f"{text!r} is not HOST:PORT")
+        if not (port.isascii() and port.isdigit() and int(port) < 65536):
+            raise ValueError(f"the port of {text!r} is not a number from 0 to 65535")
+        return cls(host.strip("[]"), int(port))
+
+    @property
+    def is_ipv6(self) -> bool:
+        """Whether the host is a literal IPv6 address."""
+        try:
+            return ip_address(self.host).version == 6
+        except ValueError:
+            return False
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if self.is_ipv6 else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class PublicUrl:
+    """The origin that people and programs reach this installation by."""
+
+    scheme: str
+    host: str
+    port: int | None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read "http://host[:port]" or "https://host[:port]".
+
+        Raises:
+            ValueError: `text` is no such origin.
+        """
+        parts = urlsplit(text.strip())
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{text!r} does not begin with http:// or https:// and a host")
+        if parts.path not in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc:
+            raise ValueError(f"{text!r} is more than scheme, host and port")
+        return cls(parts.scheme, parts.hostname, parts.port)
+
+    @property
+    def is_https(self) -> bool:
+        """Whether browsers reach it encrypted."""
+        return self.scheme == "https"
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}" + ("" if self.port is None else f":{self.port}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewaySettings(ServiceSettings):
+    """The settings of one gateway process; variables begin with GATEWAY_."""
+
+    http_listen: HttpAddress = setting("The host:port where HTTP is served.")
+    public_url: PublicUrl = setting(
+        "The http or https origin that clients use; links, cookies and origin checks follow it."
+    )
+    allowed_hosts: tuple[str, ...] = setting(
+        "Further host names that requests may name, beside the public one and loopback's.",
+        default=(),
+    )
+    database_url: Secret = setting("The PostgreSQL database, as the role that owns `identity`.")
+    database_connections: int = setting(
+        "The most connections to keep open to the database.", default=10, at_least=2
+    )
+    chatd: tuple[Address, ...] = setting("The addresses of the chatd processes.")
+    mcpgateway: tuple[Address, ...] = setting(
+        "The addresses of the mcpgateway processes.", default=()
+    )
+    owner_api_key: Secret = setting(
+        "The API key of the owner; another value replaces the key that was set here before."
+    )
+    login_token: Secret | None = setting(
+        "The secret of the login link, which signs the owner in once; no link works without it.",
+        default=None,
+    )
+
+    def __post_init__(self) -> None:
+        if not self.chatd:
+            raise ValueError("GATEWAY_CHATD is empty: give at least one address")
+        addresses = (self.listen, *self.chatd, *self.mcpgateway)
+        if self.tls_directory is None and any(each.scheme is Scheme.TLS for each in addresses):
+            raise ValueError(
+                "GATEWAY_TLS_DIRECTORY is not set, and tls: addresses need it: set it to the "
+                "directory with ca.pem, certificate.pem and key.pem"
+            )

@@ -1,0 +1,57 @@
+"""The form of server-sent events: from an event to the bytes of its frame, and nothing else."""
+
+import msgspec
+
+RETRY_MS = 2000
+# The comment makes proxies that wait for a body pass the headers on.
+OPENING = b"retry: %d\n: connected\n\n" % RETRY_MS
+HEARTBEAT = b": hb\n\n"
+
+_encode = msgspec.json.Encoder().encode
+
+
+def frame(event: str, document: object, *, cursor: str | None = None) -> bytes:
+    """Return the frame of one event.
+
+    Args:
+        event: The event's type.
+        document: What it says; becomes one line of JSON.
+        cursor: Where a reader stands after it. Empty forgets what the reader had; None keeps it.
+
+    Raises:
+        ValueError: The type or the cursor would break out of its line.
+    """
+    lines = []
+    if cursor is not None:
+        lines.append(f"id: {_one_line(cursor)}" if cursor else "id")
+    lines.append(f"event: {_one_line(event)}")
+    data = _encode(document)
+    if b"\n" in data or b"\r" in data:
+        raise ValueError("the document is not one line of JSON")
+    return "\n".join(lines).encode() + b"\ndata: " + data + b"\n\n"
+
+
+def resync(chat_id: str) -> bytes:
+    """Return the frame that tells a reader to begin anew, without a cursor."""
+    return frame("resync", {"type": "resync", "chat_id": chat_id}, cursor="")
+
+
+def bye(chat_id: str) -> bytes:
+    """Return the frame that tells a reader to come back with the cursor it has."""
+    return frame("bye", {"type": "bye", "chat_id": chat_id})
+
+
+def permission_revoked(chat_id: str) -> bytes:
+    """Return the frame that tells a reader that this chat is none of theirs any more."""
+    error = {
+        "code": "permission_revoked",
+        "message": "This chat is gone, or you may no longer read it.",
+        "retryable": False,
+    }
+    return frame("error", {"type": "error", "chat_id": chat_id, "error": error})
+
+
+def _one_line(text: str) -> str:
+    if any(character in text for character in "\r\n\0"):
+        raise ValueError("a line of an event cannot hold a line break or NUL")
+    return text

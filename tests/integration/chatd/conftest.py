@@ -1,0 +1,27 @@
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from chatd.store.schema import MIGRATIONS, SCHEMA
+from parley.postgres import Database, migrate
+from support.postgres import TestPostgres, postgres
+
+__all__ = ["postgres"]
+
+
+async def migrate_chat(url: str) -> None:
+    await migrate(url, schema=SCHEMA, scripts=MIGRATIONS)
+
+
+@pytest.fixture
+async def chat_database(postgres: TestPostgres) -> AsyncIterator[str]:
+    """The URL of a database with the schema `chat`."""
+    async with postgres.database(template="chat", prepare=migrate_chat) as url:
+        yield url
+
+
+@pytest.fixture
+async def pool(chat_database: str) -> AsyncIterator["asyncpg.Pool[asyncpg.Record]"]:
+    async with Database.open(chat_database, application_name="test", connections_max=4) as database:
+        yield database.pool

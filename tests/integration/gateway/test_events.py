@@ -1,0 +1,211 @@
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.event_stream import StreamLimits
+from parley.api.chat.v1 import chat_pb2, event_pb2, message_pb2, stream_service_pb2
+from support.gateway_stack import GatewayStack, gateway_stack
+from support.http_client import SentEvent
+
+HELLO = {"content": [{"type": "text", "text": "hello"}]}
+OPENING = "retry: 2000\n: connected"
+
+
+async def new_chat(stack: GatewayStack) -> str:
+    created = await stack.owner.request("POST", "/api/v1/chats", HELLO)
+    return str(created.json()["id"])
+
+
+async def let_time_pass(stack: GatewayStack, step_s: float) -> None:
+    """Move the clock whenever the feeder of the one stream waits for room."""
+    while True:
+        # Heartbeat, age, the feed of revocations, and the feeder.
+        await stack.clock.until_someone_sleeps(4)
+        stack.clock.advance(step_s)
+
+
+def status(cursor: str, value: "chat_pb2.ChatStatus.ValueType") -> event_pb2.ChatEvent:
+    return event_pb2.ChatEvent(cursor=cursor, status=event_pb2.StatusEvent(status=value))
+
+
+def text_part(cursor: str, text: str) -> event_pb2.ChatEvent:
+    part = message_pb2.Part(text=message_pb2.TextPart(text=text))
+    event = event_pb2.MessagePartEvent(role=message_pb2.ROLE_ASSISTANT, part=part, seq=1)
+    return event_pb2.ChatEvent(cursor=cursor, message_part=event)
+
+
+async def test_events_arrive_with_their_cursor_type_and_one_line_of_json(
+    stack: GatewayStack,
+) -> None:
+    chat_id = await new_chat(stack)
+    async with asyncio.timeout(10), stack.owner.stream(f"/api/v1/chats/{chat_id}/events") as stream:
+        subscription = await stack.chatd.subscriptions.get()
+        subscription.send(text_part("1.1.0.1.1.1", "two\nlines"))
+        subscription.send(status("2.2.0.2.0.0", chat_pb2.CHAT_STATUS_WAITING))
+
+        frames = [await stream.frame() for _ in range(3)]
+
+    assert stream.reply.status == 200
+    assert stream.reply.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert stream.reply.headers["cache-control"] == "no-cache, no-transform"
+    assert stream.reply.headers["x-accel-buffering"] == "no"
+    part = (
+        f'{{"type":"message_part","chat_id":"{chat_id}","message_part":{{"role":"assistant",'
+        '"part":{"type":"text","text":"two\\nlines"},"history_version":0,"generation_attempt":0,'
+        '"seq":1,"part_index":0}}'
+    )
+    waiting = (
+        f'{{"type":"status","chat_id":"{chat_id}",'
+        '"status":{"status":"waiting","place_in_line":0}}'
+    )
+    assert frames == [
+        OPENING,
+        f"id: 1.1.0.1.1.1\nevent: message_part\ndata: {part}",
+        f"id: 2.2.0.2.0.0\nevent: status\ndata: {waiting}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "cursor", "after_id"),
+    [
+        ("", {}, "", 0),
+        ("?cursor=1.2.3.4.5.6", {}, "1.2.3.4.5.6", 0),
+        ("?cursor=1.2.3.4.5.6", {"Last-Event-ID": "7.7.0.1.1.1"}, "7.7.0.1.1.1", 0),
+        ("?after_id=12", {}, "", 12),
+    ],
+)
+async def test_a_reader_goes_on_where_it_left_off(
+    stack: GatewayStack, query: str, headers: dict[str, str], cursor: str, after_id: int
+) -> None:
+    chat_id = await new_chat(stack)
+
+    path = f"/api/v1/chats/{chat_id}/events{query}"
+    async with asyncio.timeout(10), stack.owner.stream(path, headers):
+        subscription = await stack.chatd.subscriptions.get()
+
+    expected = stream_service_pb2.SubscribeRequest(
+        chat_id=chat_id, cursor=cursor, after_id=after_id
+    )
+    assert subscription.request == expected
+
+
+async def test_a_client_that_leaves_ends_its_subscription(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+    async with asyncio.timeout(10):
+        async with stack.owner.stream(f"/api/v1/chats/{chat_id}/events"):
+            subscription = await stack.chatd.subscriptions.get()
+        await subscription.ended.wait()
+
+
+async def test_silence_is_broken_by_a_heartbeat(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+    async with asyncio.timeout(10), stack.owner.stream(f"/api/v1/chats/{chat_id}/events") as stream:
+        await stack.chatd.subscriptions.get()
+        assert await stream.frame() == OPENING
+        # Two of the stream, one of the feed of revocations.
+        await stack.clock.until_someone_sleeps(3)
+        stack.clock.advance(15)
+
+        assert await stream.frame() == ": hb"
+
+
+@pytest.mark.parametrize(
+    ("reason", "event", "last_id"),
+    [
+        (stream_service_pb2.CLOSE_REASON_RESYNC, "resync", ""),
+        (stream_service_pb2.CLOSE_REASON_GOING_AWAY, "bye", None),
+        (stream_service_pb2.CLOSE_REASON_INTERNAL, "bye", None),
+    ],
+)
+async def test_the_end_of_a_subscription_is_told(
+    stack: GatewayStack,
+    reason: "stream_service_pb2.CloseReason.ValueType",
+    event: str,
+    last_id: str | None,
+) -> None:
+    chat_id = await new_chat(stack)
+    async with asyncio.timeout(10), stack.owner.stream(f"/api/v1/chats/{chat_id}/events") as stream:
+        (await stack.chatd.subscriptions.get()).close(reason)
+
+        last, end = await stream.event(), await stream.event()
+
+    assert last == SentEvent(event, {"type": event, "chat_id": chat_id}, last_id)
+    assert end is None
+
+
+async def test_a_chat_that_is_no_longer_the_readers_ends_with_an_error(
+    stack: GatewayStack,
+) -> None:
+    chat_id = await new_chat(stack)
+    async with asyncio.timeout(10), stack.owner.stream(f"/api/v1/chats/{chat_id}/events") as stream:
+        subscription = await stack.chatd.subscriptions.get()
+        subscription.close(stream_service_pb2.CLOSE_REASON_NOT_FOUND)
+
+        last = await stream.event()
+
+    assert last is not None
+    assert (last.event, last.data["error"]["code"]) == ("error", "permission_revoked")
+
+
+async def test_a_call_that_breaks_off_says_bye(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+    async with asyncio.timeout(10), stack.owner.stream(f"/api/v1/chats/{chat_id}/events") as stream:
+        (await stack.chatd.subscriptions.get()).break_off()
+
+        last = await stream.event()
+
+    assert last == SentEvent("bye", {"type": "bye", "chat_id": chat_id})
+
+
+async def test_an_unknown_chat_is_refused_before_the_stream_begins(stack: GatewayStack) -> None:
+    reply = await stack.owner.request(
+        "GET", "/api/v1/chats/00000000-0000-0000-0000-000000000001/events"
+    )
+
+    assert (reply.status, reply.json()["code"]) == (404, "CHAT_NOT_FOUND")
+    assert stack.chatd.subscriptions.empty()
+
+
+async def test_a_client_that_does_not_read_is_told_to_begin_anew(
+    tmp_path: Path, identity_database: str
+) -> None:
+    limits = replace(StreamLimits(), queue_bytes_max=1024, heartbeat_s=1e9, lifetime_s=1e9)
+    async with (
+        asyncio.timeout(20),
+        gateway_stack(tmp_path, identity_database, limits=limits) as stack,
+    ):
+        chat_id = await new_chat(stack)
+        async with stack.owner.stream(f"/api/v1/chats/{chat_id}/events") as stream:
+            subscription = await stack.chatd.subscriptions.get()
+            # Far more than the sockets of both sides hold, so that the server must wait.
+            for number in range(400):
+                subscription.send(text_part(f"1.1.0.1.1.{number}", "x" * 100_000))
+            async with asyncio.TaskGroup() as tasks:
+                passing = tasks.create_task(let_time_pass(stack, limits.stall_s))
+                await subscription.ended.wait()
+                passing.cancel()
+
+            events = []
+            while (event := await stream.event()) is not None:
+                events.append(event)
+
+    assert events[-1] == SentEvent("resync", {"type": "resync", "chat_id": chat_id}, "")
+    assert 0 < len(events) < 400
+
+
+async def test_a_stopping_gateway_says_bye_and_is_not_ready(
+    tmp_path: Path, identity_database: str
+) -> None:
+    async with asyncio.timeout(20):
+        async with gateway_stack(tmp_path, identity_database) as stack:
+            chat_id = await new_chat(stack)
+            async with stack.owner.stream(f"/api/v1/chats/{chat_id}/events") as stream:
+                await stack.chatd.subscriptions.get()
+                stack.gateway.stop()
+                ready = await stack.anonymous.request("GET", "/readyz")
+                last, end = await stream.event(), await stream.event()
+
+    assert (ready.status, ready.json()["checks"]) == (503, {"process": "draining"})
+    assert (last, end) == (SentEvent("bye", {"type": "bye", "chat_id": chat_id}), None)

@@ -1,0 +1,130 @@
+import asyncio
+import signal
+import socket
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from gateway.settings import GatewaySettings
+from parley.clock import SystemClock
+from parley.identity import ApiKey
+from parley.telemetry import InMemoryTelemetry
+from support.fake_chatd import FakeChatd
+from support.gateway_stack import make_settings
+from support.http_client import HttpClient, SentEvent
+
+
+def environment(settings: GatewaySettings, http_listen: str) -> dict[str, str]:
+    return {
+        "GATEWAY_LISTEN": str(settings.listen),
+        "GATEWAY_TRUST_FILE": str(settings.trust_file),
+        "GATEWAY_SIGNING_KEY_FILE": str(settings.signing_key_file),
+        "GATEWAY_HTTP_LISTEN": http_listen,
+        "GATEWAY_PUBLIC_URL": str(settings.public_url),
+        "GATEWAY_DATABASE_URL": settings.database_url.reveal(),
+        "GATEWAY_CHATD": ",".join(map(str, settings.chatd)),
+        "GATEWAY_OWNER_API_KEY": settings.owner_api_key.reveal(),
+    }
+
+
+@asynccontextmanager
+async def started(variables: dict[str, str]) -> AsyncIterator[Process]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "gateway", env=variables, stderr=PIPE
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def http_port_of(process: Process) -> int:
+    """Wait until the process says where it serves."""
+    assert process.stderr is not None
+    seen = b""
+    while line := await process.stderr.readline():
+        seen += line
+        if b"serving HTTP on" in line:
+            return int(line.partition(b"127.0.0.1:")[2].split()[0])
+    raise AssertionError(seen.decode())
+
+
+async def refusal_of(variables: dict[str, str]) -> tuple[int | None, str]:
+    async with asyncio.timeout(20), started(variables) as process:
+        _, said = await process.communicate()
+        return process.returncode, said.decode()
+
+
+async def test_a_gateway_serves_until_it_is_told_to_stop_and_says_bye(
+    tmp_path: Path, identity_database: str
+) -> None:
+    key = ApiKey.generate()
+    settings = make_settings(tmp_path, identity_database, key)
+    chatd = FakeChatd()
+    async with (
+        asyncio.timeout(30),
+        chatd.serving(
+            tmp_path / "chatd.sock",
+            trust_file=settings.trust_file,
+            clock=SystemClock(),
+            telemetry=InMemoryTelemetry("chatd").telemetry,
+        ),
+        started(environment(settings, "127.0.0.1:0")) as process,
+    ):
+        port = await http_port_of(process)
+        client = HttpClient(port, {"Authorization": f"Bearer {key.reveal()}"})
+        ready = await client.request("GET", "/readyz")
+        body = {"content": [{"type": "text", "text": "hello"}]}
+        chat_id = (await client.request("POST", "/api/v1/chats", body)).json()["id"]
+        async with client.stream(f"/api/v1/chats/{chat_id}/events") as stream:
+            await chatd.subscriptions.get()
+            process.send_signal(signal.SIGTERM)
+            last, end = await stream.event(), await stream.event()
+        code = await process.wait()
+
+    assert ready.status == 200
+    assert (last, end) == (SentEvent("bye", {"type": "bye", "chat_id": chat_id}), None)
+    assert code == 0
+
+
+async def test_a_wrong_key_is_a_problem_of_configuration(
+    tmp_path: Path, identity_database: str
+) -> None:
+    settings = make_settings(tmp_path, identity_database, ApiKey.generate())
+    variables = environment(settings, "127.0.0.1:0") | {"GATEWAY_OWNER_API_KEY": "not-a-key"}
+
+    code, said = await refusal_of(variables)
+
+    assert code == 2
+    assert "GATEWAY_OWNER_API_KEY is not an API key" in said
+    assert "Traceback" not in said
+
+
+async def test_a_port_in_use_is_a_problem_of_configuration(
+    tmp_path: Path, identity_database: str
+) -> None:
+    settings = make_settings(tmp_path, identity_database, ApiKey.generate())
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+
+        code, said = await refusal_of(environment(settings, address))
+
+    assert code == 2
+    assert f"cannot serve HTTP on {address}" in said
+    assert "Traceback" not in said
+
+
+async def test_a_missing_trust_file_is_a_problem_of_configuration(
+    tmp_path: Path, identity_database: str
+) -> None:
+    settings = make_settings(tmp_path, identity_database, ApiKey.generate())
+    settings.trust_file.unlink()
+
+    code, said = await refusal_of(environment(settings, "127.0.0.1:0"))
+
+    assert code == 2
+    assert "trust file" in said

@@ -1,0 +1,8 @@
+from gateway.scopes import known_scopes
+
+
+def test_scopes_are_those_that_methods_ask_for() -> None:
+    scopes = known_scopes()
+
+    assert list(scopes) == sorted(set(scopes))
+    assert {"chat:read", "chat:write", "identity:read", "identity:admin"} <= set(scopes)
