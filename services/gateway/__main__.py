@@ -1,6 +1,6 @@
 """Runs the gateway: `python -m gateway`."""
 
-from gateway.service import NAME, run
+from gateway.app import NAME, run
 from gateway.settings import GatewaySettings
 from parley.process import run_service
 

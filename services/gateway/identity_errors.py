@@ -177,7 +177,4 @@ ERRORS: ErrorTable = {
         grpc.StatusCode.UNAVAILABLE, "DRAINING", str(error), retry_after_s=1.0
     ),
     DatabaseUnavailable: _store_unavailable,
-    NotImplementedError: lambda error: Problem(
-        grpc.StatusCode.UNIMPLEMENTED, "UNIMPLEMENTED", "this method is not served yet"
-    ),
 }

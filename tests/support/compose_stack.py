@@ -50,7 +50,9 @@ class ComposeStack:
 
     def is_healthy(self, replica: Replica) -> bool:
         """Run the health check of compose.yaml once."""
-        return self._run(replica, replica.service.health).returncode == 0
+        asked = self._run(replica, replica.service.health)
+        assert asked.returncode in (0, 1), f"{replica.name}: {asked.stderr}"
+        return asked.returncode == 0
 
     def run(self, replica: Replica) -> None:
         """Run a replica that ends by itself."""

@@ -21,6 +21,11 @@ DRAINING = Problem(
     "this process is stopping; call another replica",
     retry_after_s=1.0,
 )
+UNIMPLEMENTED = Problem(
+    grpc.StatusCode.UNIMPLEMENTED,
+    "UNIMPLEMENTED",
+    "this version does not serve the method yet",
+)
 OVERDUE = Problem(
     grpc.StatusCode.DEADLINE_EXCEEDED,
     DEADLINE_EXCEEDED,
@@ -93,5 +98,7 @@ _SHARED: Mapping[type[Exception], Describe] = {
     Unauthenticated: _unauthenticated,
     Forbidden: _forbidden,
     NoAddress: _no_address,
+    # What the generated servicers raise in methods that nobody has written.
+    NotImplementedError: lambda _: UNIMPLEMENTED,
     grpc.aio.AioRpcError: _upstream,
 }

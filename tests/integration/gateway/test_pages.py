@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.app import SECURITY_HEADERS
+from gateway.application import SECURITY_HEADERS
 from support.gateway_stack import GatewayStack, gateway_stack, migrate_identity
 from support.postgres import TestPostgres
 

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from gateway.access import ACCESS, Access, Need, RouteUndeclared
-from gateway.app import Application, OpenRoute, Surroundings, UserRoute, host_name
+from gateway.app import routes
+from gateway.application import Application, OpenRoute, Surroundings, UserRoute, host_name
 from gateway.event_stream import StreamLimits
 from gateway.routes_chats import ChatRoutes
 from gateway.routes_identity import IdentityRoutes
 from gateway.routes_pages import PageRoutes
-from gateway.service import routes
 from gateway.settings import PublicUrl
 from parley.clock import FakeClock
 from parley.telemetry import InMemoryTelemetry

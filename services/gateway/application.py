@@ -1,0 +1,285 @@
+"""The ASGI application: routes with their access, and what happens around every request.
+
+A request passes, in this order: request id and trace, the Host check, routing, sign-in and role,
+the handler. Whatever ends it early is answered with a problem document.
+"""
+
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+import msgspec
+from opentelemetry.trace import Span, SpanKind
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.access import ACCESS, Access, Need, RouteUndeclared
+from gateway.authentication import Authentication, SignedIn
+from gateway.errors import (
+    PROBLEM_MEDIA_TYPE,
+    Circumstances,
+    HttpRefusal,
+    answer_to,
+    is_ours_to_fix,
+)
+from gateway.settings import PublicUrl
+from parley.telemetry import Telemetry
+
+LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+SECURITY_HEADERS: Final[Mapping[str, str]] = {
+    "content-security-policy": (
+        "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+HSTS: Final = "max-age=31536000"
+ROUTE: Final = "parley.route"
+DURATION: Final = "http.server.request.duration"
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_log = logging.getLogger(__name__)
+
+OpenHandler = Callable[[Request], Awaitable[ASGIApp]]
+UserHandler = Callable[[Request, SignedIn], Awaitable[ASGIApp]]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRoute:
+    """A route for anyone."""
+
+    method: str
+    path: str
+    handle: OpenHandler
+    answers_head: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class UserRoute:
+    """A route for users who are signed in."""
+
+    method: str
+    path: str
+    handle: UserHandler
+    answers_head: bool = True
+
+
+AnyRoute = OpenRoute | UserRoute
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every request meets.
+
+    Attributes:
+        authentication: Finds out who asks.
+        telemetry: Traces and counts.
+        public_url: The origin in links and checks.
+        allowed_hosts: Hosts that requests may name beside the public one and loopback's.
+        new_id: Gives requests without an id theirs.
+    """
+
+    authentication: Authentication
+    telemetry: Telemetry
+    public_url: PublicUrl
+    allowed_hosts: tuple[str, ...]
+    new_id: Callable[[], str]
+
+
+class Application:
+    """The gateway's HTTP side."""
+
+    def __init__(
+        self,
+        routes: Iterable[AnyRoute],
+        around: Surroundings,
+        access: Mapping[tuple[str, str], Access] = ACCESS,
+    ) -> None:
+        """Put the routes together.
+
+        Raises:
+            RouteUndeclared: The table and the routes do not name the same, or not alike.
+        """
+        routes = tuple(routes)
+        _check_declared(routes, access)
+        by_path: dict[str, dict[str, AnyRoute]] = {}
+        for route in routes:
+            by_path.setdefault(route.path, {})[route.method] = route
+        endpoints = [
+            Route(path, _PathEndpoint(path, methods, access, around.authentication))
+            for path, methods in by_path.items()
+        ]
+        self._router = Router(endpoints, redirect_slashes=False, default=_no_such_path)
+        self._around = around
+        self._hosts = LOOPBACK_NAMES | {
+            host_name(host) for host in (around.public_url.host, *around.allowed_hosts)
+        }
+        self._headers = dict(SECURITY_HEADERS)
+        if around.public_url.is_https:
+            self._headers["strict-transport-security"] = HSTS
+        self._duration = around.telemetry.meter.create_histogram(
+            DURATION, unit="s", description="Time until a request's answer began, by route."
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        request = Request(scope)
+        given_id = request.headers.get("x-request-id", "")
+        request_id = given_id if _REQUEST_ID.fullmatch(given_id) else self._around.new_id()
+        telemetry = self._around.telemetry
+        with telemetry.tracer.start_as_current_span(
+            f"{scope['method']} HTTP",
+            context=telemetry.extract({**request.headers}),
+            kind=SpanKind.SERVER,
+            attributes={"http.request.method": scope["method"]},
+        ) as span:
+            sending = _Sending(send, {**self._headers, "x-request-id": request_id})
+            started_at = time.perf_counter()
+            try:
+                self._check_host(request)
+                await self._router(scope, receive, sending)
+            except Exception as error:
+                if sending.status is not None:
+                    # Half an answer is out; cutting the connection is all that can be said.
+                    raise
+                await self._refuse(error, span, request, request_id, sending)
+            finally:
+                self._record(span, scope, sending, started_at)
+
+    async def _refuse(
+        self, error: Exception, span: Span, request: Request, request_id: str, send: Send
+    ) -> None:
+        trace_id = f"{span.get_span_context().trace_id:032x}"
+        # Not request.url, which is made with the Host header and fails when that is nonsense.
+        path = request.scope["path"]
+        at = Circumstances(str(self._around.public_url), path, request_id, trace_id)
+        if is_ours_to_fix(error):
+            _log.error("%s %r failed", request.method, path, exc_info=error)
+        answer = answer_to(error, at)
+        body = msgspec.json.encode(answer.document)
+        headers = {
+            "content-type": PROBLEM_MEDIA_TYPE,
+            "content-length": str(len(body)),
+            **answer.headers,
+        }
+        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": answer.status, "headers": raw})
+        await send({"type": "http.response.body", "body": body})
+
+    def _check_host(self, request: Request) -> None:
+        host = host_name(request.headers.get("host", ""))
+        if host not in self._hosts:
+            raise HttpRefusal(
+                421,
+                "HOST_NOT_ALLOWED",
+                "This host name is not served here; use the public URL, or have the operator "
+                "add the name to GATEWAY_ALLOWED_HOSTS.",
+            )
+
+    def _record(self, span: Span, scope: Scope, sending: "_Sending", started_at: float) -> None:
+        route = scope.get(ROUTE, "")
+        attributes = {
+            "http.request.method": scope["method"],
+            "http.route": route,
+            "http.response.status_code": sending.status or 0,
+        }
+        self._duration.record((sending.started_at or time.perf_counter()) - started_at, attributes)
+        if span.is_recording():
+            span.update_name(f"{scope['method']} {route or 'unknown'}")
+            span.set_attributes(attributes)
+
+
+class _PathEndpoint:
+    """All methods of one path."""
+
+    def __init__(
+        self,
+        path: str,
+        routes: Mapping[str, AnyRoute],
+        access: Mapping[tuple[str, str], Access],
+        authentication: Authentication,
+    ) -> None:
+        self._path = path
+        self._routes = dict(routes)
+        if "GET" in routes and routes["GET"].answers_head:
+            self._routes["HEAD"] = routes["GET"]
+        self._access = access
+        self._authentication = authentication
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with the handler of the request's method."""
+        scope[ROUTE] = self._path
+        route = self._routes.get(scope["method"])
+        if route is None:
+            allowed = ", ".join(sorted(self._routes))
+            detail = f"This path answers {allowed}."
+            raise HttpRefusal(405, "METHOD_NOT_ALLOWED", detail, headers={"allow": allowed})
+        request = Request(scope, receive)
+        response = await self._handle(route, request)
+        await response(scope, receive, send)
+
+    async def _handle(self, route: AnyRoute, request: Request) -> ASGIApp:
+        match route:
+            case OpenRoute(handle=handle):
+                return await handle(request)
+            case UserRoute(handle=handle):
+                visitor = await self._authentication.require(request)
+                if visitor.user.role not in self._access[route.method, route.path].roles:
+                    raise HttpRefusal(
+                        403, "FORBIDDEN", f"The role {visitor.user.role} may not do this."
+                    )
+                return await handle(request, visitor)
+            case _:
+                assert_never(route)
+
+
+class _Sending:
+    """Sends an answer, and remembers how and when it began."""
+
+    def __init__(self, send: Send, headers: Mapping[str, str]) -> None:
+        self._send = send
+        self._headers = headers
+        self.status: int | None = None
+        self.started_at: float | None = None
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.started_at = time.perf_counter()
+            headers = MutableHeaders(raw=list(message["headers"]))
+            for name, value in self._headers.items():
+                headers.setdefault(name, value)
+            message = {**message, "headers": headers.raw}
+        await self._send(message)
+
+
+def host_name(host: str) -> str:
+    """Return a Host header's name without port, brackets and case."""
+    name = host.strip().lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name if name.count(":") > 1 else name.partition(":")[0]
+
+
+def _check_declared(routes: tuple[AnyRoute, ...], access: Mapping[tuple[str, str], Access]) -> None:
+    served = {
+        (route.method, route.path): (Need.NOTHING if isinstance(route, OpenRoute) else Need.SIGN_IN)
+        for route in routes
+    }
+    declared = {route: rule.need for route, rule in access.items()}
+    wrong = frozenset(route for route, _ in served.items() ^ declared.items())
+    if wrong:
+        raise RouteUndeclared(wrong)
+
+
+async def _no_such_path(scope: Scope, receive: Receive, send: Send) -> None:
+    raise HttpRefusal(404, "NO_SUCH_PATH", "There is nothing at this path; see /docs.")

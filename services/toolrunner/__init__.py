@@ -1,0 +1,1 @@
+"""toolrunner runs processes and files of workspaces, each call at most once."""

@@ -1,0 +1,104 @@
+"""The composition root of toolrunner: opens what it needs and serves until it is stopped."""
+
+import asyncio
+import os
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+from parley.identity import Guard, InMemoryRevocations, ServiceName, Trust
+from parley.process import ConfigurationError, Environment, Process
+from parley.rpc import Scheme, TlsFiles, serve
+from toolrunner.errors import SpawnerGone
+from toolrunner.journal_thread import open_journal
+from toolrunner.processes import Processes
+from toolrunner.rpc.errors import DOMAIN, ERRORS
+from toolrunner.rpc.execution_servicer import ExecutionServicer
+from toolrunner.rpc.process_servicer import ProcessServicer
+from toolrunner.rpc.registrations import registrations
+from toolrunner.settings import Settings
+from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, prctl
+from toolrunner.spawning import running_spawner
+from toolrunner.workspaces import PRIVATE, Workspaces
+
+BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+async def run(settings: Settings, process: Process) -> None:
+    """Serve processes until the process is asked to stop, then leave none behind."""
+    directory = _data_directory(settings.data_directory)
+    # Whatever a spawner that was killed leaves behind comes to this process.
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        await serve_node(settings, process, directory)
+    finally:
+        end_descendants(os.getpid())
+
+
+async def serve_node(settings: Settings, process: Process, directory: Path) -> None:
+    """Serve until asked to stop; everything that was started ends before this returns."""
+    async with AsyncExitStack() as stack:
+        # First of all: this is the last fork, and there is no other thread yet.
+        spawner = await stack.enter_async_context(running_spawner())
+        journal = await stack.enter_async_context(
+            open_journal(
+                directory / "journal.sqlite",
+                new_generation=process.new_id(),
+                boot_id=BOOT_ID.read_text().strip(),
+                clock=process.clock,
+            )
+        )
+        processes = await stack.enter_async_context(
+            Processes(
+                journal=journal,
+                spawner=spawner,
+                workspaces=Workspaces(directory / "workspaces"),
+                clock=process.clock,
+                new_id=process.new_id,
+            )
+        )
+        guard = Guard(
+            ServiceName.TOOLRUNNER,
+            Trust(settings.trust_file, process.clock),
+            # No method takes a service token, so there is no revocation to know of.
+            InMemoryRevocations(()),
+            process.clock,
+            peers_by_certificate=settings.listen.scheme is Scheme.TLS,
+        )
+        await stack.enter_async_context(
+            serve(
+                settings.listen,
+                registrations(ProcessServicer(processes), ExecutionServicer(journal, processes)),
+                guard=guard,
+                errors=ERRORS,
+                domain=DOMAIN,
+                telemetry=process.telemetry,
+                tls=None if settings.tls_directory is None else TlsFiles(settings.tls_directory),
+                is_development=settings.environment is Environment.DEVELOPMENT,
+            )
+        )
+        try:
+            await _until_stopped(process.stopping, spawner.gone)
+        finally:
+            processes.stop_waiting()
+
+
+async def _until_stopped(stopping: asyncio.Event, gone: "asyncio.Future[None]") -> None:
+    """Return when asked to stop.
+
+    Raises:
+        SpawnerGone: Nothing can be started any more, so the service has to start anew.
+    """
+    gone.add_done_callback(lambda _: stopping.set())
+    await stopping.wait()
+    if gone.done():
+        raise SpawnerGone
+
+
+def _data_directory(directory: Path) -> Path:
+    try:
+        directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"TOOLRUNNER_DATA_DIRECTORY {directory} cannot be made: {error.strerror}"
+        raise ConfigurationError(f"{problem}; choose another one") from error
+    return directory.resolve()

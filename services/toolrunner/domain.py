@@ -1,0 +1,156 @@
+"""The values of processes and executions, as the rest of the service passes them around."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import NewType
+
+WorkspaceId = NewType("WorkspaceId", str)
+ChatId = NewType("ChatId", str)
+ProcessId = NewType("ProcessId", str)
+ExecutionId = NewType("ExecutionId", str)
+
+#: Of a call that a person makes: it belongs to no chat.
+NO_CHAT = ChatId("")
+
+SIGNAL_BASE = 128
+
+
+class ProcessState(StrEnum):
+    """Where a process is in its life; names are those of the proto."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    EXITED = "exited"
+    START_FAILED = "start_failed"
+    LOST = "lost"
+
+
+#: A process in one of these is counted, waited for and signalled.
+LIVE = frozenset({ProcessState.STARTING, ProcessState.RUNNING})
+
+
+class LostReason(StrEnum):
+    """Why nothing more is known of a process; names are those of the proto."""
+
+    RUNNER_RESTARTED = "runner_restarted"
+    MACHINE_RESTARTED = "machine_restarted"
+    START_UNCERTAIN = "start_uncertain"
+
+
+class ExecutionState(StrEnum):
+    """Where an execution is; names are those of the proto."""
+
+    STARTED = "started"
+    FINISHED = "finished"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How the first process of a process ended."""
+
+    exit_code: int | None  # None if a signal ended it.
+    signal_number: int = 0
+    is_timed_out: bool = False
+    has_open_pipes: bool = False  # Someone it started still holds its output open.
+
+    @property
+    def shell_exit_code(self) -> int:
+        """The code as a shell reports it."""
+        return SIGNAL_BASE + self.signal_number if self.exit_code is None else self.exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRecord:
+    """What is known of a process, and what the journal keeps of it."""
+
+    process_id: ProcessId
+    workspace_id: WorkspaceId
+    chat_id: ChatId
+    request_id: str
+    command: str
+    workdir: str
+    is_background: bool
+    state: ProcessState
+    started_at: datetime
+    pid: int = 0
+    exit: Exit | None = None
+    start_error: str = ""
+    lost_reason: LostReason | None = None
+    output_bytes: int = 0
+    log_start_bytes: int = 0
+    ended_at: datetime | None = None
+    wall_duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The workspace a call is about, and the chat on whose behalf it is made."""
+
+    workspace_id: WorkspaceId
+    chat_id: ChatId = NO_CHAT
+
+    def may_see(self, record: ProcessRecord) -> bool:
+        """Tell whether a process is this chat's or nobody's; a person sees all of them."""
+        is_shown = not self.chat_id or record.chat_id in (NO_CHAT, self.chat_id)
+        return record.workspace_id == self.workspace_id and is_shown
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """What to run and how."""
+
+    argv: tuple[str, ...]
+    command: str  # The same as one text, for people.
+    workdir: str
+    environment: Mapping[str, str]
+    is_background: bool
+    timeout_s: float  # 0 for no limit.
+    log_bytes_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Names an effect and the owner who asks for it."""
+
+    execution_id: ExecutionId
+    chat_id: ChatId
+    owner_epoch: int
+    journal_generation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A request that changes something, as the journal sees it.
+
+    Attributes:
+        request_id: The execution id if there is a key.
+        key: Absent for what a person does.
+        method: The full name of the method.
+        body_hash: Tells whether two requests with one id are the same request.
+        encode: Makes of a process the method's serialised response.
+    """
+
+    request_id: str
+    key: Key | None
+    method: str
+    body_hash: bytes
+    encode: Callable[[ProcessRecord], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """An entry of the journal."""
+
+    request_id: str
+    chat_id: ChatId
+    method: str
+    body_hash: bytes
+    state: ExecutionState
+    process_id: ProcessId | None
+    response: bytes
+    started_at: datetime
+    finished_at: datetime | None

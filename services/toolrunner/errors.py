@@ -1,0 +1,166 @@
+"""Every way in which something asked of toolrunner can fail.
+
+ToolrunnerError
+├── InvalidRequest          a field is outside its limits
+├── ProcessNotFound         no such process in this workspace, or none that this chat may see
+├── ProcessNotRunning       it ended before the signal
+├── TooManyProcesses        a limit on processes at once is reached
+├── OutsideWorkspace        a path leads out of the workspace
+├── PathNotFound            there is no such path
+├── WrongPathKind           the path is no directory
+├── SandboxTooWeak          more confinement is asked for than this node has
+├── StaleOwner              a newer owner of the chat has called
+├── JournalChanged          the journal is not the one that was named
+├── ExecutionIdReused       the execution id names another call
+├── RequestIdReused         the request id names another call
+├── JournalFailed           the disk does not take an entry
+└── SpawnerGone             the program that starts processes ended
+
+ConfigurationError
+└── JournalUnusable         the journal cannot be read, or another process has it
+"""
+
+from pathlib import Path
+
+from parley.settings import ConfigurationError
+
+
+class ToolrunnerError(Exception):
+    """Something asked of toolrunner failed."""
+
+
+class InvalidRequest(ToolrunnerError):
+    """A field is outside its limits.
+
+    Attributes:
+        field: Path of the field, as in the proto.
+        problem: What is wrong and what would be right.
+    """
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field} {problem}")
+        self.field = field
+        self.problem = problem
+
+
+class ProcessNotFound(ToolrunnerError):
+    """There is no such process for this chat."""
+
+    def __init__(self, process_id: str) -> None:
+        super().__init__("there is no such process in this workspace; list them to see their ids")
+        self.process_id = process_id
+
+
+class ProcessNotRunning(ToolrunnerError):
+    """The process ended already."""
+
+    def __init__(self, process_id: str) -> None:
+        super().__init__("the process is not running any more; read its output to see how it ended")
+        self.process_id = process_id
+
+
+class TooManyProcesses(ToolrunnerError):
+    """A limit on processes at once is reached.
+
+    Attributes:
+        scope: What the limit holds for, `workspace` or `chat`.
+        limit: The limit.
+    """
+
+    def __init__(self, scope: str, limit: int) -> None:
+        super().__init__(f"this {scope} has {limit} running processes already; end one first")
+        self.scope = scope
+        self.limit = limit
+
+
+class OutsideWorkspace(ToolrunnerError):
+    """A path leads out of the workspace."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path!r} leads out of the workspace; name a path inside it")
+        self.path = path
+
+
+class PathNotFound(ToolrunnerError):
+    """There is no such path."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"there is no {path!r} in the workspace; make it first")
+        self.path = path
+
+
+class WrongPathKind(ToolrunnerError):
+    """A path is no directory."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path!r} is not a directory; name one")
+        self.path = path
+
+
+class SandboxTooWeak(ToolrunnerError):
+    """More confinement is asked for than this node has."""
+
+    def __init__(self, level: str, required: str) -> None:
+        super().__init__(
+            f"this node confines nothing (level {level}), and the call asks for a confinement "
+            f"that needs level {required}; ask a node with a sandbox"
+        )
+        self.level = level
+        self.required = required
+
+
+class StaleOwner(ToolrunnerError):
+    """A newer owner of the chat has called."""
+
+    def __init__(self, owner_epoch: int, highest_epoch: int) -> None:
+        super().__init__("a newer owner of this chat has spoken; let go of the chat")
+        self.owner_epoch = owner_epoch
+        self.highest_epoch = highest_epoch
+
+
+class JournalChanged(ToolrunnerError):
+    """The journal is not the one that was named."""
+
+    def __init__(self, generation: str) -> None:
+        super().__init__("the journal is another one; what was dispatched to the old is unknown")
+        self.generation = generation
+
+
+class ExecutionIdReused(ToolrunnerError):
+    """The execution id names another call."""
+
+    def __init__(self, execution_id: str) -> None:
+        super().__init__("this execution id was used for another call; derive it anew")
+        self.execution_id = execution_id
+
+
+class RequestIdReused(ToolrunnerError):
+    """The request id names another call."""
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__("this request id was used for another request; choose a new one")
+        self.request_id = request_id
+
+
+class JournalFailed(ToolrunnerError):
+    """The disk does not take an entry of the journal."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"the journal cannot be written ({cause}); make room on the node's disk")
+        self.cause = cause
+
+
+class SpawnerGone(ToolrunnerError):
+    """The program that starts processes ended, and so must this service."""
+
+    def __init__(self) -> None:
+        super().__init__("the program that starts processes ended; this service starts again")
+
+
+class JournalUnusable(ConfigurationError):
+    """The journal cannot be used; nothing was changed."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"the journal {path} cannot be used: {problem}")
+        self.path = path
+        self.problem = problem

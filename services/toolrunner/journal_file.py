@@ -1,0 +1,145 @@
+"""The journal's file: its tables, its lock, its transactions, and what a restart leaves in it."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from toolrunner.domain import LIVE, ExecutionState, LostReason, ProcessRecord, ProcessState
+from toolrunner.errors import ExecutionIdReused, JournalUnusable, RequestIdReused, StaleOwner
+
+SCHEMA_VERSION: Final = 1
+
+_SCHEMA: Final = """
+CREATE TABLE journal (generation TEXT NOT NULL, boot_id TEXT NOT NULL);
+CREATE TABLE owners (chat_id TEXT PRIMARY KEY, highest_epoch INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE executions (
+    is_keyed INTEGER NOT NULL,
+    request_id TEXT NOT NULL,
+    chat_id TEXT NOT NULL,
+    method TEXT NOT NULL,
+    body_hash BLOB NOT NULL,
+    state TEXT NOT NULL,
+    process_id TEXT,
+    response BLOB NOT NULL DEFAULT x'',
+    started_at TEXT NOT NULL,
+    finished_at TEXT,
+    PRIMARY KEY (is_keyed, request_id)
+) WITHOUT ROWID;
+CREATE INDEX executions_state ON executions (state);
+CREATE TABLE processes (
+    process_id TEXT PRIMARY KEY,
+    workspace_id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    record BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX processes_workspace ON processes (workspace_id, state);
+CREATE INDEX processes_state ON processes (state);
+"""
+
+
+def open_file(
+    path: Path, *, new_generation: str, boot_id: str, now: datetime
+) -> tuple[sqlite3.Connection, str]:
+    """Open or make the file, settle what an earlier process left open, return its generation.
+
+    Raises:
+        JournalUnusable: Another process has it, or it cannot be read or written.
+    """
+    connection = None
+    try:
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+        _prepare(connection, path)
+        with transaction(connection):
+            generation = _generation(connection, new_generation, boot_id)
+            _settle(connection, boot_id=boot_id, now=now)
+    except (sqlite3.Error, JournalUnusable) as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, JournalUnusable):
+            raise
+        raise JournalUnusable(path, _remedy(error)) from error
+    return connection, generation
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    # Exclusive before the first access: the lock is then held until the file is closed.
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > SCHEMA_VERSION:
+        raise JournalUnusable(path, "it was written by a newer Parley; run that one")
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Commit at the end; an epoch that was raised is kept even if the rest is refused."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        try:
+            yield
+        except (StaleOwner, ExecutionIdReused, RequestIdReused):
+            connection.execute("COMMIT")
+            raise
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _generation(connection: sqlite3.Connection, new_generation: str, boot_id: str) -> str:
+    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+        for statement in _SCHEMA.split(";"):
+            connection.execute(statement)
+        connection.execute("INSERT INTO journal VALUES (?, ?)", (new_generation, boot_id))
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    generation: str = connection.execute("SELECT generation FROM journal").fetchone()[0]
+    return generation
+
+
+def _settle(connection: sqlite3.Connection, *, boot_id: str, now: datetime) -> None:
+    """Say of everything that was left open that nobody knows how it ended."""
+    connection.execute(
+        "UPDATE executions SET state = ? WHERE state = ?",
+        (ExecutionState.UNKNOWN, ExecutionState.STARTED),
+    )
+    old_boot_id = connection.execute("SELECT boot_id FROM journal").fetchone()[0]
+    gone = LostReason.RUNNER_RESTARTED if boot_id == old_boot_id else LostReason.MACHINE_RESTARTED
+    rows = connection.execute(
+        "SELECT record FROM processes WHERE state IN (?, ?)", tuple(sorted(LIVE))
+    ).fetchall()
+    for record in map(decode_process, (row[0] for row in rows)):
+        is_uncertain = record.state is ProcessState.STARTING
+        reason = LostReason.START_UNCERTAIN if is_uncertain else gone
+        lost = replace(record, state=ProcessState.LOST, lost_reason=reason, ended_at=now)
+        put_process(connection, lost)
+    connection.execute("UPDATE journal SET boot_id = ?", (boot_id,))
+
+
+def put_process(connection: sqlite3.Connection, process: ProcessRecord) -> None:
+    """Keep what is known of a process; what was its end stays its end."""
+    connection.execute(
+        "INSERT INTO processes VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (process_id) DO UPDATE SET state = excluded.state, record = excluded.record"
+        " WHERE processes.state IN ('starting', 'running')",
+        (process.process_id, process.workspace_id, process.state, msgspec.json.encode(process)),
+    )
+
+
+def decode_process(record: bytes) -> ProcessRecord:
+    """Return a process as it was kept."""
+    return msgspec.json.decode(record, type=ProcessRecord)
+
+
+def _remedy(error: sqlite3.Error) -> str:
+    if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+        return "another toolrunner has it open; give each its own data directory"
+    if isinstance(error, sqlite3.OperationalError):
+        return f"{error}; check that the directory can be written and has room"
+    return f"{error}; move it away to begin a new one, and open calls count as unknown"

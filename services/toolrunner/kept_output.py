@@ -1,0 +1,87 @@
+"""What is kept of a running process's output: the beginning and the end in memory, more on disk."""
+
+import logging
+from typing import Final
+
+from toolrunner.output import complete_bytes
+from toolrunner.output_log import OutputLog
+
+HEAD_BYTES: Final = 16 * 1024
+TAIL_BYTES: Final = 32 * 1024
+
+logger = logging.getLogger(__name__)
+
+
+class KeptOutput:
+    """Output as it comes; memory stays bounded and a full disk costs the middle only.
+
+    Attributes:
+        total_bytes: All output so far; also the cursor of what comes next.
+    """
+
+    def __init__(self, log: OutputLog) -> None:
+        self.total_bytes = 0
+        self._log = log
+        self._is_logging = True
+        self._head = bytearray()
+        self._tail = bytearray()
+
+    @property
+    def complete_bytes(self) -> int:
+        """The output without a last character that has only begun."""
+        last = bytes(self._tail[-4:])
+        return self.total_bytes - len(last) + complete_bytes(last)
+
+    @property
+    def log_start_bytes(self) -> int:
+        """First byte of output that the log still has."""
+        return self._log.spans[0][0] if self._log.spans else 0
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """What can be read again."""
+        tail = (self.total_bytes - len(self._tail), self.total_bytes)
+        joined: list[tuple[int, int]] = []
+        for start, end in sorted(((0, len(self._head)), *self._log.spans, tail)):
+            if joined and start <= joined[-1][1]:
+                joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+            else:
+                joined.append((start, end))
+        return tuple(joined)
+
+    def append(self, data: bytes) -> None:
+        """Keep a piece of output."""
+        self._head += data[: max(0, HEAD_BYTES - len(self._head))]
+        self._tail += data
+        if len(self._tail) > 2 * TAIL_BYTES:
+            del self._tail[:-TAIL_BYTES]
+        self.total_bytes += len(data)
+        if not self._is_logging:
+            return
+        try:
+            self._log.append(data)
+        except OSError as error:
+            self._is_logging = False
+            logger.warning("output is not logged any more: %s", error.strerror)
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes between two cursors inside one span."""
+        tail_start = self.total_bytes - len(self._tail)
+        if start >= tail_start:
+            return bytes(self._tail[start - tail_start : end - tail_start])
+        if end <= len(self._head):
+            return bytes(self._head[start:end])
+        in_head = bytes(self._head[start:]) if start < len(self._head) else b""
+        middle_start, middle_end = start + len(in_head), min(end, tail_start)
+        in_log = self._log.read(middle_start, middle_end) if middle_start < middle_end else b""
+        # A log that gave up early leaves the rest to the tail.
+        after = max(middle_start + len(in_log), tail_start)
+        return in_head + in_log + bytes(self._tail[after - tail_start : max(0, end - tail_start)])
+
+    def close(self) -> None:
+        """Keep no more; what is there can still be read."""
+        self._log.close()
+
+    def remove(self) -> None:
+        """Remove what is on disk."""
+        self._log.remove()

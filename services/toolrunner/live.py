@@ -1,0 +1,150 @@
+"""A process that this run of the service started: its record, its output, and who waits for it."""
+
+import asyncio
+import os
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from toolrunner.domain import LIVE, Exit, ProcessRecord, ProcessState
+from toolrunner.kept_output import KeptOutput
+
+CHUNK_BYTES: Final = 64 * 1024
+
+
+class Signpost:
+    """Wakes everyone who waits for a change.
+
+    On one event loop nothing happens between looking and waiting, so no wake-up is lost.
+    """
+
+    def __init__(self) -> None:
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    def changed(self) -> None:
+        """Wake all."""
+        waiters, self._waiters = self._waiters, set()
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def wait(self) -> None:
+        """Return at the next change."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.add(waiter)
+        try:
+            await waiter
+        finally:
+            self._waiters.discard(waiter)
+
+
+class LiveProcess:
+    """A process, from the moment before its journal entry.
+
+    Attributes:
+        record: What is known of it, without what changes by itself.
+        output: What it printed.
+        output_grew: Changes with every piece of output, at the end and when the node stops.
+        ending: Changes at the end and when the node stops.
+        settled: Set when it runs, or never will.
+        ended: Set when its exit is known and its output read.
+        drained: Set when nobody holds its output open any more.
+        is_timed_out: Whether its time limit ends it.
+    """
+
+    def __init__(self, record: ProcessRecord, output: KeptOutput, started_s: float) -> None:
+        self.record = record
+        self.output = output
+        self.output_grew = Signpost()
+        self.ending = Signpost()
+        self.settled = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.drained = asyncio.Event()
+        self.is_timed_out = False
+        self._started_s = started_s
+        self._output_fd = -1
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it starts or runs."""
+        return self.record.state in LIVE
+
+    def present(self, now_s: float) -> ProcessRecord:
+        """Return what is known of it now."""
+        record = replace(
+            self.record,
+            output_bytes=self.output.total_bytes,
+            log_start_bytes=self.output.log_start_bytes,
+        )
+        return replace(record, wall_duration_ms=self._wall_ms(now_s)) if self.is_live else record
+
+    def run(self, pid: int, output_fd: int) -> None:
+        """Note that it runs, and read what it prints."""
+        self.record = replace(self.record, state=ProcessState.RUNNING, pid=pid)
+        os.set_blocking(output_fd, False)
+        self._output_fd = output_fd
+        asyncio.get_running_loop().add_reader(output_fd, self._read)
+        self.settled.set()
+
+    def fail(self, start_error: str, *, now: datetime) -> None:
+        """Note that it never ran."""
+        self.record = replace(
+            self.record, state=ProcessState.START_FAILED, start_error=start_error, ended_at=now
+        )
+        self._end()
+
+    def exit(self, exit: Exit, *, now: datetime, now_s: float) -> None:
+        """Note how it ended."""
+        told = replace(
+            exit, is_timed_out=self.is_timed_out, has_open_pipes=not self.drained.is_set()
+        )
+        self.record = replace(
+            self.record,
+            state=ProcessState.EXITED,
+            exit=told,
+            ended_at=now,
+            wall_duration_ms=self._wall_ms(now_s),
+        )
+        self._end()
+
+    def wake(self) -> None:
+        """Have everyone who waits look again."""
+        self.output_grew.changed()
+        self.ending.changed()
+
+    async def ends_within(self, limit_s: float) -> bool:
+        """Wait for its end; return whether it came in time."""
+        try:
+            async with asyncio.timeout(limit_s):
+                await self.ended.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Read no more."""
+        if self._output_fd >= 0:
+            asyncio.get_running_loop().remove_reader(self._output_fd)
+            os.close(self._output_fd)
+            self._output_fd = -1
+        self.output.close()
+        self.drained.set()
+
+    def _end(self) -> None:
+        self.settled.set()
+        self.ended.set()
+        self.wake()
+
+    def _wall_ms(self, now_s: float) -> int:
+        return round((now_s - self._started_s) * 1000)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._output_fd, CHUNK_BYTES)
+        except BlockingIOError:
+            return
+        if not data:
+            self.close()
+            return
+        self.output.append(data)
+        self.output_grew.changed()

@@ -1,0 +1,1 @@
+"""The outside in: servicers that translate, call one thing, and translate back."""

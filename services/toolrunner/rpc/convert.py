@@ -1,0 +1,132 @@
+"""Domain values to protos, nothing else."""
+
+import signal
+from datetime import datetime
+from typing import Final
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from parley.api.workspace.v1 import execution_pb2, process_pb2, sandbox_pb2
+from toolrunner.domain import (
+    Execution,
+    ExecutionState,
+    Exit,
+    LostReason,
+    ProcessRecord,
+    ProcessState,
+)
+from toolrunner.output import Excerpt
+from toolrunner.waiting import Reason
+
+STATE: Final = {
+    state: process_pb2.ProcessState.Value(f"PROCESS_STATE_{state.name}") for state in ProcessState
+}
+LOST: Final = {
+    reason: process_pb2.ProcessLostReason.Value(f"PROCESS_LOST_REASON_{reason.name}")
+    for reason in LostReason
+}
+REASON: Final = {
+    reason: process_pb2.WaitReason.Value(f"WAIT_REASON_{reason.name}") for reason in Reason
+}
+EXECUTION: Final = {
+    state: execution_pb2.ExecutionState.Value(f"EXECUTION_STATE_{state.name}")
+    for state in ExecutionState
+}
+
+
+def process_to_proto(record: ProcessRecord, *, running_members: int) -> process_pb2.Process:
+    """Return a process; nothing confines it yet, and that is what is said."""
+    return process_pb2.Process(
+        process_id=record.process_id,
+        workspace_id=record.workspace_id,
+        chat_id=record.chat_id,
+        request_id=record.request_id,
+        command=record.command,
+        workdir=record.workdir,
+        background=record.is_background,
+        stdin_mode=process_pb2.STDIN_MODE_CLOSED,
+        state=STATE[record.state],
+        exit=None if record.exit is None else exit_to_proto(record.exit),
+        start_error=record.start_error,
+        lost_reason=(
+            process_pb2.PROCESS_LOST_REASON_UNSPECIFIED
+            if record.lost_reason is None
+            else LOST[record.lost_reason]
+        ),
+        pid=record.pid,
+        running_members=running_members,
+        output_bytes=record.output_bytes,
+        log_start_bytes=record.log_start_bytes,
+        sandbox=sandbox_pb2.SandboxUsed(
+            level=sandbox_pb2.SANDBOX_LEVEL_NONE,
+            layers=[sandbox_pb2.SANDBOX_LAYER_DESCRIPTORS],
+            profile=sandbox_pb2.SANDBOX_PROFILE_FULL,
+            network=sandbox_pb2.NETWORK_ACCESS_OPEN,
+        ),
+        started_at=time_to_proto(record.started_at),
+        ended_at=None if record.ended_at is None else time_to_proto(record.ended_at),
+        wall_duration_ms=record.wall_duration_ms,
+    )
+
+
+def exit_to_proto(exit: Exit) -> process_pb2.ProcessExit:
+    """Return how a process ended."""
+    return process_pb2.ProcessExit(
+        exit_code=exit.exit_code,
+        signal="" if exit.exit_code is not None else signal_name(exit.signal_number),
+        shell_exit_code=exit.shell_exit_code,
+        timed_out=exit.is_timed_out,
+        pipes_open=exit.has_open_pipes,
+    )
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal; real-time ones have only a number."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"
+
+
+def output_to_proto(excerpt: Excerpt) -> process_pb2.ProcessOutput:
+    """Return output between two cursors."""
+    left_out = excerpt.truncation
+    return process_pb2.ProcessOutput(
+        text=excerpt.text,
+        next_cursor=excerpt.next_cursor,
+        truncation=None
+        if left_out is None
+        else process_pb2.OutputTruncation(
+            original_bytes=left_out.original_bytes,
+            retained_bytes=left_out.retained_bytes,
+            omitted_bytes=left_out.omitted_bytes,
+            omitted_lines=left_out.omitted_lines,
+            clipped_lines=left_out.clipped_lines,
+            expired_bytes=left_out.expired_bytes,
+        ),
+    )
+
+
+def execution_to_proto(execution_id: str, execution: Execution | None) -> execution_pb2.Execution:
+    """Return an entry of the journal, or that there is none."""
+    if execution is None:
+        return execution_pb2.Execution(
+            execution_id=execution_id, state=execution_pb2.EXECUTION_STATE_NEVER_SEEN
+        )
+    finished_at = execution.finished_at
+    return execution_pb2.Execution(
+        execution_id=execution_id,
+        state=EXECUTION[execution.state],
+        started_at=time_to_proto(execution.started_at),
+        finished_at=None if finished_at is None else time_to_proto(finished_at),
+        method=execution.method,
+        response=execution.response,
+        process_id=execution.process_id or "",
+    )
+
+
+def time_to_proto(time: datetime) -> Timestamp:
+    """Return a point in time."""
+    timestamp = Timestamp()
+    timestamp.FromDatetime(time)
+    return timestamp

@@ -1,0 +1,113 @@
+"""Errors of this service as problems: its one table."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import grpc
+
+from parley.api.workspace.v1.error_reason_pb2 import ErrorReason
+from parley.rpc import ErrorTable, Problem, Violation
+from toolrunner import errors
+
+DOMAIN: Final = "workspace.parley"
+RETRY_AFTER_S: Final = 1.0
+
+
+def _problem(
+    status: grpc.StatusCode,
+    reason: "ErrorReason.ValueType",
+    error: Exception,
+    **metadata: object,
+) -> Problem:
+    name = ErrorReason.Name(reason).removeprefix("ERROR_REASON_")
+    texts: Mapping[str, str] = {key: str(value) for key, value in metadata.items()}
+    return Problem(status, name, str(error), texts)
+
+
+def _invalid(error: errors.InvalidRequest) -> Problem:
+    return Problem(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "INVALID_REQUEST",
+        str(error),
+        {"field": error.field},
+        violations=(Violation(error.field, error.problem),),
+    )
+
+
+ERRORS: Final[ErrorTable] = {
+    errors.InvalidRequest: _invalid,
+    errors.ProcessNotFound: lambda error: _problem(
+        grpc.StatusCode.NOT_FOUND,
+        ErrorReason.ERROR_REASON_PROCESS_NOT_FOUND,
+        error,
+        process_id=error.process_id,
+    ),
+    errors.ProcessNotRunning: lambda error: _problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_PROCESS_NOT_RUNNING,
+        error,
+        process_id=error.process_id,
+    ),
+    errors.TooManyProcesses: lambda error: _problem(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        ErrorReason.ERROR_REASON_TOO_MANY_PROCESSES,
+        error,
+        scope=error.scope,
+        limit=error.limit,
+    ),
+    errors.OutsideWorkspace: lambda error: _problem(
+        grpc.StatusCode.PERMISSION_DENIED,
+        ErrorReason.ERROR_REASON_OUTSIDE_WORKSPACE,
+        error,
+        path=error.path,
+    ),
+    errors.PathNotFound: lambda error: _problem(
+        grpc.StatusCode.NOT_FOUND, ErrorReason.ERROR_REASON_PATH_NOT_FOUND, error, path=error.path
+    ),
+    errors.WrongPathKind: lambda error: _problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_WRONG_PATH_KIND,
+        error,
+        path=error.path,
+        kind="file",
+    ),
+    errors.SandboxTooWeak: lambda error: _problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_SANDBOX_TOO_WEAK,
+        error,
+        level=error.level,
+        required=error.required,
+    ),
+    errors.StaleOwner: lambda error: _problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_STALE_OWNER,
+        error,
+        owner_epoch=error.owner_epoch,
+        highest_epoch=error.highest_epoch,
+    ),
+    errors.JournalChanged: lambda error: _problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_JOURNAL_CHANGED,
+        error,
+        journal_generation=error.generation,
+    ),
+    errors.ExecutionIdReused: lambda error: _problem(
+        grpc.StatusCode.ALREADY_EXISTS,
+        ErrorReason.ERROR_REASON_EXECUTION_ID_REUSED,
+        error,
+        execution_id=error.execution_id,
+    ),
+    errors.RequestIdReused: lambda error: _problem(
+        grpc.StatusCode.ALREADY_EXISTS,
+        ErrorReason.ERROR_REASON_REQUEST_ID_REUSED,
+        error,
+        request_id=error.request_id,
+    ),
+    # Unavailable, because whether the effect happened cannot be said without the journal.
+    errors.JournalFailed: lambda error: _problem(
+        grpc.StatusCode.UNAVAILABLE, ErrorReason.ERROR_REASON_NODE_FULL, error, resource="disk"
+    ),
+    errors.SpawnerGone: lambda error: Problem(
+        grpc.StatusCode.UNAVAILABLE, "SPAWNER_GONE", str(error), retry_after_s=RETRY_AFTER_S
+    ),
+}

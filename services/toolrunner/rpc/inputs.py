@@ -1,0 +1,237 @@
+"""What requests say, checked against the limits that the protos state."""
+
+import hashlib
+import re
+import shlex
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from google.protobuf.message import Message
+
+from parley.api.workspace.v1 import (
+    execution_pb2,
+    process_pb2,
+    sandbox_pb2,
+    workspace_pb2,
+)
+from toolrunner.domain import (
+    NO_CHAT,
+    ChatId,
+    Effect,
+    ExecutionId,
+    Key,
+    ProcessId,
+    ProcessRecord,
+    ProcessSpec,
+    Scope,
+    WorkspaceId,
+)
+from toolrunner.errors import InvalidRequest, SandboxTooWeak
+from toolrunner.output import LINE_BYTES, MAX_BYTES, Budget
+from toolrunner.output_log import LOG_BYTES
+
+REQUEST_ID_MAX: Final = 128
+GENERATION_MAX: Final = 64
+COMMAND_BYTES_MAX: Final = 128 * 1024
+COMMAND_SHOWN_BYTES: Final = 4096
+ARGUMENTS_MAX: Final = 4096
+ARGUMENTS_BYTES_MAX: Final = 1024 * 1024
+WORKDIR_BYTES_MAX: Final = 4096
+VARIABLES_MAX: Final = 200
+VARIABLES_BYTES_MAX: Final = 64 * 1024
+TIMEOUT_MS_MAX: Final = 86_400_000
+LOG_BYTES_MAX: Final = 1024**3
+BUDGET_BYTES_MAX: Final = 1024 * 1024
+
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class EffectRequest(Protocol):
+    """What every request that changes something has."""
+
+    request_id: str
+
+    @property
+    def key(self) -> execution_pb2.ExecutionKey:
+        """The execution, if there is one."""
+        ...
+
+
+def canonical_uuid(text: str, field: str) -> str:
+    """Return a UUID in its one spelling.
+
+    Raises:
+        InvalidRequest: It is none.
+    """
+    try:
+        return str(uuid.UUID(text))
+    except ValueError as error:
+        raise InvalidRequest(field, "is not a UUID") from error
+
+
+def scope_of(context: workspace_pb2.WorkspaceContext) -> Scope:
+    """Return the workspace and the chat of a call."""
+    workspace_id = canonical_uuid(context.workspace_id, "context.workspace_id")
+    chat_id = context.chat_id and canonical_uuid(context.chat_id, "context.chat_id")
+    return Scope(WorkspaceId(workspace_id), ChatId(chat_id) if chat_id else NO_CHAT)
+
+
+def process_id_of(text: str) -> ProcessId:
+    """Return the id of a process."""
+    return ProcessId(canonical_uuid(text, "process_id"))
+
+
+def key_of(key: execution_pb2.ExecutionKey) -> Key:
+    """Return the key of an execution."""
+    if not 1 <= len(key.execution_id) <= REQUEST_ID_MAX:
+        raise InvalidRequest("key.execution_id", f"needs 1 to {REQUEST_ID_MAX} characters")
+    if key.owner_epoch < 1:
+        raise InvalidRequest("key.owner_epoch", "is less than 1")
+    if len(key.journal_generation) > GENERATION_MAX:
+        raise InvalidRequest("key.journal_generation", f"has over {GENERATION_MAX} characters")
+    return Key(
+        execution_id=ExecutionId(key.execution_id),
+        chat_id=ChatId(canonical_uuid(key.chat_id, "key.chat_id")),
+        owner_epoch=key.owner_epoch,
+        journal_generation=key.journal_generation,
+    )
+
+
+def request_id_of(text: str) -> str:
+    """Return a request id within its limits."""
+    if not 1 <= len(text) <= REQUEST_ID_MAX:
+        raise InvalidRequest("request_id", f"needs 1 to {REQUEST_ID_MAX} characters")
+    return text
+
+
+def effect_of(
+    request: EffectRequest,
+    scope: Scope,
+    *,
+    method: str,
+    encode: Callable[[ProcessRecord], bytes],
+) -> Effect:
+    """Return a request that changes something as the journal sees it."""
+    request_id = request_id_of(request.request_id)
+    key = None
+    if _has_key(request):
+        key = key_of(request.key)
+        if key.execution_id != request_id:
+            raise InvalidRequest("key.execution_id", "is not the request id")
+        if key.chat_id != scope.chat_id:
+            raise InvalidRequest("key.chat_id", "is not the chat of the context")
+    return Effect(request_id, key, method, _body_hash(request), encode)
+
+
+def spec_of(spec: process_pb2.ProcessSpec) -> ProcessSpec:
+    """Return what to run.
+
+    Raises:
+        InvalidRequest: A field is outside its limits, or asks for what this node has not got yet.
+    """
+    argv, command = _program(spec)
+    _refuse_unsupported(spec)
+    if len(spec.workdir.encode()) > WORKDIR_BYTES_MAX or "\0" in spec.workdir:
+        raise InvalidRequest("spec.workdir", f"is no path of at most {WORKDIR_BYTES_MAX} bytes")
+    if not 0 <= spec.timeout_ms <= TIMEOUT_MS_MAX:
+        raise InvalidRequest("spec.timeout_ms", f"is not between 0 and {TIMEOUT_MS_MAX}")
+    if not 0 <= spec.log_bytes <= LOG_BYTES_MAX:
+        raise InvalidRequest("spec.log_bytes", f"is not between 0 and {LOG_BYTES_MAX}")
+    return ProcessSpec(
+        argv=argv,
+        command=command.encode()[:COMMAND_SHOWN_BYTES].decode(errors="ignore"),
+        workdir=spec.workdir,
+        environment=_variables(spec.environment),
+        is_background=spec.background,
+        timeout_s=spec.timeout_ms / 1000,
+        log_bytes_max=spec.log_bytes or LOG_BYTES,
+    )
+
+
+def check_confinement(context: workspace_pb2.WorkspaceContext) -> None:
+    """Refuse what only a sandbox could keep.
+
+    Raises:
+        SandboxTooWeak: The call asks for less than everything.
+    """
+    is_narrow = context.profile == sandbox_pb2.SANDBOX_PROFILE_READ_ONLY or context.network in (
+        sandbox_pb2.NETWORK_ACCESS_NONE,
+        sandbox_pb2.NETWORK_ACCESS_PROXY,
+    )
+    if is_narrow:
+        raise SandboxTooWeak(level="none", required="landlock")
+
+
+def budget_of(budget: process_pb2.OutputBudget) -> Budget:
+    """Return how much of an output to return."""
+    if not 0 <= budget.max_bytes <= BUDGET_BYTES_MAX:
+        raise InvalidRequest("budget.max_bytes", f"is not between 0 and {BUDGET_BYTES_MAX}")
+    max_bytes = budget.max_bytes or MAX_BYTES
+    has_head = budget.HasField("head_bytes")
+    if has_head and not 0 <= budget.head_bytes <= max_bytes:
+        raise InvalidRequest("budget.head_bytes", f"is not between 0 and {max_bytes}")
+    if budget.line_bytes < 0:
+        raise InvalidRequest("budget.line_bytes", "is negative")
+    return Budget(
+        max_bytes=max_bytes,
+        head_bytes=budget.head_bytes if has_head else None,
+        line_bytes=budget.line_bytes or LINE_BYTES,
+        keeps_escapes=budget.keep_escapes,
+    )
+
+
+def _program(spec: process_pb2.ProcessSpec) -> tuple[tuple[str, ...], str]:
+    match spec.WhichOneof("program"):
+        case "command":
+            if not 1 <= len(spec.command.encode()) <= COMMAND_BYTES_MAX or "\0" in spec.command:
+                problem = f"needs 1 to {COMMAND_BYTES_MAX} bytes, none of them NUL"
+                raise InvalidRequest("spec.command", problem)
+            return ("sh", "-c", spec.command), spec.command
+        case "argv":
+            arguments = tuple(spec.argv.arguments)
+            size = sum(len(argument.encode()) + 1 for argument in arguments)
+            if not (1 <= len(arguments) <= ARGUMENTS_MAX and arguments[0]):
+                problem = f"needs a program and at most {ARGUMENTS_MAX} words"
+                raise InvalidRequest("spec.argv.arguments", problem)
+            if size > ARGUMENTS_BYTES_MAX or any("\0" in argument for argument in arguments):
+                problem = f"has over {ARGUMENTS_BYTES_MAX} bytes, or a NUL"
+                raise InvalidRequest("spec.argv.arguments", problem)
+            return arguments, shlex.join(arguments)
+        case _:
+            raise InvalidRequest("spec.program", "is missing; give a command or argv")
+
+
+def _refuse_unsupported(spec: process_pb2.ProcessSpec) -> None:
+    """Refuse rather than ignore: a caller must not believe in a bound that is not kept."""
+    closed = (process_pb2.STDIN_MODE_UNSPECIFIED, process_pb2.STDIN_MODE_CLOSED)
+    if spec.HasField("terminal"):
+        raise InvalidRequest("spec.terminal", "is not offered by this node; leave it out")
+    if spec.stdin_mode not in closed or spec.stdin:
+        raise InvalidRequest("spec.stdin_mode", "can only be closed on this node")
+    if spec.limits != sandbox_pb2.ResourceLimits():
+        raise InvalidRequest("spec.limits", "cannot be kept by this node; leave them out")
+
+
+def _variables(environment: Mapping[str, str]) -> dict[str, str]:
+    size = sum(len(name.encode()) + len(value.encode()) for name, value in environment.items())
+    if len(environment) > VARIABLES_MAX or size > VARIABLES_BYTES_MAX:
+        problem = f"has over {VARIABLES_MAX} variables or {VARIABLES_BYTES_MAX} bytes"
+        raise InvalidRequest("spec.environment", problem)
+    for name, value in environment.items():
+        if not _VARIABLE.fullmatch(name) or "\0" in value:
+            raise InvalidRequest(f"spec.environment[{name!r}]", "is no variable")
+    return dict(environment)
+
+
+def _has_key(request: EffectRequest) -> bool:
+    return isinstance(request, Message) and request.HasField("key")
+
+
+def _body_hash(request: EffectRequest) -> bytes:
+    """Hash a request without its key: a new owner asks for the same with another epoch."""
+    assert isinstance(request, Message)
+    body = type(request)()
+    body.CopyFrom(request)
+    body.ClearField("key")
+    return hashlib.sha256(body.SerializeToString(deterministic=True)).digest()

@@ -1,0 +1,208 @@
+"""Starting a process at most once.
+
+Theory: a process is entered in the registry before it is journaled and journaled before it runs,
+so that limits hold and a repeated request finds it. What speaks against a new process (limits, a
+directory that is not there) is found before and raised after the journal was asked, because a
+request that was begun earlier attaches in any case.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, assert_never
+
+from parley.clock import Clock
+from toolrunner.domain import (
+    Effect,
+    Execution,
+    Exit,
+    LostReason,
+    ProcessId,
+    ProcessRecord,
+    ProcessSpec,
+    ProcessState,
+    Scope,
+)
+from toolrunner.environment import environment_of
+from toolrunner.errors import JournalFailed, ToolrunnerError
+from toolrunner.journal import Begun, Known, NotBegun
+from toolrunner.journal_thread import JournalThread
+from toolrunner.kept_output import KeptOutput
+from toolrunner.live import LiveProcess
+from toolrunner.output_log import OutputLog
+from toolrunner.registry import Registry
+from toolrunner.spawning import GRACE_S, Launch, LaunchFailed, Spawner
+from toolrunner.workspaces import Workspace, Workspaces
+
+#: How long output may be waited for once the process itself has ended.
+DRAIN_S: Final = 0.2
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A process, and whether an earlier request had started it."""
+
+    record: ProcessRecord
+    is_attached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """Starts processes and sees them to their end, in the tasks of the owner."""
+
+    journal: JournalThread
+    spawner: Spawner
+    registry: Registry
+    workspaces: Workspaces
+    tasks: asyncio.TaskGroup
+    clock: Clock
+    new_id: Callable[[], str]
+
+    async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> Started:
+        """Start a process once; the same request again attaches to it.
+
+        Raises:
+            ToolrunnerError: It is refused, and nothing was started.
+        """
+        workspace = self.workspaces.prepared(scope.workspace_id)
+        workdir, refusal = self._judged(workspace, scope, spec)
+        live = self._entered(effect, scope, spec, workspace.root / workdir, workspace)
+        record = live.record
+        if refusal is None:
+            self.registry.enter(live)
+        try:
+            beginning = await self.journal.run(
+                lambda journal: journal.begin(effect, record, may_begin=refusal is None)
+            )
+        except BaseException:
+            self.registry.leave(record.process_id)
+            raise
+        match beginning:
+            case Known(execution):
+                self.registry.leave(record.process_id)
+                return Started(await self._attached(execution), is_attached=True)
+            case NotBegun():
+                assert refusal is not None
+                raise refusal
+            case Begun():
+                await self._launch(live, workspace, workdir, spec)
+                started = self.registry.present(live)
+                await self.journal.run(
+                    lambda journal: journal.finish(effect, effect.encode(started), started)
+                )
+                return Started(started, is_attached=False)
+            case _:
+                assert_never(beginning)
+
+    def _judged(
+        self, workspace: Workspace, scope: Scope, spec: ProcessSpec
+    ) -> tuple[str, ToolrunnerError | None]:
+        """Return the directory to start in, or what speaks against starting."""
+        try:
+            self.registry.check_room(scope)
+            return workspace.relative(spec.workdir), None
+        except ToolrunnerError as refusal:
+            return "", refusal
+
+    def _entered(
+        self,
+        effect: Effect,
+        scope: Scope,
+        spec: ProcessSpec,
+        directory: os.PathLike[str],
+        workspace: Workspace,
+    ) -> LiveProcess:
+        record = ProcessRecord(
+            process_id=ProcessId(self.new_id()),
+            workspace_id=scope.workspace_id,
+            chat_id=scope.chat_id,
+            request_id=effect.request_id,
+            command=spec.command,
+            workdir=os.fspath(directory),
+            is_background=spec.is_background,
+            state=ProcessState.STARTING,
+            started_at=self.clock.now(),
+        )
+        log = OutputLog(workspace.logs, record.process_id, spec.log_bytes_max)
+        return LiveProcess(record, KeptOutput(log), self.clock.monotonic())
+
+    async def _attached(self, execution: Execution) -> ProcessRecord:
+        process_id = execution.process_id
+        assert process_id is not None, "every start is journaled with its process"
+        live = self.registry.live(process_id)
+        if live is not None:
+            await live.settled.wait()
+        record = await self.registry.find(process_id)
+        assert record is not None, "every start is journaled with its process"
+        if record.state is ProcessState.STARTING:
+            # The spawner ended between journal and exec, and this service is about to.
+            lost = LostReason.START_UNCERTAIN
+            return replace(record, state=ProcessState.LOST, lost_reason=lost)
+        return record
+
+    async def _launch(
+        self, live: LiveProcess, workspace: Workspace, workdir: str, spec: ProcessSpec
+    ) -> None:
+        record = live.record
+        environment = environment_of(
+            process_id=record.process_id,
+            chat_id=record.chat_id,
+            home=workspace.home,
+            temporary=workspace.temporary,
+            declared=spec.environment,
+        )
+        launch = Launch(record.process_id, spec.argv, workspace.root, workdir, environment)
+        try:
+            launched = await self.spawner.start(launch, self._exited)
+        except LaunchFailed as error:
+            live.fail(start_error_of(error, spec), now=self.clock.now())
+            live.close()
+            return
+        except BaseException:
+            self.registry.leave(record.process_id)
+            live.settled.set()
+            raise
+        live.run(launched.pid, launched.output_fd)
+        if spec.timeout_s:
+            self.tasks.create_task(self._limit_time(live, spec.timeout_s))
+
+    def _exited(self, process_id: ProcessId, exit: Exit) -> None:
+        live = self.registry.live(process_id)
+        if live is not None:
+            self.tasks.create_task(self._finish(live, exit))
+
+    async def _finish(self, live: LiveProcess, exit: Exit) -> None:
+        """Publish an exit once the output is read; whoever holds it open does not delay that."""
+        try:
+            async with asyncio.timeout(DRAIN_S):
+                await live.drained.wait()
+        except TimeoutError:
+            pass
+        live.exit(exit, now=self.clock.now(), now_s=self.clock.monotonic())
+        ended = self.registry.present(live)
+        try:
+            await self.journal.run(lambda journal: journal.record(ended))
+        except JournalFailed:
+            logger.exception("an exit is not on disk", extra={"process_id": ended.process_id})
+        self.registry.forget_oldest()
+
+    async def _limit_time(self, live: LiveProcess, timeout_s: float) -> None:
+        if not await live.ends_within(timeout_s):
+            live.is_timed_out = True
+            await self.spawner.end(live.record.process_id, GRACE_S)
+
+
+def start_error_of(error: LaunchFailed, spec: ProcessSpec) -> str:
+    """Return why a program never ran, and what to do."""
+    cause = os.strerror(error.errno) if error.errno else "a defect of Parley"
+    match error.stage:
+        case "exec":
+            return f"{spec.argv[0]} cannot be run: {cause}. Check its name and whether it is there."
+        case "workdir":
+            return f"The directory {spec.workdir!r} cannot be entered: {cause}. Name another one."
+        case _:
+            return f"The node cannot start processes now ({error.stage}: {cause}). Try again later."

@@ -1,0 +1,90 @@
+"""The directories of workspaces: for now one each, made when it is first used."""
+
+import errno
+import os
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from toolrunner.domain import WorkspaceId
+from toolrunner.errors import OutsideWorkspace, PathNotFound, WrongPathKind
+from toolrunner.spawner import open_directory_beneath
+
+PRIVATE: Final = 0o700
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Where a workspace has its files, and what belongs to it beside them."""
+
+    directory: Path
+
+    @property
+    def root(self) -> Path:
+        """The files."""
+        return self.directory / "files"
+
+    @property
+    def home(self) -> Path:
+        """The home of its processes, so that their settings do not litter the files."""
+        return self.directory / "home"
+
+    @property
+    def temporary(self) -> Path:
+        """For files that nobody needs to keep."""
+        return self.directory / "tmp"
+
+    @property
+    def logs(self) -> Path:
+        """The output of its processes."""
+        return self.directory / "logs"
+
+    def relative(self, path: str) -> str:
+        """Return a directory's path relative to the root, given so or absolute inside it.
+
+        The kernel resolves it once more when the process starts, so a link that is put there in
+        between leads nowhere either.
+
+        Raises:
+            OutsideWorkspace: It leads out of the workspace.
+            PathNotFound: There is no such path.
+            WrongPathKind: It is no directory.
+        """
+        given = PurePosixPath(path)
+        if given.is_absolute():
+            if not given.is_relative_to(self.root):
+                raise OutsideWorkspace(path)
+            given = given.relative_to(self.root)
+        try:
+            os.close(open_directory_beneath(str(self.root), str(given)))
+        except OSError as error:
+            match error.errno:
+                case errno.ENOENT:
+                    raise PathNotFound(path) from error
+                case errno.ENOTDIR:
+                    raise WrongPathKind(path) from error
+                case errno.EXDEV | errno.ELOOP:
+                    raise OutsideWorkspace(path) from error
+                case _:
+                    raise
+        return str(given)
+
+
+class Workspaces:
+    """All workspaces below one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def prepared(self, workspace_id: WorkspaceId) -> Workspace:
+        """Return a workspace, made if it is not there yet, closed to other users."""
+        workspace = Workspace(self._directory / workspace_id)
+        for directory in (
+            workspace.directory,
+            workspace.root,
+            workspace.home,
+            workspace.temporary,
+            workspace.logs,
+        ):
+            directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        return workspace

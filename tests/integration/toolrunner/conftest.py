@@ -1,0 +1,24 @@
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from support.toolrunner_node import Client, House, connected, node, running
+
+
+@pytest.fixture
+def house(tmp_path_factory: pytest.TempPathFactory) -> House:
+    return House.build(tmp_path_factory.mktemp("t"))
+
+
+@pytest.fixture
+async def client(house: House) -> AsyncIterator[Client]:
+    async with node(house), connected(house) as client:
+        yield client
+
+
+@pytest.fixture
+def marks() -> Iterator[list[str]]:
+    """Words that a test puts into its command lines; none may be running at the end."""
+    words: list[str] = []
+    yield words
+    assert [word for word in words if running(word)] == []

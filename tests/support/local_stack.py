@@ -1,0 +1,153 @@
+"""A real stack in a home of its own, driven by nothing but the `parley` command."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from parley.cli import process_table
+from parley.cli.home import Home
+from support.compose_file import free_ports
+from support.conditions import until
+
+PROGRAMS = Path(sys.executable).parent
+#: What an answer of the scripted model holds when both of its tools have worked.
+SHELL_RESULT = "hello from the workspace"
+CLOCK_RESULT = r"get_current_time answered: .*UTC"
+
+COMMAND_S_MAX = 60.0
+WHOLE_S_MAX = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStack:
+    """A home, a port, and the command."""
+
+    home: Home
+    http: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, directory: Path, **environment: str) -> "LocalStack":
+        """Return the stack that would run in `directory`; nothing is started."""
+        (port,) = free_ports(1)
+        return cls(Home.at(directory), f"127.0.0.1:{port}", environment)
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return the words of a call of `parley` for this home."""
+        return [str(PROGRAMS / "parley"), *arguments, "--home", str(self.home.root)]
+
+    def variables(self) -> dict[str, str]:
+        """Return the whole environment of a call; nothing of the tester's is in it."""
+        path = f"{PROGRAMS}{os.pathsep}{os.defpath}"
+        return {"PATH": path, "HOME": str(self.home.root.parent), **self.environment}
+
+    def parley(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Call `parley` and wait for its end."""
+        return subprocess.run(
+            self.command(*arguments),
+            env=self.variables(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_S_MAX,
+            check=False,
+        )
+
+    def up(self, *options: str) -> "subprocess.CompletedProcess[str]":
+        """Start the stack in the background."""
+        return self.parley("up", "--detach", "--http", self.http, *options)
+
+    def ensure_up(self) -> None:
+        """Start the stack unless it runs."""
+        if self.parley("status").returncode != 0:
+            started = self.up()
+            assert started.returncode == 0, started.stdout + started.stderr
+
+    def status(self) -> dict[str, Any]:
+        """Return what `status --json` says."""
+        asked = self.parley("status", "--json")
+        assert asked.returncode == 0, asked.stderr
+        found: dict[str, Any] = json.loads(asked.stdout)
+        return found
+
+    def until_whole(self, *, without: int) -> list[dict[str, Any]]:
+        """Wait until every process is healthy and none of them is `without`."""
+
+        def look() -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = self.status()["processes"]
+            is_whole = all(process["healthy"] for process in found)
+            is_rid = without not in [process["pid"] for process in found]
+            return found if is_whole and is_rid else []
+
+        return until(look, f"the restart of process {without}", within_s=WHOLE_S_MAX)
+
+    def endpoints(self) -> dict[str, Any]:
+        """Return what `endpoints.json` says."""
+        found: dict[str, Any] = json.loads(self.home.endpoints_file.read_text())
+        return found
+
+    def supervisor(self) -> psutil.Process:
+        """Return the process that looks after the others."""
+        table = process_table.load(self.home.processes_file)
+        assert table.supervisor is not None
+        return psutil.Process(table.supervisor.pid)
+
+    def everyone(self) -> list[psutil.Process]:
+        """Return the supervisor and all that descends from it."""
+        supervisor = self.supervisor()
+        return [supervisor, *supervisor.children(recursive=True)]
+
+    def strangers(self) -> list[psutil.Process]:
+        """Return processes that mention this home anywhere, wherever they come from."""
+        mark = str(self.home.root)
+        found = []
+        for process in psutil.process_iter():
+            try:
+                words = [*process.cmdline(), *process.environ().values(), process.cwd()]
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
+                continue
+            if any(mark in word for word in words):
+                found.append(process)
+        return found
+
+    @contextmanager
+    def repeating(self, *arguments: str) -> Iterator[None]:
+        """Call `parley` again and again, whatever comes of it, until the context ends."""
+        stopping = threading.Event()
+        current: list[subprocess.Popen[bytes]] = []
+
+        def repeat() -> None:
+            while not stopping.is_set():
+                with subprocess.Popen(
+                    self.command(*arguments),
+                    env=self.variables(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                ) as called:
+                    current[:] = [called]
+                    called.wait(COMMAND_S_MAX)
+
+        repeater = threading.Thread(target=repeat)
+        repeater.start()
+        try:
+            yield
+        finally:
+            stopping.set()
+            for called in current:
+                called.kill()
+            repeater.join(COMMAND_S_MAX)
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of `text` that say something."""
+    return [line for line in text.splitlines() if line.strip()]

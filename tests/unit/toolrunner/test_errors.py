@@ -1,0 +1,35 @@
+from parley.api.workspace.v1.error_reason_pb2 import ErrorReason
+from toolrunner import errors
+from toolrunner.rpc.errors import ERRORS
+from toolrunner.spawning import LaunchFailed
+
+GIVEN: tuple[Exception, ...] = (
+    errors.InvalidRequest("field", "is wrong"),
+    errors.ProcessNotFound("p"),
+    errors.ProcessNotRunning("p"),
+    errors.TooManyProcesses("chat", 16),
+    errors.OutsideWorkspace("/"),
+    errors.PathNotFound("a"),
+    errors.WrongPathKind("a"),
+    errors.SandboxTooWeak("none", "landlock"),
+    errors.StaleOwner(4, 5),
+    errors.JournalChanged("g"),
+    errors.ExecutionIdReused("e"),
+    errors.RequestIdReused("r"),
+    errors.JournalFailed("full"),
+)
+
+
+def test_every_refusal_has_a_reason_of_the_contract() -> None:
+    reasons = {ERRORS[type(error)](error).reason for error in GIVEN}
+    assert reasons <= {name.removeprefix("ERROR_REASON_") for name in ErrorReason.keys()}  # noqa: SIM118 (it is no dict)
+
+
+def test_every_error_is_in_the_table() -> None:
+    # A failed launch is an answer, so it never leaves the service as an error.
+    assert set(errors.ToolrunnerError.__subclasses__()) - set(ERRORS) == {LaunchFailed}
+
+
+def test_a_stale_owner_learns_both_epochs() -> None:
+    problem = ERRORS[errors.StaleOwner](errors.StaleOwner(4, 5))
+    assert problem.metadata == {"owner_epoch": "4", "highest_epoch": "5"}

@@ -1,0 +1,283 @@
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from parley.clock import FakeClock
+from toolrunner.domain import (
+    ChatId,
+    Effect,
+    Execution,
+    ExecutionId,
+    ExecutionState,
+    Exit,
+    Key,
+    LostReason,
+    ProcessId,
+    ProcessRecord,
+    ProcessState,
+    WorkspaceId,
+)
+from toolrunner.errors import (
+    ExecutionIdReused,
+    JournalChanged,
+    JournalUnusable,
+    RequestIdReused,
+    StaleOwner,
+)
+from toolrunner.journal import CANCELLED_ERROR, Begun, Journal, Known, NotBegun
+from toolrunner.journal_file import open_file
+
+CHAT = ChatId("chat-1")
+CLOCK = FakeClock()
+METHOD = "/Service/Start"
+PROCESS = ProcessRecord(
+    process_id=ProcessId("process-1"),
+    workspace_id=WorkspaceId("workspace-1"),
+    chat_id=CHAT,
+    request_id="execution-1",
+    command="true",
+    workdir="/",
+    is_background=False,
+    state=ProcessState.STARTING,
+    started_at=CLOCK.now(),
+)
+RUNNING = replace(PROCESS, state=ProcessState.RUNNING, pid=7)
+STARTED = Execution(
+    request_id="execution-1",
+    chat_id=CHAT,
+    method=METHOD,
+    body_hash=b"body",
+    state=ExecutionState.STARTED,
+    process_id=PROCESS.process_id,
+    response=b"",
+    started_at=CLOCK.now(),
+    finished_at=None,
+)
+FINISHED = replace(
+    STARTED, state=ExecutionState.FINISHED, response=b"response", finished_at=CLOCK.now()
+)
+
+
+def key(owner_epoch: int = 1, *, chat_id: str = CHAT, generation: str = "first") -> Key:
+    return Key(ExecutionId("execution-1"), ChatId(chat_id), owner_epoch, generation)
+
+
+FIRST_OWNER = key()
+
+
+def effect(body: bytes = b"body", by: Key | None = FIRST_OWNER) -> Effect:
+    return Effect("execution-1", by, METHOD, body, lambda record: b"response")
+
+
+def opened(directory: Path, *, generation: str = "first", boot_id: str = "boot-1") -> Journal:
+    path = directory / "journal.sqlite"
+    return Journal.open(path, new_generation=generation, boot_id=boot_id, clock=CLOCK)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    journal = opened(tmp_path)
+    yield journal
+    journal.close()
+
+
+def test_an_entry_is_on_disk_before_the_effect_acts(tmp_path: Path) -> None:
+    journal = opened(tmp_path)
+    assert journal.begin(effect(), PROCESS) == Begun()
+    assert journal.execution(key()) == STARTED
+    assert journal.process(PROCESS.process_id) == PROCESS
+    journal.close()
+
+
+def test_the_same_request_finds_its_entry(journal: Journal) -> None:
+    journal.begin(effect(), PROCESS)
+    other = replace(PROCESS, process_id=ProcessId("process-2"))
+    assert journal.begin(effect(), other) == Known(STARTED)
+    assert journal.process(other.process_id) is None
+    journal.finish(effect(), b"response", RUNNING)
+    assert journal.begin(effect(), other) == Known(FINISHED)
+
+
+def test_another_body_under_the_same_id_is_refused(journal: Journal) -> None:
+    journal.begin(effect(), PROCESS)
+    with pytest.raises(ExecutionIdReused):
+        journal.begin(effect(b"another"), PROCESS)
+    with pytest.raises(ExecutionIdReused):
+        journal.execution(key(chat_id="chat-2"))
+
+
+def test_what_a_person_does_has_its_own_ids(journal: Journal) -> None:
+    assert journal.begin(effect(), PROCESS) == Begun()
+    assert journal.begin(effect(b"by hand", None), None) == Begun()
+    with pytest.raises(RequestIdReused):
+        journal.begin(effect(b"another", None), None)
+
+
+def test_a_lower_epoch_is_refused_for_everything(journal: Journal) -> None:
+    journal.begin(effect(by=key(5)), PROCESS)
+    for ask in (
+        lambda: journal.begin(effect(by=key(4)), PROCESS),
+        lambda: journal.execution(key(4)),
+        lambda: journal.cancel(key(4)),
+    ):
+        with pytest.raises(StaleOwner) as refused:
+            ask()
+        assert (refused.value.owner_epoch, refused.value.highest_epoch) == (4, 5)
+
+
+def test_asking_stores_the_epoch_so_that_an_older_owner_cannot_start(tmp_path: Path) -> None:
+    journal = opened(tmp_path)
+    assert journal.execution(key(2)) is None
+    journal.close()
+    journal = opened(tmp_path)
+    with pytest.raises(StaleOwner):
+        journal.begin(effect(by=key(1)), PROCESS)
+    assert journal.execution(key(2)) is None
+    journal.close()
+
+
+def test_a_refused_request_still_stores_its_epoch(journal: Journal) -> None:
+    journal.begin(effect(), PROCESS)
+    with pytest.raises(ExecutionIdReused):
+        journal.begin(effect(b"another", key(9)), PROCESS)
+    with pytest.raises(StaleOwner):
+        journal.execution(key(8))
+
+
+def test_epochs_of_chats_are_apart(journal: Journal) -> None:
+    journal.execution(key(9))
+    assert journal.execution(key(1, chat_id="chat-2")) is None
+
+
+def test_another_generation_is_refused(journal: Journal) -> None:
+    other = key(generation="second")
+    for ask in (
+        lambda: journal.begin(effect(by=other), PROCESS),
+        lambda: journal.execution(other),
+        lambda: journal.cancel(other),
+        lambda: journal.acknowledge(["execution-1"], "second"),
+    ):
+        with pytest.raises(JournalChanged) as refused:
+            ask()
+        assert refused.value.generation == "first"
+
+
+def test_the_generation_belongs_to_the_file(tmp_path: Path) -> None:
+    opened(tmp_path, generation="first").close()
+    journal = opened(tmp_path, generation="second")
+    assert journal.generation == "first"
+    journal.close()
+    (tmp_path / "journal.sqlite").unlink()
+    journal = opened(tmp_path, generation="third")
+    assert journal.generation == "third"
+    journal.close()
+
+
+def test_what_may_not_begin_leaves_no_entry(journal: Journal) -> None:
+    assert journal.begin(effect(), PROCESS, may_begin=False) == NotBegun()
+    assert journal.execution(key()) is None
+
+
+def test_an_entry_without_a_result_is_unknown_after_a_restart(tmp_path: Path) -> None:
+    journal = opened(tmp_path)
+    journal.begin(effect(), PROCESS)
+    journal.close()
+    journal = opened(tmp_path)
+    unknown = replace(STARTED, state=ExecutionState.UNKNOWN)
+    assert journal.execution(key()) == unknown
+    assert journal.begin(effect(), PROCESS) == Known(unknown)
+    assert journal.process(PROCESS.process_id) == replace(
+        PROCESS,
+        state=ProcessState.LOST,
+        lost_reason=LostReason.START_UNCERTAIN,
+        ended_at=CLOCK.now(),
+    )
+    journal.close()
+
+
+@pytest.mark.parametrize(
+    ("boot_id", "reason"),
+    [("boot-1", LostReason.RUNNER_RESTARTED), ("boot-2", LostReason.MACHINE_RESTARTED)],
+)
+def test_a_process_that_ran_is_lost_after_a_restart(
+    tmp_path: Path, boot_id: str, reason: LostReason
+) -> None:
+    journal = opened(tmp_path)
+    journal.begin(effect(), PROCESS)
+    journal.finish(effect(), b"response", RUNNING)
+    journal.close()
+    journal = opened(tmp_path, boot_id=boot_id)
+    assert journal.execution(key()) == FINISHED
+    lost = replace(RUNNING, state=ProcessState.LOST, lost_reason=reason, ended_at=CLOCK.now())
+    assert journal.processes(PROCESS.workspace_id) == (lost,)
+    journal.close()
+
+
+def test_the_end_of_a_process_is_never_overwritten(journal: Journal) -> None:
+    journal.begin(effect(), PROCESS)
+    exited = replace(RUNNING, state=ProcessState.EXITED, exit=Exit(exit_code=0))
+    journal.record(exited)
+    journal.finish(effect(), b"response", RUNNING)
+    assert journal.process(PROCESS.process_id) == exited
+
+
+def test_what_was_cancelled_unseen_can_no_longer_start(journal: Journal) -> None:
+    cancelled = journal.cancel(key())
+    assert cancelled.state is ExecutionState.CANCELLED
+    known = replace(cancelled, process_id=PROCESS.process_id)
+    assert journal.begin(effect(), PROCESS) == Known(known)
+    assert journal.process(PROCESS.process_id) == replace(
+        PROCESS,
+        state=ProcessState.START_FAILED,
+        start_error=CANCELLED_ERROR,
+        ended_at=CLOCK.now(),
+    )
+    assert journal.cancel(key()) == known
+
+
+def test_cancelling_what_began_returns_its_entry(journal: Journal) -> None:
+    journal.begin(effect(), PROCESS)
+    assert journal.cancel(key()) == STARTED
+
+
+def test_an_acknowledged_result_is_dropped_and_cannot_begin_again(journal: Journal) -> None:
+    journal.begin(effect(), PROCESS)
+    assert journal.acknowledge(["execution-1", "other"], "first") == ("execution-1", "other")
+    journal.finish(effect(), b"response", RUNNING)
+    assert journal.acknowledge(["execution-1", "other"], "first") == ("other",)
+    assert journal.begin(effect(), PROCESS) == Known(replace(FINISHED, response=b""))
+
+
+def test_one_process_uses_one_journal(tmp_path: Path, journal: Journal) -> None:
+    with pytest.raises(JournalUnusable) as refused:
+        opened(tmp_path)
+    assert "another toolrunner" in refused.value.problem
+
+
+def test_a_file_that_is_no_journal_is_refused_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    path.write_bytes(b"not a database" * 100)
+    with pytest.raises(JournalUnusable):
+        opened(tmp_path)
+    assert path.read_bytes() == b"not a database" * 100
+
+
+def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    opened(tmp_path).close()
+    connection = sqlite3.connect(tmp_path / "journal.sqlite")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(JournalUnusable):
+        opened(tmp_path)
+
+
+def test_every_commit_is_synced(tmp_path: Path) -> None:
+    full = 2
+    connection, _ = open_file(
+        tmp_path / "journal.sqlite", new_generation="g", boot_id="b", now=CLOCK.now()
+    )
+    assert connection.execute("PRAGMA synchronous").fetchone() == (full,)
+    connection.close()

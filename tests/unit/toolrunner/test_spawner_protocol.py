@@ -1,0 +1,35 @@
+import ast
+import sys
+from pathlib import Path
+
+from toolrunner import spawner
+from toolrunner.spawner import Frames, Seen, descendants, frame
+
+
+def test_messages_survive_any_cut() -> None:
+    messages: list[dict[str, object]] = [{"op": "start", "argv": ["é" * 50]}, {}, {"number": 2}]
+    stream = b"".join(map(frame, messages))
+    for size in (1, 3, 7, len(stream)):
+        frames = Frames()
+        pieces = (stream[at : at + size] for at in range(0, len(stream), size))
+        assert [message for piece in pieces for message in frames.feed(piece)] == messages
+
+
+def test_descendants_are_found_through_every_generation() -> None:
+    child, grandchild, stranger = Seen(2, 1, 2, 2), Seen(3, 2, 3, 3), Seen(9, 8, 9, 9)
+    assert descendants(1, [stranger, grandchild, child]) == [child, grandchild]
+
+
+def test_the_spawner_needs_nothing_but_the_standard_library() -> None:
+    tree = ast.parse(Path(spawner.__file__).read_text())
+    imported = {
+        name.split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+        )
+    }
+    assert imported - sys.stdlib_module_names == set()
