@@ -40,6 +40,10 @@ STANDARD_ATTRIBUTES: Final = frozenset(vars(logging.makeLogRecord({}))) | {
 }
 
 
+# Libraries whose INFO is about themselves; what they warn of is still told.
+CHATTY: Final = ("alembic", "httpx2", "mcp")
+
+
 class JsonFormatter(logging.Formatter):
     """One JSON object per line."""
 
@@ -116,11 +120,17 @@ def logging_to_stderr(
         handler,
     ]
     root.setLevel(level.upper())
+    chatty = [logging.getLogger(name) for name in CHATTY]
+    chatty_before = [logger.level for logger in chatty]
+    for logger in chatty:
+        logger.setLevel(max(root.level, logging.WARNING))
     try:
         yield
     finally:
         root.handlers = handlers_before
         root.setLevel(level_before)
+        for logger, before in zip(chatty, chatty_before, strict=True):
+            logger.setLevel(before)
 
 
 class _LineHandler(logging.StreamHandler[Any]):

@@ -1,0 +1,1 @@
+"""mcpgateway makes remote MCP servers look like local tools."""

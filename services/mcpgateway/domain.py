@@ -1,0 +1,227 @@
+"""The values of MCP servers and their tools, as the rest of the service passes them around."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import NewType
+
+ServerId = NewType("ServerId", str)
+
+
+class Transport(StrEnum):
+    """How to talk to a server."""
+
+    STREAMABLE_HTTP = "streamable_http"
+    SSE = "sse"
+
+
+class AuthKind(StrEnum):
+    """How requests to a server are authorized."""
+
+    NONE = "none"
+    OAUTH2 = "oauth2"
+    API_KEY = "api_key"
+    CUSTOM_HEADERS = "custom_headers"
+
+
+class Availability(StrEnum):
+    """Which chats use a server."""
+
+    FORCE_ON = "force_on"
+    DEFAULT_ON = "default_on"
+    DEFAULT_OFF = "default_off"
+
+
+class ApprovalPolicy(StrEnum):
+    """When a person has to approve a call."""
+
+    NEVER = "never"
+    DESTRUCTIVE = "destructive"
+    ALWAYS = "always"
+
+
+class ServerState(StrEnum):
+    """How a server is, for one caller."""
+
+    READY = "ready"
+    NEEDS_AUTHORIZATION = "needs_authorization"
+    UNAVAILABLE = "unavailable"
+    MISCONFIGURED = "misconfigured"
+    EXCLUDED = "excluded"
+
+
+class Reason(StrEnum):
+    """Why something about a server or a call did not go well; names are those of the proto."""
+
+    SERVER_NOT_FOUND = "SERVER_NOT_FOUND"
+    SERVER_DISABLED = "SERVER_DISABLED"
+    MISCONFIGURED = "MISCONFIGURED"
+    ADDRESS_BLOCKED = "ADDRESS_BLOCKED"
+    TOOL_NOT_FOUND = "TOOL_NOT_FOUND"
+    PLAN_MODE_DENIED = "PLAN_MODE_DENIED"
+    GATEWAY_LOST = "GATEWAY_LOST"
+    CANCELLED = "CANCELLED"
+    NEEDS_CONNECT = "NEEDS_CONNECT"
+    CONNECT_FAILED = "CONNECT_FAILED"
+    CONNECT_TIMEOUT = "CONNECT_TIMEOUT"
+    SESSION_LOST = "SESSION_LOST"
+    IDLE_TIMEOUT = "IDLE_TIMEOUT"
+    CALL_TIMEOUT = "CALL_TIMEOUT"
+    RATE_LIMITED = "RATE_LIMITED"
+    RESULT_TOO_LARGE = "RESULT_TOO_LARGE"
+    PROTOCOL_ERROR = "PROTOCOL_ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one server may take; the field's default is the proto's."""
+
+    connect_timeout_ms: int = 10_000
+    idle_timeout_ms: int = 60_000
+    call_timeout_ms: int = 600_000
+    result_bytes_max: int = 4 * 1024 * 1024
+    calls_max: int = 64
+    calls_per_user_max: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthSettings:
+    """Where and as whom users obtain their grants; empty values are discovered."""
+
+    client_id: str = ""
+    issuer: str = ""
+    authorization_url: str = ""
+    token_url: str = ""
+    revocation_url: str = ""
+    scopes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """Everything about a server that an admin chooses and that is no secret."""
+
+    slug: str
+    display_name: str
+    url: str
+    transport: Transport = Transport.STREAMABLE_HTTP
+    auth_kind: AuthKind = AuthKind.NONE
+    description: str = ""
+    icon: str = ""
+    oauth: OAuthSettings | None = None
+    api_key_header: str = ""
+    tool_allow_list: tuple[str, ...] = ()
+    tool_deny_list: tuple[str, ...] = ()
+    availability: Availability = Availability.DEFAULT_OFF
+    is_enabled: bool = False
+    allow_in_plan_mode: bool = False
+    is_trusted: bool = False
+    is_stateful: bool = False
+    approval_policy: ApprovalPolicy = ApprovalPolicy.DESTRUCTIVE
+    limits: Limits = Limits()
+
+    def offers(self, tool: str) -> bool:
+        """Tell whether the lists let `tool` through; the deny list always wins."""
+        if tool in self.tool_deny_list:
+            return False
+        return not self.tool_allow_list or tool in self.tool_allow_list
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The secret of one server: headers that its requests carry, or its OAuth client's secret."""
+
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    oauth_client_secret: str = field(default="", repr=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.headers or self.oauth_client_secret)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A stored server, without its secrets."""
+
+    id: ServerId
+    version: int
+    settings: ServerSettings
+    has_credentials: bool
+    header_names: tuple[str, ...]
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ChatContext:
+    """The chat that something happens in; empty ids mean that there is none."""
+
+    chat_id: str = ""
+    root_chat_id: str = ""
+    is_plan_mode: bool = False
+
+    def admits(self, settings: ServerSettings) -> bool:
+        """Tell whether the chat's mode lets it use the server."""
+        if not self.is_plan_mode:
+            return True
+        return settings.allow_in_plan_mode and self.chat_id == self.root_chat_id
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server as one user in one chat reaches it."""
+
+    server: Server
+    headers: Mapping[str, str] = field(repr=False)
+    user_id: str
+    chat_id: str
+
+    @property
+    def audience(self) -> tuple[str, int, str]:
+        """Return what a catalogue belongs to: the server as configured, and the user."""
+        return (self.server.id, self.server.version, self.user_id)
+
+    @property
+    def session(self) -> tuple[str, int, str, str]:
+        """Return what a session belongs to; users never share one, chats only without state."""
+        chat_id = self.chat_id if self.server.settings.is_stateful else ""
+        return (*self.audience, chat_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolHints:
+    """What a server says about a tool's effects; None when it does not say."""
+
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool as its server defines it."""
+
+    name: str
+    title: str
+    description: str
+    input_schema_json: bytes
+    output_schema_json: bytes
+    hints: ToolHints
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What one server offered one user at one time.
+
+    Attributes:
+        tools: By the server's own names, in its order, before any lists.
+        dropped: How many definitions could not be used.
+        instructions: What the server says about using it.
+        ttl_s: How long it says this holds; None when it does not say.
+    """
+
+    tools: Mapping[str, Tool]
+    dropped: int
+    instructions: str
+    ttl_s: float | None

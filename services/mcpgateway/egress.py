@@ -1,0 +1,311 @@
+"""The only way out: HTTP that reaches public addresses over TLS, and others only by name.
+
+The host is judged twice. Before a request its scheme and port are; when a connection is opened
+every address its name resolves to is, and the connection goes to an address that was judged, so a
+name that resolves differently a moment later changes nothing.
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+import httpcore2
+import httpx2
+
+CONNECTIONS_MAX: Final = 100
+KEEPALIVE_S: Final = 60.0
+# Embedded IPv4 addresses would have to be judged as well; no public server needs these ranges.
+TUNNELS: Final = tuple(
+    map(IPv6Network, ("::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
+)
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+class AddressBlocked(httpx2.TransportError):
+    """The address is private, or plain HTTP, and the operator did not allow it.
+
+    Attributes:
+        place: The host and port.
+    """
+
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__(f"{place} {problem}; the operator can name it in MCPGATEWAY_ALLOWED_HOSTS")
+        self.place = place
+
+
+class ResponseTooLarge(httpx2.TransportError):
+    """A response had more bytes than the server may send at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which places may be reached besides public ones over TLS.
+
+    Attributes:
+        allowed: Exact host:port texts in lower case.
+    """
+
+    allowed: frozenset[str] = frozenset()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read comma-separated host:port places.
+
+        Raises:
+            ValueError: One of them is not host:port.
+        """
+        places = [part.strip().lower() for part in text.split(",") if part.strip()]
+        for place in places:
+            host, _, port = place.rpartition(":")
+            if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+                raise ValueError(f"{place!r} is not HOST:PORT")
+        return cls(frozenset(places))
+
+    def with_url(self, url: str) -> "Policy":
+        """Return a policy that also allows the place of `url`."""
+        parts = urlsplit(url)
+        port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+        return Policy(self.allowed | {_place(parts.hostname or "", port)})
+
+    def check_request(self, scheme: str, host: str, port: int | None) -> None:
+        """Refuse plain HTTP to a place that is not allowed by name.
+
+        Raises:
+            AddressBlocked: The request must not leave.
+        """
+        place = _place(host, port or DEFAULT_PORTS.get(scheme, 0))
+        if scheme != "https" and place not in self.allowed:
+            raise AddressBlocked(place, "is reached by plain HTTP")
+
+    def check_addresses(self, host: str, port: int, addresses: Iterable[str]) -> None:
+        """Refuse a host that resolves to an address which is not public.
+
+        Raises:
+            AddressBlocked: The connection must not be opened.
+        """
+        if _place(host, port) in self.allowed:
+            return
+        for address in addresses:
+            if not is_public(address):
+                raise AddressBlocked(_place(host, port), "is not a public address")
+
+
+def is_public(address: str) -> bool:
+    """Tell whether the address belongs to the public internet and leads nowhere else."""
+    match ip_address(address.partition("%")[0]):
+        case IPv4Address() as four:
+            return four.is_global and not four.is_multicast
+        case IPv6Address() as six:
+            is_tunnel = any(six in network for network in TUNNELS)
+            return six.is_global and not six.is_multicast and not is_tunnel
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What happened on the wire for one request, which the SDK above does not pass on.
+
+    Attributes:
+        is_sent: Whether the request may have reached the server.
+        status: The HTTP status, if an answer came.
+        retry_after: The header of that name.
+        error: What ended the request instead of an answer.
+        broken: Set together with `error`.
+    """
+
+    is_sent: bool = False
+    status: int | None = None
+    retry_after: str | None = None
+    error: Exception | None = None
+    broken: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+EXCHANGE: ContextVar[Exchange | None] = ContextVar("mcpgateway_exchange", default=None)
+
+
+def guarded_client(
+    policy: Policy,
+    *,
+    headers: Mapping[str, str],
+    response_bytes_max: int,
+    timeout: httpx2.Timeout,
+) -> httpx2.AsyncClient:
+    """Return a client for one server: it keeps no cookies and reads no proxy settings."""
+    return httpx2.AsyncClient(
+        headers=dict(headers),
+        timeout=timeout,
+        transport=GuardedTransport(policy, response_bytes_max),
+        # One client serves many users, whose cookies must not meet.
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        trust_env=False,
+    )
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """Sends requests that the policy lets out, and notes what became of them."""
+
+    def __init__(self, policy: Policy, response_bytes_max: int) -> None:
+        self._policy = policy
+        self._response_bytes_max = response_bytes_max
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=httpx2.create_ssl_context(trust_env=False),
+            max_connections=CONNECTIONS_MAX,
+            max_keepalive_connections=CONNECTIONS_MAX,
+            keepalive_expiry=KEEPALIVE_S,
+            network_backend=_GuardedBackend(policy),
+        )
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send the request."""
+        exchange = EXCHANGE.get()
+        try:
+            self._policy.check_request(request.url.scheme, request.url.host, request.url.port)
+            if exchange is not None:
+                # Believed until the contrary is proven: a cancelled request may have arrived.
+                exchange.is_sent = True
+            response = await self._send(request)
+        except httpx2.TransportError as error:
+            if exchange is not None:
+                exchange.is_sent = not isinstance(error, NEVER_SENT)
+                exchange.error = error
+                exchange.broken.set()
+            raise
+        if exchange is not None:
+            exchange.status = response.status_code
+            exchange.retry_after = response.headers.get("retry-after")
+        return response
+
+    async def _send(self, request: httpx2.Request) -> httpx2.Response:
+        url = request.url
+        with _translated():
+            response = await self._pool.handle_async_request(
+                httpcore2.Request(
+                    method=request.method,
+                    url=httpcore2.URL(
+                        scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+                    ),
+                    headers=request.headers.raw,
+                    content=request.stream,
+                    extensions=request.extensions,
+                )
+            )
+        headers = httpx2.Headers(response.headers)
+        is_stream = headers.get("content-type", "").startswith("text/event-stream")
+        # An event stream lives long; the SDK bounds each of its events.
+        limit = None if is_stream else self._response_bytes_max
+        return httpx2.Response(
+            response.status,
+            headers=headers,
+            stream=_BoundedStream(response, limit),
+            extensions=response.extensions,
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._pool.aclose()
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    """A response's body that ends in an error when it is too long."""
+
+    def __init__(self, response: httpcore2.Response, bytes_max: int | None) -> None:
+        self._response = response
+        self._bytes_max = bytes_max
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        count = 0
+        with _translated():
+            async for piece in self._response.aiter_stream():
+                count += len(piece)
+                if self._bytes_max is not None and count > self._bytes_max:
+                    raise ResponseTooLarge(f"the response exceeds {self._bytes_max} bytes")
+                yield piece
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+class _GuardedBackend(httpcore2.AsyncNetworkBackend):
+    """Opens connections only to addresses that were judged."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._inner = httpcore2.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 (the base class's signature)
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Resolve, judge, and connect to the first address that answers."""
+        addresses = await _resolved(host, port)
+        self._policy.check_addresses(host, port, addresses)
+        failure: Exception = httpcore2.ConnectError(f"{host} has no address")
+        for address in addresses:
+            try:
+                return await self._inner.connect_tcp(
+                    address, port, timeout, local_address, socket_options
+                )
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,  # noqa: ASYNC109 (the base class's signature)
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Refuse: no MCP server is behind a socket of this machine."""
+        raise AddressBlocked(path, "is a socket of this machine")
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait between attempts to connect."""
+        await self._inner.sleep(seconds)
+
+
+NEVER_SENT: Final = (
+    AddressBlocked,
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.UnsupportedProtocol,
+)
+
+
+async def _resolved(host: str, port: int) -> tuple[str, ...]:
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise httpcore2.ConnectError(f"{host} cannot be resolved: {error.strerror}") from error
+    return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    """Raise the transport errors that httpx2 has for those of the layer below."""
+    try:
+        yield
+    except (
+        httpcore2.NetworkError,
+        httpcore2.TimeoutException,
+        httpcore2.ProtocolError,
+        httpcore2.UnsupportedProtocol,
+    ) as error:
+        kind = getattr(httpx2, type(error).__name__, httpx2.TransportError)
+        raise kind(str(error)) from error
+
+
+def _place(host: str, port: int) -> str:
+    bracketed = f"[{host}]" if ":" in host else host
+    return f"{bracketed}:{port}".lower()

@@ -1,0 +1,8 @@
+"""The schema as migrations make it and as the code declares it."""
+
+from mcpgateway.schema import SCHEMA, metadata
+from parley.postgres import drift
+
+
+async def test_migrations_make_exactly_the_declared_tables(mcp_database: str) -> None:
+    assert await drift(mcp_database, metadata, SCHEMA) == ()

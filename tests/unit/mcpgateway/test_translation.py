@@ -1,0 +1,114 @@
+"""The protocol's tools and results in our words."""
+
+import base64
+
+import msgspec
+from mcp_types import CallToolResult
+from mcp_types import Tool as ProtocolTool
+
+from mcpgateway.content import (
+    BlobPart,
+    LinkPart,
+    ResourcePart,
+    StructuredPart,
+    TextPart,
+    ToolAnswer,
+    UnknownPart,
+)
+from mcpgateway.translation import answer_of, usable_tools
+
+PNG = b"\x89PNG\r\n\x1a\n...."
+
+
+def a_result(*content: object, **fields: object) -> CallToolResult:
+    return CallToolResult.model_validate({"content": list(content), **fields})
+
+
+def encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def test_all_parts_are_kept_in_order() -> None:
+    result = a_result(
+        {"type": "text", "text": "before\0"},
+        {"type": "image", "data": encoded(PNG), "mimeType": "text/plain"},
+        {"type": "audio", "data": encoded(b"abc"), "mimeType": "audio/x"},
+        {"type": "resource", "resource": {"uri": "file:///a", "text": "body"}},
+        {"type": "resource_link", "uri": "file:///b", "name": "b"},
+        {"type": "image", "data": "???", "mimeType": "image/png"},
+        isError=True,
+    )
+
+    assert answer_of(result) == ToolAnswer(
+        True,
+        (
+            TextPart("before"),
+            BlobPart("image", "image/png", PNG),
+            BlobPart("audio", "audio/x", b"abc"),
+            ResourcePart("file:///a", "", b"body", True),
+            LinkPart("file:///b", "b", "", ""),
+            UnknownPart("image that is not base64"),
+        ),
+    )
+
+
+def test_a_structured_result_that_a_text_repeats_is_left_out() -> None:
+    result = a_result({"type": "text", "text": '{ "a": 1 }'}, structuredContent={"a": 1})
+
+    assert answer_of(result) == ToolAnswer(False, (TextPart('{ "a": 1 }'),))
+
+
+def test_a_structured_result_of_its_own_is_a_part() -> None:
+    result = a_result({"type": "text", "text": "done"}, structuredContent={"a": 1})
+
+    assert answer_of(result) == ToolAnswer(False, (TextPart("done"), StructuredPart(b'{"a":1}')))
+
+
+def a_tool(name: str = "echo", **fields: object) -> ProtocolTool:
+    return ProtocolTool.model_validate({"name": name, "inputSchema": {}, **fields})
+
+
+def test_an_input_schema_is_an_object_and_keeps_everything_else() -> None:
+    schema = {"$defs": {"x": {}}, "anyOf": []}
+    tools, _ = usable_tools([a_tool(inputSchema=schema)])
+
+    assert msgspec.json.decode(tools["echo"].input_schema_json) == {"type": "object", **schema}
+
+
+def test_tools_that_no_model_can_be_given_are_dropped_alone() -> None:
+    large = {"description": "x" * 70_000}
+    tools, dropped = usable_tools(
+        [
+            a_tool("good"),
+            a_tool("x" * 129),
+            a_tool(""),
+            a_tool("array", inputSchema={"type": "array"}),
+            a_tool("large", inputSchema=large),
+            a_tool("good", description="again"),
+        ]
+    )
+
+    assert (list(tools), dropped) == (["good"], 5)
+
+
+def test_a_digest_changes_with_the_definition_and_only_with_it() -> None:
+    plain, reordered, described, hinted = (
+        usable_tools([tool])[0]["echo"].digest
+        for tool in (
+            a_tool(inputSchema={"a": 1, "b": 2}),
+            a_tool(inputSchema={"b": 2, "a": 1}),
+            a_tool(inputSchema={"a": 1, "b": 2}, description="new"),
+            a_tool(inputSchema={"a": 1, "b": 2}, annotations={"readOnlyHint": True}),
+        )
+    )
+
+    assert plain == reordered
+    assert len({plain, described, hinted}) == 3
+
+
+def test_a_long_description_is_cut_and_says_so() -> None:
+    tools, _ = usable_tools([a_tool(description="é" * 2000)])
+    description = tools["echo"].description
+
+    assert len(description.encode()) <= 2048
+    assert description.endswith(" [description cut]")
