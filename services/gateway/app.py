@@ -10,7 +10,6 @@ from contextlib import (
     contextmanager,
 )
 from dataclasses import dataclass
-from pathlib import Path
 
 import grpc
 
@@ -27,7 +26,7 @@ from gateway.routes_chats import ChatRoutes
 from gateway.routes_identity import IdentityRoutes
 from gateway.routes_pages import PageRoutes
 from gateway.rpc import ServiceTokenServicer, UserServicer, registrations
-from gateway.schema import SCHEMA
+from gateway.schema import MIGRATIONS, SCHEMA
 from gateway.scopes import known_scopes
 from gateway.service_tokens import ServiceTokens
 from gateway.settings import GatewaySettings, HttpAddress
@@ -58,7 +57,6 @@ from parley.rpc import (
     serve,
 )
 
-MIGRATIONS = Path(__file__).with_name("migrations")
 NAME = "gateway"
 
 #: What the operator has to set right, and cannot by waiting.

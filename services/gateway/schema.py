@@ -1,5 +1,7 @@
 """The tables of the schema `identity`; migrations make them, and a test compares the two."""
 
+from pathlib import Path
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -18,6 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
 
 SCHEMA = "identity"
+MIGRATIONS = Path(__file__).with_name("migrations")
 
 metadata = MetaData(schema=SCHEMA)
 

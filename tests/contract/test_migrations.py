@@ -4,6 +4,8 @@ import pytest
 from sqlalchemy import MetaData
 
 import chatd.store.schema
+import gateway.schema
+import mcpgateway.schema
 from parley.postgres import drift, migrate
 from support.postgres import empty_database, postgres
 
@@ -11,6 +13,8 @@ __all__ = ["empty_database", "postgres"]
 
 SCHEMAS = {
     "chat": (chatd.store.schema.MIGRATIONS, chatd.store.schema.metadata),
+    "identity": (gateway.schema.MIGRATIONS, gateway.schema.metadata),
+    "mcp": (mcpgateway.schema.MIGRATIONS, mcpgateway.schema.metadata),
 }
 
 

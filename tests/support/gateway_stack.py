@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gateway.app import MIGRATIONS, Gateway, gateway
+from gateway.app import Gateway, gateway
 from gateway.event_stream import StreamLimits
-from gateway.schema import SCHEMA
+from gateway.schema import MIGRATIONS, SCHEMA
 from gateway.settings import GatewaySettings, HttpAddress, PublicUrl
 from parley.bus import InMemoryBus
 from parley.clock import FakeClock
