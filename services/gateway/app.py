@@ -2,16 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    contextmanager,
-)
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-
-import grpc
 
 from gateway.application import AnyRoute, Application, OpenRoute, Surroundings, UserRoute
 from gateway.authentication import Authentication
@@ -25,50 +18,19 @@ from gateway.revocation_feed import RevocationFeed
 from gateway.routes_chats import ChatRoutes
 from gateway.routes_identity import IdentityRoutes
 from gateway.routes_pages import PageRoutes
-from gateway.rpc import ServiceTokenServicer, UserServicer, registrations
+from gateway.rpc import ServiceTokenServicer, UserServicer
 from gateway.schema import MIGRATIONS, SCHEMA
 from gateway.scopes import known_scopes
 from gateway.service_tokens import ServiceTokens
 from gateway.settings import GatewaySettings, HttpAddress
 from gateway.token_store import TokenStore
 from parley.bus import Bus, PostgresBus
-from parley.identity import (
-    ApiKey,
-    CertificateUnreadable,
-    Guard,
-    MalformedApiKey,
-    ServiceName,
-    Signer,
-    SigningKey,
-    SigningKeyUnreadable,
-    Trust,
-    TrustFileUnreadable,
-)
-from parley.postgres import Database, DatabaseMisconfigured, MigrationFailed, migrate
-from parley.process import ConfigurationError, Environment, Process
-from parley.rpc import (
-    Address,
-    AddressUnusable,
-    Channels,
-    RunningServer,
-    Scheme,
-    TlsFiles,
-    connect,
-    serve,
-)
+from parley.identity import ApiKey, MalformedApiKey, ServiceName, Signer
+from parley.postgres import Database, migrate
+from parley.process import ConfigurationError, Neighbours, Process
+from parley.rpc import RunningServer
 
 NAME = "gateway"
-
-#: What the operator has to set right, and cannot by waiting.
-MISCONFIGURATIONS = (
-    SigningKeyUnreadable,
-    TrustFileUnreadable,
-    CertificateUnreadable,
-    DatabaseMisconfigured,
-    MigrationFailed,
-    AddressUnusable,
-)
-
 
 _log = logging.getLogger(__name__)
 
@@ -98,15 +60,14 @@ class Gateway:
 
 async def run(settings: GatewaySettings, process: Process) -> None:
     """Serve until the process is asked to stop."""
-    with _configuration_errors():
-        async with (
-            PostgresBus.open(
-                settings.database_url.reveal(), application_name=NAME, clock=process.clock
-            ) as bus,
-            gateway(settings, process, bus) as running,
-        ):
-            _log.info("serving HTTP on %s and gRPC on %s", running.http, running.grpc.address)
-            await process.stopping.wait()
+    async with (
+        PostgresBus.open(
+            settings.database_url.reveal(), application_name=NAME, clock=process.clock
+        ) as bus,
+        gateway(settings, process, bus) as running,
+    ):
+        _log.info("serving HTTP on %s and gRPC on %s", running.http, running.grpc.address)
+        await process.stopping.wait()
 
 
 @asynccontextmanager
@@ -120,26 +81,26 @@ async def gateway(
     """
     url = settings.database_url.reveal()
     await migrate(url, schema=SCHEMA, scripts=MIGRATIONS)
-    signing_key = SigningKey.load(settings.signing_key_file)
-    signer = Signer(ServiceName.GATEWAY, signing_key, process.clock)
+    neighbours = Neighbours(settings, process)
     draining = asyncio.Event()
     async with AsyncExitStack() as stack:
         connections_max = settings.database_connections
         database = await stack.enter_async_context(
             Database.open(url, application_name=NAME, connections_max=connections_max)
         )
-        identity = _identity(database, bus, signer, process)
+        identity = _identity(database, bus, neighbours.signer, process)
         await identity.people.ensure_owner(
             new_user_id=process.new_id(),
             key=_owner_key(settings),
             now=process.clock.now(),
         )
-        channels = Channels(settings.chatd, _opener(settings, process, signer))
-        stack.push_async_callback(channels.close)
+        channels = await stack.enter_async_context(
+            neighbours.channels(ServiceName.CHATD, settings.chatd)
+        )
         app = _application(
             settings, process, identity, Chatd(channels), draining, limits or StreamLimits()
         )
-        server = await stack.enter_async_context(_serve_grpc(settings, process, identity))
+        server = await stack.enter_async_context(_serve_grpc(neighbours, process, identity))
         http = await stack.enter_async_context(serve_http(app, settings.http_listen))
         await stack.enter_async_context(_running(identity.feed))
         running = Gateway(http, server, identity.feed, draining)
@@ -237,25 +198,14 @@ async def _running(feed: RevocationFeed) -> AsyncIterator[None]:
 
 
 def _serve_grpc(
-    settings: GatewaySettings, process: Process, identity: _Identity
+    neighbours: Neighbours, process: Process, identity: _Identity
 ) -> AbstractAsyncContextManager[RunningServer]:
-    guard = Guard(
-        ServiceName.GATEWAY,
-        Trust(settings.trust_file, process.clock),
-        identity.feed,
-        process.clock,
-        peers_by_certificate=settings.listen.scheme is Scheme.TLS,
-    )
     tokens = ServiceTokenServicer(identity.tokens, identity.feed, clock=process.clock)
-    return serve(
-        settings.listen,
-        registrations(tokens, UserServicer(identity.people)),
-        guard=guard,
+    return neighbours.serve(
+        (tokens, UserServicer(identity.people)),
+        revocations=identity.feed,
         errors=ERRORS,
         domain=DOMAIN,
-        telemetry=process.telemetry,
-        tls=_tls(settings),
-        is_development=settings.environment is Environment.DEVELOPMENT,
     )
 
 
@@ -264,31 +214,3 @@ def _owner_key(settings: GatewaySettings) -> ApiKey:
         return ApiKey.parse(settings.owner_api_key.reveal())
     except MalformedApiKey as error:
         raise ConfigurationError(f"GATEWAY_OWNER_API_KEY is {error}") from None
-
-
-def _opener(
-    settings: GatewaySettings, process: Process, signer: Signer
-) -> Callable[[Address], grpc.aio.Channel]:
-    def open_channel(address: Address) -> grpc.aio.Channel:
-        return connect(
-            address,
-            audience=ServiceName.CHATD,
-            signer=signer,
-            telemetry=process.telemetry,
-            tls=_tls(settings),
-        )
-
-    return open_channel
-
-
-def _tls(settings: GatewaySettings) -> TlsFiles | None:
-    return None if settings.tls_directory is None else TlsFiles(settings.tls_directory)
-
-
-@contextmanager
-def _configuration_errors() -> Iterator[None]:
-    """Tell what an operator can set right as a problem of configuration, without a traceback."""
-    try:
-        yield
-    except MISCONFIGURATIONS as error:
-        raise ConfigurationError(str(error)) from error

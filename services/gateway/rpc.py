@@ -16,15 +16,13 @@ from parley.api.identity.v1 import token_service_pb2 as tokens_api
 from parley.api.identity.v1 import user_service_pb2 as users_api
 from parley.api.identity.v1.token_service_pb2_grpc import (
     ServiceTokenServiceServicer,
-    add_ServiceTokenServiceServicer_to_server,
 )
 from parley.api.identity.v1.user_service_pb2_grpc import (
     UserServiceServicer,
-    add_UserServiceServicer_to_server,
 )
 from parley.clock import Clock
 from parley.identity import Role, User
-from parley.rpc import Registration, Violation, current_caller
+from parley.rpc import Violation, current_caller
 
 HEARTBEAT_S = 15.0
 CHANGE_TOKENS_MAX = 1000
@@ -150,22 +148,6 @@ class UserServicer(UserServiceServicer):
             users=map(user_to_proto, users[:size]),
             next_page_token=users[size - 1].login if has_more else "",
         )
-
-
-def registrations(tokens: ServiceTokenServicer, users: UserServicer) -> tuple[Registration, ...]:
-    """Return what the gateway serves over gRPC."""
-    return (
-        Registration(
-            tokens_api.DESCRIPTOR.services_by_name["ServiceTokenService"],
-            add_ServiceTokenServiceServicer_to_server,
-            tokens,
-        ),
-        Registration(
-            users_api.DESCRIPTOR.services_by_name["UserService"],
-            add_UserServiceServicer_to_server,
-            users,
-        ),
-    )
 
 
 def token_to_proto(record: ServiceTokenRecord) -> token_pb2.ServiceToken:

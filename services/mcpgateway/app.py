@@ -2,9 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from functools import partial
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from mcpgateway.desk import CallDesk
@@ -13,59 +12,22 @@ from mcpgateway.egress import Policy
 from mcpgateway.journal import Journal
 from mcpgateway.listing import Catalogues, ToolListing
 from mcpgateway.refusals import DOMAIN, ERRORS
-from mcpgateway.rpc import registrations
 from mcpgateway.runtime_servicer import Runtime, RuntimeServicer
 from mcpgateway.schema import MIGRATIONS, SCHEMA
 from mcpgateway.server_servicer import ServerServicer
 from mcpgateway.sessions import Sessions
 from mcpgateway.settings import Settings
 from mcpgateway.store import Servers
+from parley.api.mcp.v1.authorization_service_pb2_grpc import McpAuthorizationServiceServicer
 from parley.clock import Clock
-from parley.identity import (
-    CertificateUnreadable,
-    Guard,
-    InMemoryRevocations,
-    Revocations,
-    ServiceName,
-    Signer,
-    SigningKey,
-    SigningKeyUnreadable,
-    Trust,
-    TrustFileUnreadable,
-)
-from parley.postgres import (
-    Database,
-    DatabaseMisconfigured,
-    DatabaseUnavailable,
-    MigrationFailed,
-    migrate,
-)
-from parley.process import ConfigurationError, Environment, Process
-from parley.rpc import (
-    AddressUnusable,
-    Channels,
-    FollowedRevocations,
-    RunningServer,
-    Scheme,
-    TlsFiles,
-    connect,
-    serve,
-)
-from parley.secrets import Keyring, KeyringUnreadable, SecretBox, WrongKey
+from parley.postgres import Database, DatabaseUnavailable, migrate
+from parley.process import Neighbours, Process
+from parley.rpc import RunningServer
+from parley.secrets import Keyring, SecretBox
 
 RENEW_S: Final = 3.0
 TIDY_S: Final = 600.0
 QUIET_LIBRARIES: Final = ("httpx2", "httpcore2", "mcp")
-MISCONFIGURATIONS: Final = (
-    SigningKeyUnreadable,
-    TrustFileUnreadable,
-    CertificateUnreadable,
-    KeyringUnreadable,
-    WrongKey,
-    DatabaseMisconfigured,
-    MigrationFailed,
-    AddressUnusable,
-)
 
 logger = logging.getLogger(__name__)
 
@@ -75,9 +37,8 @@ async def run(settings: Settings, process: Process) -> None:
     # They would log URLs, session ids and what servers say; failures are told by us.
     for library in QUIET_LIBRARIES:
         logging.getLogger(library).setLevel(logging.CRITICAL)
-    with _configuration_errors():
-        async with mcpgateway(settings, process):
-            await process.stopping.wait()
+    async with mcpgateway(settings, process):
+        await process.stopping.wait()
 
 
 @asynccontextmanager
@@ -106,24 +67,16 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         background = await stack.enter_async_context(asyncio.TaskGroup())
         keeping = background.create_task(keep(desk, journal, process.clock))
         stack.callback(keeping.cancel)
-        guard = Guard(
-            ServiceName.MCPGATEWAY,
-            Trust(settings.trust_file, process.clock),
-            _revocations(settings, process, stack, background),
-            process.clock,
-            peers_by_certificate=settings.listen.scheme is Scheme.TLS,
+        neighbours = Neighbours(settings, process)
+        revocations = await stack.enter_async_context(neighbours.revocations(settings.gateway))
+        servicers = (
+            runtime,
+            ServerServicer(servers, journal, desk, process.new_id),
+            # Not written yet; it says so.
+            McpAuthorizationServiceServicer(),
         )
         yield await stack.enter_async_context(
-            serve(
-                settings.listen,
-                registrations(runtime, ServerServicer(servers, journal, desk, process.new_id)),
-                guard=guard,
-                errors=ERRORS,
-                domain=DOMAIN,
-                telemetry=process.telemetry,
-                tls=_tls(settings),
-                is_development=settings.environment is Environment.DEVELOPMENT,
-            )
+            neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)
         )
 
 
@@ -160,45 +113,3 @@ async def _with_demo(settings: Settings, servers: Servers, process: Process) -> 
     )
     await servers.ensure(ServerId(process.new_id()), demo)
     return settings.allowed_hosts.with_url(url)
-
-
-def _revocations(
-    settings: Settings, process: Process, stack: AsyncExitStack, tasks: asyncio.TaskGroup
-) -> Revocations:
-    """Return the revoked service tokens as the gateways tell them; without any, all are refused."""
-    if not settings.gateway:
-        return InMemoryRevocations()
-    signing_key = SigningKey.load(settings.signing_key_file)
-    open_channel = partial(
-        connect,
-        audience=ServiceName.GATEWAY,
-        signer=Signer(ServiceName.MCPGATEWAY, signing_key, process.clock),
-        telemetry=process.telemetry,
-        tls=_tls(settings),
-    )
-    channels = Channels(settings.gateway, open_channel)
-    stack.push_async_callback(channels.close)
-    revocations = FollowedRevocations(channels, clock=process.clock, random=process.random)
-    following = tasks.create_task(revocations.run())
-    stack.callback(following.cancel)
-    return revocations
-
-
-def _tls(settings: Settings) -> TlsFiles | None:
-    return None if settings.tls_directory is None else TlsFiles(settings.tls_directory)
-
-
-@contextmanager
-def _configuration_errors() -> Iterator[None]:
-    """Tell what an operator can set right as a problem of configuration, without a traceback."""
-    try:
-        yield
-    # Task groups that were open when it happened have put it into groups.
-    except* MISCONFIGURATIONS as group:
-        raise ConfigurationError(str(_innermost(group))) from group
-
-
-def _innermost(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -53,9 +53,12 @@ class Settings:
     )
 
 
-def application() -> Starlette:
-    """Return the time server as an ASGI application; its MCP endpoint is /mcp."""
-    application: Starlette = create_server("UTC").streamable_http_app()
+def application(host: str) -> Starlette:
+    """Return the time server as an ASGI application; its MCP endpoint is /mcp.
+
+    The SDK checks the Host header of those that listen on loopback only, against DNS rebinding.
+    """
+    application: Starlette = create_server("UTC").streamable_http_app(host=host)
     return application
 
 
@@ -71,7 +74,7 @@ def main(environment: Mapping[str, str]) -> int:
         return 1
     # Before uvicorn takes the signal over, and again once it has shut down.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    served = application()
+    served = application(settings.listen.host)
     logging.getLogger().setLevel(logging.WARNING)
     uvicorn.run(
         served,

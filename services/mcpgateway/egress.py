@@ -68,6 +68,9 @@ class Policy:
                 raise ValueError(f"{place!r} is not HOST:PORT")
         return cls(frozenset(places))
 
+    def __str__(self) -> str:
+        return ",".join(sorted(self.allowed))
+
     def with_url(self, url: str) -> "Policy":
         """Return a policy that also allows the place of `url`."""
         parts = urlsplit(url)

@@ -6,16 +6,17 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
-from parley.identity import Guard, InMemoryRevocations, ServiceName, Trust
-from parley.process import ConfigurationError, Environment, Process
-from parley.rpc import Scheme, TlsFiles, serve
+from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceServicer
+from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceServicer
+from parley.api.workspace.v1.host_service_pb2_grpc import WorkspaceHostServiceServicer
+from parley.identity import InMemoryRevocations
+from parley.process import ConfigurationError, Neighbours, Process
 from toolrunner.errors import SpawnerGone
 from toolrunner.journal_thread import open_journal
 from toolrunner.processes import Processes
 from toolrunner.rpc.errors import DOMAIN, ERRORS
 from toolrunner.rpc.execution_servicer import ExecutionServicer
 from toolrunner.rpc.process_servicer import ProcessServicer
-from toolrunner.rpc.registrations import registrations
 from toolrunner.settings import Settings
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, prctl
 from toolrunner.spawning import running_spawner
@@ -57,24 +58,19 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                 new_id=process.new_id,
             )
         )
-        guard = Guard(
-            ServiceName.TOOLRUNNER,
-            Trust(settings.trust_file, process.clock),
-            # No method takes a service token, so there is no revocation to know of.
-            InMemoryRevocations(()),
-            process.clock,
-            peers_by_certificate=settings.listen.scheme is Scheme.TLS,
+        servicers = (
+            ProcessServicer(processes),
+            ExecutionServicer(journal, processes),
+            # Not written yet; they say so.
+            FileServiceServicer(),
+            GitServiceServicer(),
+            WorkspaceHostServiceServicer(),
         )
+        # No method takes a service token, so there is no revocation to know of.
+        revocations = InMemoryRevocations(())
         await stack.enter_async_context(
-            serve(
-                settings.listen,
-                registrations(ProcessServicer(processes), ExecutionServicer(journal, processes)),
-                guard=guard,
-                errors=ERRORS,
-                domain=DOMAIN,
-                telemetry=process.telemetry,
-                tls=None if settings.tls_directory is None else TlsFiles(settings.tls_directory),
-                is_development=settings.environment is Environment.DEVELOPMENT,
+            Neighbours(settings, process).serve(
+                servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN
             )
         )
         try:

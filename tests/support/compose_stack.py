@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -111,9 +112,19 @@ def until_healthy(stack: ComposeStack) -> None:
 
         def look(replica: Replica = replica, process: "subprocess.Popen[bytes]" = process) -> bool:
             assert process.poll() is None, said(stack, replica.name)
-            return stack.is_healthy(replica)
+            # The check itself starts an interpreter, which would only delay those that start.
+            return accepts(stack.placement, replica) and stack.is_healthy(replica)
 
         until(look, f"the health of {name}", within_s=HEALTHY_S_MAX)
+
+
+def accepts(placement: Placement, replica: Replica) -> bool:
+    """Tell whether all ports of the replica can be connected to."""
+    for port in replica.service.ports:
+        with socket.socket() as attempt:
+            if attempt.connect_ex(("127.0.0.1", placement.port(replica, port))) != 0:
+                return False
+    return True
 
 
 def said(stack: ComposeStack, name: str) -> str:

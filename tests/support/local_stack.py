@@ -15,6 +15,7 @@ import psutil
 
 from parley.cli import process_table
 from parley.cli.home import Home
+from parley.cli.leftovers import running
 from support.compose_file import free_ports
 from support.conditions import until
 
@@ -66,9 +67,14 @@ class LocalStack:
         """Start the stack in the background."""
         return self.parley("up", "--detach", "--http", self.http, *options)
 
+    def is_up(self) -> bool:
+        """Tell whether a supervisor runs and everything was ready once, without a command."""
+        table = process_table.load(self.home.processes_file)
+        return running(table.supervisor) is not None and self.home.endpoints_file.exists()
+
     def ensure_up(self) -> None:
         """Start the stack unless it runs."""
-        if self.parley("status").returncode != 0:
+        if not self.is_up():
             started = self.up()
             assert started.returncode == 0, started.stdout + started.stderr
 

@@ -212,5 +212,12 @@ def _cancelling(task: asyncio.Task[Any] | None) -> Callable[[], object]:
 def _explained(failure: StartFailed, said: tuple[str, ...]) -> CliError:
     """Return `failure` with what the process said last."""
     if failure.process_exit_code == CONFIGURATION_EXIT_CODE:
-        return ConfigurationProblem(*(said or (failure.message,)))
+        return ConfigurationProblem(*(_refusal(failure.name, said) or (failure.message,)))
     return CliError("\n".join((failure.message + ("; it said:" if said else ""), *said)))
+
+
+def _refusal(process_name: str, said: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the end of what a process said that tells what is wrong, without its log lines."""
+    opening = f"{process_name.rpartition('-')[0]}: "
+    places = [place for place, line in enumerate(said) if line.startswith(opening)]
+    return said[places[-1] :] if places else said

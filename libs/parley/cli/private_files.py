@@ -1,24 +1,15 @@
 """Writing files that only their owner may read, so that no reader sees half of one."""
 
-import os
-import secrets
 from pathlib import Path
 
-FILE_MODE = 0o600
+from parley.files import write_atomically
+
 DIRECTORY_MODE = 0o700
 
 
 def write_private(path: Path, text: str) -> None:
     """Replace `path` with `text` in one step, readable by its owner only."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    write_atomically(path, text.encode())
 
 
 def make_private_directory(path: Path) -> None:

@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from parley.clock import Clock
+from parley.files import write_atomically
 from parley.identity.certificates import (
     AUTHORITY_FILE,
     CLIENT_URI,
@@ -39,7 +40,6 @@ from parley.identity.errors import (
     ForeignCertificate,
     InvalidCertificateName,
 )
-from parley.identity.files import write_atomically
 from parley.identity.names import ServiceName
 
 AUTHORITY_KEY_FILE = "ca-key.pem"
@@ -88,9 +88,9 @@ class CertificateAuthority:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         key = generate_private_key(SECP256R1())
         certificate = _self_signed(key, now=clock.now(), lifetime=lifetime)
-        write_atomically(directory / AUTHORITY_KEY_FILE, _private_pem(key), mode=0o600)
+        write_atomically(directory / AUTHORITY_KEY_FILE, _private_pem(key))
         pem = certificate.public_bytes(Encoding.PEM)
-        write_atomically(directory / AUTHORITY_FILE, pem, mode=0o600)
+        write_atomically(directory / AUTHORITY_FILE, pem)
         return cls(certificate, key, clock)
 
     @classmethod

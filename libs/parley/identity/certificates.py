@@ -10,8 +10,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from parley.files import write_atomically
 from parley.identity.errors import CertificateUnreadable
-from parley.identity.files import write_atomically
 from parley.identity.names import ServiceName
 
 SERVICE_URI = "spiffe://parley/svc/"
@@ -36,9 +36,9 @@ class CertificateFiles:
     def write(self, directory: Path) -> None:
         """Write the three files, readable by their owner only."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomically(directory / KEY_FILE, self.key_pem, mode=0o600)
-        write_atomically(directory / CERTIFICATE_FILE, self.certificate_pem, mode=0o600)
-        write_atomically(directory / AUTHORITY_FILE, self.authority_pem, mode=0o600)
+        write_atomically(directory / KEY_FILE, self.key_pem)
+        write_atomically(directory / CERTIFICATE_FILE, self.certificate_pem)
+        write_atomically(directory / AUTHORITY_FILE, self.authority_pem)
 
     @classmethod
     def read(cls, directory: Path) -> "CertificateFiles":

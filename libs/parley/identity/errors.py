@@ -21,6 +21,8 @@ No message repeats a credential.
 from enum import StrEnum
 from pathlib import Path
 
+from parley.settings import ConfigurationError
+
 
 class RefusalReason(StrEnum):
     """Why a call was refused; stable, so callers and metrics may switch on it."""
@@ -114,7 +116,7 @@ class MalformedApiKey(IdentityError):
         self.problem = problem
 
 
-class _FileError(IdentityError):
+class _FileError(IdentityError, ConfigurationError):
     """A file that cannot serve its purpose.
 
     Attributes:

@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from parley.clock import Clock
+from parley.files import write_atomically
 from parley.identity.caller import User
 from parley.identity.claims import Claims, TokenKind, encode
 from parley.identity.errors import SigningKeyUnreadable
-from parley.identity.files import write_atomically
 from parley.identity.names import ServiceName
 
 CALL_TOKEN_LIFETIME_S = 60
@@ -74,7 +74,7 @@ class SigningKey:
     def save(self, path: Path) -> None:
         """Write the private key as PEM that only its owner can read."""
         pem = self.private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        write_atomically(path, pem, mode=0o600)
+        write_atomically(path, pem)
 
 
 class Signer:

@@ -11,8 +11,8 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from parley.clock import Clock
+from parley.files import write_atomically
 from parley.identity.errors import TrustFileUnreadable, UnknownKey
-from parley.identity.files import write_atomically
 from parley.identity.names import ServiceName
 from parley.identity.tokens import SigningKey, key_id
 

@@ -16,6 +16,8 @@ DatabaseError
 
 from pathlib import Path
 
+from parley.settings import ConfigurationError
+
 
 class DatabaseError(Exception):
     """Anything this room raises."""
@@ -32,7 +34,7 @@ class DatabaseUnavailable(DatabaseError):
         self.reason = reason
 
 
-class DatabaseMisconfigured(DatabaseError):
+class DatabaseMisconfigured(DatabaseError, ConfigurationError):
     """The server or its address refuses us for a reason that waiting does not cure."""
 
     def __init__(self, reason: str, remedy: str) -> None:
@@ -54,7 +56,7 @@ class ServerTooOld(DatabaseMisconfigured):
         self.required_major = required_major
 
 
-class MigrationFailed(DatabaseError):
+class MigrationFailed(DatabaseError, ConfigurationError):
     """A schema stayed as it was because its migrations could not run."""
 
     def __init__(self, schema: str, reason: str) -> None:

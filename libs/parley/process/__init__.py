@@ -1,6 +1,7 @@
 """The life of a service's process: its settings, its start, its signals and its exit code."""
 
 from parley.process.ids import TimeOrderedIds
+from parley.process.neighbours import Neighbours
 from parley.process.running import Process, run_service
 from parley.process.service_settings import Environment, ServiceSettings
 from parley.settings import ConfigurationError
@@ -8,6 +9,7 @@ from parley.settings import ConfigurationError
 __all__ = [
     "ConfigurationError",
     "Environment",
+    "Neighbours",
     "Process",
     "ServiceSettings",
     "TimeOrderedIds",

@@ -9,6 +9,8 @@ RpcError
 └── Refusal               (problem.py) a call answered with a problem
 """
 
+from parley.settings import ConfigurationError
+
 
 class RpcError(Exception):
     """Base of this room's errors."""
@@ -28,7 +30,7 @@ class AddressInvalid(RpcError, ValueError):
         self.problem = problem
 
 
-class AddressUnusable(RpcError):
+class AddressUnusable(RpcError, ConfigurationError):
     """An address that is well formed and cannot be used here.
 
     Attributes:

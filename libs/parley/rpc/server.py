@@ -1,5 +1,6 @@
 """Serving: a bound address, the wrapped methods, health, reflection, and an orderly end."""
 
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -43,6 +44,24 @@ class Registration:
     service_descriptor: ServiceDescriptor
     add_to_server: Callable[[Any, Any], None]
     servicer: object
+
+    @classmethod
+    def of(cls, servicer: object) -> "Registration":
+        """Return the registration of an object whose class derives from a generated servicer.
+
+        Raises:
+            TypeError: It derives from none.
+        """
+        for base in type(servicer).__mro__:
+            if base.__module__.endswith("_pb2_grpc") and base.__name__.endswith("Servicer"):
+                generated = sys.modules[base.__module__]
+                messages = sys.modules[base.__module__.removesuffix("_grpc")]
+                name = base.__name__.removesuffix("Servicer")
+                descriptor = messages.DESCRIPTOR.services_by_name[name]
+                return cls(
+                    descriptor, getattr(generated, f"add_{name}Servicer_to_server"), servicer
+                )
+        raise TypeError(f"{type(servicer).__name__} derives from no generated servicer")
 
 
 class RunningServer:

@@ -13,12 +13,14 @@ No message repeats a key or a value.
 
 from pathlib import Path
 
+from parley.settings import ConfigurationError
+
 
 class SecretsError(Exception):
     """Base of this room's errors."""
 
 
-class KeyringUnreadable(SecretsError):
+class KeyringUnreadable(SecretsError, ConfigurationError):
     """A key file that is missing or malformed.
 
     Attributes:
@@ -32,7 +34,7 @@ class KeyringUnreadable(SecretsError):
         self.problem = problem
 
 
-class WrongKey(SecretsError):
+class WrongKey(SecretsError, ConfigurationError):
     """The keyring lacks or contradicts keys that the database was written with.
 
     Attributes:

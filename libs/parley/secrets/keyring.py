@@ -4,13 +4,13 @@ import base64
 import hashlib
 import hmac
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
+from parley.files import write_atomically
 from parley.secrets.errors import KeyMissing, KeyringUnreadable, WrongKey
 
 KEY_BYTES = 32
@@ -83,22 +83,7 @@ class Keyring:
             _Entry(key.id, base64.b64encode(key.material).decode("ascii")) for key in self.keys
         ]
         text = msgspec.json.format(msgspec.json.encode(_Document(entries)), indent=2) + b"\n"
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            # mkstemp creates the file for its owner only.
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        write_atomically(path, text)
 
     @property
     def writing_key(self) -> Key:

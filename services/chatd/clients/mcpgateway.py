@@ -16,7 +16,7 @@ from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceStub
 from parley.rpc import Channels, acting_for
 
 CALL_TIMEOUT_S = 600.0
-LIST_TIMEOUT_S = 15.0
+LIST_TIMEOUT_S = 10.0
 
 OUTCOMES: Mapping[int, ToolOutcome] = {
     tool_pb2.CALL_OUTCOME_SUCCEEDED: ToolOutcome.DONE,
@@ -40,7 +40,9 @@ class McpTools:
         context = api.ChatContext(chat_id=chat_id, root_chat_id=chat_id)
         with acting_for(user_of(owner)):
             selection = await stub.ResolveSelection(
-                api.ResolveSelectionRequest(context=context), timeout=LIST_TIMEOUT_S
+                api.ResolveSelectionRequest(context=context),
+                timeout=LIST_TIMEOUT_S,
+                wait_for_ready=True,
             )
             if not selection.effective_server_ids:
                 return ()

@@ -59,7 +59,9 @@ class WorkspaceTools:
         stub = ExecutionServiceStub(self._channels.for_key(chat_id))
         with acting_for(user_of(owner)):
             journal = await stub.GetJournal(
-                execution_service_pb2.GetJournalRequest(), timeout=OFFER_TIMEOUT_S
+                execution_service_pb2.GetJournalRequest(),
+                timeout=OFFER_TIMEOUT_S,
+                wait_for_ready=True,
             )
         execute = ToolSpec(
             name="execute",

@@ -15,6 +15,7 @@ from chatd.domain.commands import Fence
 from chatd.domain.parts import Part
 
 SIGNALS_MAX = 4096
+NEWEST = 2**63 - 1  # Whatever version a watcher has seen, it looks again.
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,16 @@ class LiveChats:
         self._tell(state.chat_id, Moved(state.snapshot_version))
         if state.worker_id is None and not channel.watchers:
             del self._channels[state.chat_id]
+
+    def heard(self, chat_id: ChatId, snapshot_version: int) -> None:
+        """Wake the watchers of a chat that another process moved."""
+        if chat_id in self._channels:
+            self._tell(chat_id, Moved(snapshot_version))
+
+    def heard_of_gap(self) -> None:
+        """Wake every watcher, because news may have been lost."""
+        for chat_id in self._channels:
+            self._tell(chat_id, Moved(NEWEST))
 
     @contextmanager
     def watch(self, chat_id: ChatId) -> Iterator[Watcher]:

@@ -23,5 +23,5 @@ async def chat_database(postgres: TestPostgres) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def pool(chat_database: str) -> AsyncIterator["asyncpg.Pool[asyncpg.Record]"]:
-    async with Database.open(chat_database, application_name="test", connections_max=4) as database:
+    async with Database.open(chat_database, application_name="test", connections_max=8) as database:
         yield database.pool

@@ -124,7 +124,7 @@ async def test_of_two_racing_finishes_one_writes_and_the_other_learns_that_it_lo
         await connection.execute("SELECT 1 FROM chat.chat_exec FOR UPDATE")
         async with asyncio.timeout(5), asyncio.TaskGroup() as group:
             racing = [group.create_task(attempt(chats, command)) for _ in range(2)]
-            await until_blocked(connection, 2)
+            await until_blocked(pool, 2)
             await connection.execute("COMMIT")
     assert sorted(task.result() for task in racing) == ["lost", "won"]
     assert len(await chats.history(CHAT)) == 2
@@ -138,11 +138,11 @@ async def attempt(chats: PostgresChats, command: FinishTurn) -> str:
     return "won"
 
 
-async def until_blocked(connection: object, sessions: int) -> None:
+async def until_blocked(pool: "asyncpg.Pool[asyncpg.Record]", sessions: int) -> None:
     """Wait until that many sessions wait for a lock."""
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    while await connection.fetchval(waiting) < sessions:  # type: ignore[attr-defined]
-        await connection.execute("SELECT pg_sleep(0.01)")  # type: ignore[attr-defined]
+    while await pool.fetchval(waiting) < sessions:
+        await pool.execute("SELECT pg_sleep(0.01)")
 
 
 async def test_pages_go_back_from_the_newest_and_say_whether_there_is_more(

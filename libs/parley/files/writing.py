@@ -1,11 +1,14 @@
-"""Files that readers see either as they were or as they will be, never in between."""
+"""Writing a whole file at once."""
 
 import os
 import tempfile
 from pathlib import Path
+from typing import Final
+
+PRIVATE: Final = 0o600
 
 
-def write_atomically(path: Path, content: bytes, *, mode: int) -> None:
+def write_atomically(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
     """Replace `path` with `content`, durably and with exactly `mode`."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -1,0 +1,114 @@
+"""One process among the services: whom it believes, how it calls them, and how it serves."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+
+from parley.identity import (
+    Guard,
+    InMemoryRevocations,
+    Revocations,
+    ServiceName,
+    Signer,
+    SigningKey,
+    Trust,
+)
+from parley.process.running import Process
+from parley.process.service_settings import Environment, ServiceSettings
+from parley.rpc import (
+    Address,
+    Channels,
+    ErrorTable,
+    FollowedRevocations,
+    Registration,
+    RunningServer,
+    Scheme,
+    TlsFiles,
+    connect,
+    serve,
+)
+
+
+class Neighbours:
+    """What every service does alike with the others.
+
+    Raises:
+        SigningKeyUnreadable: This process cannot prove who it is.
+        TrustFileUnreadable: It cannot tell whom to believe.
+    """
+
+    def __init__(self, settings: ServiceSettings, process: Process) -> None:
+        self._settings = settings
+        self._process = process
+        self._service = ServiceName(process.service)
+        directory = settings.tls_directory
+        self._tls = None if directory is None else TlsFiles(directory)
+        self._trust = Trust(settings.trust_file, process.clock)
+        key = SigningKey.load(settings.signing_key_file)
+        self.signer = Signer(self._service, key, process.clock)
+
+    @asynccontextmanager
+    async def channels(
+        self, audience: ServiceName, addresses: Iterable[Address]
+    ) -> AsyncIterator[Channels]:
+        """Give channels to the processes of another service, closed afterwards."""
+        open_channel = partial(
+            connect,
+            audience=audience,
+            signer=self.signer,
+            telemetry=self._process.telemetry,
+            tls=self._tls,
+        )
+        channels = Channels(addresses, open_channel)
+        try:
+            yield channels
+        finally:
+            await channels.close()
+
+    @asynccontextmanager
+    async def revocations(self, gateways: tuple[Address, ...]) -> AsyncIterator[Revocations]:
+        """Follow which service tokens are revoked; without a gateway all are refused."""
+        if not gateways:
+            yield InMemoryRevocations()
+            return
+        async with (
+            self.channels(ServiceName.GATEWAY, gateways) as channels,
+            asyncio.TaskGroup() as tasks,
+        ):
+            followed = FollowedRevocations(
+                channels, clock=self._process.clock, random=self._process.random
+            )
+            following = tasks.create_task(followed.run())
+            try:
+                yield followed
+            finally:
+                following.cancel()
+
+    def serve(
+        self,
+        servicers: Sequence[object],
+        *,
+        revocations: Revocations,
+        errors: ErrorTable,
+        domain: str,
+    ) -> AbstractAsyncContextManager[RunningServer]:
+        """Serve generated services by these servicers until the context ends, then drain."""
+        settings, process = self._settings, self._process
+        guard = Guard(
+            self._service,
+            self._trust,
+            revocations,
+            process.clock,
+            peers_by_certificate=settings.listen.scheme is Scheme.TLS,
+        )
+        return serve(
+            settings.listen,
+            [Registration.of(servicer) for servicer in servicers],
+            guard=guard,
+            errors=errors,
+            domain=domain,
+            telemetry=process.telemetry,
+            tls=self._tls,
+            is_development=settings.environment is Environment.DEVELOPMENT,
+        )
