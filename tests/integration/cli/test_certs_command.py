@@ -19,7 +19,10 @@ def test_an_authority_issues_shows_and_renews(
     assert parley(tmp_path, "certs", "issue", "batch-job") == 0
     files = CertificateFiles.read(tmp_path / "keys" / "tls" / "chatd")
     facts = describe_certificate(files.certificate_pem)
-    assert (facts.service, facts.names) == (ServiceName.CHATD, ("chatd.internal",))
+    assert (facts.service, facts.names) == (
+        ServiceName.CHATD,
+        ("chatd.parley.internal", "chatd.internal"),
+    )
     capsys.readouterr()
     assert parley(tmp_path, "certs", "renew", "--all") == 0
     assert capsys.readouterr().out.count("renewed") == 2
