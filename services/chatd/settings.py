@@ -16,6 +16,15 @@ class Settings(ServiceSettings):
     database_connections_max: int = setting(
         "Connections this process opens at most.", default=16, at_least=4
     )
+    running_chats_max: int = setting(
+        "Chats that this process runs at once.", default=200, at_least=1
+    )
+    running_chats_per_user_max: int = setting(
+        "Chats of one user that run at once; more wait in line.", default=100, at_least=1
+    )
+    acquire_batch_max: int = setting(
+        "Chats without an owner that this process takes at once.", default=10, at_least=1
+    )
     master_key_file: Path = setting("The keyring that secrets in the database are sealed with.")
     gateway: tuple[Address, ...] = setting(
         "Addresses of the gateways, which know the revoked service tokens."

@@ -1,54 +1,220 @@
-"""Chats without a database: the same rules, kept in a dictionary."""
+"""Chats without a database: the same rules, kept in dictionaries."""
 
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import assert_never
 
-from chatd.domain.chat import ChatId, ChatState, Message, MessageId
-from chatd.domain.commands import Command
-from chatd.domain.transitions import decide
-from chatd.domain.writes import AppendMessages
-from chatd.engine.live import LiveChats
+from chatd.domain.chat import (
+    ChatId,
+    ChatState,
+    ExecutionId,
+    Message,
+    MessageId,
+    NewMessage,
+    QueuedMessage,
+    QueuedMessageId,
+    Role,
+)
+from chatd.domain.commands import (
+    Command,
+    DeleteQueuedMessage,
+    EditMessage,
+    PromoteQueuedMessage,
+    RequestCompaction,
+)
+from chatd.domain.errors import ChatNotFound
+from chatd.domain.facts import NO_FACTS, Facts
+from chatd.domain.parts import ToolResult
+from chatd.domain.synthetic import synthetic_result
+from chatd.domain.tools import Dispatch, StoredExecution
+from chatd.domain.transitions import Decision, decide
+from chatd.domain.writes import (
+    AnswerPending,
+    AppendMessages,
+    ClearQueue,
+    DeleteMessagesFrom,
+    DropQueued,
+    EnqueueMessage,
+    MoveToHead,
+    PromoteHead,
+    RecordDispatches,
+    StoreResult,
+    Write,
+)
 
 CREATED_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class InMemoryChats:
-    """Executes decisions in memory; remembers every command it was given."""
+@dataclass(slots=True)
+class StoredChat:
+    """Everything kept of one chat."""
 
-    def __init__(self, live: LiveChats, *states: ChatState) -> None:
-        self._live = live
-        self._states = {state.chat_id: state for state in states}
-        self._messages: dict[ChatId, list[Message]] = {state.chat_id: [] for state in states}
-        self.commands: list[Command] = []
+    state: ChatState
+    messages: list[Message] = field(default_factory=list)
+    queue: list[QueuedMessage] = field(default_factory=list)
+    dispatches: dict[ExecutionId, Dispatch] = field(default_factory=dict)
+    results: dict[ExecutionId, ToolResult] = field(default_factory=dict)
+
+    def live(self) -> list[Message]:
+        """Return the messages that were not deleted."""
+        return [message for message in self.messages if not message.is_deleted]
+
+
+class InMemoryChats:
+    """Executes decisions in memory."""
+
+    def __init__(self, *states: ChatState) -> None:
+        self.chats = {state.chat_id: StoredChat(state) for state in states}
 
     async def apply(self, chat_id: ChatId, command: Command) -> ChatState:
         """Decide and keep what was decided."""
-        self.commands.append(command)
-        seen = self._states[chat_id]
-        decision = decide(seen, command)
-        for write in decision.writes:
-            if isinstance(write, AppendMessages):
-                self._append(seen, decision.state, write)
-        self._states[chat_id] = decision.state
-        self._live.moved(decision.state)
-        return decision.state
+        return self.apply_now(chat_id, command)
+
+    def apply_now(self, chat_id: ChatId, command: Command) -> ChatState:
+        """Do the same without an event loop."""
+        if chat_id not in self.chats:
+            raise ChatNotFound(chat_id)
+        chat = self.chats[chat_id]
+        decision = decide(chat.state, command, facts_for(chat, command))
+        return self.keep(chat_id, decision)
+
+    def keep(self, chat_id: ChatId, decision: Decision) -> ChatState:
+        """Keep a decision that was made on the present state."""
+        chat = self.chats[chat_id]
+        if decision.state is not chat.state:
+            writer = _Writer(chat, decision.state)
+            for write in decision.writes:
+                writer.execute(write)
+            writer.require_all_numbers_used()
+            chat.state = decision.state
+        return chat.state
 
     async def state(self, chat_id: ChatId) -> ChatState:
         """Return the present state."""
-        return self._states[chat_id]
+        return self.chats[chat_id].state
 
-    async def history(self, chat_id: ChatId) -> tuple[Message, ...]:
-        """Return the messages in order."""
-        return tuple(self._messages[chat_id])
+    async def history(self, chat_id: ChatId, after_revision: int = 0) -> tuple[Message, ...]:
+        """Return the live messages in order, or all that changed, deleted ones too."""
+        chat = self.chats[chat_id]
+        if after_revision == 0:
+            return tuple(chat.live())
+        return tuple(message for message in chat.messages if message.revision > after_revision)
 
-    def _append(self, seen: ChatState, decided: ChatState, write: AppendMessages) -> None:
-        for place, message in enumerate(write.messages):
-            self._messages[seen.chat_id].append(
-                Message(
-                    id=MessageId(seen.next_message_id + place),
-                    revision=decided.snapshot_version,
-                    role=message.role,
-                    content=message.content,
-                    created_by=message.created_by,
-                    created_at=CREATED_AT,
-                )
+    async def executions(
+        self, chat_id: ChatId, message_id: MessageId
+    ) -> tuple[StoredExecution, ...]:
+        """Return the dispatched calls of a message."""
+        chat = self.chats[chat_id]
+        called = {
+            part
+            for message in chat.messages
+            if message.id == message_id
+            for part in message.content
+        }
+        return tuple(
+            StoredExecution(
+                dispatch.execution_id,
+                dispatch.call.tool_call_id,
+                dispatch.call.tool_name,
+                dispatch.executor,
+                dispatch.journal_generation,
+                chat.state.owner_epoch,
             )
+            for dispatch in chat.dispatches.values()
+            if dispatch.call in called
+        )
+
+
+def facts_for(chat: StoredChat, command: Command) -> Facts:
+    """Return what `command` depends on beside the state."""
+    match command:
+        case DeleteQueuedMessage(wanted) | PromoteQueuedMessage(wanted, _):
+            ids = [queued.id for queued in chat.queue]
+            return Facts(is_queued=wanted in ids, is_queue_head=ids[:1] == [wanted])
+        case EditMessage(message_id):
+            found = (message for message in chat.live() if message.id == message_id)
+            return Facts(target=next(found, None))
+        case RequestCompaction():
+            return Facts(has_material=any(m.role is Role.ASSISTANT for m in chat.live()))
+        case _:
+            return NO_FACTS
+
+
+class _Writer:
+    """Executes the writes of one decision, numbering messages as they come."""
+
+    def __init__(self, chat: StoredChat, decided: ChatState) -> None:
+        self._chat = chat
+        self._decided = decided
+        self._next = chat.state.next_message_id
+
+    def execute(self, write: Write) -> None:
+        match write:
+            case AppendMessages(messages):
+                for message in messages:
+                    self._append(message)
+            case AnswerPending(calls, reason):
+                for call in calls:
+                    recorded = self._chat.results.get(call.execution_id or ExecutionId(""))
+                    result = recorded or synthetic_result(call, reason)
+                    self._append(NewMessage(Role.TOOL, (result,)))
+            case RecordDispatches(_, dispatches):
+                for dispatch in dispatches:
+                    if dispatch.execution_id in self._chat.dispatches:
+                        raise AssertionError("an execution id was dispatched twice")
+                    self._chat.dispatches[dispatch.execution_id] = dispatch
+            case StoreResult(call, result):
+                if call.execution_id is None or call.execution_id in self._chat.results:
+                    raise AssertionError("a result was stored twice or for a client's call")
+                self._chat.results[call.execution_id] = result
+            case EnqueueMessage(queued_message_id, message):
+                queued = QueuedMessage(
+                    queued_message_id, message.content, message.created_by, CREATED_AT
+                )
+                self._chat.queue.append(queued)
+            case DropQueued(queued_message_id):
+                self._chat.queue.remove(self._queued(queued_message_id))
+            case MoveToHead(queued_message_id):
+                queued = self._queued(queued_message_id)
+                self._chat.queue.remove(queued)
+                self._chat.queue.insert(0, queued)
+            case PromoteHead(head):
+                queued = self._chat.queue[0] if head is None else self._queued(head)
+                self._chat.queue.remove(queued)
+                self._append(NewMessage(Role.USER, queued.content, queued.created_by))
+            case ClearQueue():
+                self._chat.queue.clear()
+            case DeleteMessagesFrom(message_id):
+                self._chat.messages = [
+                    replace(message, is_deleted=True, revision=self._decided.snapshot_version)
+                    if message.id >= message_id and not message.is_deleted
+                    else message
+                    for message in self._chat.messages
+                ]
+            case _:
+                assert_never(write)
+
+    def require_all_numbers_used(self) -> None:
+        if self._next != self._decided.next_message_id:
+            raise AssertionError("the decision reserved other numbers than its writes used")
+        if len(self._chat.queue) != self._decided.queue_length:
+            raise AssertionError("the decision counted another queue than its writes left")
+
+    def _queued(self, queued_message_id: QueuedMessageId) -> QueuedMessage:
+        return next(queued for queued in self._chat.queue if queued.id == queued_message_id)
+
+    def _append(self, message: NewMessage) -> None:
+        self._chat.messages.append(
+            Message(
+                id=self._next,
+                revision=self._decided.snapshot_version,
+                role=message.role,
+                content=message.content,
+                created_by=message.created_by,
+                created_at=CREATED_AT,
+                visibility=message.visibility,
+                is_compressed=message.is_compressed,
+                use=message.use,
+            )
+        )
+        self._next = MessageId(self._next + 1)

@@ -5,18 +5,31 @@ from collections.abc import Mapping
 
 import grpc
 
-from chatd.clients.outcomes import UNKNOWN_OUTCOME, outcome_of_failure
+from chatd.clients.failures import JOURNAL_CHANGED, certain_problem, refused
 from chatd.clients.users import user_of
 from chatd.domain.chat import ChatId, Owner
 from chatd.domain.parts import ToolOutcome
-from chatd.domain.tools import Execution, Executor, Outcome, ToolSpec
+from chatd.domain.tools import (
+    UNKNOWN_OUTCOME,
+    Ended,
+    Execution,
+    Executor,
+    ExecutorUnreachable,
+    Found,
+    NeverSeen,
+    Outcome,
+    StillRunning,
+    ToolSpec,
+    Untraceable,
+)
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import tool_pb2
 from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceStub
-from parley.rpc import Channels, acting_for
+from parley.rpc import Channels, Problem, acting_for
 
 CALL_TIMEOUT_S = 600.0
 LIST_TIMEOUT_S = 10.0
+ASK_TIMEOUT_S = 10.0
 
 OUTCOMES: Mapping[int, ToolOutcome] = {
     tool_pb2.CALL_OUTCOME_SUCCEEDED: ToolOutcome.DONE,
@@ -53,16 +66,54 @@ class McpTools:
         return tuple(_spec(tool, listing.journal_generation) for tool in listing.tools)
 
     async def execute(self, execution: Execution) -> Outcome:
-        """Call a tool and wait for its one result; what cannot be learned is unknown."""
-        stub = McpRuntimeServiceStub(self._channels.for_key(execution.chat_id))
+        """Call a tool, or attach to the call, and wait for its one result."""
+        stub = self._stub(execution)
         try:
             with acting_for(user_of(execution.owner)):
                 async for response in stub.CallTool(_request(execution), timeout=CALL_TIMEOUT_S):
                     if response.HasField("result"):
                         return _outcome(response.result)
         except grpc.aio.AioRpcError as error:
-            return outcome_of_failure(error)
-        return UNKNOWN_OUTCOME
+            return _refusal(certain_problem(error, Executor.MCPGATEWAY))
+        raise ExecutorUnreachable(Executor.MCPGATEWAY)
+
+    async def find(self, execution: Execution) -> Found:
+        """Return what the journal knows of a call."""
+        request = api.GetCallRequest(key=_key(execution))
+        try:
+            with acting_for(user_of(execution.owner)):
+                found = await self._stub(execution).GetCall(request, timeout=ASK_TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            problem = certain_problem(error, Executor.MCPGATEWAY)
+            return Untraceable() if problem.reason == JOURNAL_CHANGED else Ended(refused(problem))
+        match found.state:
+            case tool_pb2.CALL_STATE_NEVER_SEEN:
+                return NeverSeen()
+            case tool_pb2.CALL_STATE_RUNNING:
+                return StillRunning()
+            case tool_pb2.CALL_STATE_FINISHED:
+                return Ended(_outcome(found.result))
+            case _:
+                return Untraceable()
+
+    async def cancel(self, execution: Execution) -> None:
+        """Have a call stopped; one never seen can no longer start."""
+        request = api.CancelCallRequest(
+            request_id=f"cancel-{execution.dispatch.execution_id}", key=_key(execution)
+        )
+        try:
+            with acting_for(user_of(execution.owner)):
+                await self._stub(execution).CancelCall(request, timeout=ASK_TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            certain_problem(error, Executor.MCPGATEWAY)
+
+    def _stub(self, execution: Execution) -> McpRuntimeServiceStub:
+        return McpRuntimeServiceStub(self._channels.for_key(execution.chat_id))
+
+
+def _refusal(problem: Problem) -> Outcome:
+    """Return what a refused call means: another journal proves nothing about the first attempt."""
+    return UNKNOWN_OUTCOME if problem.reason == JOURNAL_CHANGED else refused(problem)
 
 
 def _spec(tool: tool_pb2.McpTool, journal_generation: str) -> ToolSpec:
@@ -78,15 +129,19 @@ def _spec(tool: tool_pb2.McpTool, journal_generation: str) -> ToolSpec:
     )
 
 
+def _key(execution: Execution) -> api.CallKey:
+    return api.CallKey(
+        execution_id=execution.dispatch.execution_id,
+        chat_id=execution.chat_id,
+        owner_epoch=execution.owner_epoch,
+        journal_generation=execution.dispatch.journal_generation,
+    )
+
+
 def _request(execution: Execution) -> api.CallToolRequest:
     dispatch, spec = execution.dispatch, execution.spec
     return api.CallToolRequest(
-        key=api.CallKey(
-            execution_id=dispatch.execution_id,
-            chat_id=execution.chat_id,
-            owner_epoch=execution.owner_epoch,
-            journal_generation=dispatch.journal_generation,
-        ),
+        key=_key(execution),
         context=api.ChatContext(chat_id=execution.chat_id, root_chat_id=execution.chat_id),
         server_id=spec.server_id,
         original_name=spec.original_name,

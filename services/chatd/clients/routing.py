@@ -8,7 +8,7 @@ import grpc
 
 from chatd.domain.chat import ChatId, Owner
 from chatd.domain.ports import Tools
-from chatd.domain.tools import Execution, Executor, Outcome, ToolSpec
+from chatd.domain.tools import Execution, Executor, Found, Outcome, ToolSpec
 
 logger = logging.getLogger(__name__)
 
@@ -38,3 +38,11 @@ class RoutedTools:
     async def execute(self, execution: Execution) -> Outcome:
         """Pass the call on to its executor."""
         return await self._executors[execution.dispatch.executor].execute(execution)
+
+    async def find(self, execution: Execution) -> Found:
+        """Ask the executor of the call."""
+        return await self._executors[execution.dispatch.executor].find(execution)
+
+    async def cancel(self, execution: Execution) -> None:
+        """Tell the executor of the call."""
+        await self._executors[execution.dispatch.executor].cancel(execution)

@@ -5,11 +5,22 @@ import json
 import grpc
 import msgspec
 
-from chatd.clients.outcomes import UNKNOWN_OUTCOME, outcome_of_failure
+from chatd.clients.failures import JOURNAL_CHANGED, certain_problem, refused
 from chatd.clients.users import user_of
 from chatd.domain.chat import ChatId, Owner
 from chatd.domain.parts import ToolOutcome
-from chatd.domain.tools import Execution, Executor, Outcome, ToolSpec
+from chatd.domain.tools import (
+    UNKNOWN_OUTCOME,
+    Ended,
+    Execution,
+    Executor,
+    Found,
+    NeverSeen,
+    Outcome,
+    StillRunning,
+    ToolSpec,
+    Untraceable,
+)
 from parley.api.workspace.v1 import (
     execution_pb2,
     execution_service_pb2,
@@ -22,6 +33,7 @@ from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
 from parley.rpc import Channels, acting_for
 
 OFFER_TIMEOUT_S = 5.0
+ASK_TIMEOUT_S = 10.0
 START_TIMEOUT_S = 30.0
 WAIT_S = 10.0
 WAIT_HEADROOM_S = 30.0
@@ -86,7 +98,42 @@ class WorkspaceTools:
             with acting_for(user_of(execution.owner)):
                 return await self._run(stub, execution, arguments)
         except grpc.aio.AioRpcError as error:
-            return outcome_of_failure(error)
+            problem = certain_problem(error, Executor.TOOLRUNNER)
+            return UNKNOWN_OUTCOME if problem.reason == JOURNAL_CHANGED else refused(problem)
+
+    async def find(self, execution: Execution) -> Found:
+        """Return what the journal knows of a call; executing it again attaches to its process."""
+        request = execution_service_pb2.GetExecutionRequest(key=_key(execution))
+        try:
+            with acting_for(user_of(execution.owner)):
+                answer = await self._executions(execution).GetExecution(
+                    request, timeout=ASK_TIMEOUT_S
+                )
+        except grpc.aio.AioRpcError as error:
+            problem = certain_problem(error, Executor.TOOLRUNNER)
+            return Untraceable() if problem.reason == JOURNAL_CHANGED else Ended(refused(problem))
+        match answer.execution.state:
+            case execution_pb2.EXECUTION_STATE_NEVER_SEEN:
+                return NeverSeen()
+            # A start that is over tells nothing of what it started; attaching does.
+            case execution_pb2.EXECUTION_STATE_STARTED | execution_pb2.EXECUTION_STATE_FINISHED:
+                return StillRunning()
+            case _:
+                return Untraceable()
+
+    async def cancel(self, execution: Execution) -> None:
+        """Have a call's processes ended; one never seen can no longer start."""
+        request = execution_service_pb2.CancelExecutionRequest(
+            request_id=f"cancel-{execution.dispatch.execution_id}", key=_key(execution)
+        )
+        try:
+            with acting_for(user_of(execution.owner)):
+                await self._executions(execution).CancelExecution(request, timeout=ASK_TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            certain_problem(error, Executor.TOOLRUNNER)
+
+    def _executions(self, execution: Execution) -> ExecutionServiceStub:
+        return ExecutionServiceStub(self._channels.for_key(execution.chat_id))
 
     async def _run(
         self, stub: ProcessServiceStub, execution: Execution, arguments: ExecuteArguments
@@ -99,12 +146,7 @@ class WorkspaceTools:
             process_service_pb2.StartProcessRequest(
                 context=context,
                 request_id=dispatch.execution_id,
-                key=execution_pb2.ExecutionKey(
-                    execution_id=dispatch.execution_id,
-                    chat_id=execution.chat_id,
-                    owner_epoch=execution.owner_epoch,
-                    journal_generation=dispatch.journal_generation,
-                ),
+                key=_key(execution),
                 spec=process_pb2.ProcessSpec(command=arguments.command),
             ),
             timeout=START_TIMEOUT_S,
@@ -120,6 +162,15 @@ class WorkspaceTools:
             timeout=WAIT_S + WAIT_HEADROOM_S,
         )
         return _outcome(waited)
+
+
+def _key(execution: Execution) -> execution_pb2.ExecutionKey:
+    return execution_pb2.ExecutionKey(
+        execution_id=execution.dispatch.execution_id,
+        chat_id=execution.chat_id,
+        owner_epoch=execution.owner_epoch,
+        journal_generation=execution.dispatch.journal_generation,
+    )
 
 
 def _outcome(waited: process_service_pb2.WaitOutputResponse) -> Outcome:

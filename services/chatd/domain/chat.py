@@ -12,6 +12,10 @@ MessageId = NewType("MessageId", int)
 OwnerId = NewType("OwnerId", str)
 WorkerId = NewType("WorkerId", str)
 ExecutionId = NewType("ExecutionId", str)
+QueuedMessageId = NewType("QueuedMessageId", str)
+
+QUEUE_LENGTH_MAX = 20
+NO_MESSAGE = MessageId(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +45,31 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
+class Visibility(StrEnum):
+    """Who a message is for."""
+
+    USER = "user"
+    MODEL = "model"
+    BOTH = "both"
+
+
 class ErrorKind(StrEnum):
     """What kind of thing went wrong in a turn."""
 
     GENERIC = "generic"
+    OVERLOADED = "overloaded"
+    RATE_LIMIT = "rate_limit"
+    TIMEOUT = "timeout"
+    STARTUP_TIMEOUT = "startup_timeout"
+    STREAM_SILENCE_TIMEOUT = "stream_silence_timeout"
+    AUTH = "auth"
+    CONFIG = "config"
+    USAGE_LIMIT = "usage_limit"
+    MISSING_KEY = "missing_key"
+    PROVIDER_DISABLED = "provider_disabled"
+    CONTENT_FILTER = "content_filter"
+    CONTEXT_OVERFLOW = "context_overflow"
+    CRASH_LOOP = "crash_loop"
     UNKNOWN = "unknown"
 
 
@@ -54,7 +79,40 @@ class TurnError:
 
     message: str
     kind: ErrorKind
+    detail: str = ""
+    provider: str = ""
+    status_code: int = 0
     is_retryable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """An attempt that failed and the wait before the next."""
+
+    attempt: int
+    delay_ms: int
+    retrying_at: datetime
+    error: TurnError
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCall:
+    """A call of the last assistant message that has no result in the history yet.
+
+    A client's call has no execution: somebody outside answers it. `is_recorded` says that the
+    result is stored with the call and only waits for its siblings.
+    """
+
+    tool_call_id: str
+    tool_name: str
+    execution_id: ExecutionId | None = None
+    mcp_server_id: str = ""
+    is_recorded: bool = False
+
+    @property
+    def is_client(self) -> bool:
+        """Return whether the client executes it."""
+        return self.execution_id is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +126,38 @@ class ChatState:
     status: Status
     snapshot_version: int
     history_version: int
-    generation_attempt: int  # Attempt of the open episode; 0 when none is open.
+    generation_attempt: int  # Attempt of the open episode; 0 when none was opened yet.
     next_message_id: MessageId
+    queue_version: int = 0
+    retry_version: int = 0
     owner_epoch: int = 0  # Grows with every claim; tells a former owner from the present one.
     worker_id: WorkerId | None = None
+    takeovers: int = 0  # Owners that died on this turn since it last made progress.
+    archived: bool = False
+    queue_length: int = 0
+    turn_id: MessageId = NO_MESSAGE  # User message that started the present or last turn.
+    pending: tuple[PendingCall, ...] = ()
+    compactions: int = 0  # Automatic ones in this turn.
+    is_compaction_requested: bool = False
+    deadline_at: datetime | None = None
     last_error: TurnError | None = None
+    retry: Retry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUse:
+    """What the model call behind a message used."""
+
+    model_id: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    context_limit_tokens: int = 0
+    cost_micros: int | None = None  # None when no price is known, 0 when it is free.
+    runtime_ms: int = 0
+    model_runtime_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +167,9 @@ class NewMessage:
     role: Role
     content: tuple[Part, ...]
     created_by: str = ""
+    visibility: Visibility = Visibility.BOTH
+    is_compressed: bool = False
+    use: ModelUse | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +179,20 @@ class Message:
     id: MessageId
     revision: int  # Snapshot of the chat at which it last changed.
     role: Role
+    content: tuple[Part, ...]
+    created_by: str
+    created_at: datetime
+    visibility: Visibility = Visibility.BOTH
+    is_compressed: bool = False
+    is_deleted: bool = False
+    use: ModelUse | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedMessage:
+    """A message that waits for its turn."""
+
+    id: QueuedMessageId
     content: tuple[Part, ...]
     created_by: str
     created_at: datetime

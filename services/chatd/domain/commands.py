@@ -1,9 +1,26 @@
 """Everything that can be asked of a chat's execution."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-from chatd.domain.chat import NewMessage, TurnError, WorkerId
+from chatd.domain.chat import (
+    MessageId,
+    NewMessage,
+    PendingCall,
+    QueuedMessageId,
+    Retry,
+    TurnError,
+    WorkerId,
+)
+from chatd.domain.parts import ToolResult
 from chatd.domain.tools import Dispatch
+
+
+class BusyBehavior(StrEnum):
+    """What a message does that meets a busy chat."""
+
+    QUEUE = "queue"
+    INTERRUPT = "interrupt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,24 +34,140 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class SendMessage:
-    """Take one user message and start a turn, run by `claimed_by` if it has a free slot."""
+    """Take one user message: start a turn, run by `claimed_by` if it has a slot, or queue it."""
 
+    message: NewMessage
+    queued_message_id: QueuedMessageId  # Its id in the queue, should it have to wait.
+    claimed_by: WorkerId | None
+    busy_behavior: BusyBehavior = BusyBehavior.QUEUE
+
+
+@dataclass(frozen=True, slots=True)
+class EditMessage:
+    """Replace a user message, drop everything after it and the queue, and run anew."""
+
+    message_id: MessageId
     message: NewMessage
     claimed_by: WorkerId | None
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteQueuedMessage:
+    """Drop a message that waits."""
+
+    queued_message_id: QueuedMessageId
+
+
+@dataclass(frozen=True, slots=True)
+class PromoteQueuedMessage:
+    """Let a message that waits go next, interrupting what runs."""
+
+    queued_message_id: QueuedMessageId
+    claimed_by: WorkerId | None
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """Stop the turn that `turn_id` started, or any (0); a turn that is over is left alone."""
+
+    turn_id: MessageId
+    claimed_by: WorkerId | None
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitToolResults:
+    """Answer the calls that the client executes, all of them at once."""
+
+    results: tuple[ToolResult, ...]
+    created_by: str
+    claimed_by: WorkerId | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCompaction:
+    """Summarise the history now."""
+
+    claimed_by: WorkerId | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetArchived:
+    """Put the chat away or take it back; what it is already is left alone."""
+
+    archived: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reconcile:
+    """Bring a chat whose state is impossible to rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequiredAction:
+    """Give up on the client's tools because their time is over; the model goes on without them."""
+
+    claimed_by: WorkerId | None
+
+
+@dataclass(frozen=True, slots=True)
 class CommitStep:
-    """Put what a step produced into the history, with the tool calls that leave right after."""
+    """Put what a step produced into the history, with the calls that it leaves open."""
 
     fence: Fence
     messages: tuple[NewMessage, ...]
     dispatches: tuple[Dispatch, ...] = ()
+    client_calls: tuple[PendingCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordResult:
+    """Keep the result of one call while its siblings still run."""
+
+    fence: Fence
+    result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResults:
+    """Put the recorded results into the history, in the order of their calls."""
+
+    fence: Fence
+
+
+@dataclass(frozen=True, slots=True)
+class EnterRequiresAction:
+    """Wait, without an owner, for the calls that the client executes."""
+
+    fence: Fence
+
+
+@dataclass(frozen=True, slots=True)
+class CommitCompaction:
+    """Put a summary before the history."""
+
+    fence: Fence
+    messages: tuple[NewMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRetry:
+    """Tell the readers of a failed attempt and open the next one."""
+
+    fence: Fence
+    retry: Retry
 
 
 @dataclass(frozen=True, slots=True)
 class FinishTurn:
-    """Put the last messages of a turn into the history and come to rest."""
+    """Put the last messages of a turn into the history; go on with the queue or come to rest."""
+
+    fence: Fence
+    messages: tuple[NewMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishInterruption:
+    """Keep what an interrupted turn produced; go on with the queue or come to rest."""
 
     fence: Fence
     messages: tuple[NewMessage, ...]
@@ -48,4 +181,35 @@ class FailTurn:
     error: TurnError
 
 
-Command = SendMessage | CommitStep | FinishTurn | FailTurn
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Hand the chat back as it is, for another worker to go on."""
+
+    fence: Fence
+
+
+UserCommand = (
+    SendMessage
+    | EditMessage
+    | DeleteQueuedMessage
+    | PromoteQueuedMessage
+    | Interrupt
+    | SubmitToolResults
+    | RequestCompaction
+    | SetArchived
+    | Reconcile
+    | CancelRequiredAction
+)
+WorkerCommand = (
+    CommitStep
+    | RecordResult
+    | CommitResults
+    | EnterRequiresAction
+    | CommitCompaction
+    | RecordRetry
+    | FinishTurn
+    | FinishInterruption
+    | FailTurn
+    | Release
+)
+Command = UserCommand | WorkerCommand

@@ -1,10 +1,20 @@
 """The language model as the engine sees it: a request out, a closed union of events in."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-from chatd.domain.chat import Message
-from chatd.domain.parts import ToolCall
+from chatd.domain.chat import ErrorKind, Role, TurnError
+from chatd.domain.parts import Part, Source, ToolCall, ToolResult
 from chatd.domain.tools import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMessage:
+    """One message as a model reads it: complete, without what only people see."""
+
+    role: Role
+    content: tuple[Part, ...]
+    model_id: str = ""  # Model that wrote it; empty for what no model wrote.
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,22 +22,60 @@ class ModelRequest:
     """All that a model is asked with."""
 
     model: str
-    history: tuple[Message, ...]
+    messages: tuple[PromptMessage, ...]
     tools: tuple[ToolSpec, ...]
+    may_call_tools: bool = True  # When not, the tools are there only to make old calls readable.
+    output_tokens_max: int | None = None
+    reasoning_effort: str = ""
+
+
+class FinishReason(StrEnum):
+    """Why a model stopped."""
+
+    STOP = "stop"
+    TOOL_CALLS = "tool_calls"
+    LENGTH = "length"
+    CONTENT_FILTER = "content_filter"
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """More text of the answer."""
+    """More text of the answer; another block id begins another part."""
 
     text: str
+    block_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TextEnded:
+    """The open text is complete; this is what its provider wants back with it."""
+
+    provider_metadata: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """More of what the model thinks."""
+    """More of what the model thinks; another block id begins another part."""
 
     text: str
+    block_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningEnded:
+    """The open thought is complete; without one open, a thought that came without words."""
+
+    provider_metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInputDelta:
+    """More of the arguments of a call that is not complete yet."""
+
+    tool_call_id: str
+    tool_name: str
+    args_delta: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +86,88 @@ class ToolCallRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceCited:
+    """Something that the answer refers to."""
+
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderToolResult:
+    """The result of a call that the provider executed itself."""
+
+    result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReported:
+    """What the call used so far; the last one counts.
+
+    Input tokens are those that were neither read from a cache nor written to one; reasoning tokens
+    are part of the output.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    context_limit_tokens: int = 0  # Window that the provider names; 0 when it names none.
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The answer is complete; a stream that ends without this one failed."""
 
+    reason: FinishReason = FinishReason.STOP
+    detail: str = ""  # What the provider says of a refusal.
 
-ModelEvent = TextDelta | ReasoningDelta | ToolCallRequested | Finished
+
+ModelEvent = (
+    TextDelta
+    | TextEnded
+    | ReasoningDelta
+    | ReasoningEnded
+    | ToolInputDelta
+    | ToolCallRequested
+    | SourceCited
+    | ProviderToolResult
+    | UsageReported
+    | Finished
+)
+
+
+class ModelError(Exception):
+    """A call of a model failed; `message` is safe to show and says what to do."""
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        is_retryable: bool,
+        retry_after_s: float | None = None,
+        provider: str = "",
+        status_code: int = 0,
+        detail: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.is_retryable = is_retryable
+        self.retry_after_s = retry_after_s
+        self.provider = provider
+        self.status_code = status_code
+        self.detail = detail
+
+    @property
+    def turn_error(self) -> TurnError:
+        """Return the same as what the readers of a turn see."""
+        return TurnError(
+            self.message,
+            self.kind,
+            detail=self.detail,
+            provider=self.provider,
+            status_code=self.status_code,
+            is_retryable=self.is_retryable,
+        )

@@ -15,10 +15,11 @@ class ToolOutcome(StrEnum):
     UNKNOWN = "unknown"  # It may or may not have run; nobody can tell.
 
 
-class Text(msgspec.Struct, frozen=True, tag="text"):
+class Text(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
     """Text that is shown as it is."""
 
     text: str
+    provider_metadata: str = ""  # What the provider wants back, as JSON; never leaves this service.
 
 
 class Reasoning(msgspec.Struct, frozen=True, tag="reasoning", omit_defaults=True):
@@ -27,6 +28,7 @@ class Reasoning(msgspec.Struct, frozen=True, tag="reasoning", omit_defaults=True
     text: str
     created_at: datetime | None = None
     completed_at: datetime | None = None
+    provider_metadata: str = ""
 
 
 class ToolCall(msgspec.Struct, frozen=True, tag="tool-call", omit_defaults=True):
@@ -37,6 +39,8 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool-call", omit_defaults=True)
     args_json: str
     mcp_server_id: str = ""
     provider_executed: bool = False
+    created_at: datetime | None = None
+    provider_metadata: str = ""
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="tool-result", omit_defaults=True):
@@ -48,6 +52,49 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool-result", omit_defaults=T
     outcome: ToolOutcome
     mcp_server_id: str = ""
     provider_executed: bool = False
+    created_at: datetime | None = None
+    provider_metadata: str = ""
+
+
+class Source(msgspec.Struct, frozen=True, tag="source", omit_defaults=True):
+    """Something the model refers to."""
+
+    source_id: str
+    url: str
+    title: str = ""
+
+
+class File(msgspec.Struct, frozen=True, tag="file", omit_defaults=True):
+    """A file that belongs to the chat."""
+
+    file_id: str
+    media_type: str
+    name: str = ""
+
+
+class FileReference(msgspec.Struct, frozen=True, tag="file-reference"):
+    """Lines of a file that the user points at."""
+
+    file_name: str
+    start_line: int
+    end_line: int
+    content: str
+
+
+class ContextFile(msgspec.Struct, frozen=True, tag="context-file", omit_defaults=True):
+    """An instruction file that was put before the model; its body stays inside."""
+
+    path: str
+    content: str = ""
+    truncated: bool = False
+
+
+class Skill(msgspec.Struct, frozen=True, tag="skill", omit_defaults=True):
+    """A skill that was put before the model; its directory stays inside."""
+
+    name: str
+    description: str = ""
+    directory: str = ""
 
 
 class Notice(msgspec.Struct, frozen=True, tag="notice"):
@@ -56,4 +103,15 @@ class Notice(msgspec.Struct, frozen=True, tag="notice"):
     text: str
 
 
-Part = Text | Reasoning | ToolCall | ToolResult | Notice
+Part = (
+    Text
+    | Reasoning
+    | ToolCall
+    | ToolResult
+    | Source
+    | File
+    | FileReference
+    | ContextFile
+    | Skill
+    | Notice
+)

@@ -3,10 +3,12 @@
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from chatd.domain.chat import ChatId, ChatState, Message, Owner
+from chatd.domain.chat import ChatId, ChatState, Message, MessageId, Owner
 from chatd.domain.commands import Command
 from chatd.domain.model import ModelEvent, ModelRequest
-from chatd.domain.tools import Execution, Outcome, ToolSpec
+from chatd.domain.pieces import Piece
+from chatd.domain.tools import Execution, Found, Outcome, StoredExecution, ToolSpec
+from chatd.domain.turn import TurnSetup
 
 
 class Chats(Protocol):
@@ -20,8 +22,18 @@ class Chats(Protocol):
         """Return the present state of a chat's execution."""
         ...
 
-    async def history(self, chat_id: ChatId) -> tuple[Message, ...]:
-        """Return the messages in order."""
+    async def history(self, chat_id: ChatId, after_revision: int = 0) -> tuple[Message, ...]:
+        """Return the live messages in order, or all that changed after a revision.
+
+        What changed includes messages that were deleted meanwhile, marked as such: whoever kept
+        the older ones has to learn of it.
+        """
+        ...
+
+    async def executions(
+        self, chat_id: ChatId, message_id: MessageId
+    ) -> tuple[StoredExecution, ...]:
+        """Return the calls of an assistant's message that were dispatched."""
         ...
 
 
@@ -29,7 +41,11 @@ class LanguageModel(Protocol):
     """A model that answers."""
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Ask and yield what comes back, ending with `Finished`."""
+        """Ask and yield what comes back, ending with `Finished`.
+
+        Raises:
+            ModelError: the call failed, at any place of the stream.
+        """
         ...
 
 
@@ -41,5 +57,49 @@ class Tools(Protocol):
         ...
 
     async def execute(self, execution: Execution) -> Outcome:
-        """Have a dispatched call executed, at most once, and return what became of it."""
+        """Have a dispatched call executed, at most once, and return what became of it.
+
+        A call that started already is attached to. Cancelling the wait leaves the call alone.
+
+        Raises:
+            ExecutorUnreachable: whether the call arrived is not known; `find` may tell later.
+        """
+        ...
+
+    async def find(self, execution: Execution) -> Found:
+        """Return what the executor's journal knows of a dispatched call.
+
+        Raises:
+            ExecutorUnreachable: nobody could be asked.
+        """
+        ...
+
+    async def cancel(self, execution: Execution) -> None:
+        """Have a call stopped; one that never arrived must not start any more.
+
+        Raises:
+            ExecutorUnreachable: nobody could be told.
+        """
+        ...
+
+
+class Setups(Protocol):
+    """What turns run with."""
+
+    async def prepare(self, chat_id: ChatId, owner: Owner) -> TurnSetup:
+        """Return what the next turn of a chat runs with.
+
+        Raises:
+            ModelError: no model can be used, for example because its key is missing.
+        """
+        ...
+
+
+class Partials(Protocol):
+    """What was shown of answers that were never finished."""
+
+    async def load(
+        self, chat_id: ChatId, history_version: int, generation_attempt: int
+    ) -> tuple[Piece, ...]:
+        """Return the pieces of one episode in order."""
         ...

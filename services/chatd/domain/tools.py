@@ -1,5 +1,6 @@
 """Tools as values: what is offered to a model, what it calls, what comes back."""
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -8,10 +9,11 @@ from chatd.domain.parts import ToolCall, ToolOutcome
 
 
 class Executor(StrEnum):
-    """The service that executes a tool."""
+    """Who executes a tool."""
 
     TOOLRUNNER = "toolrunner"
     MCPGATEWAY = "mcpgateway"
+    CLIENT = "client"  # Somebody outside, who is asked and answers later.
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,9 @@ class ToolSpec:
     server_id: str = ""  # MCP server that offers it.
     original_name: str = ""  # Name that server knows it by.
     digest: str = ""  # What the definition was when it was offered.
+    is_serial: bool = False  # Runs after its siblings, one at a time.
+    is_exclusive: bool = False  # Must be the only call of its batch.
+    ends_turn: bool = False  # The turn is over once it succeeded.
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,18 @@ class Dispatch:
     journal_generation: (
         str  # Journal of the executor at dispatch; only there is "never seen" proof.
     )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredExecution:
+    """A dispatched call as it is stored; its arguments are in the message with the call."""
+
+    execution_id: ExecutionId
+    tool_call_id: str
+    tool_name: str
+    executor: Executor
+    journal_generation: str
+    owner_epoch: int  # Owner that dispatched it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +77,47 @@ class Outcome:
 
     outcome: ToolOutcome
     result_json: str
+
+
+UNKNOWN_OUTCOME = Outcome(
+    ToolOutcome.UNKNOWN,
+    json.dumps(
+        {
+            "error": "The service was interrupted: this call may or may not have taken effect. "
+            "Check before you repeat it."
+        }
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NeverSeen:
+    """The journal that the call was dispatched to does not know it, so it did not start."""
+
+
+@dataclass(frozen=True, slots=True)
+class StillRunning:
+    """The call runs; executing it again attaches to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The call is over."""
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Untraceable:
+    """Nobody can tell any more, for example because the journal was made anew."""
+
+
+Found = NeverSeen | StillRunning | Ended | Untraceable
+
+
+class ExecutorUnreachable(Exception):
+    """An executor could not be asked; whether the call arrived is not known."""
+
+    def __init__(self, executor: Executor) -> None:
+        super().__init__(f"{executor} cannot be reached; ask again later")
+        self.executor = executor

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from chatd.domain.chat import NewMessage
+from chatd.domain.chat import MessageId, NewMessage, PendingCall, QueuedMessageId
+from chatd.domain.parts import ToolResult
 from chatd.domain.tools import Dispatch
 
 
@@ -14,10 +15,79 @@ class AppendMessages:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordDispatches:
-    """Remember tool calls as dispatched, before any of them leaves."""
+class AnswerPending:
+    """Add one tool message per call: its recorded result, or else `reason` as an error."""
 
+    calls: tuple[PendingCall, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordDispatches:
+    """Remember the calls of a message as dispatched, before any of them leaves."""
+
+    message_id: MessageId
     dispatches: tuple[Dispatch, ...]
 
 
-Write = AppendMessages | RecordDispatches
+@dataclass(frozen=True, slots=True)
+class StoreResult:
+    """Keep the result of a dispatched call until its siblings are done."""
+
+    call: PendingCall
+    result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class EnqueueMessage:
+    """Add a message to the end of the queue."""
+
+    queued_message_id: QueuedMessageId
+    message: NewMessage
+
+
+@dataclass(frozen=True, slots=True)
+class DropQueued:
+    """Remove one message from the queue."""
+
+    queued_message_id: QueuedMessageId
+
+
+@dataclass(frozen=True, slots=True)
+class MoveToHead:
+    """Put one message before all others of the queue."""
+
+    queued_message_id: QueuedMessageId
+
+
+@dataclass(frozen=True, slots=True)
+class PromoteHead:
+    """Move the first message of the queue, or the one named, to the end of the history."""
+
+    head: QueuedMessageId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClearQueue:
+    """Remove every message from the queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMessagesFrom:
+    """Mark a message and everything after it as deleted."""
+
+    message_id: MessageId
+
+
+Write = (
+    AppendMessages
+    | AnswerPending
+    | RecordDispatches
+    | StoreResult
+    | EnqueueMessage
+    | DropQueued
+    | MoveToHead
+    | PromoteHead
+    | ClearQueue
+    | DeleteMessagesFrom
+)

@@ -6,13 +6,13 @@ producer never waits for it.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from chatd.domain.chat import ChatId, ChatState, Role
 from chatd.domain.commands import Fence
-from chatd.domain.parts import Part
+from chatd.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
 
 SIGNALS_MAX = 4096
 NEWEST = 2**63 - 1  # Whatever version a watcher has seen, it looks again.
@@ -29,6 +29,17 @@ class LivePart:
     role: Role
     part: Part
 
+    @property
+    def characters(self) -> int:
+        """Return about how long it is."""
+        match self.part:
+            case Text(text) | Reasoning(text):
+                return len(text)
+            case ToolCall(args_json=text) | ToolResult(result_json=text):
+                return len(text)
+            case _:
+                return 0
+
 
 @dataclass(frozen=True, slots=True)
 class Moved:
@@ -42,7 +53,12 @@ class FellBehind:
     """This watcher missed something and gets nothing more."""
 
 
-Signal = LivePart | Moved | FellBehind
+@dataclass(frozen=True, slots=True)
+class GoingAway:
+    """This process stops; go on elsewhere."""
+
+
+Signal = LivePart | Moved | FellBehind | GoingAway
 
 
 class Watcher:
@@ -98,8 +114,9 @@ class Episode:
 class LiveChats:
     """The channels of all chats that run or are watched in this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, shown: Callable[[ChatId, LivePart], None] | None = None) -> None:
         self._channels: dict[ChatId, Channel] = {}
+        self._shown = shown
 
     def open(self, chat_id: ChatId, fence: Fence) -> Episode:
         """Begin the episode of `fence`; parts of an older one are forgotten."""
@@ -108,19 +125,21 @@ class LiveChats:
 
     def show(self, chat_id: ChatId, part: LivePart) -> None:
         """Keep a part and pass it on."""
-        channel = self._channels[chat_id]
+        channel = self._channels.setdefault(chat_id, Channel())
         channel.parts.append(part)
         self._tell(chat_id, part)
+        if self._shown is not None:
+            self._shown(chat_id, part)
 
     def moved(self, state: ChatState) -> None:
         """Forget the episode that the commit closed and wake the watchers."""
         channel = self._channels.get(state.chat_id)
         if channel is None:
             return
-        channel.parts.clear()
+        if channel.parts and not _is_of(channel.parts[0], state):
+            channel.parts.clear()
         self._tell(state.chat_id, Moved(state.snapshot_version))
-        if state.worker_id is None and not channel.watchers:
-            del self._channels[state.chat_id]
+        self._drop_if_unused(state.chat_id)
 
     def heard(self, chat_id: ChatId, snapshot_version: int) -> None:
         """Wake the watchers of a chat that another process moved."""
@@ -131,6 +150,11 @@ class LiveChats:
         """Wake every watcher, because news may have been lost."""
         for chat_id in self._channels:
             self._tell(chat_id, Moved(NEWEST))
+
+    def close(self) -> None:
+        """Send every watcher away, because this process stops."""
+        for chat_id in self._channels:
+            self._tell(chat_id, GoingAway())
 
     @contextmanager
     def watch(self, chat_id: ChatId) -> Iterator[Watcher]:
@@ -144,7 +168,21 @@ class LiveChats:
             yield watcher
         finally:
             channel.watchers.discard(watcher)
+            self._drop_if_unused(chat_id)
+
+    def _drop_if_unused(self, chat_id: ChatId) -> None:
+        channel = self._channels.get(chat_id)
+        if channel is not None and not channel.parts and not channel.watchers:
+            del self._channels[chat_id]
 
     def _tell(self, chat_id: ChatId, signal: Signal) -> None:
         channel = self._channels[chat_id]
         channel.watchers = {watcher for watcher in channel.watchers if watcher.tell(signal)}
+
+
+def _is_of(part: LivePart, state: ChatState) -> bool:
+    """Return whether a part is of the episode that a state leaves open."""
+    return (part.history_version, part.generation_attempt) == (
+        state.history_version,
+        state.generation_attempt,
+    )

@@ -1,41 +1,78 @@
 """A model that plays a script: the keyless demo, and the model of the tests."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+import re
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 
-from chatd.domain.chat import Message, Role
+from chatd.domain.chat import Role
 from chatd.domain.model import (
     Finished,
     ModelEvent,
     ModelRequest,
+    PromptMessage,
     TextDelta,
     ToolCallRequested,
 )
 from chatd.domain.parts import Text, ToolCall, ToolResult
 from chatd.domain.tools import Executor, ToolSpec
+from parley.clock import Clock
 
-Play = Callable[[ModelRequest], Iterable[ModelEvent]]
+Play = Callable[[ModelRequest], Iterable[ModelEvent] | AsyncIterable[ModelEvent]]
 
 SHELL_TOOL = "execute"
 CLOCK_TOOL = "get_current_time"
+COUNT = re.compile(r"\bcount to (\d+)\b", re.IGNORECASE)
+COUNT_MAX = 1000
+ECHO = re.compile(r"\brepeat after me: (.+)", re.IGNORECASE | re.DOTALL)
+COUNT_PAUSE_S = 0.05
 
 
 class ScriptedModel:
-    """Answers what a function of the request says; remembers what it was asked."""
+    """Answers what a function of the request says.
+
+    A play that takes time is an asynchronous generator; one that fails raises `ModelError`.
+    """
 
     def __init__(self, play: Play) -> None:
         self._play = play
-        self.requests: list[ModelRequest] = []
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Yield the events of the play."""
-        self.requests.append(request)
-        for event in self._play(request):
-            yield event
+        events = self._play(request)
+        if isinstance(events, AsyncIterable):
+            async for event in events:
+                yield event
+        else:
+            for event in events:
+                yield event
+
+
+def demo_with(clock: Clock) -> Play:
+    """Return the demo that can also take its time, or none at all.
+
+    "count to 30" is answered slowly, "repeat after me: yes" at once and without tools.
+    """
+
+    def play(request: ModelRequest) -> Iterable[ModelEvent] | AsyncIterable[ModelEvent]:
+        said = _said(_present_turn(request.messages))
+        if (echoed := ECHO.search(said)) is not None:
+            return (TextDelta(echoed[1]), Finished())
+        wanted = COUNT.search(said)
+        return demo(request) if wanted is None else _count(int(wanted[1]), clock)
+
+    return play
+
+
+async def _count(last: int, clock: Clock) -> AsyncIterator[ModelEvent]:
+    """Count, one number after the other, slowly enough to be interrupted."""
+    for number in range(1, min(last, COUNT_MAX) + 1):
+        yield TextDelta(f"{number} ")
+        await clock.sleep(COUNT_PAUSE_S)
+    yield Finished()
 
 
 def demo(request: ModelRequest) -> Iterable[ModelEvent]:
     """Greet, call one tool of each kind that is offered, and tell what came back."""
-    turn = _present_turn(request.history)
+    turn = _present_turn(request.messages)
     results = [part for message in turn for part in message.content if isinstance(part, ToolResult)]
     if results:
         yield from _report(results)
@@ -44,16 +81,20 @@ def demo(request: ModelRequest) -> Iterable[ModelEvent]:
     yield Finished()
 
 
-def _greet(turn: tuple[Message, ...], tools: tuple[ToolSpec, ...]) -> Iterable[ModelEvent]:
-    said = " ".join(part.text for part in turn[0].content if isinstance(part, Text))
+def _greet(turn: tuple[PromptMessage, ...], tools: tuple[ToolSpec, ...]) -> Iterable[ModelEvent]:
     yield from _words(
-        f'You said "{said}". I am the scripted demo of Parley, not a language model: '
+        f'You said "{_said(turn)}". I am the scripted demo of Parley, not a language model: '
         "set a provider key to talk to a real one. "
     )
     for index, call in enumerate(_demo_calls(tools)):
         yield ToolCallRequested(
             ToolCall(f"call_{index}", call[0].name, call[1], mcp_server_id=call[0].server_id)
         )
+
+
+def _said(turn: tuple[PromptMessage, ...]) -> str:
+    """Return the words of the message that began the turn."""
+    return " ".join(part.text for part in turn[0].content if isinstance(part, Text))
 
 
 def _demo_calls(tools: tuple[ToolSpec, ...]) -> Iterable[tuple[ToolSpec, str]]:
@@ -77,7 +118,7 @@ def _words(text: str) -> Iterable[ModelEvent]:
         yield TextDelta(f"{word} ")
 
 
-def _present_turn(history: tuple[Message, ...]) -> tuple[Message, ...]:
+def _present_turn(history: tuple[PromptMessage, ...]) -> tuple[PromptMessage, ...]:
     """Return the messages from the last user message on."""
     for place in range(len(history) - 1, -1, -1):
         if history[place].role is Role.USER:

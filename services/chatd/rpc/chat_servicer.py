@@ -1,126 +1,154 @@
-"""ChatService: each method translates, asks one thing, and translates back."""
+"""ChatService: every method of the proto, each handed to the calls of its kind."""
 
-import uuid
+import asyncio
+from collections.abc import AsyncIterator
 
 import grpc
 
-from chatd.domain.chat import ChatId, NewMessage, Owner, OwnerId, Role
-from chatd.domain.commands import SendMessage
-from chatd.domain.errors import InvalidRequest
-from chatd.domain.parts import Part, Text
-from chatd.engine.worker import Worker
-from chatd.rpc.convert import chat_to_proto, content_from_proto, message_to_proto
-from chatd.store.chats import PostgresChats
+from chatd.rpc.arranging_calls import ArrangingCalls
+from chatd.rpc.callers import Groups
+from chatd.rpc.claims import Claims
+from chatd.rpc.controlling_calls import ControllingCalls
+from chatd.rpc.reading_calls import ReadingCalls
+from chatd.rpc.sending_calls import SendingCalls
+from chatd.rpc.unbroken import Unbroken
+from chatd.store.stores import Stores
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceServicer
-from parley.rpc import current_caller, detached
 
-TITLE_WORDS_MAX = 6
-TITLE_CHARACTERS_MAX = 80
+Context = grpc.aio.ServicerContext
 
 
 class ChatServicer(ChatServiceServicer):
-    """Serves chats out of the store and hands started turns to this process's worker."""
+    """Serves chats; errors become problems in the server's table.
 
-    def __init__(self, chats: PostgresChats, worker: Worker) -> None:
-        self._chats = chats
-        self._worker = worker
+    Args:
+        stores: Where chats are.
+        claims: The worker of this process, which runs what its calls start.
+        groups: Who belongs to which groups.
+        tasks: Owns the work of calls that must not end with them.
+    """
+
+    def __init__(
+        self, stores: Stores, *, claims: Claims, groups: Groups, tasks: asyncio.TaskGroup
+    ) -> None:
+        unbroken = Unbroken(tasks)
+        self._reading = ReadingCalls(stores, groups)
+        self._sending = SendingCalls(stores, claims, unbroken)
+        self._controlling = ControllingCalls(stores, claims, unbroken)
+        self._arranging = ArrangingCalls(stores, unbroken)
 
     async def CreateChat(  # noqa: N802 (the name is the proto's)
-        self, request: api.CreateChatRequest, context: grpc.aio.ServicerContext
+        self, request: api.CreateChatRequest, context: Context
     ) -> api.CreateChatResponse:
         """Create a chat with its first message and start its turn."""
-        owner = caller_as_owner()
-        owner_id = owner.id
-        content = content_from_proto(list(request.content))
-        chat_id = _new_chat_id(request, owner_id)
-        is_new = await self._chats.create(
-            chat_id,
-            owner_id=owner_id,
-            title=request.title.strip() or title_of(content),
-            message=NewMessage(Role.USER, content, owner_id),
-            claimed_by=self._worker.worker_id,
-        )
-        chat = await self._chats.get(chat_id, reader_id=owner_id)
-        if is_new:
-            self._worker.start(chat.state, owner, detached())
-        first = (await self._chats.history(chat_id))[0]
-        return api.CreateChatResponse(
-            chat=chat_to_proto(chat), message=message_to_proto(chat_id, first)
-        )
+        return await self._sending.create(request)
 
     async def GetChat(  # noqa: N802 (the name is the proto's)
-        self, request: api.GetChatRequest, context: grpc.aio.ServicerContext
+        self, request: api.GetChatRequest, context: Context
     ) -> api.GetChatResponse:
         """Read one chat."""
-        chat = await self._chats.get(chat_id_of(request.chat_id), reader_id=caller_as_owner().id)
-        return api.GetChatResponse(chat=chat_to_proto(chat))
+        return await self._reading.get(request)
+
+    async def ListChats(  # noqa: N802 (the name is the proto's)
+        self, request: api.ListChatsRequest, context: Context
+    ) -> api.ListChatsResponse:
+        """Read a page of chats."""
+        return await self._reading.list(request)
+
+    async def UpdateChat(  # noqa: N802 (the name is the proto's)
+        self, request: api.UpdateChatRequest, context: Context
+    ) -> api.UpdateChatResponse:
+        """Change what is no execution."""
+        return await self._arranging.update(request)
+
+    async def SetArchived(  # noqa: N802 (the name is the proto's)
+        self, request: api.SetArchivedRequest, context: Context
+    ) -> api.SetArchivedResponse:
+        """Put a family away or take it back."""
+        return await self._arranging.set_archived(request)
+
+    async def DeleteChat(  # noqa: N802 (the name is the proto's)
+        self, request: api.DeleteChatRequest, context: Context
+    ) -> api.DeleteChatResponse:
+        """Remove a family for good."""
+        return await self._arranging.delete(request)
+
+    async def ExportChat(  # noqa: N802 (the name is the proto's)
+        self, request: api.ExportChatRequest, context: Context
+    ) -> AsyncIterator[api.ExportChatResponse]:
+        """Read a whole chat as a stream."""
+        async for piece in self._reading.export(request):
+            yield piece
 
     async def ListMessages(  # noqa: N802 (the name is the proto's)
-        self, request: api.ListMessagesRequest, context: grpc.aio.ServicerContext
+        self, request: api.ListMessagesRequest, context: Context
     ) -> api.ListMessagesResponse:
         """Read a page of the history."""
-        chat_id = chat_id_of(request.chat_id)
-        await self._chats.get(chat_id, reader_id=caller_as_owner().id)
-        page = await self._chats.page(
-            chat_id, before_id=request.before_id, after_id=request.after_id, limit=request.limit
-        )
-        return api.ListMessagesResponse(
-            messages=[message_to_proto(chat_id, message) for message in page.messages],
-            has_more=page.has_more,
-        )
+        return await self._reading.list_messages(request)
 
     async def SendMessage(  # noqa: N802 (the name is the proto's)
-        self, request: api.SendMessageRequest, context: grpc.aio.ServicerContext
+        self, request: api.SendMessageRequest, context: Context
     ) -> api.SendMessageResponse:
         """Take one user message."""
-        owner = caller_as_owner()
-        owner_id = owner.id
-        chat_id = chat_id_of(request.chat_id)
-        await self._chats.get(chat_id, reader_id=owner_id)
-        message = NewMessage(Role.USER, content_from_proto(list(request.content)), owner_id)
-        command = SendMessage(message, self._worker.worker_id)
-        started = await self._chats.apply(chat_id, command)
-        self._worker.start(started, owner, detached())
-        chat = await self._chats.get(chat_id, reader_id=owner_id)
-        written = await self._chats.history(chat_id, started.snapshot_version - 1)
-        return api.SendMessageResponse(
-            message=message_to_proto(chat_id, written[0]), chat=chat_to_proto(chat)
-        )
+        return await self._sending.send(request)
 
+    async def EditMessage(  # noqa: N802 (the name is the proto's)
+        self, request: api.EditMessageRequest, context: Context
+    ) -> api.EditMessageResponse:
+        """Replace a user message and run anew from there."""
+        return await self._sending.edit(request)
 
-def caller_as_owner() -> Owner:
-    """Return the user on whose behalf this call is made; the rules admit no other."""
-    user = current_caller().user
-    if user is None:
-        raise InvalidRequest("authorization", "the token names no user")
-    return Owner(OwnerId(user.id), user.role)
+    async def DeleteQueuedMessage(  # noqa: N802 (the name is the proto's)
+        self, request: api.DeleteQueuedMessageRequest, context: Context
+    ) -> api.DeleteQueuedMessageResponse:
+        """Drop a queued message."""
+        return await self._controlling.delete_queued(request)
 
+    async def PromoteQueuedMessage(  # noqa: N802 (the name is the proto's)
+        self, request: api.PromoteQueuedMessageRequest, context: Context
+    ) -> api.PromoteQueuedMessageResponse:
+        """Send a queued message now."""
+        return await self._controlling.promote_queued(request)
 
-def chat_id_of(text: str) -> ChatId:
-    """Return a chat id in its canonical form.
+    async def Interrupt(  # noqa: N802 (the name is the proto's)
+        self, request: api.InterruptRequest, context: Context
+    ) -> api.InterruptResponse:
+        """Stop the turn and keep what it produced."""
+        return await self._controlling.interrupt(request)
 
-    Raises:
-        InvalidRequest: the text is no UUID.
-    """
-    try:
-        return ChatId(str(uuid.UUID(text)))
-    except ValueError as error:
-        raise InvalidRequest("chat_id", "is not a UUID") from error
+    async def RequestCompaction(  # noqa: N802 (the name is the proto's)
+        self, request: api.RequestCompactionRequest, context: Context
+    ) -> api.RequestCompactionResponse:
+        """Summarise the history now."""
+        return await self._controlling.request_compaction(request)
 
+    async def SubmitToolResults(  # noqa: N802 (the name is the proto's)
+        self, request: api.SubmitToolResultsRequest, context: Context
+    ) -> api.SubmitToolResultsResponse:
+        """Answer the calls of client tools."""
+        return await self._controlling.submit_tool_results(request)
 
-def title_of(content: tuple[Part, ...]) -> str:
-    """Return the first words of a message, until somebody finds a better title."""
-    words = " ".join(part.text for part in content if isinstance(part, Text)).split()
-    title = " ".join(words[:TITLE_WORDS_MAX])[:TITLE_CHARACTERS_MAX]
-    return title if len(words) <= TITLE_WORDS_MAX else f"{title}…"
+    async def ReconcileChat(  # noqa: N802 (the name is the proto's)
+        self, request: api.ReconcileChatRequest, context: Context
+    ) -> api.ReconcileChatResponse:
+        """Bring an impossible state to rest."""
+        return await self._controlling.reconcile(request)
 
+    async def MarkRead(  # noqa: N802 (the name is the proto's)
+        self, request: api.MarkReadRequest, context: Context
+    ) -> api.MarkReadResponse:
+        """Remember how far the owner has read."""
+        return await self._arranging.mark_read(request)
 
-def _new_chat_id(request: api.CreateChatRequest, owner_id: OwnerId) -> ChatId:
-    """Derive the id from user and request id, so that a repeated request finds its chat."""
-    if not request.request_id:
-        raise InvalidRequest("request_id", "is missing; choose one per request, such as a UUID")
-    derived = uuid.uuid5(uuid.UUID(owner_id), request.request_id)
-    if request.chat_id and chat_id_of(request.chat_id) != str(derived):
-        raise InvalidRequest("chat_id", "is not the UUIDv5 of user and request id")
-    return ChatId(str(derived))
+    async def GetShares(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetSharesRequest, context: Context
+    ) -> api.GetSharesResponse:
+        """Read with whom a chat is shared."""
+        return await self._arranging.get_shares(request)
+
+    async def SetShares(  # noqa: N802 (the name is the proto's)
+        self, request: api.SetSharesRequest, context: Context
+    ) -> api.SetSharesResponse:
+        """Replace with whom a chat is shared."""
+        return await self._arranging.set_shares(request)

@@ -1,17 +1,31 @@
-"""Domain values to protos and back, both directions, nothing else."""
+"""Domain values to protos, nothing else.
 
+The wire types have no place for what must stay inside: metadata of providers, bodies of context
+files, directories of skills.
+"""
+
+from collections.abc import Sequence
 from datetime import datetime
 from typing import assert_never
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from chatd.domain import parts
-from chatd.domain.chat import Chat, ChatState, ErrorKind, Message, Role, Status, TurnError
-from chatd.domain.errors import InvalidRequest
+from chatd.domain.chat import (
+    ChatState,
+    ErrorKind,
+    Message,
+    ModelUse,
+    QueuedMessage,
+    Retry,
+    Role,
+    Status,
+    TurnError,
+)
+from chatd.domain.views import ChatMode, ChatView, GranteeKind, ReasoningEffort, Share
 from chatd.engine.live import LivePart
 from parley.api.chat.v1 import chat_pb2, event_pb2, message_pb2
-
-TEXT_BYTES_MAX = 256 * 1024
+from parley.api.chat.v1 import chat_service_pb2 as api
 
 STATUS = {status: chat_pb2.ChatStatus.Value(f"CHAT_STATUS_{status.name}") for status in Status}
 ROLE = {role: message_pb2.Role.Value(f"ROLE_{role.name}") for role in Role}
@@ -20,21 +34,60 @@ OUTCOME = {
     outcome: message_pb2.ToolOutcome.Value(f"TOOL_OUTCOME_{outcome.name}")
     for outcome in parts.ToolOutcome
 }
+MODE = {
+    ChatMode.ORDINARY: chat_pb2.CHAT_MODE_UNSPECIFIED,
+    ChatMode.PLAN: chat_pb2.CHAT_MODE_PLAN,
+    ChatMode.EXPLORE: chat_pb2.CHAT_MODE_EXPLORE,
+}
+EFFORT = {
+    ReasoningEffort.DEFAULT: chat_pb2.REASONING_EFFORT_UNSPECIFIED,
+    ReasoningEffort.NONE: chat_pb2.REASONING_EFFORT_NONE,
+    ReasoningEffort.MINIMAL: chat_pb2.REASONING_EFFORT_MINIMAL,
+    ReasoningEffort.LOW: chat_pb2.REASONING_EFFORT_LOW,
+    ReasoningEffort.MEDIUM: chat_pb2.REASONING_EFFORT_MEDIUM,
+    ReasoningEffort.HIGH: chat_pb2.REASONING_EFFORT_HIGH,
+    ReasoningEffort.XHIGH: chat_pb2.REASONING_EFFORT_XHIGH,
+    ReasoningEffort.MAX: chat_pb2.REASONING_EFFORT_MAX,
+}
 
 
-def chat_to_proto(chat: Chat) -> chat_pb2.Chat:
+def chat_to_proto(chat: ChatView) -> chat_pb2.Chat:
     """Return a chat as its readers see it."""
     state = chat.state
     return chat_pb2.Chat(
         id=state.chat_id,
-        owner_id=chat.owner_id,
+        owner_id=chat.owner.id,
         title=chat.title,
         status=STATUS[state.status],
+        archived=state.archived,
         last_error=None if state.last_error is None else error_to_proto(state.last_error),
+        retry=None if state.retry is None else retry_to_proto(state.retry),
         versions=versions_to_proto(state),
-        root_chat_id=state.chat_id,
+        queue_length=state.queue_length,
+        place_in_line=chat.place_in_line,
+        parent_chat_id=chat.parent_chat_id or "",
+        root_chat_id=chat.root_chat_id,
+        model_id=chat.model_id,
+        reasoning_effort=EFFORT[chat.reasoning_effort],
+        mode=MODE[chat.mode],
+        workspace_id=chat.workspace_id,
+        mcp_server_ids=chat.mcp_server_ids,
+        labels=chat.labels,
+        pin_order=chat.pin_order,
+        summary=chat.summary,
+        last_turn_summary=chat.last_turn_summary,
+        has_unread=chat.has_unread,
+        shared=chat.is_shared,
         created_at=time_to_proto(chat.created_at),
         updated_at=time_to_proto(chat.updated_at),
+        client_tools=[
+            chat_pb2.ClientTool(
+                name=tool.name,
+                description=tool.description,
+                input_schema_json=tool.input_schema_json,
+            )
+            for tool in chat.client_tools
+        ],
     )
 
 
@@ -43,6 +96,8 @@ def versions_to_proto(state: ChatState) -> chat_pb2.Versions:
     return chat_pb2.Versions(
         snapshot=state.snapshot_version,
         history=state.history_version,
+        queue=state.queue_version,
+        retry=state.retry_version,
         generation_attempt=state.generation_attempt,
     )
 
@@ -50,21 +105,73 @@ def versions_to_proto(state: ChatState) -> chat_pb2.Versions:
 def error_to_proto(error: TurnError) -> chat_pb2.ChatError:
     """Return why a turn failed."""
     return chat_pb2.ChatError(
-        message=error.message, kind=KIND[error.kind], retryable=error.is_retryable
+        message=error.message,
+        detail=error.detail,
+        kind=KIND[error.kind],
+        provider=error.provider,
+        status_code=error.status_code,
+        retryable=error.is_retryable,
+    )
+
+
+def retry_to_proto(retry: Retry) -> chat_pb2.RetryState:
+    """Return a retry that is being waited for."""
+    return chat_pb2.RetryState(
+        attempt=retry.attempt,
+        delay_ms=retry.delay_ms,
+        retrying_at=time_to_proto(retry.retrying_at),
+        error=error_to_proto(retry.error),
     )
 
 
 def message_to_proto(chat_id: str, message: Message) -> message_pb2.Message:
     """Return a committed message."""
+    use = message.use
     return message_pb2.Message(
         id=message.id,
         chat_id=chat_id,
         role=ROLE[message.role],
-        content=[part_to_proto(part) for part in message.content],
+        content=content_to_proto(message.content),
         revision=message.revision,
         created_by=message.created_by,
+        model_id="" if use is None else use.model_id,
         created_at=time_to_proto(message.created_at),
+        usage=None if use is None else usage_to_proto(use),
+        runtime_ms=0 if use is None else use.runtime_ms,
+        model_runtime_ms=0 if use is None else use.model_runtime_ms,
+        compressed=message.is_compressed,
     )
+
+
+def usage_to_proto(use: ModelUse) -> message_pb2.Usage:
+    """Return what a model call used and cost."""
+    return message_pb2.Usage(
+        input_tokens=use.input_tokens,
+        output_tokens=use.output_tokens,
+        reasoning_tokens=use.reasoning_tokens,
+        cache_read_tokens=use.cache_read_tokens,
+        cache_write_tokens=use.cache_write_tokens,
+        context_limit_tokens=use.context_limit_tokens,
+        cost_micros=use.cost_micros,
+    )
+
+
+def queued_to_proto(queued: QueuedMessage) -> chat_pb2.QueuedMessage:
+    """Return a message that waits."""
+    return chat_pb2.QueuedMessage(
+        id=queued.id,
+        content=content_to_proto(queued.content),
+        created_by=queued.created_by,
+        created_at=time_to_proto(queued.created_at),
+    )
+
+
+def share_to_proto(share: Share) -> api.Share:
+    """Return a permission to read."""
+    created_at = time_to_proto(share.created_at)
+    if share.grantee.kind is GranteeKind.USER:
+        return api.Share(user_id=share.grantee.id, created_at=created_at)
+    return api.Share(group_id=share.grantee.id, created_at=created_at)
 
 
 def live_part_to_proto(live: LivePart) -> event_pb2.MessagePartEvent:
@@ -79,6 +186,11 @@ def live_part_to_proto(live: LivePart) -> event_pb2.MessagePartEvent:
     )
 
 
+def content_to_proto(content: Sequence[parts.Part]) -> list[message_pb2.Part]:
+    """Return the parts of a message."""
+    return [part_to_proto(part) for part in content]
+
+
 def part_to_proto(part: parts.Part) -> message_pb2.Part:
     """Return one part of a message."""
     match part:
@@ -87,53 +199,63 @@ def part_to_proto(part: parts.Part) -> message_pb2.Part:
         case parts.Reasoning(text, created_at, completed_at):
             reasoning = message_pb2.ReasoningPart(
                 text=text,
-                created_at=None if created_at is None else time_to_proto(created_at),
-                completed_at=None if completed_at is None else time_to_proto(completed_at),
+                created_at=optional_time(created_at),
+                completed_at=optional_time(completed_at),
             )
             return message_pb2.Part(reasoning=reasoning)
         case parts.ToolCall():
-            call = message_pb2.ToolCallPart(
-                tool_call_id=part.tool_call_id,
-                tool_name=part.tool_name,
-                args_json=part.args_json,
-                mcp_server_id=part.mcp_server_id,
-                provider_executed=part.provider_executed,
-            )
-            return message_pb2.Part(tool_call=call)
+            return message_pb2.Part(tool_call=_call(part))
         case parts.ToolResult():
-            result = message_pb2.ToolResultPart(
-                tool_call_id=part.tool_call_id,
-                tool_name=part.tool_name,
-                result_json=part.result_json,
-                outcome=OUTCOME[part.outcome],
-                mcp_server_id=part.mcp_server_id,
-                provider_executed=part.provider_executed,
+            return message_pb2.Part(tool_result=_result(part))
+        case parts.Source(source_id, url, title):
+            source = message_pb2.SourcePart(source_id=source_id, url=url, title=title)
+            return message_pb2.Part(source=source)
+        case parts.File(file_id, media_type, name):
+            file = message_pb2.FilePart(file_id=file_id, media_type=media_type, name=name)
+            return message_pb2.Part(file=file)
+        case parts.FileReference(file_name, start_line, end_line, content):
+            reference = message_pb2.FileReferencePart(
+                file_name=file_name, start_line=start_line, end_line=end_line, content=content
             )
-            return message_pb2.Part(tool_result=result)
+            return message_pb2.Part(file_reference=reference)
+        case parts.ContextFile(path, _, truncated):
+            context_file = message_pb2.ContextFilePart(path=path, truncated=truncated)
+            return message_pb2.Part(context_file=context_file)
+        case parts.Skill(name, description):
+            skill = message_pb2.SkillPart(name=name, description=description)
+            return message_pb2.Part(skill=skill)
         case parts.Notice(text):
             return message_pb2.Part(notice=message_pb2.NoticePart(text=text))
         case _:
             assert_never(part)
 
 
-def content_from_proto(content: "list[message_pb2.Part]") -> tuple[parts.Part, ...]:
-    """Return what a user wrote.
+def _call(call: parts.ToolCall) -> message_pb2.ToolCallPart:
+    return message_pb2.ToolCallPart(
+        tool_call_id=call.tool_call_id,
+        tool_name=call.tool_name,
+        args_json=call.args_json,
+        mcp_server_id=call.mcp_server_id,
+        provider_executed=call.provider_executed,
+        created_at=optional_time(call.created_at),
+    )
 
-    Raises:
-        InvalidRequest: there is nothing in it, too much, or a kind that users cannot write.
-    """
-    if not content:
-        raise InvalidRequest("content", "needs at least one part")
-    written: list[parts.Part] = []
-    for index, part in enumerate(content):
-        if part.WhichOneof("kind") != "text":
-            raise InvalidRequest(f"content[{index}]", "only text parts can be sent")
-        if not part.text.text.strip():
-            raise InvalidRequest(f"content[{index}].text", "is blank")
-        written.append(parts.Text(part.text.text))
-    if sum(len(part.text.text.encode()) for part in content) > TEXT_BYTES_MAX:
-        raise InvalidRequest("content", f"is longer than {TEXT_BYTES_MAX} bytes")
-    return tuple(written)
+
+def _result(result: parts.ToolResult) -> message_pb2.ToolResultPart:
+    return message_pb2.ToolResultPart(
+        tool_call_id=result.tool_call_id,
+        tool_name=result.tool_name,
+        result_json=result.result_json,
+        outcome=OUTCOME[result.outcome],
+        mcp_server_id=result.mcp_server_id,
+        provider_executed=result.provider_executed,
+        created_at=optional_time(result.created_at),
+    )
+
+
+def optional_time(time: datetime | None) -> Timestamp | None:
+    """Return a point in time, if there is one."""
+    return None if time is None else time_to_proto(time)
 
 
 def time_to_proto(time: datetime) -> Timestamp:

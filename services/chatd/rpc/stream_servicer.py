@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 import grpc
 
-from chatd.domain.chat import ChatId, OwnerId, Status
-from chatd.engine.live import FellBehind, LiveChats, LivePart, Moved
-from chatd.rpc.chat_servicer import caller_as_owner, chat_id_of
+from chatd.domain.chat import ChatId, Status, Visibility
+from chatd.domain.views import Reader
+from chatd.engine.live import FellBehind, GoingAway, LiveChats, LivePart, Moved
+from chatd.rpc.callers import Groups, caller_as_reader
 from chatd.rpc.convert import STATUS, error_to_proto, live_part_to_proto, message_to_proto
-from chatd.store.chats import PostgresChats
+from chatd.rpc.fields import chat_id_of
+from chatd.store.stores import Stores
 from parley.api.chat.v1 import event_pb2
 from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceServicer
@@ -45,15 +47,17 @@ class Position:
 class StreamServicer(StreamServiceServicer):
     """Follows chats for their readers."""
 
-    def __init__(self, chats: PostgresChats, live: LiveChats) -> None:
-        self._chats = chats
+    def __init__(self, stores: Stores, live: LiveChats, *, groups: Groups) -> None:
+        self._stores = stores
         self._live = live
+        self._groups = groups
 
     async def Subscribe(  # noqa: N802 (the name is the proto's)
         self, request: api.SubscribeRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[api.SubscribeResponse]:
         """Send what is after the cursor, then what happens."""
-        reader = _Reader(self._chats, chat_id_of(request.chat_id), caller_as_owner().id)
+        chat_id = chat_id_of(request.chat_id)
+        reader = _Following(self._stores, chat_id, await caller_as_reader(self._groups))
         reader.position = Position.parse(request.cursor)
         with self._live.watch(reader.chat_id) as watcher:
             async for event in reader.catch_up():
@@ -68,27 +72,35 @@ class StreamServicer(StreamServiceServicer):
                         if reader.accepts(part):
                             yield api.SubscribeResponse(event=reader.live_event(part))
                     case FellBehind():
-                        closed = api.Closed(reason=api.CLOSE_REASON_RESYNC)
-                        yield api.SubscribeResponse(closed=closed)
+                        yield _closed(api.CLOSE_REASON_RESYNC)
+                        return
+                    case GoingAway():
+                        yield _closed(api.CLOSE_REASON_GOING_AWAY)
                         return
 
 
-class _Reader:
+def _closed(reason: "api.CloseReason.ValueType") -> api.SubscribeResponse:
+    return api.SubscribeResponse(closed=api.Closed(reason=reason))
+
+
+class _Following:
     """One reader of one chat: turns committed states and live parts into events."""
 
-    def __init__(self, chats: PostgresChats, chat_id: ChatId, reader_id: OwnerId) -> None:
-        self._chats = chats
+    def __init__(self, stores: Stores, chat_id: ChatId, reader: Reader) -> None:
+        self._stores = stores
         self.chat_id = chat_id
-        self._reader_id = reader_id
+        self._reader = reader
         self.position = Position()
         self._status: Status | None = None
 
     async def catch_up(self) -> AsyncIterator[event_pb2.ChatEvent]:
         """Yield what was committed since the position, in the fixed order, and move there."""
-        chat = await self._chats.get(self.chat_id, reader_id=self._reader_id)
+        chat = await self._stores.reading.get(self.chat_id, self._reader)
         state, seen = chat.state, self.position
         base = seen.base if seen.row else seen.target
-        for message in await self._chats.history(self.chat_id, base):
+        for message in await self._stores.chats.history(self.chat_id, base):
+            if message.is_deleted or message.visibility is Visibility.MODEL:
+                continue
             if message.id <= seen.row and message.revision <= seen.target:
                 continue
             self.position = Position(base, state.snapshot_version, message.id)

@@ -1,145 +1,118 @@
-"""The store of chats: reads them for those who may, and executes decisions."""
+"""The store of chats: makes them, executes decisions, and reads what the engine needs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 import asyncpg
 
 from chatd.domain.chat import (
-    Chat,
     ChatId,
     ChatState,
     Message,
     MessageId,
     NewMessage,
-    OwnerId,
-    Role,
-    Status,
+    Owner,
+    QueuedMessage,
     WorkerId,
 )
-from chatd.domain.commands import Command
-from chatd.domain.errors import ChatNotFound, InvalidRequest
-from chatd.domain.transitions import decide
-from chatd.store.codec import error_from_json, parts_from_json, parts_to_json
-from chatd.store.statements import (
-    INSERT_CHAT,
-    SELECT_STATE,
-    STATE_COLUMNS,
-    decision_statement,
+from chatd.domain.commands import (
+    Command,
+    DeleteQueuedMessage,
+    EditMessage,
+    PromoteQueuedMessage,
+    RequestCompaction,
 )
-
-SELECT_CHAT = f"""
-    SELECT c.owner_id, c.title, c.created_at, {STATE_COLUMNS}
-    FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
-    WHERE c.id = $1 AND c.owner_id = $2
-"""
-
-SELECT_HISTORY = """
-    SELECT id, revision, role, content::text AS content, created_by, created_at
-    FROM chat.chat_messages WHERE chat_id = $1 AND revision > $2 ORDER BY id
-"""
-
-SELECT_PAGE = """
-    SELECT id, revision, role, content::text AS content, created_by, created_at
-    FROM chat.chat_messages
-    WHERE chat_id = $1 AND ($2 = 0 OR id < $2) AND id > $3
-    ORDER BY id {order} LIMIT $4
-"""
-
-PAGE_LENGTH = 50
-PAGE_LENGTH_MAX = 200
+from chatd.domain.errors import ChatNotFound
+from chatd.domain.facts import NO_FACTS, Facts
+from chatd.domain.tools import StoredExecution
+from chatd.store import queries
+from chatd.store.applying import Appended, Applier
+from chatd.store.creation import NewChat, insert_chat
+from chatd.store.rows import message_of, queued_message_of, state_of, stored_execution_of
+from chatd.store.statements import SELECT_STATE, ClientKey
+from parley.clock import Clock
+from parley.postgres import typed_outages
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A stretch of a history."""
-
-    messages: tuple[Message, ...]
-    has_more: bool
+def tell_nobody(before: ChatState, after: ChatState, messages: tuple[NewMessage, ...]) -> None:
+    """Let what was written pass."""
 
 
 class PostgresChats:
     """Chats in PostgreSQL.
 
-    `moved` is told every state that was written, after its commit.
+    `moved` is told every state that was written, after its commit. `appended` is told before that
+    of messages that a command added to the end of a history, when it changed nothing else in it.
     """
 
-    def __init__(self, pool: asyncpg.Pool, moved: Callable[[ChatState], None]) -> None:
+    def __init__(
+        self,
+        pool: "asyncpg.Pool[asyncpg.Record]",
+        moved: Callable[[ChatState], None],
+        clock: Clock,
+        *,
+        appended: Appended = tell_nobody,
+    ) -> None:
         self._pool = pool
         self._moved = moved
+        self._applier = Applier(
+            pool, facts_of=self._facts, moved=moved, appended=appended, clock=clock
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._applier.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._applier.__aexit__(kind, error, traceback)
 
     async def create(
         self,
         chat_id: ChatId,
         *,
-        owner_id: OwnerId,
+        owner: Owner,
         title: str,
+        has_own_title: bool,
         message: NewMessage,
         claimed_by: WorkerId | None,
     ) -> bool:
-        """Create a running chat with its first message; return whether it is new."""
-        has_owner = int(claimed_by is not None)
-        state = ChatState(
-            chat_id=chat_id,
-            status=Status.RUNNING,
-            snapshot_version=1,
-            history_version=1,
-            generation_attempt=has_owner,
-            next_message_id=MessageId(2),
-            owner_epoch=has_owner,
-            worker_id=claimed_by,
-        )
-        created = await self._pool.fetchval(
-            INSERT_CHAT,
-            chat_id,
-            owner_id,
-            title,
-            state.status,
-            state.snapshot_version,
-            state.history_version,
-            state.generation_attempt,
-            state.next_message_id,
-            state.owner_epoch,
-            claimed_by,
-            parts_to_json(message.content),
-            message.created_by,
-        )
-        if created is not None:
-            self._moved(state)
-        return created is not None
+        """Create a running chat with one message; return whether it is new."""
+        new = NewChat(chat_id, owner, title, has_own_title, (message,))
+        return await self.add(new, claimed_by=claimed_by) is not None
 
-    async def get(self, chat_id: ChatId, *, reader_id: OwnerId) -> Chat:
-        """Return a chat that `reader_id` may read.
+    async def add(
+        self,
+        new: NewChat,
+        *,
+        claimed_by: WorkerId | None,
+        client_key: ClientKey | None = None,
+    ) -> ChatState | None:
+        """Create a running chat and store its key; return None if its id exists already."""
+        state = await insert_chat(self._pool, new, claimed_by=claimed_by, client_key=client_key)
+        if state is not None:
+            self.noticed(state)
+        return state
+
+    def noticed(self, state: ChatState) -> None:
+        """Take a state that was written by another way than `apply`."""
+        self._applier.known.learn(state)
+        self._moved(state)
+
+    async def apply(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
+    ) -> ChatState:
+        """Execute a command and return the state after it, the present one if it changes nothing.
 
         Raises:
-            ChatNotFound: there is none for this reader.
+            ChatError: the command is refused; see `domain.errors`.
         """
-        row = await self._pool.fetchrow(SELECT_CHAT, chat_id, reader_id)
-        if row is None:
-            raise ChatNotFound(chat_id)
-        return Chat(
-            state=_state(row),
-            owner_id=OwnerId(str(row["owner_id"])),
-            title=row["title"],
-            created_at=row["created_at"],
-            updated_at=row["changed_at"],
-        )
-
-    async def apply(self, chat_id: ChatId, command: Command) -> ChatState:
-        """Decide on the present state and write; start again when somebody else moved the chat.
-
-        Raises:
-            ChatNotFound: the chat does not exist.
-            TransitionNotAllowed: `command` is not legal in its status.
-            FenceLost: `command` comes from a worker that no longer owns this episode.
-        """
-        while True:
-            seen = await self.state(chat_id)
-            decision = decide(seen, command)
-            statement = decision_statement(seen.snapshot_version, decision)
-            if await self._pool.fetchrow(statement.text, *statement.arguments) is not None:
-                self._moved(decision.state)
-                return decision.state
+        return await self._applier.apply(chat_id, command, client_key)
 
     async def state(self, chat_id: ChatId) -> ChatState:
         """Return the present state of a chat's execution.
@@ -147,53 +120,50 @@ class PostgresChats:
         Raises:
             ChatNotFound: the chat does not exist.
         """
-        row = await self._pool.fetchrow(SELECT_STATE, chat_id)
+        with typed_outages():
+            row = await self._pool.fetchrow(SELECT_STATE, chat_id)
         if row is None:
             raise ChatNotFound(chat_id)
-        return _state(row)
+        return state_of(row)
 
     async def history(self, chat_id: ChatId, after_revision: int = 0) -> tuple[Message, ...]:
-        """Return the messages that changed after `after_revision`, in order."""
-        rows = await self._pool.fetch(SELECT_HISTORY, chat_id, after_revision)
-        return tuple(map(_message, rows))
+        """Return the live messages in order, or all that changed after a revision.
 
-    async def page(self, chat_id: ChatId, *, before_id: int, after_id: int, limit: int) -> Page:
-        """Return a page: newest first, or oldest first when only `after_id` bounds it.
-
-        Raises:
-            InvalidRequest: the bounds or the limit make no sense.
+        What changed includes messages that were deleted meanwhile, marked as such.
         """
-        if not 0 <= limit <= PAGE_LENGTH_MAX:
-            raise InvalidRequest("limit", f"is not between 1 and {PAGE_LENGTH_MAX}")
-        if before_id and after_id >= before_id:
-            raise InvalidRequest("after_id", "is not below before_id")
-        length = limit or PAGE_LENGTH
-        statement = SELECT_PAGE.format(order="ASC" if after_id and not before_id else "DESC")
-        rows = await self._pool.fetch(statement, chat_id, before_id, after_id, length + 1)
-        return Page(tuple(map(_message, rows[:length])), has_more=len(rows) > length)
+        with typed_outages():
+            rows = await self._pool.fetch(queries.SELECT_HISTORY, chat_id, after_revision)
+        return tuple(map(message_of, rows))
 
+    async def executions(
+        self, chat_id: ChatId, message_id: MessageId
+    ) -> tuple[StoredExecution, ...]:
+        """Return the calls of an assistant's message that were dispatched."""
+        with typed_outages():
+            rows = await self._pool.fetch(queries.SELECT_EXECUTIONS, chat_id, message_id)
+        return tuple(map(stored_execution_of, rows))
 
-def _message(row: asyncpg.Record) -> Message:
-    return Message(
-        id=MessageId(row["id"]),
-        revision=row["revision"],
-        role=Role(row["role"]),
-        content=parts_from_json(row["content"]),
-        created_by=row["created_by"],
-        created_at=row["created_at"],
-    )
+    async def queue(self, chat_id: ChatId) -> tuple[QueuedMessage, ...]:
+        """Return the messages that wait, in order."""
+        with typed_outages():
+            rows = await self._pool.fetch(queries.SELECT_QUEUE, chat_id)
+        return tuple(map(queued_message_of, rows))
 
-
-def _state(row: asyncpg.Record) -> ChatState:
-    worker_id = row["worker_id"]
-    return ChatState(
-        chat_id=ChatId(str(row["chat_id"])),
-        status=Status(row["status"]),
-        snapshot_version=row["snapshot_version"],
-        history_version=row["history_version"],
-        generation_attempt=row["generation_attempt"],
-        next_message_id=MessageId(row["next_message_id"]),
-        owner_epoch=row["owner_epoch"],
-        worker_id=None if worker_id is None else WorkerId(str(worker_id)),
-        last_error=error_from_json(row["last_error"]),
-    )
+    async def _facts(self, chat_id: ChatId, command: Command) -> Facts:
+        """Read what `command` depends on beside the state; the guard makes sure it still holds."""
+        match command:
+            case DeleteQueuedMessage(wanted) | PromoteQueuedMessage(wanted, _):
+                with typed_outages():
+                    row = await self._pool.fetchrow(queries.SELECT_QUEUED_FACTS, chat_id, wanted)
+                assert row is not None  # An aggregate always answers.
+                return Facts(is_queued=row["is_queued"], is_queue_head=bool(row["is_head"]))
+            case EditMessage(message_id):
+                with typed_outages():
+                    row = await self._pool.fetchrow(queries.SELECT_MESSAGE, chat_id, message_id)
+                return Facts(target=None if row is None else message_of(row))
+            case RequestCompaction():
+                with typed_outages():
+                    found = await self._pool.fetchval(queries.SELECT_HAS_MATERIAL, chat_id)
+                return Facts(has_material=bool(found))
+            case _:
+                return NO_FACTS

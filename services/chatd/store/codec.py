@@ -1,30 +1,108 @@
-"""Parts and errors to JSON text and back, as the columns hold them."""
+"""Parts, errors and counters to JSON text and back, as the columns hold them.
+
+NUL is kept: PostgreSQL's JSON functions refuse it, so it is stored as a pair of private-use
+characters, of which the first is doubled wherever it occurs by itself.
+"""
+
+import re
 
 import msgspec
 
-from chatd.domain.chat import TurnError
-from chatd.domain.parts import Part
+from chatd.domain.chat import ModelUse, PendingCall, Retry, TurnError
+from chatd.domain.parts import Part, ToolResult
 
-_parts_encoder = msgspec.json.Encoder()
+CONTENT_VERSION = 1
+
+MARK = "\ue000"
+NUL_MARK = "\ue000\ue001"
+# A backslash that is itself escaped must be stepped over, or the text \u0000 would look like NUL.
+_UNSAFE = re.compile(r"\\\\|\\u0000|" + MARK)
+_MARKED = re.compile(f"{MARK}[{MARK}\ue001]")
+
+_encoder = msgspec.json.Encoder()
 _parts_decoder = msgspec.json.Decoder(tuple[Part, ...])
 _error_decoder = msgspec.json.Decoder(TurnError)
+_retry_decoder = msgspec.json.Decoder(Retry)
+_use_decoder = msgspec.json.Decoder(ModelUse)
+_pending_decoder = msgspec.json.Decoder(tuple[PendingCall, ...])
 
 
 def parts_to_json(parts: tuple[Part, ...]) -> str:
     """Return the stored form of a message's content."""
-    return _parts_encoder.encode(parts).decode()
+    return text_as_stored(_encoder.encode(parts).decode())
 
 
 def parts_from_json(text: str) -> tuple[Part, ...]:
     """Return the parts of a stored content."""
-    return _parts_decoder.decode(text)
+    return _parts_decoder.decode(stored_text(text))
+
+
+def result_to_json(result: ToolResult) -> str:
+    """Return the stored form of one result, which becomes a part of a content as it is."""
+    return text_as_stored(_encoder.encode(result).decode())
+
+
+def pending_to_json(pending: tuple[PendingCall, ...]) -> str:
+    """Return the stored form of the open calls."""
+    return _encoder.encode(pending).decode()
+
+
+def pending_from_json(text: str) -> tuple[PendingCall, ...]:
+    """Return the open calls of a stored form."""
+    return () if text == "[]" else _pending_decoder.decode(text)
 
 
 def error_to_json(error: TurnError | None) -> str | None:
     """Return the stored form of a turn's error."""
-    return None if error is None else msgspec.json.encode(error).decode()
+    return None if error is None else _encoder.encode(error).decode()
 
 
 def error_from_json(text: str | None) -> TurnError | None:
     """Return the error of a stored form."""
     return None if text is None else _error_decoder.decode(text)
+
+
+def retry_to_json(retry: Retry | None) -> str | None:
+    """Return the stored form of a retry."""
+    return None if retry is None else _encoder.encode(retry).decode()
+
+
+def retry_from_json(text: str | None) -> Retry | None:
+    """Return the retry of a stored form."""
+    return None if text is None else _retry_decoder.decode(text)
+
+
+def use_to_json(use: ModelUse | None) -> str | None:
+    """Return the stored form of what a model call used."""
+    return None if use is None else _encoder.encode(use).decode()
+
+
+def use_from_json(text: str | None) -> ModelUse | None:
+    """Return what a model call used."""
+    return None if text is None else _use_decoder.decode(text)
+
+
+def text_as_stored(text: str) -> str:
+    """Return JSON text in which NUL is kept as a pair of characters."""
+    if "\\u0000" not in text and MARK not in text:
+        return text
+    return _UNSAFE.sub(_mark, text)
+
+
+def stored_text(text: str) -> str:
+    """Return the JSON text that was stored."""
+    return _MARKED.sub(_unmark, text) if MARK in text else text
+
+
+def _mark(found: re.Match[str]) -> str:
+    match found.group():
+        case "\\u0000":
+            return NUL_MARK
+        case "\ue000":
+            return MARK + MARK
+        case escaped:
+            return escaped
+
+
+def _unmark(found: re.Match[str]) -> str:
+    return "\\u0000" if found.group() == NUL_MARK else MARK

@@ -1,50 +1,66 @@
-"""The statements of the hot path: a decision becomes one guarded UPDATE and what hangs on it.
+"""The statement that executes a decision: one guarded UPDATE and what hangs on it.
 
-The guard is the only place where the execution row changes. Every other clause selects from its
-RETURNING, so that a lost race writes nothing at all. The text depends only on which kinds of write
-a decision has, so that each shape is prepared once per connection.
+The guard is the only place where the execution row changes. The text depends only on which kinds
+of write a decision has, so that each shape is prepared once per connection.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import assert_never
 
-from chatd.domain.chat import ChatState
+from chatd.domain.chat import ChatState, MessageId
 from chatd.domain.transitions import Decision
-from chatd.domain.writes import AppendMessages, RecordDispatches, Write
-from chatd.store.codec import error_to_json, parts_to_json
+from chatd.store.clauses import Clause, clause_of, numbered
+from chatd.store.codec import error_to_json, pending_to_json, retry_to_json
 
 STATE_COLUMNS = """
-    e.chat_id, e.status, e.snapshot_version, e.history_version, e.generation_attempt,
-    e.next_message_id, e.owner_epoch, e.worker_id, e.last_error::text AS last_error, e.changed_at
+    e.chat_id, e.status, e.archived, e.snapshot_version, e.history_version, e.queue_version,
+    e.retry_version, e.generation_attempt, e.next_message_id, e.turn_id, e.queue_length,
+    e.owner_epoch, e.worker_id, e.takeovers, e.pending::text AS pending, e.compactions,
+    e.is_compaction_requested, e.deadline_at, e.last_error::text AS last_error,
+    e.retry::text AS retry, e.changed_at
 """
 
 SELECT_STATE = f"SELECT {STATE_COLUMNS} FROM chat.chat_exec e WHERE e.chat_id = $1"
 
+# A worker may claim only while its lease is good for some seconds more and it is not draining.
 GUARD = """
     WITH guard AS (
         UPDATE chat.chat_exec SET
-            status = $3, snapshot_version = $4, history_version = $5, generation_attempt = $6,
-            next_message_id = $7, owner_epoch = $8, worker_id = $9, last_error = $10::text::json,
-            changed_at = clock_timestamp()
+            status = $3, archived = $4, snapshot_version = $5, history_version = $6,
+            queue_version = $7, retry_version = $8, generation_attempt = $9,
+            next_message_id = $10, turn_id = $11, queue_length = $12, owner_epoch = $13,
+            worker_id = $14, takeovers = $15, pending = $16::text::json, compactions = $17,
+            is_compaction_requested = $18,
+            deadline_at = coalesce(clock_timestamp() + $19::float8 * interval '1 second', $20),
+            last_error = $21::text::json, retry = $22::text::json,
+            changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
         WHERE chat_id = $1 AND snapshot_version = $2
-        RETURNING chat_id, snapshot_version, next_message_id, owner_epoch, changed_at)
+            AND ($23::uuid IS NULL OR EXISTS (SELECT 1 FROM chat.workers
+                WHERE id = $23 AND NOT is_draining
+                    AND lease_until > clock_timestamp() + interval '3 seconds'))
+        RETURNING chat_id, snapshot_version, queue_version, turn_id, owner_epoch, changed_at,
+            deadline_at)
 """
 
-INSERT_CHAT = """
-    WITH chat AS (
-        INSERT INTO chat.chats (id, owner_id, title) VALUES ($1, $2, $3)
-        ON CONFLICT DO NOTHING RETURNING id, created_at),
-    execution AS (
-        INSERT INTO chat.chat_exec (chat_id, status, snapshot_version, history_version,
-            generation_attempt, next_message_id, owner_epoch, worker_id, changed_at)
-        SELECT id, $4, $5, $6, $7, $8, $9, $10, created_at FROM chat),
-    messages AS (
-        INSERT INTO chat.chat_messages
-            (chat_id, id, revision, role, content, created_by, created_at)
-        SELECT id, 1, $5, 'user', $11::text::json, $12, created_at FROM chat)
-    SELECT created_at FROM chat
+# What a repetition needs to answer as the first time: the turn's message, and whether the queue
+# changed instead. The time is that of every row which the statement writes.
+STORE_KEY = """
+    keyed AS (
+        INSERT INTO chat.client_keys
+            (chat_id, key, body_hash, snapshot_version, outcome, created_at)
+        SELECT chat_id, {p1}::text, {p2}::bytea, snapshot_version,
+            json_build_object('turn_id', turn_id, 'is_queued', queue_version = snapshot_version),
+            changed_at
+        FROM guard)
 """
+
+
+@dataclass(frozen=True, slots=True)
+class ClientKey:
+    """What makes a request repeatable: its id and a hash of its body."""
+
+    key: str
+    body_hash: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,78 +71,54 @@ class Statement:
     arguments: Sequence[object]
 
 
-def decision_statement(seen_version: int, decision: Decision) -> Statement:
-    """Return the one statement that executes `decision` if the chat is still at `seen_version`.
+def decision_statement(
+    seen: ChatState, decision: Decision, client_key: ClientKey | None = None
+) -> Statement:
+    """Return the one statement that executes `decision` if the chat is still as `seen`.
 
-    It answers one row with `changed_at`, or none when somebody else moved the chat.
+    It answers one row with `changed_at` and `deadline_at`, or none when somebody else moved the
+    chat or the worker that claims it may not.
     """
     clauses = [GUARD]
-    arguments: list[object] = [
-        decision.state.chat_id,
-        seen_version,
-        *_state_arguments(decision.state),
-    ]
+    arguments = [seen.chat_id, seen.snapshot_version, *_state_arguments(seen, decision)]
+    next_id = seen.next_message_id
     for write in decision.writes:
-        clauses.append(_clause(write, len(arguments)))
-        arguments.extend(_arguments(write))
-    return Statement(",".join(clauses) + "SELECT changed_at FROM guard", arguments)
-
-
-def _state_arguments(state: ChatState) -> tuple[object, ...]:
-    return (
-        state.status,
-        state.snapshot_version,
-        state.history_version,
-        state.generation_attempt,
-        state.next_message_id,
-        state.owner_epoch,
-        state.worker_id,
-        error_to_json(state.last_error),
+        clause = clause_of(write, next_id)
+        clauses.append(numbered(clause, len(arguments)))
+        arguments.extend(clause.arguments)
+        next_id = MessageId(next_id + clause.message_count)
+    if client_key is not None:
+        key_arguments = (client_key.key, client_key.body_hash)
+        clauses.append(numbered(Clause(STORE_KEY, key_arguments), len(arguments)))
+        arguments.extend(key_arguments)
+    return Statement(
+        ",".join(clauses) + "SELECT changed_at, deadline_at FROM guard", tuple(arguments)
     )
 
 
-def _clause(write: Write, offset: int) -> str:
-    """Return the clause of `write`, whose arguments follow the first `offset`."""
-    one, two, three, four = (f"${offset + place}" for place in (1, 2, 3, 4))
-    match write:
-        case AppendMessages():
-            return f"""
-    messages AS (
-        INSERT INTO chat.chat_messages
-            (chat_id, id, revision, role, content, created_by, created_at)
-        SELECT chat_id, next_message_id - cardinality({one}::text[]) + place - 1,
-            snapshot_version, role, content::json, created_by, changed_at
-        FROM guard, unnest({one}::text[], {two}::text[], {three}::text[])
-            WITH ORDINALITY AS new (role, content, created_by, place))
-"""
-        case RecordDispatches():
-            return f"""
-    dispatches AS (
-        INSERT INTO chat.tool_calls (execution_id, chat_id, message_id, tool_name, executor,
-            owner_epoch, journal_generation, dispatched_at)
-        SELECT execution_id, chat_id, next_message_id - 1, tool_name, executor,
-            owner_epoch, journal_generation, changed_at
-        FROM guard, unnest({one}::uuid[], {two}::text[], {three}::text[], {four}::text[])
-            AS new (execution_id, tool_name, executor, journal_generation))
-"""
-        case _:
-            assert_never(write)
-
-
-def _arguments(write: Write) -> tuple[object, ...]:
-    match write:
-        case AppendMessages(messages):
-            return (
-                [message.role for message in messages],
-                [parts_to_json(message.content) for message in messages],
-                [message.created_by for message in messages],
-            )
-        case RecordDispatches(dispatches):
-            return (
-                [dispatch.execution_id for dispatch in dispatches],
-                [dispatch.call.tool_name for dispatch in dispatches],
-                [dispatch.executor for dispatch in dispatches],
-                [dispatch.journal_generation for dispatch in dispatches],
-            )
-        case _:
-            assert_never(write)
+def _state_arguments(seen: ChatState, decision: Decision) -> tuple[object, ...]:
+    state = decision.state
+    is_claimed_anew = state.worker_id is not None and state.owner_epoch != seen.owner_epoch
+    return (
+        state.status,
+        state.archived,
+        state.snapshot_version,
+        state.history_version,
+        state.queue_version,
+        state.retry_version,
+        state.generation_attempt,
+        state.next_message_id,
+        state.turn_id,
+        state.queue_length,
+        state.owner_epoch,
+        state.worker_id,
+        state.takeovers,
+        pending_to_json(state.pending),
+        state.compactions,
+        state.is_compaction_requested,
+        decision.deadline_s,
+        state.deadline_at,
+        error_to_json(state.last_error),
+        retry_to_json(state.retry),
+        state.worker_id if is_claimed_anew else None,
+    )

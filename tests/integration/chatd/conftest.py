@@ -1,4 +1,5 @@
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from chatd.store.schema import MIGRATIONS, SCHEMA
 from parley.postgres import Database, migrate
 from support.postgres import TestPostgres, postgres
+from support.served_chats import ServedChats, served_chats
 
 __all__ = ["postgres"]
 
@@ -25,3 +27,12 @@ async def chat_database(postgres: TestPostgres) -> AsyncIterator[str]:
 async def pool(chat_database: str) -> AsyncIterator["asyncpg.Pool[asyncpg.Record]"]:
     async with Database.open(chat_database, application_name="test", connections_max=8) as database:
         yield database.pool
+
+
+@pytest.fixture
+async def served(
+    pool: "asyncpg.Pool[asyncpg.Record]", tmp_path: Path
+) -> AsyncIterator[ServedChats]:
+    """ChatService over that database, with a worker that only takes notes."""
+    async with served_chats(pool, tmp_path) as running:
+        yield running

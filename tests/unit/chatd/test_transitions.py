@@ -1,97 +1,453 @@
+"""The whole matrix: every command in every state, allowed with its outcome or refused by name."""
+
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from chatd.domain.chat import (
+    QUEUE_LENGTH_MAX,
     ChatId,
     ChatState,
     ErrorKind,
+    ExecutionId,
+    Message,
     MessageId,
     NewMessage,
+    PendingCall,
+    QueuedMessageId,
+    Retry,
     Role,
     Status,
     TurnError,
     WorkerId,
 )
-from chatd.domain.commands import Command, CommitStep, FailTurn, Fence, FinishTurn, SendMessage
-from chatd.domain.errors import FenceLost, TransitionNotAllowed
-from chatd.domain.parts import Text, ToolCall
+from chatd.domain.commands import (
+    BusyBehavior,
+    CancelRequiredAction,
+    Command,
+    CommitCompaction,
+    CommitResults,
+    CommitStep,
+    DeleteQueuedMessage,
+    EditMessage,
+    EnterRequiresAction,
+    FailTurn,
+    Fence,
+    FinishInterruption,
+    FinishTurn,
+    Interrupt,
+    PromoteQueuedMessage,
+    Reconcile,
+    RecordResult,
+    RecordRetry,
+    Release,
+    RequestCompaction,
+    SendMessage,
+    SetArchived,
+    SubmitToolResults,
+)
+from chatd.domain.errors import (
+    BadToolResult,
+    ChatArchived,
+    ChatError,
+    FenceLost,
+    InvalidState,
+    MessageNotFound,
+    NotEditable,
+    NothingToCompact,
+    QueuedMessageNotFound,
+    QueueFull,
+    ResultProblem,
+    TransitionNotAllowed,
+)
+from chatd.domain.facts import Facts
+from chatd.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
 from chatd.domain.tools import Dispatch, Executor
-from chatd.domain.transitions import ALLOWED, Decision, decide, fence_of
-from chatd.domain.writes import AppendMessages, RecordDispatches
+from chatd.domain.transitions import ACTION_TIMEOUT_S, Decision, decide, fence_of, impossibility
+from chatd.domain.writes import (
+    AnswerPending,
+    AppendMessages,
+    ClearQueue,
+    DeleteMessagesFrom,
+    EnqueueMessage,
+    MoveToHead,
+    PromoteHead,
+    RecordDispatches,
+    StoreResult,
+)
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
+OTHER = WorkerId("00000000-0000-0000-0000-0000000000bb")
+QUEUED = QueuedMessageId("00000000-0000-0000-0000-0000000000cc")
+EXECUTION = ExecutionId("00000000-0000-0000-0000-0000000000dd")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+OOPS = TurnError("It broke.", ErrorKind.GENERIC)
 HELLO = NewMessage(Role.USER, (Text("hello"),), "ann")
 ANSWER = NewMessage(Role.ASSISTANT, (Text("hi"),))
-OOPS = TurnError("The chat request failed.", ErrorKind.GENERIC)
+LOCAL = PendingCall("call_0", "execute", EXECUTION)
+CLIENT = PendingCall("call_1", "ask")
+DONE = ToolResult("call_0", "execute", "{}", ToolOutcome.DONE)
+ANSWERED = ToolResult("call_1", "ask", "{}", ToolOutcome.DONE)
+CALL = ToolCall("call_0", "execute", "{}")
+DISPATCH = Dispatch(EXECUTION, CALL, Executor.TOOLRUNNER, "journal-1")
+TARGET = Message(MessageId(3), 2, Role.USER, (Text("old"),), "ann", NOW)
 
-WAITING = ChatState(CHAT, Status.WAITING, 5, 4, 0, MessageId(3), owner_epoch=2)
-RUNNING = ChatState(CHAT, Status.RUNNING, 6, 6, 1, MessageId(4), owner_epoch=3, worker_id=WORKER)
+AT_REST = ChatState(CHAT, Status.WAITING, 9, 8, 0, MessageId(7), turn_id=MessageId(5))
+OWNED = replace(AT_REST, owner_epoch=4, worker_id=WORKER, generation_attempt=1)
+
+STATES: Mapping[str, ChatState] = {
+    "W": AT_REST,
+    "E0": replace(AT_REST, status=Status.ERROR, last_error=OOPS),
+    "E1": replace(AT_REST, status=Status.ERROR, last_error=OOPS, queue_length=2),
+    "R0": replace(OWNED, status=Status.RUNNING),
+    "R1": replace(OWNED, status=Status.RUNNING, queue_length=2),
+    "I0": replace(OWNED, status=Status.INTERRUPTING),
+    "I1": replace(OWNED, status=Status.INTERRUPTING, queue_length=2),
+    "A0": replace(AT_REST, status=Status.REQUIRES_ACTION, pending=(CLIENT,), deadline_at=NOW),
+    "A1": replace(
+        AT_REST, status=Status.REQUIRES_ACTION, pending=(CLIENT,), deadline_at=NOW, queue_length=2
+    ),
+    "XW": replace(AT_REST, archived=True),
+    "XE0": replace(AT_REST, status=Status.ERROR, last_error=OOPS, archived=True),
+    "XE1": replace(AT_REST, status=Status.ERROR, last_error=OOPS, archived=True, queue_length=2),
+}
+FACTS = Facts(is_queued=True, target=TARGET, has_material=True)
+
+# What each command is, built for a state, because a worker's carries that state's fence.
+COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
+    "send": lambda _: SendMessage(HELLO, QUEUED, OTHER),
+    "send urgently": lambda _: SendMessage(HELLO, QUEUED, OTHER, BusyBehavior.INTERRUPT),
+    "edit": lambda _: EditMessage(TARGET.id, HELLO, OTHER),
+    "drop queued": lambda _: DeleteQueuedMessage(QUEUED),
+    "promote": lambda _: PromoteQueuedMessage(QUEUED, OTHER),
+    "interrupt": lambda _: Interrupt(MessageId(0), OTHER),
+    "answer": lambda _: SubmitToolResults((ANSWERED,), "ann", OTHER),
+    "compact": lambda _: RequestCompaction(OTHER),
+    "archive": lambda _: SetArchived(archived=True),
+    "unarchive": lambda _: SetArchived(archived=False),
+    "give up on client": lambda _: CancelRequiredAction(OTHER),
+    "reconcile": lambda _: Reconcile(),
+    "step": lambda state: CommitStep(fence_of(state), (ANSWER,)),
+    "commit results": lambda state: CommitResults(fence_of(state)),
+    "commit compaction": lambda state: CommitCompaction(fence_of(state), (HELLO,)),
+    "retry": lambda state: RecordRetry(fence_of(state), Retry(1, 1000, NOW, OOPS)),
+    "finish": lambda state: FinishTurn(fence_of(state), (ANSWER,)),
+    "finish interruption": lambda state: FinishInterruption(fence_of(state), (ANSWER,)),
+    "fail": lambda state: FailTurn(fence_of(state), OOPS),
+    "release": lambda state: Release(fence_of(state)),
+}
+
+# The states a command leads to, from the specification's matrix and our deviations from it. A state
+# that is missing refuses the command; "=" leaves it as it is.
+OUTCOMES: Mapping[str, Mapping[str, str]] = {
+    "send": {
+        "W": "R0", "E0": "R0", "E1": "R1", "R0": "R1", "R1": "R1",
+        "I0": "I1", "I1": "I1", "A0": "A1", "A1": "A1",
+    },
+    "send urgently": {
+        "W": "R0", "E0": "R0", "E1": "R1", "R0": "I1", "R1": "I1",
+        "I0": "I1", "I1": "I1", "A0": "R0", "A1": "R1",
+    },
+    "edit": dict.fromkeys(("W", "E0", "E1", "R0", "R1", "I0", "I1", "A0", "A1"), "R0"),
+    "drop queued": {name: name for name in ("E1", "R1", "I1", "A1")},
+    "promote": {"E1": "R1", "A1": "R1", "R1": "I1", "I1": "I1"},
+    "interrupt": {
+        "W": "=", "E0": "=", "E1": "=", "R0": "I0", "R1": "I1", "I0": "=", "I1": "=",
+        "A0": "W", "A1": "R1",
+    },
+    "answer": {"A0": "R0", "A1": "R1"},
+    "compact": {"W": "R0", "E0": "R0", "E1": "R1"},
+    "archive": {"W": "XW", "E0": "XE0", "E1": "XE1", "XW": "=", "XE0": "=", "XE1": "="},
+    "unarchive": {"W": "=", "E0": "=", "E1": "=", "XW": "W", "XE0": "E0", "XE1": "E1"},
+    "give up on client": {"A0": "R0", "A1": "R1"},
+    "reconcile": {},
+    "step": {"R0": "R0", "R1": "R1"},
+    "commit results": {"R0": "R0", "R1": "R1"},
+    "commit compaction": {"R0": "R0", "R1": "R1"},
+    "retry": {"R0": "R0", "R1": "R1"},
+    "finish": {"R0": "W", "R1": "R1"},
+    "finish interruption": {"I0": "W", "I1": "R1"},
+    "fail": {"R0": "E0", "R1": "E1"},
+    "release": {"R0": "R0", "R1": "R1", "I0": "I0", "I1": "I1"},
+}  # fmt: skip
 
 
-def commands_for(state: ChatState) -> tuple[Command, ...]:
-    fence = fence_of(state)
-    return (
-        SendMessage(HELLO, WORKER),
-        CommitStep(fence, (ANSWER,)),
-        FinishTurn(fence, (ANSWER,)),
-        FailTurn(fence, OOPS),
-    )
+def label(state: ChatState) -> str:
+    letter = {
+        Status.WAITING: "W",
+        Status.ERROR: "E",
+        Status.RUNNING: "R",
+        Status.INTERRUPTING: "I",
+        Status.REQUIRES_ACTION: "A",
+    }[state.status]
+    queue = "" if letter == "W" else str(int(state.queue_length > 0))
+    return f"{'X' if state.archived else ''}{letter}{queue}"
 
 
-@pytest.mark.parametrize("status", Status)
-@pytest.mark.parametrize("place", range(4))
-def test_every_command_is_allowed_or_refused_by_name(status: Status, place: int) -> None:
-    state = replace(RUNNING, status=status)
-    command = commands_for(state)[place]
-    if type(command) in ALLOWED[status]:
-        assert decide(state, command).state.snapshot_version == state.snapshot_version + 1
+def with_a_queue_that_exists(name: str, command: str) -> Facts:
+    """In a state without a queue nothing is queued."""
+    return FACTS if name.endswith("1") else replace(FACTS, is_queued=False)
+
+
+@pytest.mark.parametrize("name", STATES)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_in_every_state_does_what_the_matrix_says(name: str, command: str) -> None:
+    state = STATES[name]
+    expected = OUTCOMES[command].get(name)
+    facts = with_a_queue_that_exists(name, command)
+    if expected is None:
+        with pytest.raises(ChatError) as refusal:
+            decide(state, COMMANDS[command](state), facts)
+        assert type(refusal.value) is refusal_of(state, command)
+        return
+    decision = decide(state, COMMANDS[command](state), facts)
+    if expected == "=":
+        assert decision == Decision(state)
     else:
-        with pytest.raises(TransitionNotAllowed) as refusal:
-            decide(state, command)
-        assert refusal.value.status is status
+        assert label(decision.state) == expected
+        assert decision.state.snapshot_version == state.snapshot_version + 1
+    assert impossibility(decision.state) is None
+
+
+def refusal_of(state: ChatState, command: str) -> type[ChatError]:
+    if state.archived and command in {
+        "send", "send urgently", "edit", "drop queued", "promote", "interrupt", "answer",
+        "compact", "give up on client",
+    }:  # fmt: skip
+        return ChatArchived
+    if command in {"drop queued", "promote"}:
+        return QueuedMessageNotFound
+    return TransitionNotAllowed
+
+
+def test_the_matrix_leaves_out_no_state_and_no_command() -> None:
+    assert set(OUTCOMES) == set(COMMANDS)
+    assert {name for row in OUTCOMES.values() for name in row} == set(STATES)
+    assert {label(state) for state in STATES.values()} == set(STATES)
+
+
+@pytest.mark.parametrize("stale", [Fence(3, 8, 1), Fence(4, 7, 1), Fence(4, 8, 2)])
+@pytest.mark.parametrize("name", ["R0", "R1", "I0", "I1"])
+def test_a_worker_that_lost_its_chat_writes_nothing(stale: Fence, name: str) -> None:
+    for build in (FinishTurn, FinishInterruption, CommitStep):
+        with pytest.raises(FenceLost):
+            decide(STATES[name], build(stale, (ANSWER,)))
 
 
 def test_a_message_to_a_resting_chat_starts_a_turn_of_the_claiming_worker() -> None:
-    assert decide(WAITING, SendMessage(HELLO, WORKER)) == Decision(
-        RUNNING, (AppendMessages((HELLO,)),)
+    assert decide(AT_REST, SendMessage(HELLO, QUEUED, WORKER)) == Decision(
+        replace(
+            AT_REST,
+            status=Status.RUNNING,
+            snapshot_version=10,
+            history_version=10,
+            generation_attempt=1,
+            next_message_id=MessageId(8),
+            owner_epoch=1,
+            worker_id=WORKER,
+            turn_id=MessageId(7),
+        ),
+        (AppendMessages((HELLO,)),),
     )
 
 
-def test_a_message_without_a_free_slot_leaves_the_chat_running_and_unowned() -> None:
-    decision = decide(WAITING, SendMessage(HELLO, None))
-    assert decision.state == replace(RUNNING, owner_epoch=2, worker_id=None, generation_attempt=0)
+def test_without_a_free_slot_the_chat_runs_unowned_and_no_former_owner_can_go_on() -> None:
+    state = decide(STATES["R0"], EditMessage(TARGET.id, HELLO, None), FACTS).state
+    assert (state.worker_id, state.generation_attempt, state.owner_epoch) == (None, 0, 5)
 
 
-def test_a_step_with_calls_records_them_with_its_message() -> None:
-    call = ToolCall("call_0", "execute", "{}")
-    dispatch = Dispatch(CHAT, call, Executor.TOOLRUNNER, "journal-1")  # type: ignore[arg-type]
-    decision = decide(RUNNING, CommitStep(fence_of(RUNNING), (ANSWER,), (dispatch,)))
-    assert decision == Decision(
-        replace(RUNNING, snapshot_version=7, history_version=7, next_message_id=MessageId(5)),
-        (AppendMessages((ANSWER,)), RecordDispatches((dispatch,))),
+def test_a_message_answers_the_calls_that_a_failed_turn_left_open() -> None:
+    failed = replace(STATES["E0"], pending=(LOCAL, CLIENT))
+    decision = decide(failed, SendMessage(HELLO, QUEUED, WORKER))
+    answers, appended = decision.writes
+    assert isinstance(answers, AnswerPending)
+    assert answers.calls == (LOCAL, CLIENT)
+    assert appended == AppendMessages((HELLO,))
+    assert decision.state.pending == ()
+    assert decision.state.next_message_id == failed.next_message_id + 3
+    assert decision.state.turn_id == failed.next_message_id + 2
+
+
+def test_a_message_to_a_failed_chat_with_a_queue_lets_the_oldest_go_first() -> None:
+    decision = decide(STATES["E1"], SendMessage(HELLO, QUEUED, WORKER))
+    assert decision.writes == (EnqueueMessage(QUEUED, HELLO), PromoteHead())
+    assert decision.state.queue_length == 2
+
+
+def test_the_queue_has_an_end() -> None:
+    full = replace(STATES["R1"], queue_length=QUEUE_LENGTH_MAX)
+    with pytest.raises(QueueFull):
+        decide(full, SendMessage(HELLO, QUEUED, None))
+
+
+def test_an_edit_takes_everything_after_the_message_and_the_queue_along() -> None:
+    running = replace(STATES["R1"], pending=(LOCAL,))
+    decision = decide(running, EditMessage(TARGET.id, HELLO, WORKER), FACTS)
+    assert decision.writes == (
+        ClearQueue(),
+        DeleteMessagesFrom(TARGET.id),
+        AppendMessages((HELLO,)),
     )
+    assert (decision.state.pending, decision.state.queue_length) == ((), 0)
 
 
-def test_a_finished_turn_releases_its_worker() -> None:
-    assert decide(RUNNING, FinishTurn(fence_of(RUNNING), (ANSWER,))).state == ChatState(
-        CHAT, Status.WAITING, 7, 7, 0, MessageId(5), owner_epoch=3
+def test_only_live_messages_of_users_can_be_edited() -> None:
+    edit = EditMessage(TARGET.id, HELLO, WORKER)
+    with pytest.raises(MessageNotFound):
+        decide(AT_REST, edit, Facts())
+    for target in (replace(TARGET, role=Role.ASSISTANT), replace(TARGET, is_compressed=True)):
+        with pytest.raises(NotEditable):
+            decide(AT_REST, edit, Facts(target=target))
+
+
+def test_promoting_reorders_a_busy_queue_unless_it_is_the_head_already() -> None:
+    promote = PromoteQueuedMessage(QUEUED, WORKER)
+    assert decide(STATES["R1"], promote, FACTS).writes == (MoveToHead(QUEUED),)
+    assert decide(STATES["R1"], promote, replace(FACTS, is_queue_head=True)).writes == ()
+    assert decide(STATES["E1"], promote, FACTS).writes == (PromoteHead(QUEUED),)
+
+
+def test_an_interrupt_for_a_turn_that_is_over_succeeds_without_effect() -> None:
+    running = STATES["R0"]
+    assert decide(running, Interrupt(MessageId(4), None)) == Decision(running)
+    assert decide(running, Interrupt(MessageId(5), None)).state.status is Status.INTERRUPTING
+
+
+def test_an_interrupt_while_the_client_is_asked_stops_the_turn() -> None:
+    decision = decide(STATES["A0"], Interrupt(MessageId(0), None))
+    assert decision.state.status is Status.WAITING
+    assert decision.state.deadline_at is None
+    (answers,) = decision.writes
+    assert isinstance(answers, AnswerPending)
+    assert answers.calls == (CLIENT,)
+
+
+def test_a_step_keeps_its_calls_open_and_remembers_them_as_dispatched() -> None:
+    message = NewMessage(Role.ASSISTANT, (CALL,))
+    running = STATES["R0"]
+    step = CommitStep(fence_of(running), (message,), (DISPATCH,), (CLIENT,))
+    decision = decide(running, step)
+    assert decision.writes == (
+        AppendMessages((message,)),
+        RecordDispatches(running.next_message_id, (DISPATCH,)),
     )
+    assert decision.state.pending == (LOCAL, CLIENT)
+    again = CommitStep(fence_of(decision.state), (message,))
+    with pytest.raises(TransitionNotAllowed):
+        decide(decision.state, again)
 
 
-def test_a_failed_turn_tells_why_and_leaves_the_history_alone() -> None:
-    assert decide(RUNNING, FailTurn(fence_of(RUNNING), OOPS)).state == ChatState(
-        CHAT, Status.ERROR, 7, 6, 0, MessageId(4), owner_epoch=3, last_error=OOPS
-    )
-
-
-def test_a_message_clears_the_error_of_the_turn_before() -> None:
-    failed = replace(WAITING, status=Status.ERROR, last_error=OOPS)
-    assert decide(failed, SendMessage(HELLO, WORKER)).state == RUNNING
-
-
-@pytest.mark.parametrize("stale", [Fence(2, 6, 1), Fence(3, 5, 1), Fence(3, 6, 2)])
-def test_a_worker_that_lost_its_chat_writes_nothing(stale: Fence) -> None:
+def test_a_result_is_recorded_once_and_leaves_the_episode_open() -> None:
+    running = replace(STATES["R0"], pending=(LOCAL, CLIENT), takeovers=2)
+    decision = decide(running, RecordResult(fence_of(running), DONE))
+    recorded = replace(LOCAL, is_recorded=True)
+    assert decision.writes == (StoreResult(LOCAL, DONE),)
+    assert decision.state.pending == (recorded, CLIENT)
+    assert fence_of(decision.state) == fence_of(running)
+    assert decision.state.takeovers == 0
     with pytest.raises(FenceLost):
-        decide(RUNNING, FinishTurn(stale, (ANSWER,)))
+        decide(decision.state, RecordResult(fence_of(running), DONE))
+
+
+def test_recorded_results_go_into_the_history_and_the_clients_calls_stay_open() -> None:
+    recorded = replace(LOCAL, is_recorded=True)
+    running = replace(STATES["R0"], pending=(recorded, CLIENT))
+    decision = decide(running, CommitResults(fence_of(running)))
+    (answers,) = decision.writes
+    assert isinstance(answers, AnswerPending)
+    assert answers.calls == (recorded,)
+    assert decision.state.pending == (CLIENT,)
+    waiting = decide(decision.state, EnterRequiresAction(fence_of(decision.state)))
+    assert waiting.state.status is Status.REQUIRES_ACTION
+    assert (waiting.state.worker_id, waiting.deadline_s) == (None, ACTION_TIMEOUT_S)
+
+
+def test_nobody_waits_for_a_client_that_was_asked_nothing() -> None:
+    with pytest.raises(TransitionNotAllowed):
+        decide(STATES["R0"], EnterRequiresAction(fence_of(STATES["R0"])))
+
+
+@pytest.mark.parametrize(
+    ("results", "problem"),
+    [
+        ((ANSWERED, ANSWERED), ResultProblem.DUPLICATE),
+        ((ToolResult("call_1", "ask", "{", ToolOutcome.DONE),), ResultProblem.INVALID_JSON),
+        ((), ResultProblem.MISSING),
+        ((ANSWERED, DONE), ResultProblem.UNEXPECTED),
+    ],
+)
+def test_results_of_a_client_must_fit_what_was_asked(
+    results: tuple[ToolResult, ...], problem: ResultProblem
+) -> None:
+    with pytest.raises(BadToolResult) as refusal:
+        decide(STATES["A0"], SubmitToolResults(results, "ann", None))
+    assert refusal.value.problem == problem
+
+
+def test_a_retry_opens_the_next_attempt_in_the_same_write() -> None:
+    running = STATES["R0"]
+    retry = Retry(1, 1000, NOW, OOPS)
+    state = decide(running, RecordRetry(fence_of(running), retry)).state
+    assert (state.generation_attempt, state.retry, state.retry_version) == (2, retry, 10)
+    assert state.history_version == running.history_version
+    assert decide(state, FinishTurn(fence_of(state), (ANSWER,))).state.retry is None
+
+
+def test_automatic_compactions_are_counted_until_the_next_turn_and_asked_ones_are_not() -> None:
+    running = STATES["R1"]
+    once = decide(running, CommitCompaction(fence_of(running), (HELLO,))).state
+    assert once.compactions == 1
+    asked = replace(once, is_compaction_requested=True)
+    assert decide(asked, CommitCompaction(fence_of(asked), (HELLO,))).state.compactions == 1
+    assert decide(once, FinishTurn(fence_of(once), (ANSWER,))).state.compactions == 0
+
+
+def test_there_is_nothing_to_compact_without_an_answer() -> None:
+    with pytest.raises(NothingToCompact):
+        decide(AT_REST, RequestCompaction(WORKER), Facts())
+
+
+def test_a_finished_turn_goes_on_with_the_queue_under_the_same_worker() -> None:
+    running = STATES["R1"]
+    decision = decide(running, FinishTurn(fence_of(running), (ANSWER,)))
+    assert decision.writes == (AppendMessages((ANSWER,)), PromoteHead())
+    assert (decision.state.worker_id, decision.state.owner_epoch) == (WORKER, 4)
+    assert decision.state.turn_id == running.next_message_id + 1
+
+
+def test_an_interruption_keeps_what_was_recorded_and_what_was_said() -> None:
+    interrupting = replace(STATES["I0"], pending=(replace(LOCAL, is_recorded=True),))
+    finish = FinishInterruption(fence_of(interrupting), (ANSWER,))
+    answers, appended = decide(interrupting, finish).writes
+    assert isinstance(answers, AnswerPending)
+    assert appended == AppendMessages((ANSWER,))
+
+
+def test_a_released_chat_keeps_its_attempt_so_that_no_episode_is_made_twice() -> None:
+    running = replace(STATES["R0"], generation_attempt=3)
+    state = decide(running, Release(fence_of(running))).state
+    assert (state.worker_id, state.generation_attempt) == (None, 3)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        replace(AT_REST, queue_length=1),
+        replace(STATES["R0"], archived=True),
+        replace(AT_REST, worker_id=WORKER),
+        replace(AT_REST, status=Status.ERROR),
+        replace(STATES["A0"], pending=()),
+    ],
+)
+def test_an_impossible_state_takes_nothing_but_being_reconciled(broken: ChatState) -> None:
+    for name, build in COMMANDS.items():
+        if name != "reconcile":
+            with pytest.raises(InvalidState):
+                decide(broken, build(broken), FACTS)
+    repaired = decide(broken, Reconcile()).state
+    assert (repaired.status, repaired.archived) == (Status.ERROR, False)
+    assert repaired.owner_epoch == broken.owner_epoch + 1
+    assert impossibility(repaired) is None

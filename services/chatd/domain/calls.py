@@ -1,0 +1,128 @@
+"""The calls of one answer: which are executed, which are asked of the client, which are refused."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from chatd.domain.parts import Part, ToolCall, ToolOutcome, ToolResult
+from chatd.domain.pieces import is_json, storable_call
+from chatd.domain.tools import Executor, Outcome, ToolSpec
+from chatd.domain.truncation import repaired, truncated_json
+
+
+@dataclass(frozen=True, slots=True)
+class CallPlan:
+    """What happens to each call of an answer."""
+
+    dispatched: tuple[ToolCall, ...] = ()
+    asked: tuple[ToolCall, ...] = ()  # By the client.
+    refused: tuple[ToolResult, ...] = ()
+
+
+def offered_tools(
+    local: tuple[ToolSpec, ...], client: tuple[ToolSpec, ...]
+) -> tuple[ToolSpec, ...]:
+    """Return all tools of a turn; a client's tool does not take the name of another."""
+    taken = {spec.name for spec in local}
+    return (*local, *(spec for spec in client if spec.name not in taken))
+
+
+def local_calls(content: Sequence[Part]) -> tuple[ToolCall, ...]:
+    """Return the calls of an answer that its provider did not execute itself."""
+    return tuple(
+        part for part in content if isinstance(part, ToolCall) and not part.provider_executed
+    )
+
+
+def plan_calls(calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]) -> CallPlan:
+    """Decide on every call; an exclusive one with siblings stops the whole batch."""
+    exclusive = {
+        call.tool_name
+        for call in calls
+        if call.tool_name in specs and specs[call.tool_name].is_exclusive
+    }
+    if exclusive and len(calls) > 1:
+        return CallPlan(refused=tuple(_refused_batch(call, exclusive) for call in calls))
+    dispatched: list[ToolCall] = []
+    asked: list[ToolCall] = []
+    refused: list[ToolResult] = []
+    for call in calls:
+        problem = _problem(call, specs)
+        if problem is not None:
+            refused.append(error_result(call, problem))
+        elif specs[call.tool_name].executor is Executor.CLIENT:
+            asked.append(storable_call(call))
+        else:
+            dispatched.append(storable_call(call))
+    return CallPlan(tuple(dispatched), tuple(asked), tuple(refused))
+
+
+def error_result(call: ToolCall, problem: str) -> ToolResult:
+    """Return the result of a call that failed before it began."""
+    told = json.dumps({"error": problem}, ensure_ascii=False)
+    return ToolResult(
+        call.tool_call_id, call.tool_name, told, ToolOutcome.FAILED, call.mcp_server_id
+    )
+
+
+def crashed(error: Exception) -> Outcome:
+    """Return what a model is told of a tool that crashed."""
+    problem = f"the tool crashed ({type(error).__name__}); it may have taken effect in part"
+    return Outcome(ToolOutcome.FAILED, json.dumps({"error": problem}))
+
+
+def executed_result(
+    call: ToolCall, outcome: Outcome, *, budget_bytes: int, at: datetime
+) -> ToolResult:
+    """Return the result of a call as it is stored: JSON, and no larger than it may be."""
+    told = repaired(outcome.result_json)
+    if not is_json(told):
+        told = json.dumps({"output": told}, ensure_ascii=False)
+    return ToolResult(
+        call.tool_call_id,
+        call.tool_name,
+        truncated_json(told, budget_bytes),
+        outcome.outcome,
+        call.mcp_server_id,
+        created_at=at,
+    )
+
+
+def _refused_batch(call: ToolCall, exclusive: set[str]) -> ToolResult:
+    if call.tool_name in exclusive:
+        return error_result(call, f"nothing ran: {call.tool_name} must be the only call; repeat it")
+    names = ", ".join(sorted(exclusive))
+    return error_result(call, f"skipped, because {names} must be called alone; call this again")
+
+
+def _problem(call: ToolCall, specs: Mapping[str, ToolSpec]) -> str | None:
+    """Return why a call cannot be executed."""
+    spec = specs.get(call.tool_name)
+    if spec is None:
+        return f"there is no tool {call.tool_name}; call one that is offered"
+    if not call.args_json.strip():
+        return None
+    try:
+        arguments = json.loads(call.args_json, object_pairs_hook=_Unique.of)
+    except (ValueError, RecursionError) as error:
+        return f"the arguments are not valid JSON: {error}"
+    if not isinstance(arguments, _Unique):
+        return "the arguments must be a JSON object"
+    if spec.executor is Executor.TOOLRUNNER and arguments.has_case_variants():
+        return "the arguments have names that differ only in case; give each once"
+    return None
+
+
+class _Unique(dict[str, object]):
+    """A JSON object whose names are all different."""
+
+    @classmethod
+    def of(cls, pairs: list[tuple[str, object]]) -> "_Unique":
+        made = cls(pairs)
+        if len(made) < len(pairs):
+            raise ValueError("an object names the same property twice")
+        return made
+
+    def has_case_variants(self) -> bool:
+        return len({name.casefold() for name in self}) < len(self)

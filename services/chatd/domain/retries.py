@@ -1,0 +1,73 @@
+"""Whether a failed model call is tried again, and when."""
+
+from dataclasses import dataclass
+
+from chatd.domain.chat import ChatState, ErrorKind, TurnError
+from chatd.domain.model import ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How patient a turn is with its model."""
+
+    attempts_max: int = 25
+    backoff_first_s: float = 1.0
+    backoff_max_s: float = 60.0
+    hint_max_s: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class RetryIn:
+    """Try again after a while."""
+
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """End the turn."""
+
+    error: TurnError
+
+
+def after_failure(
+    error: ModelError, attempt: int, chance: float, policy: RetryPolicy
+) -> RetryIn | GiveUp:
+    """Decide after attempt `attempt` of one history failed; `chance` is between 0 and 1.
+
+    The provider's hint is a floor. Jitter comes on top, so that chats that failed together do not
+    come back together.
+    """
+    if not error.is_retryable or attempt >= policy.attempts_max:
+        return GiveUp(error.turn_error)
+    hint_s = error.retry_after_s or 0.0
+    if hint_s > policy.hint_max_s:
+        return GiveUp(_asked_to_wait(error, hint_s))
+    doublings = min(attempt - 1, 30)
+    backoff_s = min(policy.backoff_first_s * 2**doublings, policy.backoff_max_s)
+    return RetryIn(max(backoff_s, hint_s) + chance * backoff_s)
+
+
+def spent(state: ChatState, policy: RetryPolicy) -> TurnError | None:
+    """Return why no further attempt may begin, None if one may."""
+    if state.generation_attempt <= policy.attempts_max:
+        return None
+    if state.retry is not None:
+        return state.retry.error
+    return TurnError(
+        "The turn was stopped because none of its attempts came to an end.",
+        ErrorKind.CRASH_LOOP,
+        detail=f"{policy.attempts_max} attempts; send a message to try again",
+    )
+
+
+def _asked_to_wait(error: ModelError, hint_s: float) -> TurnError:
+    return TurnError(
+        f"{error.provider or 'The AI provider'} asks to wait {round(hint_s / 60)} minutes. "
+        "Send the message again then, or choose another model.",
+        ErrorKind.RATE_LIMIT,
+        detail=error.detail,
+        provider=error.provider,
+        status_code=error.status_code,
+        is_retryable=True,
+    )

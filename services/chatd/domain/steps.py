@@ -1,0 +1,161 @@
+"""What a turn does next, read from its history and its state alone.
+
+The order of the rules matters. What was dispatched is brought to an end before anything else; what
+a client owes comes next; only a complete history is summarised, finished or shown to a model.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chatd.domain.chat import (
+    ChatState,
+    Message,
+    NewMessage,
+    PendingCall,
+    Role,
+    TurnError,
+    Visibility,
+)
+from chatd.domain.compaction import (
+    COMPACTIONS_MAX,
+    THRESHOLD_PERCENT,
+    CompactionSource,
+    ContextUse,
+    context_use,
+    is_resting_after_manual,
+    is_summary_too_large,
+    overflow_error,
+    since_boundary,
+)
+from chatd.domain.parts import Notice, ToolCall, ToolOutcome, ToolResult
+
+STEPS_MAX = 1200
+
+
+@dataclass(frozen=True, slots=True)
+class StepPolicy:
+    """What the rules depend on beside the chat."""
+
+    context_limit_tokens: int = 0
+    threshold_percent: int = THRESHOLD_PERCENT
+    is_final_step_compacted: bool = True
+    ending_tools: frozenset[str] = frozenset()
+    steps_max: int = STEPS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class RunTools:
+    """Bring these calls to an end, then put all results into the history."""
+
+    calls: tuple[PendingCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EnterAction:
+    """Wait for the client's results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Summarise the history."""
+
+    source: CompactionSource
+    use: ContextUse
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The turn is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepLimit:
+    """The turn took too many steps; end it with a notice to its reader."""
+
+    notice: NewMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The turn cannot go on."""
+
+    error: TurnError
+
+
+@dataclass(frozen=True, slots=True)
+class CallModel:
+    """Ask the model for the next step."""
+
+
+Action = RunTools | EnterAction | Compact | Finish | StepLimit | Fail | CallModel
+
+
+def next_action(state: ChatState, history: Sequence[Message], policy: StepPolicy) -> Action:
+    """Return what a running chat with this live history does next."""
+    local = tuple(call for call in state.pending if not call.is_client)
+    if local:
+        return RunTools(local)
+    if state.pending:
+        return EnterAction()
+    rows = since_boundary(history)
+    use = context_use(rows, policy.context_limit_tokens)
+    if state.is_compaction_requested:
+        has_material = any(message.role is Role.ASSISTANT for message in rows)
+        return Compact(CompactionSource.MANUAL, use) if has_material else Finish()
+    if is_resting_after_manual(history) or _has_ended(state, rows, policy.ending_tools):
+        return Finish()
+    is_over = use.is_over(policy.threshold_percent)
+    overflow = _overflow(state, history, use, policy) if is_over else None
+    if rows and _is_final_answer(rows[-1]):
+        goes_on = is_over and overflow is None and policy.is_final_step_compacted
+        return Compact(CompactionSource.AUTOMATIC, use) if goes_on else Finish()
+    if _steps_of_turn(state, history) >= policy.steps_max:
+        return StepLimit(_step_notice(policy.steps_max))
+    if overflow is not None:
+        return Fail(overflow)
+    if is_over:
+        return Compact(CompactionSource.AUTOMATIC, use)
+    return CallModel()
+
+
+def _overflow(
+    state: ChatState, history: Sequence[Message], use: ContextUse, policy: StepPolicy
+) -> TurnError | None:
+    """Return why another summary would not help, None if it may."""
+    is_too_large = is_summary_too_large(
+        history, policy.context_limit_tokens, policy.threshold_percent
+    )
+    return overflow_error(use) if is_too_large or state.compactions >= COMPACTIONS_MAX else None
+
+
+def _has_ended(state: ChatState, rows: Sequence[Message], ending_tools: frozenset[str]) -> bool:
+    """Return whether a tool that ends turns succeeded in this one."""
+    return bool(ending_tools) and any(
+        isinstance(part, ToolResult)
+        and part.tool_name in ending_tools
+        and part.outcome is ToolOutcome.DONE
+        for message in rows
+        if message.id > state.turn_id
+        for part in message.content
+    )
+
+
+def _is_final_answer(message: Message) -> bool:
+    return message.role is Role.ASSISTANT and not any(
+        isinstance(part, ToolCall) and not part.provider_executed for part in message.content
+    )
+
+
+def _steps_of_turn(state: ChatState, history: Sequence[Message]) -> int:
+    """Count the answers since the message that started the turn, from the end."""
+    steps = 0
+    for message in reversed(history):
+        if message.id <= state.turn_id:
+            break
+        steps += message.role is Role.ASSISTANT and not message.is_compressed
+    return steps
+
+
+def _step_notice(steps_max: int) -> NewMessage:
+    told = f"The turn was stopped after {steps_max} steps. Send a message to let it go on."
+    return NewMessage(Role.ASSISTANT, (Notice(told),), visibility=Visibility.USER)

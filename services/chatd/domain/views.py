@@ -1,0 +1,99 @@
+"""Chats as their readers see them, and who reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId
+
+FILES_MAX = 50
+
+
+class ReasoningEffort(StrEnum):
+    """How hard a model thinks; ordered."""
+
+    DEFAULT = ""
+    NONE = "none"
+    MINIMAL = "minimal"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    XHIGH = "xhigh"
+    MAX = "max"
+
+
+class ChatMode(StrEnum):
+    """A way of working that restricts the tools of a chat."""
+
+    ORDINARY = ""
+    PLAN = "plan"
+    EXPLORE = "explore"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTool:
+    """A tool that the client executes itself."""
+
+    name: str
+    description: str
+    input_schema_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Somebody who reads: they see their own chats and those shared with them or their groups."""
+
+    id: OwnerId
+    group_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChatView:
+    """A chat with all that people see of it."""
+
+    state: ChatState
+    owner: Owner
+    title: str
+    has_own_title: bool
+    parent_chat_id: ChatId | None
+    root_chat_id: ChatId
+    model_id: str
+    reasoning_effort: ReasoningEffort
+    mode: ChatMode
+    workspace_id: str
+    mcp_server_ids: tuple[str, ...]
+    labels: Mapping[str, str]
+    pin_order: int
+    summary: str
+    last_turn_summary: str
+    client_tools: tuple[ClientTool, ...]
+    last_read_message_id: MessageId
+    has_unread: bool
+    is_shared: bool
+    place_in_line: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class GranteeKind(StrEnum):
+    """Whom a chat can be shared with."""
+
+    USER = "user"
+    GROUP = "group"
+
+
+@dataclass(frozen=True, slots=True)
+class Grantee:
+    """A user or a group that a chat is shared with."""
+
+    kind: GranteeKind
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A permission to read a chat and its children."""
+
+    grantee: Grantee
+    created_at: datetime

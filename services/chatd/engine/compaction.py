@@ -1,0 +1,107 @@
+"""Making a summary: people see it begin, the model writes it, people see it end, it is stored."""
+
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from chatd.domain.calls import error_result
+from chatd.domain.chat import ErrorKind, Role
+from chatd.domain.commands import CommitCompaction
+from chatd.domain.compaction import (
+    SUMMARY_REQUEST,
+    stored_summary,
+    summary_call,
+    summary_result,
+)
+from chatd.domain.model import ModelError, ModelRequest, PromptMessage
+from chatd.domain.parts import Text, ToolCall
+from chatd.domain.pieces import interrupted_messages
+from chatd.domain.ports import LanguageModel
+from chatd.domain.prompt import without_foreign_parts
+from chatd.domain.steps import Compact
+from chatd.domain.turn import TurnSetup
+from chatd.engine.answer import Answer, Show, show_nothing
+from chatd.engine.calls import derived_id
+from chatd.engine.session import Session, Unfinished
+from chatd.engine.step import StepEnd, Stepped
+from chatd.engine.stream import Answered, Broken, ModelStream, StreamLimits
+from parley.clock import Clock
+
+SUMMARY_S = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class Summariser:
+    """Makes the summaries of one turn."""
+
+    model: LanguageModel
+    setup: TurnSetup
+    limits: StreamLimits
+    clock: Clock
+
+    async def run(
+        self, session: Session, action: Compact, request: ModelRequest, show: Show
+    ) -> StepEnd:
+        """Summarise what `request` shows and commit that; say how the call ended.
+
+        Raises:
+            Lost: the chat is not this runner's any more.
+        """
+        call = self._call(session, action)
+        show(Role.ASSISTANT, 0, call)
+        session.unfinished = Unfinished(
+            session.fence, lambda at: interrupted_messages((call,), at, None)
+        )
+        answer = Answer(show_nothing, self.clock)
+        stream = ModelStream(self.model, replace(self.limits, total_s=SUMMARY_S), self.clock)
+        end: StepEnd | Answered = await stream.read(
+            self._request(request), answer, session.superseded
+        )
+        if isinstance(end, Answered):
+            end = await self._commit(session, action, call, answer, show)
+        if isinstance(end, Broken):
+            show(Role.TOOL, 0, error_result(call, end.error.message))
+        return end
+
+    def _call(self, session: Session, action: Compact) -> ToolCall:
+        summary_id = derived_id(session.chat_id, session.fence, "summary")
+        call = summary_call(
+            f"chat_summarized_{summary_id}", action.source, self.setup.threshold_percent
+        )
+        return msgspec.structs.replace(call, created_at=self.clock.now())
+
+    def _request(self, request: ModelRequest) -> ModelRequest:
+        """Return the request of the next step, turned into one for a summary of it."""
+        messages = request.messages
+        profile = self.setup.summariser or self.setup.model
+        if profile.id != self.setup.model.id:
+            messages = without_foreign_parts(messages)
+        wish = PromptMessage(Role.USER, (Text(SUMMARY_REQUEST),))
+        return ModelRequest(
+            profile.id,
+            (*messages, wish),
+            request.tools,
+            may_call_tools=False,
+            output_tokens_max=profile.output_tokens_max,
+            reasoning_effort=profile.reasoning_effort,
+        )
+
+    async def _commit(
+        self, session: Session, action: Compact, call: ToolCall, answer: Answer, show: Show
+    ) -> Stepped | Broken:
+        texts = (part.text for part in answer.content if isinstance(part, Text))
+        summary = "\n\n".join(text.strip() for text in texts if text.strip())
+        if not summary:
+            return Broken(_nothing_said())
+        result = summary_result(call, summary, action.use)
+        show(Role.TOOL, 0, result)
+        profile = self.setup.summariser or self.setup.model
+        use = answer.use(profile, session.alive_ms())
+        rows = stored_summary(call, result, summary, use)
+        await session.apply(CommitCompaction(session.fence, rows), rows)
+        return Stepped()
+
+
+def _nothing_said() -> ModelError:
+    message = "The conversation could not be summarised: the model answered nothing."
+    return ModelError(ErrorKind.GENERIC, message, is_retryable=False)

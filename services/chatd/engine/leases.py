@@ -1,0 +1,69 @@
+"""When a worker may trust its lease: pure decisions over moments of one monotonic clock.
+
+A lease counts from the moment before its renewal was sent, because the database may have dated it
+any time after. No new effect starts in its last `fence_margin_s`. Chats of others are taken only
+after `contact_s` of unbroken contact: after an outage of the database every lease looks expired,
+and those who live need time to renew theirs. Contact is broken by a failure and by silence, also
+by our own: a process that was stopped, or an event loop that did not tick, sends nothing.
+"""
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTiming:
+    """How long a lease lasts and when its holder acts on it."""
+
+    lease_s: float = 15.0
+    renew_every_s: float = 4.0
+    renew_again_s: float = 1.0  # After a renewal that failed.
+    fence_margin_s: float = 3.0
+    contact_s: float = 8.0
+
+    @property
+    def silence_max_s(self) -> float:
+        """Return how long no answer may come before contact counts as broken."""
+        return self.renew_every_s + self.fence_margin_s
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A lease as its holder knows it.
+
+    Attributes:
+        sent_at: When the last renewal that succeeded was sent.
+        answered_at: When its answer was seen.
+        contact_since: Since when every renewal succeeded; None after one that failed.
+    """
+
+    sent_at: float
+    answered_at: float
+    contact_since: float | None
+
+    def valid_until(self, timing: LeaseTiming) -> float:
+        """Return when others may take over, at the earliest."""
+        return self.sent_at + timing.lease_s
+
+    def may_act(self, now: float, timing: LeaseTiming) -> bool:
+        """Return whether a new effect may start."""
+        return now < self.valid_until(timing) - timing.fence_margin_s
+
+    def may_sweep(self, now: float, timing: LeaseTiming) -> bool:
+        """Return whether chats of others may be judged abandoned."""
+        if self.contact_since is None or now - self.answered_at > timing.silence_max_s:
+            return False
+        return self.may_act(now, timing) and now - self.contact_since >= timing.contact_s
+
+
+def renewed(
+    before: Lease | None, *, sent_at: float, answered_at: float, timing: LeaseTiming
+) -> Lease:
+    """Return the lease after a renewal that succeeded."""
+    since = None if before is None else before.contact_since
+    is_unbroken = before is not None and answered_at - before.answered_at <= timing.silence_max_s
+    return Lease(sent_at, answered_at, since if since is not None and is_unbroken else answered_at)
+
+
+def contact_lost(before: Lease | None) -> Lease | None:
+    """Return the lease after a call to the database that failed: as long, but trusted less."""
+    return None if before is None else replace(before, contact_since=None)

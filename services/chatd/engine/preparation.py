@@ -1,0 +1,67 @@
+"""What a turn is prepared with, once, before its first step."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from chatd.domain.calls import offered_tools
+from chatd.domain.chat import Message, MessageId
+from chatd.domain.model import ModelRequest
+from chatd.domain.ports import Setups, Tools
+from chatd.domain.prompt import prompt_of
+from chatd.domain.steps import StepPolicy
+from chatd.domain.tools import ToolSpec
+from chatd.domain.truncation import BUDGET_BYTES_UNKNOWN, result_budget_bytes
+from chatd.domain.turn import TurnSetup
+from chatd.engine.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The setup and the tools of one turn."""
+
+    turn_id: MessageId
+    setup: TurnSetup
+    tools: tuple[ToolSpec, ...]
+    specs: Mapping[str, ToolSpec]
+    policy: StepPolicy
+
+    @property
+    def result_budget_bytes(self) -> int:
+        """How large one result may be."""
+        return result_budget_bytes(self.setup.model.context_limit_tokens)
+
+    @staticmethod
+    def budget_bytes(prepared: "Prepared | None") -> int:
+        """Return how large one result may be, also for a turn that nobody prepared."""
+        return BUDGET_BYTES_UNKNOWN if prepared is None else prepared.result_budget_bytes
+
+    def request(self, history: Sequence[Message]) -> ModelRequest:
+        """Return the request for the next step."""
+        model = self.setup.model
+        return ModelRequest(
+            model.id,
+            prompt_of(history, self.setup.briefing),
+            self.tools,
+            output_tokens_max=model.output_tokens_max,
+            reasoning_effort=model.reasoning_effort,
+        )
+
+
+async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int) -> Prepared:
+    """Ask for what the present turn runs with.
+
+    Raises:
+        ModelError: no model can be used.
+    """
+    setup = await setups.prepare(session.chat_id, session.owner)
+    local = await tools.offer(session.chat_id, session.owner)
+    offered = offered_tools(local, setup.client_tools)
+    policy = StepPolicy(
+        context_limit_tokens=setup.context_limit_tokens,
+        threshold_percent=setup.threshold_percent,
+        is_final_step_compacted=setup.is_final_step_compacted,
+        ending_tools=frozenset(spec.name for spec in offered if spec.ends_turn),
+        steps_max=steps_max,
+    )
+    specs = {spec.name: spec for spec in offered}
+    return Prepared(session.state.turn_id, setup, offered, specs, policy)

@@ -1,0 +1,123 @@
+"""One step of a model: its answer, and what is committed of it."""
+
+from dataclasses import dataclass
+
+from chatd.domain.calls import local_calls, plan_calls
+from chatd.domain.chat import ErrorKind, NewMessage, PendingCall, Role
+from chatd.domain.commands import CommitStep
+from chatd.domain.model import FinishReason, ModelError, ModelRequest
+from chatd.domain.parts import Part, Reasoning, Text, ToolCall
+from chatd.domain.pieces import completed, interrupted_messages
+from chatd.domain.ports import LanguageModel
+from chatd.domain.steps import Finish, next_action
+from chatd.domain.tools import Dispatch
+from chatd.engine.answer import Answer, Show
+from chatd.engine.calls import dispatches_for
+from chatd.engine.history import as_written
+from chatd.engine.preparation import Prepared
+from chatd.engine.session import Session, Unfinished
+from chatd.engine.stream import Answered, Broken, ModelStream, StreamLimits, Superseded
+from parley.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The answer ends the turn; these messages are not committed yet."""
+
+    messages: tuple[NewMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """The answer is committed, unless the chat moved before; these calls may be sent now."""
+
+    dispatches: tuple[Dispatch, ...] = ()
+
+
+StepEnd = Stepped | Done | Broken | Superseded
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStep:
+    """Asks the model once and commits its answer, unless that ends the turn."""
+
+    model: LanguageModel
+    prepared: Prepared
+    limits: StreamLimits
+    clock: Clock
+
+    async def run(self, session: Session, request: ModelRequest, show: Show) -> StepEnd:
+        """Ask; say how it ended.
+
+        Raises:
+            Lost: the chat is not this runner's any more.
+        """
+        answer = Answer(show, self.clock)
+        profile = self.prepared.setup.model
+        session.unfinished = Unfinished(
+            session.fence,
+            lambda at: interrupted_messages(
+                answer.content, at, answer.use(profile, session.alive_ms())
+            ),
+        )
+        stream = ModelStream(self.model, self.limits, self.clock)
+        end = await stream.read(request, answer, session.superseded)
+        if not isinstance(end, Answered):
+            return end
+        content = completed(answer.content)
+        if _is_refusal(answer, content):
+            return Broken(_refused(answer))
+        if not content:
+            return Done(())
+        use = answer.use(profile, session.alive_ms())
+        session.unfinished = Unfinished(
+            session.fence, lambda at: interrupted_messages(content, at, use)
+        )
+        message = NewMessage(Role.ASSISTANT, content, use=use)
+        made = [call for call in local_calls(answer.content) if call.created_at is not None]
+        if made:
+            return await self._commit_calls(session, message, tuple(made), show)
+        return await self._commit_final(session, message)
+
+    async def _commit_calls(
+        self, session: Session, message: NewMessage, calls: tuple[ToolCall, ...], show: Show
+    ) -> StepEnd:
+        """Commit an answer with its calls; those that are refused get their result with it."""
+        specs, fence = self.prepared.specs, session.fence
+        plan = plan_calls(calls, specs)
+        dispatches = dispatches_for(session.chat_id, fence, plan.dispatched, specs)
+        asked = tuple(PendingCall(call.tool_call_id, call.tool_name) for call in plan.asked)
+        for place, result in enumerate(plan.refused):
+            show(Role.TOOL, place, result)
+        refusals = (NewMessage(Role.TOOL, (result,)) for result in plan.refused)
+        messages = (message, *refusals)
+        is_done = await session.apply(CommitStep(fence, messages, dispatches, asked), messages)
+        return Stepped(dispatches if is_done else ())
+
+    async def _commit_final(self, session: Session, message: NewMessage) -> StepEnd:
+        """Leave a last answer to the end of the turn, unless the history is summarised first."""
+        state = session.state
+        written = as_written(
+            message, state.next_message_id, state.snapshot_version, self.clock.now()
+        )
+        history = [*session.history.messages, written]
+        if isinstance(next_action(state, history, self.prepared.policy), Finish):
+            return Done((message,))
+        await session.apply(CommitStep(session.fence, (message,)), (message,))
+        return Stepped()
+
+
+def _is_refusal(answer: Answer, content: tuple[Part, ...]) -> bool:
+    """Return whether the provider held back the answer; thoughts alone are none."""
+    is_blank = all(
+        isinstance(part, Reasoning) or (isinstance(part, Text) and not part.text.strip())
+        for part in content
+    )
+    finished = answer.finished
+    return is_blank and finished is not None and finished.reason is FinishReason.CONTENT_FILTER
+
+
+def _refused(answer: Answer) -> ModelError:
+    detail = "" if answer.finished is None else answer.finished.detail
+    message = "The AI provider blocked this answer under its content policy."
+    return ModelError(ErrorKind.CONTENT_FILTER, message, is_retryable=False, detail=detail)

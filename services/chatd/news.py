@@ -1,0 +1,43 @@
+"""What this process hears of chats that others moved, and who is told."""
+
+from chatd.domain.chat import ChatId
+from chatd.domain.errors import ChatNotFound
+from chatd.engine.live import LiveChats
+from chatd.engine.worker import Worker
+from chatd.store.chats import PostgresChats
+from parley.bus import Bus, Notice, Resync
+from parley.postgres import DatabaseUnavailable
+
+CHAT_TOPIC = "chat"
+SWEEP_TOPIC = "chat.sweep"
+
+
+async def follow_chats(bus: Bus, chats: PostgresChats, live: LiveChats, worker: Worker) -> None:
+    """Wake watchers of chats that moved elsewhere, and tell the runners of those that run here."""
+    async with bus.subscribe(CHAT_TOPIC) as notices:
+        async for notice in notices:
+            match notice:
+                case Notice(_, chat_id, version):
+                    live.heard(ChatId(chat_id), version)
+                    await _tell_runner(chats, worker, ChatId(chat_id), version)
+                case Resync():
+                    # Runners need no more than this: every renewal compares what they missed.
+                    live.heard_of_gap()
+
+
+async def follow_sweeps(bus: Bus, worker: Worker) -> None:
+    """Sweep when somebody says that a chat waits for an owner, or may have said so."""
+    async with bus.subscribe(SWEEP_TOPIC) as notices:
+        async for _ in notices:
+            worker.poke()
+
+
+async def _tell_runner(chats: PostgresChats, worker: Worker, chat_id: ChatId, version: int) -> None:
+    mailbox = worker.mailbox(chat_id)
+    if mailbox is None or mailbox.newest.snapshot_version >= version:
+        return
+    try:
+        worker.deliver(await chats.state(chat_id))
+    except (ChatNotFound, DatabaseUnavailable):
+        # Gone with its chat, or told by the next renewal.
+        return

@@ -1,0 +1,150 @@
+"""The calls that arrange chats: fields, archive, deletion, read marks, shares."""
+
+from chatd.domain.chat import ChatId, Owner
+from chatd.domain.errors import InvalidRequest
+from chatd.domain.views import Grantee, GranteeKind, Reader
+from chatd.rpc import fields
+from chatd.rpc.callers import caller_as_owner
+from chatd.rpc.convert import chat_to_proto, share_to_proto
+from chatd.rpc.sending_calls import effort_of, mode_of
+from chatd.rpc.unbroken import Unbroken
+from chatd.store.metadata import ChatChanges
+from chatd.store.stores import Stores
+from parley.api.chat.v1 import chat_pb2
+from parley.api.chat.v1 import chat_service_pb2 as api
+
+SHARES_MAX = 100
+CHANGEABLE = (
+    "title",
+    "labels",
+    "pin_order",
+    "mode",
+    "model_id",
+    "reasoning_effort",
+    "workspace_id",
+    "mcp_server_ids",
+)
+
+
+class ArrangingCalls:
+    """Arranges chats for their owners; all of it can be repeated as it is."""
+
+    def __init__(self, stores: Stores, unbroken: Unbroken) -> None:
+        self._stores = stores
+        self._unbroken = unbroken
+
+    async def update(self, request: api.UpdateChatRequest) -> api.UpdateChatResponse:
+        """Change fields of a chat."""
+        fields.request_id_of(request.request_id)
+        owner = caller_as_owner()
+        chat_id = ChatId(fields.uuid_of(request.chat.id, "chat.id"))
+        changes = changes_of(request.chat, tuple(request.update_mask.paths))
+        await self._stores.metadata.change(chat_id, owner_id=owner.id, changes=changes)
+        return api.UpdateChatResponse(chat=await self._chat(chat_id, owner))
+
+    async def set_archived(self, request: api.SetArchivedRequest) -> api.SetArchivedResponse:
+        """Put a family away or take it back."""
+        fields.request_id_of(request.request_id)
+        owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
+        await self._unbroken.run(
+            lambda: self._stores.families.set_archived(
+                chat_id, owner_id=owner.id, archived=request.archived
+            )
+        )
+        return api.SetArchivedResponse(chat=await self._chat(chat_id, owner))
+
+    async def delete(self, request: api.DeleteChatRequest) -> api.DeleteChatResponse:
+        """Remove a family for good."""
+        fields.request_id_of(request.request_id)
+        owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
+        await self._unbroken.run(lambda: self._stores.families.delete(chat_id, owner_id=owner.id))
+        return api.DeleteChatResponse()
+
+    async def mark_read(self, request: api.MarkReadRequest) -> api.MarkReadResponse:
+        """Move the owner's read mark forward."""
+        fields.request_id_of(request.request_id)
+        owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
+        last = fields.whole(request.last_message_id, "last_message_id", at_least=0)
+        mark = await self._stores.metadata.mark_read(chat_id, owner_id=owner.id, message_id=last)
+        return api.MarkReadResponse(last_message_id=mark)
+
+    async def get_shares(self, request: api.GetSharesRequest) -> api.GetSharesResponse:
+        """Read with whom a chat is shared."""
+        owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
+        shares = await self._stores.shares.get(chat_id, owner_id=owner.id)
+        return api.GetSharesResponse(shares=[share_to_proto(share) for share in shares])
+
+    async def set_shares(self, request: api.SetSharesRequest) -> api.SetSharesResponse:
+        """Replace with whom a chat is shared."""
+        fields.request_id_of(request.request_id)
+        owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
+        grantees = _grantees(request, owner)
+        shares = await self._stores.shares.replace(chat_id, owner_id=owner.id, grantees=grantees)
+        return api.SetSharesResponse(shares=[share_to_proto(share) for share in shares])
+
+    async def _chat(self, chat_id: ChatId, owner: Owner) -> chat_pb2.Chat:
+        return chat_to_proto(await self._stores.reading.get(chat_id, Reader(owner.id)))
+
+
+def changes_of(chat: chat_pb2.Chat, paths: tuple[str, ...]) -> ChatChanges:
+    """Return the changes that a mask names.
+
+    Raises:
+        InvalidRequest: the mask names nothing, or something that cannot be changed this way.
+    """
+    if not paths:
+        raise InvalidRequest("update_mask", f"names no field; there are {', '.join(CHANGEABLE)}")
+    for path in paths:
+        if path not in CHANGEABLE:
+            raise InvalidRequest(
+                "update_mask", f"cannot change {path[:64]}; there are {', '.join(CHANGEABLE)}"
+            )
+    return ChatChanges(
+        title=fields.title(chat.title, "chat.title") if "title" in paths else None,
+        labels=fields.labels(chat.labels, "chat.labels") if "labels" in paths else None,
+        pin_order=(
+            fields.whole(chat.pin_order, "chat.pin_order", at_least=0)
+            if "pin_order" in paths
+            else None
+        ),
+        mode=mode_of(chat.mode, "chat.mode") if "mode" in paths else None,
+        model_id=fields.model_id(chat.model_id, "chat.model_id") if "model_id" in paths else None,
+        reasoning_effort=(
+            effort_of(chat.reasoning_effort) if "reasoning_effort" in paths else None
+        ),
+        workspace_id=(
+            fields.optional_uuid(chat.workspace_id, "chat.workspace_id")
+            if "workspace_id" in paths
+            else None
+        ),
+        mcp_server_ids=(
+            fields.mcp_server_ids(chat.mcp_server_ids, "chat.mcp_server_ids")
+            if "mcp_server_ids" in paths
+            else None
+        ),
+    )
+
+
+def _grantees(request: api.SetSharesRequest, owner: Owner) -> tuple[Grantee, ...]:
+    if len(request.shares) > SHARES_MAX:
+        raise InvalidRequest("shares", f"holds more than {SHARES_MAX} shares")
+    grantees: dict[Grantee, None] = {}
+    for index, share in enumerate(request.shares):
+        field = f"shares[{index}]"
+        match share.WhichOneof("grantee"):
+            case "user_id":
+                grantee = Grantee(
+                    GranteeKind.USER, fields.uuid_of(share.user_id, f"{field}.user_id")
+                )
+            case "group_id":
+                grantee = Grantee(
+                    GranteeKind.GROUP, fields.uuid_of(share.group_id, f"{field}.group_id")
+                )
+            case _:
+                raise InvalidRequest(field, "names nobody")
+        if grantee == Grantee(GranteeKind.USER, owner.id):
+            raise InvalidRequest(f"{field}.user_id", "is the owner")
+        if grantee in grantees:
+            raise InvalidRequest(field, "is named twice")
+        grantees[grantee] = None
+    return tuple(grantees)

@@ -1,0 +1,87 @@
+"""The calls that only read."""
+
+from collections.abc import AsyncIterator
+
+from chatd.domain.errors import InvalidRequest
+from chatd.domain.views import ChatView, Reader
+from chatd.rpc import fields
+from chatd.rpc.callers import Groups, caller_as_reader
+from chatd.rpc.convert import chat_to_proto, message_to_proto, queued_to_proto
+from chatd.rpc.search import searched
+from chatd.store.listing import Filter, Source
+from chatd.store.reading import Bounds
+from chatd.store.stores import Stores
+from parley.api.chat.v1 import chat_service_pb2 as api
+
+PAGE_LENGTH = 50
+PAGE_LENGTH_MAX = 200
+PAGE_TOKEN_BYTES_MAX = 1024
+
+
+class ReadingCalls:
+    """Reads for whoever may read."""
+
+    def __init__(self, stores: Stores, groups: Groups) -> None:
+        self._stores = stores
+        self._groups = groups
+
+    async def get(self, request: api.GetChatRequest) -> api.GetChatResponse:
+        """Read one chat with its children."""
+        chat_id = fields.chat_id_of(request.chat_id)
+        reader = await caller_as_reader(self._groups)
+        chat = await self._stores.reading.get(chat_id, reader)
+        children: tuple[ChatView, ...] = ()
+        if chat.parent_chat_id is None:
+            children = await self._stores.reading.children(chat_id, reader)
+        return api.GetChatResponse(
+            chat=chat_to_proto(chat), children=[chat_to_proto(child) for child in children]
+        )
+
+    async def list(self, request: api.ListChatsRequest) -> api.ListChatsResponse:
+        """Read a page of chats."""
+        length = fields.whole(request.page_size, "page_size", at_least=0, at_most=PAGE_LENGTH_MAX)
+        among = Filter(
+            source=Source.SHARED if request.shared_with_me else Source.OWN,
+            archived=request.archived,
+            labels=fields.labels(request.labels),
+        )
+        token = fields.clean(request.page_token, "page_token", bytes_max=PAGE_TOKEN_BYTES_MAX)
+        wanted = searched(request.query, among)
+        reader = await caller_as_reader(self._groups)
+        page = await self._stores.listing.page(
+            reader, wanted, length=length or PAGE_LENGTH, token=token
+        )
+        return api.ListChatsResponse(
+            chats=[chat_to_proto(chat) for chat in page.chats], next_page_token=page.next_token
+        )
+
+    async def list_messages(self, request: api.ListMessagesRequest) -> api.ListMessagesResponse:
+        """Read a page of a history."""
+        chat_id = fields.chat_id_of(request.chat_id)
+        before_id = fields.whole(request.before_id, "before_id", at_least=0)
+        after_id = fields.whole(request.after_id, "after_id", at_least=0)
+        limit = fields.whole(request.limit, "limit", at_least=0, at_most=PAGE_LENGTH_MAX)
+        if before_id and after_id >= before_id:
+            raise InvalidRequest("after_id", "is not below before_id")
+        page = await self._stores.reading.page(
+            chat_id,
+            await caller_as_reader(self._groups),
+            Bounds(before_id, after_id, limit or PAGE_LENGTH),
+        )
+        return api.ListMessagesResponse(
+            messages=[message_to_proto(chat_id, message) for message in page.messages],
+            has_more=page.has_more,
+            queued_messages=[queued_to_proto(queued) for queued in page.queue],
+        )
+
+    async def export(self, request: api.ExportChatRequest) -> AsyncIterator[api.ExportChatResponse]:
+        """Read a whole chat: itself, its messages in order, and how many they were."""
+        chat_id = fields.chat_id_of(request.chat_id)
+        reader: Reader = await caller_as_reader(self._groups)
+        chat = await self._stores.reading.get(chat_id, reader)
+        yield api.ExportChatResponse(chat=chat_to_proto(chat))
+        count = 0
+        async for message in self._stores.reading.messages(chat_id, reader):
+            yield api.ExportChatResponse(message=message_to_proto(chat_id, message))
+            count += 1
+        yield api.ExportChatResponse(complete=api.ExportComplete(message_count=count))

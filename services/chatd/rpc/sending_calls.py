@@ -1,0 +1,243 @@
+"""The calls that put messages into chats: create, send, edit."""
+
+import uuid
+from dataclasses import dataclass
+
+from chatd.domain import parts
+from chatd.domain.chat import (
+    ChatId,
+    ChatState,
+    MessageId,
+    NewMessage,
+    Owner,
+    OwnerId,
+    QueuedMessage,
+    QueuedMessageId,
+    Role,
+    Visibility,
+)
+from chatd.domain.commands import BusyBehavior, EditMessage, SendMessage
+from chatd.domain.errors import InvalidRequest, RequestIdReused
+from chatd.domain.parts import Part
+from chatd.domain.views import ChatMode, ReasoningEffort
+from chatd.rpc import fields
+from chatd.rpc.callers import caller_as_owner
+from chatd.rpc.claims import Claims, reserved
+from chatd.rpc.content import (
+    client_tools_from_proto,
+    content_from_proto,
+    file_ids_of,
+    title_of,
+)
+from chatd.rpc.convert import (
+    EFFORT,
+    MODE,
+    chat_to_proto,
+    message_to_proto,
+    queued_to_proto,
+)
+from chatd.rpc.unbroken import Unbroken
+from chatd.store.creation import NewChat
+from chatd.store.statements import ClientKey
+from chatd.store.stores import Stores
+from parley.api.chat.v1 import chat_pb2
+from parley.api.chat.v1 import chat_service_pb2 as api
+
+SYSTEM_PROMPT_BYTES_MAX = 128 * 1024
+
+BUSY = {
+    api.BUSY_BEHAVIOR_UNSPECIFIED: BusyBehavior.QUEUE,
+    api.BUSY_BEHAVIOR_QUEUE: BusyBehavior.QUEUE,
+    api.BUSY_BEHAVIOR_INTERRUPT: BusyBehavior.INTERRUPT,
+}
+EFFORT_OF = {value: effort for effort, value in EFFORT.items()}
+MODE_OF = {value: mode for mode, value in MODE.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A message for a chat of the caller's, checked."""
+
+    chat_id: ChatId
+    owner: Owner
+    key: ClientKey
+    message: NewMessage
+
+
+class SendingCalls:
+    """Takes messages of owners and lets this process run what they start."""
+
+    def __init__(self, stores: Stores, claims: Claims, unbroken: Unbroken) -> None:
+        self._stores = stores
+        self._claims = claims
+        self._unbroken = unbroken
+
+    async def create(self, request: api.CreateChatRequest) -> api.CreateChatResponse:
+        """Create a chat with its first message and start its turn."""
+        owner = caller_as_owner()
+        key = fields.client_key_of(request, request.request_id)
+        content = content_from_proto(request.content)
+        new = _new_chat(request, owner, content)
+        if new.file_ids:
+            content = await self._with_files(content, new.file_ids, owner.id)
+            new = _new_chat(request, owner, content)
+
+        async def add() -> ChatState | None:
+            with reserved(self._claims, owner) as reservation:
+                state = await self._stores.chats.add(
+                    new, claimed_by=reservation.claimed_by, client_key=key
+                )
+                if state is not None:
+                    reservation.start(state)
+                return state
+
+        if await self._unbroken.run(add) is None:
+            # A chat that outlived its key is the same user's: they used this id long ago.
+            await self._stores.keys.require_used(new.id, key, RequestIdReused(key.key))
+        outcome = await self._stores.keys.outcome(new.id, owner_id=owner.id, key=key.key)
+        return api.CreateChatResponse(
+            chat=chat_to_proto(outcome.chat),
+            message=message_to_proto(new.id, outcome.turn_message),
+        )
+
+    async def send(self, request: api.SendMessageRequest) -> api.SendMessageResponse:
+        """Take one message: it starts a turn, or waits, or interrupts and goes next."""
+        busy = BUSY.get(request.busy_behavior)
+        if busy is None:
+            raise InvalidRequest("busy_behavior", "is not known")
+        asked = await self._asked(request)
+        queued_id = QueuedMessageId(str(uuid.uuid5(uuid.UUID(asked.chat_id), asked.key.key)))
+
+        async def send() -> ChatState | None:
+            with reserved(self._claims, asked.owner) as reservation:
+                command = SendMessage(asked.message, queued_id, reservation.claimed_by, busy)
+                state = await self._stores.keys.once(asked.chat_id, command, asked.key)
+                if state is not None:
+                    reservation.start(state)
+                return state
+
+        sent = await self._unbroken.run(send)
+        outcome = await self._stores.keys.outcome(
+            asked.chat_id, owner_id=asked.owner.id, key=asked.key.key
+        )
+        answer = api.SendMessageResponse(chat=chat_to_proto(outcome.chat), replayed=sent is None)
+        if outcome.is_queued:
+            queued = QueuedMessage(
+                queued_id, asked.message.content, asked.owner.id, outcome.happened_at
+            )
+            answer.queued_message.CopyFrom(queued_to_proto(queued))
+        else:
+            answer.message.CopyFrom(message_to_proto(asked.chat_id, outcome.turn_message))
+        return answer
+
+    async def edit(self, request: api.EditMessageRequest) -> api.EditMessageResponse:
+        """Replace a message and run anew from there."""
+        message_id = MessageId(fields.whole(request.message_id, "message_id", at_least=1))
+        asked = await self._asked(request)
+        chat_id, owner = asked.chat_id, asked.owner
+
+        async def edit() -> None:
+            with reserved(self._claims, owner) as reservation:
+                command = EditMessage(message_id, asked.message, reservation.claimed_by)
+                state = await self._stores.keys.once(chat_id, command, asked.key)
+                if state is not None:
+                    reservation.start(state)
+
+        await self._unbroken.run(edit)
+        outcome = await self._stores.keys.outcome(chat_id, owner_id=owner.id, key=asked.key.key)
+        deleted = await self._stores.reading.deleted_at(
+            chat_id, owner_id=owner.id, snapshot_version=outcome.snapshot_version
+        )
+        return api.EditMessageResponse(
+            message=message_to_proto(chat_id, outcome.turn_message),
+            deleted_message_ids=deleted,
+            chat=chat_to_proto(outcome.chat),
+        )
+
+    async def _asked(self, request: api.SendMessageRequest | api.EditMessageRequest) -> Asked:
+        """Check what send and edit have in common, and that the caller is the owner."""
+        owner = caller_as_owner()
+        chat_id = fields.chat_id_of(request.chat_id)
+        key = fields.client_key_of(request, request.request_id)
+        content = content_from_proto(request.content)
+        model_id = fields.model_id(request.model_id)
+        effort = effort_of(request.reasoning_effort)
+        await self._stores.ownership.require(chat_id, owner.id)
+        if file_ids := file_ids_of(content):
+            content = await self._with_files(content, file_ids, owner.id)
+            await self._stores.attachments.hold(chat_id, file_ids, owner_id=owner.id)
+        if model_id or effort:
+            await self._stores.metadata.choose_model(
+                chat_id,
+                owner_id=owner.id,
+                key=key.key,
+                model_id=model_id,
+                reasoning_effort=effort,
+            )
+        return Asked(chat_id, owner, key, NewMessage(Role.USER, content, owner.id))
+
+    async def _with_files(
+        self, content: tuple[Part, ...], file_ids: tuple[str, ...], owner_id: OwnerId
+    ) -> tuple[Part, ...]:
+        """Describe files as they are stored, whatever the caller called them."""
+        stored = await self._stores.attachments.find(file_ids, owner_id=owner_id)
+        return tuple(
+            stored[part.file_id] if isinstance(part, parts.File) else part for part in content
+        )
+
+
+def effort_of(value: "chat_pb2.ReasoningEffort.ValueType") -> ReasoningEffort:
+    """Return how hard the model shall think."""
+    effort = EFFORT_OF.get(value)
+    if effort is None:
+        raise InvalidRequest("reasoning_effort", "is not known")
+    return effort
+
+
+def mode_of(value: "chat_pb2.ChatMode.ValueType", field: str = "mode") -> ChatMode:
+    """Return a way of working that users choose."""
+    mode = MODE_OF.get(value)
+    if mode is None:
+        raise InvalidRequest(field, "is not known")
+    if mode is ChatMode.EXPLORE:
+        raise InvalidRequest(field, "is only for chats that another chat starts")
+    return mode
+
+
+def _new_chat(request: api.CreateChatRequest, owner: Owner, content: tuple[Part, ...]) -> NewChat:
+    own_title = fields.words(request.title, "title", characters_max=fields.TITLE_CHARACTERS_MAX)
+    return NewChat(
+        id=_new_chat_id(request, owner.id),
+        owner=owner,
+        title=own_title or title_of(content),
+        has_own_title=bool(own_title),
+        messages=_first_messages(request.system_prompt, NewMessage(Role.USER, content, owner.id)),
+        model_id=fields.model_id(request.model_id),
+        reasoning_effort=effort_of(request.reasoning_effort),
+        mode=mode_of(request.mode),
+        workspace_id=fields.optional_uuid(request.workspace_id, "workspace_id"),
+        mcp_server_ids=fields.mcp_server_ids(request.mcp_server_ids),
+        labels=fields.labels(request.labels),
+        client_tools=client_tools_from_proto(request.client_tools),
+        file_ids=file_ids_of(content),
+    )
+
+
+def _first_messages(system_prompt: str, message: NewMessage) -> tuple[NewMessage, ...]:
+    """Return the beginning of the history; more instructions come first, for the model only."""
+    prompt = fields.clean(system_prompt, "system_prompt", bytes_max=SYSTEM_PROMPT_BYTES_MAX)
+    if not prompt.strip():
+        return (message,)
+    instructions = NewMessage(
+        Role.SYSTEM, (parts.Text(prompt),), message.created_by, visibility=Visibility.MODEL
+    )
+    return (instructions, message)
+
+
+def _new_chat_id(request: api.CreateChatRequest, owner_id: OwnerId) -> ChatId:
+    """Derive the id from user and request id, so that a repeated request finds its chat."""
+    request_id = fields.request_id_of(request.request_id)
+    derived = str(uuid.uuid5(uuid.UUID(owner_id), request_id))
+    if request.chat_id and fields.chat_id_of(request.chat_id) != derived:
+        raise InvalidRequest("chat_id", "is not the UUIDv5 of user and request id")
+    return ChatId(derived)

@@ -1,0 +1,277 @@
+"""Executing commands: decide on what is known, write it as one statement, and learn what is true.
+
+A command is decided on the state this process knows. The statement is guarded by the version that
+was seen, so a state that was not the newest costs a second look and nothing else. A refusal is
+answered only from a state read for it. Commands for one chat go one after another; each runs to its
+end even when its caller is gone, because a cancelled statement may have been committed.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Self
+
+import asyncpg
+
+from chatd.domain.chat import ChatId, ChatState, NewMessage
+from chatd.domain.commands import (
+    CancelRequiredAction,
+    Command,
+    EditMessage,
+    Interrupt,
+    PromoteQueuedMessage,
+    RequestCompaction,
+    SendMessage,
+    SubmitToolResults,
+)
+from chatd.domain.errors import ChatError, ChatNotFound
+from chatd.domain.facts import Facts
+from chatd.domain.transitions import Decision, decide
+from chatd.domain.writes import AppendMessages
+from chatd.store.rows import state_of
+from chatd.store.statements import SELECT_STATE, ClientKey, decision_statement
+from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable, typed_outages
+
+KNOWN_STATES_MAX = 10_000
+MISSES_BEFORE_LOCK = 3
+OUTAGE_PATIENCE_S = 30.0
+OUTAGE_PAUSE_S = 0.25
+
+FactsOf = Callable[[ChatId, Command], Awaitable[Facts]]
+Appended = Callable[[ChatState, ChatState, tuple[NewMessage, ...]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """A command's error, carried out of its task without ending the others."""
+
+    error: Exception
+
+
+class KnownStates:
+    """The newest state of each chat that this process has seen, the most recently used ones."""
+
+    def __init__(self) -> None:
+        self._states: OrderedDict[ChatId, ChatState] = OrderedDict()
+
+    def get(self, chat_id: ChatId) -> ChatState | None:
+        """Return what is known, if anything."""
+        return self._states.get(chat_id)
+
+    def learn(self, state: ChatState) -> None:
+        """Take a state that was written or read; an older one is dropped."""
+        known = self._states.get(state.chat_id)
+        if known is None or state.snapshot_version >= known.snapshot_version:
+            self._states[state.chat_id] = state
+        self._states.move_to_end(state.chat_id)
+        if len(self._states) > KNOWN_STATES_MAX:
+            self._states.popitem(last=False)
+
+    def forget(self, chat_id: ChatId) -> None:
+        """Know nothing of a chat any more."""
+        self._states.pop(chat_id, None)
+
+
+class Applier:
+    """Executes commands for all chats of this process; leaving it waits for those under way."""
+
+    def __init__(
+        self,
+        pool: "asyncpg.Pool[asyncpg.Record]",
+        *,
+        facts_of: FactsOf,
+        moved: Callable[[ChatState], None],
+        appended: Appended,
+        clock: Clock,
+    ) -> None:
+        self._pool = pool
+        self._facts_of = facts_of
+        self._moved = moved
+        self._appended = appended
+        self._clock = clock
+        self.known = KnownStates()
+        self._locks: dict[ChatId, asyncio.Lock] = {}
+        self._under_way = asyncio.TaskGroup()
+
+    async def __aenter__(self) -> Self:
+        await self._under_way.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._under_way.__aexit__(kind, error, traceback)
+
+    async def apply(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
+    ) -> ChatState:
+        """Execute a command and return the state after it, the present one if it changes nothing.
+
+        Raises:
+            ChatError: the command is refused; see `domain.errors`.
+            DatabaseUnavailable: the database did not come back in time; read before repeating.
+        """
+        task = self._under_way.create_task(self._carried(chat_id, command, client_key))
+        outcome = await asyncio.shield(task)
+        if isinstance(outcome, _Failed):
+            raise outcome.error
+        return outcome
+
+    async def _carried(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None
+    ) -> ChatState | _Failed:
+        lock = self._locks.setdefault(chat_id, asyncio.Lock())
+        try:
+            async with lock:
+                return await self._attempt(chat_id, command, client_key)
+        except Exception as error:
+            return _Failed(error)
+        finally:
+            if not lock.locked():
+                self._locks.pop(chat_id, None)
+
+    async def _attempt(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None
+    ) -> ChatState:
+        seen = self.known.get(chat_id)
+        is_fresh = False
+        for misses in range(MISSES_BEFORE_LOCK + 1):
+            if misses == MISSES_BEFORE_LOCK:
+                return await self._under_lock(chat_id, command, client_key)
+            if seen is None:
+                seen, is_fresh = await self._read(self._pool, chat_id), True
+            decision = await self._decide(seen, command, is_fresh=is_fresh)
+            if decision is None:
+                seen, is_fresh = await self._read(self._pool, chat_id), True
+                decision = await self._decide(seen, command, is_fresh=True)
+                assert decision is not None  # A fresh state gives a decision or an error.
+            if decision.state is seen:
+                return seen
+            written = await self._write(self._pool, seen, decision, client_key)
+            if written is not None:
+                return self._learned(seen, decision, written)
+            fresh = await self._read(self._pool, chat_id)
+            if fresh.snapshot_version == seen.snapshot_version:
+                # Nobody moved the chat, so it was the claim that was refused.
+                command = _without_claim(command)
+            seen, is_fresh = fresh, True
+        raise AssertionError("unreachable")
+
+    async def _decide(
+        self, seen: ChatState, command: Command, *, is_fresh: bool
+    ) -> Decision | None:
+        """Decide; None when the answer would be no and the state may be old."""
+        facts = await self._facts_of(seen.chat_id, command)
+        try:
+            decision = decide(seen, command, facts)
+        except ChatError:
+            if is_fresh:
+                raise
+            return None
+        return None if decision.state is seen and not is_fresh else decision
+
+    async def _under_lock(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None
+    ) -> ChatState:
+        """Decide while nobody else can move the chat; for chats that many write to at once."""
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                seen = await self._read(connection, chat_id, lock=" FOR UPDATE")
+                decision = await self._decide(seen, command, is_fresh=True)
+                assert decision is not None  # A fresh state gives a decision or an error.
+                if decision.state is seen:
+                    return seen
+                written = await self._write(connection, seen, decision, client_key)
+                if written is None:
+                    decision = await self._decide(seen, _without_claim(command), is_fresh=True)
+                    assert decision is not None
+                    written = await self._write(connection, seen, decision, client_key)
+        assert written is not None  # Locked, and nothing is claimed.
+        return self._learned(seen, decision, written)
+
+    async def _write(
+        self,
+        source: "asyncpg.Pool[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+        seen: ChatState,
+        decision: Decision,
+        client_key: ClientKey | None,
+    ) -> ChatState | None:
+        """Write a decision; None when the guard refused it."""
+        statement = decision_statement(seen, decision, client_key)
+        try:
+            with typed_outages():
+                row = await source.fetchrow(statement.text, *statement.arguments)
+        except DatabaseUnavailable:
+            if source is not self._pool:
+                raise
+            return await self._after_outage(seen, decision)
+        if row is None:
+            return None
+        return replace(decision.state, deadline_at=row["deadline_at"])
+
+    async def _after_outage(self, seen: ChatState, decision: Decision) -> ChatState | None:
+        """Find out whether a write that was cut off had been committed.
+
+        The version alone proves nothing, because another may have used it; the whole state does,
+        as it names the new owner's epoch or the history that only this decision could make.
+        """
+        stored = await self._read_patiently(seen.chat_id)
+        expected = replace(decision.state, deadline_at=stored.deadline_at)
+        return stored if stored == expected else None
+
+    async def _read_patiently(self, chat_id: ChatId) -> ChatState:
+        deadline = self._clock.monotonic() + OUTAGE_PATIENCE_S
+        while True:
+            try:
+                return await self._read(self._pool, chat_id)
+            except DatabaseUnavailable:
+                if self._clock.monotonic() >= deadline:
+                    self.known.forget(chat_id)
+                    raise
+                await self._clock.sleep(OUTAGE_PAUSE_S)
+
+    async def _read(
+        self,
+        source: "asyncpg.Pool[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+        chat_id: ChatId,
+        lock: str = "",
+    ) -> ChatState:
+        with typed_outages():
+            row = await source.fetchrow(SELECT_STATE + lock, chat_id)
+        if row is None:
+            self.known.forget(chat_id)
+            raise ChatNotFound(chat_id)
+        state = state_of(row)
+        self.known.learn(state)
+        return state
+
+    def _learned(self, seen: ChatState, decision: Decision, written: ChatState) -> ChatState:
+        self.known.learn(written)
+        match decision.writes:
+            case (AppendMessages(messages),):
+                self._appended(seen, written, messages)
+        self._moved(written)
+        return written
+
+
+def _without_claim(command: Command) -> Command:
+    """Return the command for when this worker may not claim: the chat stays for a sweep."""
+    match command:
+        case (
+            SendMessage()
+            | EditMessage()
+            | PromoteQueuedMessage()
+            | Interrupt()
+            | SubmitToolResults()
+            | RequestCompaction()
+            | CancelRequiredAction()
+        ):
+            return replace(command, claimed_by=None)
+        case _:
+            return command

@@ -1,0 +1,115 @@
+"""A root chat and its children as one: they are put away, taken back and removed together."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import asyncpg
+
+from chatd.domain.chat import ChatId, ChatState, OwnerId, Status
+from chatd.domain.commands import SetArchived
+from chatd.domain.errors import ChatNotFound, InvalidRequest
+from chatd.domain.transitions import decide
+from chatd.store.pins import lock_pins, move_pin
+from chatd.store.rows import state_of
+from chatd.store.statements import STATE_COLUMNS, decision_statement
+from parley.postgres import typed_outages
+
+# Whether a chat is a root, for its owner.
+SELECT_IS_ROOT = """
+    SELECT parent_chat_id IS NULL FROM chat.chats WHERE id = $1 AND owner_id = $2
+"""
+
+# The executions of a family whose owner was checked, locked in one order so that two of us never
+# wait for each other. A command locks its execution before anything else of a chat, as this does.
+LOCK_FAMILY = f"""
+    SELECT {STATE_COLUMNS} FROM chat.chat_exec e
+    WHERE e.chat_id IN (SELECT id FROM chat.chats WHERE root_chat_id = $1)
+    ORDER BY e.chat_id FOR UPDATE
+"""
+
+# Remove a family, for its owner; what it cost stays in the ledger.
+DELETE_FAMILY = "DELETE FROM chat.chats WHERE root_chat_id = $1 AND owner_id = $2"
+
+
+class Families:
+    """Changes whole families or nothing.
+
+    `moved` is told every state that was written, after the commit; a chat that was removed moves
+    one last time, so that whoever follows it looks and finds it gone.
+    """
+
+    def __init__(
+        self, pool: "asyncpg.Pool[asyncpg.Record]", moved: Callable[[ChatState], None]
+    ) -> None:
+        self._pool = pool
+        self._moved = moved
+
+    async def set_archived(self, chat_id: ChatId, *, owner_id: OwnerId, archived: bool) -> None:
+        """Put a root chat and its children away, or take them back.
+
+        Raises:
+            ChatNotFound: there is no such chat of this owner.
+            InvalidRequest: it is a child.
+            TransitionNotAllowed: one of them runs; none was changed.
+        """
+        written: list[ChatState] = []
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                await lock_pins(connection, owner_id)
+                for seen in await self._lock(connection, chat_id, owner_id):
+                    decision = decide(seen, SetArchived(archived))
+                    if decision.state is seen:
+                        continue
+                    statement = decision_statement(seen, decision)
+                    await connection.execute(statement.text, *statement.arguments)
+                    written.append(decision.state)
+                if archived:
+                    await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=0)
+        for state in written:
+            self._moved(state)
+
+    async def delete(self, chat_id: ChatId, *, owner_id: OwnerId) -> None:
+        """Remove a root chat and its children for good, whatever they do at the moment.
+
+        Raises:
+            ChatNotFound: there is no such chat of this owner.
+            InvalidRequest: it is a child.
+        """
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                await lock_pins(connection, owner_id)
+                family = await self._lock(connection, chat_id, owner_id)
+                await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=0)
+                await connection.execute(DELETE_FAMILY, chat_id, owner_id)
+        for state in family:
+            self._moved(_gone(state))
+
+    async def _lock(
+        self,
+        connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+        chat_id: ChatId,
+        owner_id: OwnerId,
+    ) -> tuple[ChatState, ...]:
+        is_root = await connection.fetchval(SELECT_IS_ROOT, chat_id, owner_id)
+        if is_root is None:
+            raise ChatNotFound(chat_id)
+        if not is_root:
+            raise InvalidRequest("chat_id", "is a child; name the root of its family")
+        return tuple(map(state_of, await connection.fetch(LOCK_FAMILY, chat_id)))
+
+
+def _gone(state: ChatState) -> ChatState:
+    """Return a state in which nobody owns the chat, newer than any other."""
+    return replace(
+        state,
+        status=Status.WAITING,
+        snapshot_version=state.snapshot_version + 1,
+        owner_epoch=state.owner_epoch + 1,
+        generation_attempt=0,
+        worker_id=None,
+        queue_length=0,
+        pending=(),
+        deadline_at=None,
+        last_error=None,
+        retry=None,
+    )

@@ -1,0 +1,50 @@
+"""The statements by which the engine reads chats that its worker owns or that were checked before.
+
+Reads for people are in `reading` and `listing`, and carry their authorisation.
+"""
+
+MESSAGE_COLUMNS = """
+    id, revision, role, visibility, content::text AS content, content_version, is_compressed,
+    is_deleted, created_by, created_at, use::text AS use
+"""
+
+# The live history, for prompts and streams. What changed after a revision includes what was deleted
+# since, because whoever kept the older messages has to learn of it.
+SELECT_HISTORY = f"""
+    SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
+    WHERE chat_id = $1 AND revision > $2 AND (NOT is_deleted OR $2 > 0) ORDER BY id
+"""
+
+# The dispatched calls of one message, for the worker that has to learn what became of them.
+SELECT_EXECUTIONS = """
+    SELECT execution_id, tool_call_id, tool_name, executor, journal_generation, owner_epoch
+    FROM chat.tool_calls WHERE chat_id = $1 AND message_id = $2 ORDER BY dispatched_at, execution_id
+"""
+
+# The queue in the order of execution.
+SELECT_QUEUE = """
+    SELECT id, content::text AS content, created_by, created_at
+    FROM chat.chat_queue WHERE chat_id = $1 ORDER BY position, id
+"""
+
+# Whether a queued message exists, and whether it is the first.
+SELECT_QUEUED_FACTS = """
+    SELECT EXISTS (SELECT 1 FROM chat.chat_queue WHERE chat_id = $1 AND id = $2) AS is_queued,
+        $2 = (SELECT id FROM chat.chat_queue WHERE chat_id = $1 ORDER BY position, id LIMIT 1)
+            AS is_head
+"""
+
+# The live message that an edit names.
+SELECT_MESSAGE = f"""
+    SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
+    WHERE chat_id = $1 AND id = $2 AND NOT is_deleted
+"""
+
+# Whether the model said anything since the last summary.
+SELECT_HAS_MATERIAL = """
+    SELECT EXISTS (SELECT 1 FROM chat.chat_messages
+        WHERE chat_id = $1 AND role = 'assistant' AND NOT is_deleted AND NOT is_compressed
+            AND id > coalesce((SELECT max(id) FROM chat.chat_messages
+                WHERE chat_id = $1 AND is_compressed AND visibility = 'model'
+                    AND NOT is_deleted), 0))
+"""

@@ -1,0 +1,112 @@
+"""The same random commands to the rules in memory and to PostgreSQL: both must always agree."""
+
+import asyncio
+import itertools
+import uuid
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+import asyncpg
+from hypothesis import settings
+from hypothesis.stateful import initialize, run_state_machine_as_test
+
+from chatd.domain.chat import ChatId, ChatState, Message
+from chatd.domain.commands import Command
+from chatd.domain.errors import ChatError
+from chatd.store.chats import PostgresChats
+from chatd.store.queries import MESSAGE_COLUMNS
+from chatd.store.rows import message_of
+from parley.clock import FakeClock
+from parley.postgres import Database
+from support.chat_machine import CHAT, WORKER, ChatMachine
+
+OWNER = "00000000-0000-0000-0000-00000000000a"
+NUMBERS = itertools.count(1)
+
+INSERT_IDLE_CHAT = """
+    WITH chat AS (
+        INSERT INTO chat.chats (id, owner_id, owner_role, title, has_own_title, root_chat_id,
+            model_id, reasoning_effort, mode, mcp_server_ids, labels, pin_order, summary,
+            last_turn_summary, client_tools, last_read_message_id, created_at)
+        VALUES ($1, $2, 'member', 'test', true, $1, '', '', '', '{}', '{}', 0, '', '', '[]', 0,
+            now()))
+    INSERT INTO chat.chat_exec (chat_id, status, archived, snapshot_version, history_version,
+        queue_version, retry_version, generation_attempt, next_message_id, turn_id, queue_length,
+        owner_epoch, takeovers, pending, compactions, is_compaction_requested, changed_at,
+        changed_xid)
+    VALUES ($1, 'waiting', false, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, '[]', 0, false, now(),
+        pg_current_xact_id())
+"""
+INSERT_WORKER = """
+    INSERT INTO chat.workers VALUES ($1, 'unix:/nowhere', false, now() + interval '1 day', now())
+"""
+
+
+class Lockstep(ChatMachine):
+    """Compares everything stored after every command."""
+
+    run: Callable[[Coroutine[Any, Any, Any]], Any]
+    pool: "asyncpg.Pool[asyncpg.Record]"
+
+    @initialize()
+    def create(self) -> None:
+        super().create()
+        self.chat_id = ChatId(str(uuid.uuid5(uuid.NAMESPACE_OID, f"chat {next(NUMBERS)}")))
+        self.salt = self.chat_id
+        self.stored = PostgresChats(self.pool, lambda state: None, FakeClock())
+        self.run(self.stored.__aenter__())
+        self.run(self.pool.execute(INSERT_IDLE_CHAT, self.chat_id, OWNER))
+
+    def applied(self, command: Command, refusal: ChatError | None) -> None:
+        stored_refusal: ChatError | None = None
+        try:
+            self.run(self.stored.apply(self.chat_id, command))
+        except ChatError as error:
+            stored_refusal = error
+        assert type(stored_refusal) is type(refusal)
+        assert self.run(self.everything()) == (
+            without_times(self.chat.state),
+            [(m.id, m.revision, m.role, m.content, m.is_deleted) for m in self.chat.messages],
+            [(queued.id, queued.content) for queued in self.chat.queue],
+        )
+
+    async def everything(self) -> tuple[object, object, object]:
+        state = await self.stored.state(self.chat_id)
+        rows = await self.pool.fetch(
+            f"SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages WHERE chat_id = $1 ORDER BY id",
+            self.chat_id,
+        )
+        messages: list[Message] = [message_of(row) for row in rows]
+        queue = await self.stored.queue(self.chat_id)
+        return (
+            without_times(replace(state, chat_id=CHAT)),
+            [(m.id, m.revision, m.role, m.content, m.is_deleted) for m in messages],
+            [(queued.id, queued.content) for queued in queue],
+        )
+
+
+def without_times(state: ChatState) -> ChatState:
+    """Return the state without what only the database's clock knows."""
+    return replace(state, deadline_at=None)
+
+
+def test_memory_and_postgresql_agree_after_every_command(chat_database: str) -> None:
+    with asyncio.Runner() as runner:
+        opened = Database.open(chat_database, application_name="test", connections_max=4)
+        database = runner.run(opened.__aenter__())
+        try:
+            runner.run(database.pool.execute(INSERT_WORKER, WORKER))
+
+            class Connected(Lockstep):
+                run = staticmethod(runner.run)
+                pool = database.pool
+
+            run_state_machine_as_test(
+                Connected,
+                settings=settings(
+                    max_examples=40, stateful_step_count=40, deadline=None, database=None
+                ),
+            )
+        finally:
+            runner.run(opened.__aexit__(None, None, None))

@@ -1,0 +1,147 @@
+"""An executor without processes that journals what it starts, as the real ones must."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from chatd.domain.chat import ChatId, ExecutionId, Owner
+from chatd.domain.parts import ToolOutcome
+from chatd.domain.tools import (
+    Ended,
+    Execution,
+    ExecutorUnreachable,
+    Found,
+    NeverSeen,
+    Outcome,
+    StillRunning,
+    ToolSpec,
+    Untraceable,
+)
+
+
+class Crash(BaseException):
+    """The process dies here."""
+
+
+class StaleOwner(Exception):
+    """A call came from an owner that was replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A call in the journal."""
+
+    execution: Execution
+    outcome: asyncio.Future[Outcome]
+
+
+def ran(name: str) -> Outcome:
+    """Return what a tool answers that does nothing special."""
+    return Outcome(ToolOutcome.DONE, json.dumps({"output": f"{name} ran"}))
+
+
+class JournalingTools:
+    """Starts each execution once and remembers it; tools named in `held` end when they are told.
+
+    Attributes:
+        starts: How often each execution was started.
+        order: Names of the tools in the order in which they were started.
+        stopped: Executions that somebody had stopped.
+        is_reachable: Whether anybody can talk to it.
+        crash_after_start: Whether the caller dies as soon as a call is journaled.
+    """
+
+    def __init__(
+        self, *specs: ToolSpec, held: Collection[str] = (), generation: str = "j1"
+    ) -> None:
+        self._specs = specs
+        self._held = held
+        self._generation = generation
+        self._journal: dict[ExecutionId, Entry] = {}
+        self._epochs: dict[ChatId, int] = {}
+        self._changed = asyncio.Condition()
+        self.answers: dict[str, Outcome | Exception] = {}
+        self.starts: Counter[ExecutionId] = Counter()
+        self.order: list[str] = []
+        self.stopped: list[str] = []
+        self.is_reachable = True
+        self.loses_answers = False
+        self.crash_after_start = False
+
+    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+        """Offer what it was made with."""
+        return self._specs
+
+    async def execute(self, execution: Execution) -> Outcome:
+        """Start a call or attach to it, and wait for its end."""
+        self._admit(execution)
+        entry = self._journal.get(execution.dispatch.execution_id) or self._start(execution)
+        async with self._changed:
+            self._changed.notify_all()
+        if self.crash_after_start:
+            self.crash_after_start = False
+            raise Crash
+        if self.loses_answers:
+            raise ExecutorUnreachable(execution.dispatch.executor)
+        # The call is the executor's: it goes on when nobody waits any more.
+        return await asyncio.shield(entry.outcome)
+
+    async def find(self, execution: Execution) -> Found:
+        """Look into the journal."""
+        self._admit(execution)
+        entry = self._journal.get(execution.dispatch.execution_id)
+        if execution.dispatch.journal_generation != self._generation:
+            return Untraceable()
+        if entry is None:
+            return NeverSeen()
+        if not entry.outcome.done():
+            return StillRunning()
+        return Ended(entry.outcome.result())
+
+    async def cancel(self, execution: Execution) -> None:
+        """Stop a call."""
+        self._admit(execution)
+        self.stopped.append(execution.spec.name)
+        entry = self._journal.get(execution.dispatch.execution_id)
+        if entry is not None and not entry.outcome.done():
+            entry.outcome.set_result(Outcome(ToolOutcome.CANCELLED, "{}"))
+
+    def end(self, name: str, outcome: Outcome | None = None) -> None:
+        """Let the running calls of a tool end."""
+        for entry in self._journal.values():
+            if entry.execution.spec.name == name and not entry.outcome.done():
+                entry.outcome.set_result(outcome or ran(name))
+
+    async def until_started(self, calls: int) -> None:
+        """Wait until that many calls were started."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: len(self.order) >= calls)
+
+    def forget_journal(self) -> None:
+        """Lose everything, as a node does whose disk is gone."""
+        self._journal.clear()
+        self._generation = "made anew"
+
+    def _admit(self, execution: Execution) -> None:
+        if not self.is_reachable:
+            raise ExecutorUnreachable(execution.dispatch.executor)
+        highest = max(self._epochs.get(execution.chat_id, 0), execution.owner_epoch)
+        self._epochs[execution.chat_id] = highest
+        if execution.owner_epoch < highest:
+            raise StaleOwner
+
+    def _start(self, execution: Execution) -> Entry:
+        name = execution.spec.name
+        outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        entry = Entry(execution, outcome)
+        self._journal[execution.dispatch.execution_id] = entry
+        self.starts[execution.dispatch.execution_id] += 1
+        self.order.append(name)
+        answer = self.answers.get(name, ran(name))
+        if isinstance(answer, Exception):
+            raise answer
+        if name not in self._held:
+            outcome.set_result(answer)
+        return entry

@@ -1,0 +1,24 @@
+import pytest
+
+from chatd.domain.chat import ChatId
+from chatd.store.pins import moved
+
+A, B, C, D = map(ChatId, "abcd")
+
+
+@pytest.mark.parametrize(
+    ("chat_id", "place", "expected"),
+    [
+        (D, 1, (A, B, C, D)),
+        (D, 0, (A, B, C)),
+        (A, 0, (B, C)),
+        (C, 1, (C, A, B)),
+        (A, 2, (B, A, C)),
+        (A, 99, (B, C, A)),
+        (B, 2, (A, B, C)),
+    ],
+)
+def test_a_pin_is_appended_moved_or_removed(
+    chat_id: ChatId, place: int, expected: tuple[ChatId, ...]
+) -> None:
+    assert moved((A, B, C), chat_id, place) == expected

@@ -1,0 +1,250 @@
+"""What a model is shown of a history."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatd.domain.briefing import (
+    ADVISOR,
+    PLAN,
+    SUBAGENT,
+    Briefing,
+    Mode,
+    WorkspaceContext,
+    blocks_of,
+)
+from chatd.domain.chat import Message, MessageId, ModelUse, Role, Visibility
+from chatd.domain.model import PromptMessage
+from chatd.domain.parts import (
+    ContextFile,
+    File,
+    FileReference,
+    Notice,
+    Part,
+    Reasoning,
+    Skill,
+    Source,
+    Text,
+    ToolCall,
+    ToolOutcome,
+    ToolResult,
+)
+from chatd.domain.prompt import prompt_of
+from chatd.domain.transitions import INTERRUPTED
+from parley.clock.fake import EPOCH
+
+NOTHING = Briefing()
+
+
+def row(
+    number: int,
+    role: Role,
+    *parts: Part,
+    visibility: Visibility = Visibility.BOTH,
+    is_compressed: bool = False,
+    model_id: str = "",
+) -> Message:
+    use = ModelUse(model_id) if model_id else None
+    return Message(
+        MessageId(number), number, role, parts, "", EPOCH, visibility, is_compressed, use=use
+    )
+
+
+def prompt(*rows: Message, briefing: Briefing = NOTHING) -> tuple[PromptMessage, ...]:
+    return prompt_of(rows, briefing)
+
+
+def done(call_id: str, name: str = "t") -> ToolResult:
+    return ToolResult(call_id, name, '"done"', ToolOutcome.DONE)
+
+
+def given_up(call_id: str, name: str = "t") -> ToolResult:
+    return ToolResult(call_id, name, json.dumps({"error": INTERRUPTED}), ToolOutcome.CANCELLED)
+
+
+def test_system_rows_stay_and_everything_else_begins_at_the_newest_boundary() -> None:
+    def boundary(number: int, text: str) -> Message:
+        return row(number, Role.USER, Text(text), visibility=Visibility.MODEL, is_compressed=True)
+
+    call = ToolCall("s", "chat_summarized", "{}")
+    shown = prompt(
+        row(1, Role.SYSTEM, Text("rules"), visibility=Visibility.MODEL),
+        row(2, Role.USER, Text("old")),
+        boundary(3, "first summary"),
+        row(4, Role.ASSISTANT, call, visibility=Visibility.USER, is_compressed=True),
+        row(5, Role.TOOL, done("s"), is_compressed=True),
+        row(6, Role.USER, Text("older")),
+        boundary(7, "second summary"),
+        row(8, Role.USER, Text("new")),
+    )
+    assert shown == (
+        PromptMessage(Role.SYSTEM, (Text("rules"),)),
+        PromptMessage(Role.USER, (Text("second summary"),)),
+        PromptMessage(Role.USER, (Text("new"),)),
+    )
+
+
+def test_blocks_follow_the_leading_system_rows_in_their_order() -> None:
+    briefing = Briefing(
+        is_subagent=True,
+        workspace=WorkspaceContext("linux", "/work", (ContextFile("AGENTS.md", "be kind"),)),
+        skills=(Skill("deploy", "how to deploy"),),
+        user_instructions=" answer in French ",
+        mode=Mode.EXPLORE,
+        has_advisor=True,
+    )
+    shown = prompt(
+        row(1, Role.SYSTEM, Text("rules"), visibility=Visibility.MODEL),
+        row(2, Role.USER, Text("hi")),
+        row(3, Role.SYSTEM, Text("later"), visibility=Visibility.MODEL),
+        briefing=briefing,
+    )
+    texts = [part.text for message in shown for part in message.content if isinstance(part, Text)]
+    assert [message.role for message in shown] == [Role.SYSTEM] * 7 + [Role.USER, Role.SYSTEM]
+    assert texts[:2] == ["rules", SUBAGENT]
+    assert "/work" in texts[2]
+    assert "AGENTS.md" in texts[2]
+    assert "deploy" in texts[3]
+    assert texts[4] == "<user_instructions>\nanswer in French\n</user_instructions>"
+    assert texts[6:] == [ADVISOR, "hi", "later"]
+
+
+def test_the_place_of_the_plan_is_told_or_left_out() -> None:
+    (planned,) = blocks_of(Briefing(mode=Mode.PLAN, plan_path="/plans/a.md"))
+    assert planned == f"{PLAN}\n\nThe plan file is /plans/a.md."
+    (unplanned,) = blocks_of(Briefing(mode=Mode.PLAN))
+    assert unplanned == PLAN
+
+
+def test_a_long_instruction_file_is_cut_and_says_so() -> None:
+    files = (ContextFile("LONG.md", "x" * 100_000),)
+    (block,) = blocks_of(Briefing(workspace=WorkspaceContext("linux", "/", files)))
+    assert len(block) < 66_000
+    assert "a part of it is missing" in block
+
+
+def test_blank_text_and_thoughts_are_left_out_but_a_signed_thought_stays() -> None:
+    signed = Reasoning("", provider_metadata='{"signature":"x"}')
+    (shown,) = prompt(
+        row(1, Role.ASSISTANT, Text(" \n"), Reasoning(" "), signed, Text("ok"), model_id="m")
+    )
+    assert shown == PromptMessage(Role.ASSISTANT, (signed, Text("ok")), "m")
+    assert prompt(row(1, Role.ASSISTANT, Text(" "))) == ()
+
+
+def test_parts_for_people_are_left_out_and_references_become_text() -> None:
+    (shown,) = prompt(
+        row(
+            1,
+            Role.USER,
+            Source("1", "http://x"),
+            Notice("psst"),
+            Skill("s"),
+            File("f", "image/png"),
+            FileReference("a.py", 1, 2, "x = 1"),
+            ContextFile("B.md", "be"),
+        )
+    )
+    assert shown.content == (
+        File("f", "image/png"),
+        Text("a.py, lines 1 to 2:\n```\nx = 1\n```"),
+        Text("Instructions from B.md:\nbe"),
+    )
+    assert prompt(row(1, Role.ASSISTANT, File("f", "image/png"))) == ()
+
+
+def test_results_are_brought_to_their_call_in_the_order_of_the_calls() -> None:
+    calls = (ToolCall("a", "t", "{}"), ToolCall("b", "t", "{}"))
+    shown = prompt(
+        row(1, Role.ASSISTANT, *calls),
+        row(2, Role.TOOL, done("b")),
+        row(3, Role.USER, Text("meanwhile")),
+        row(4, Role.TOOL, done("a")),
+    )
+    assert shown == (
+        PromptMessage(Role.ASSISTANT, calls),
+        PromptMessage(Role.TOOL, (done("a"), done("b"))),
+        PromptMessage(Role.USER, (Text("meanwhile"),)),
+    )
+
+
+def test_a_call_without_a_result_gets_one_and_a_second_result_is_left_out() -> None:
+    calls = (ToolCall("a", "t", "{}"), ToolCall("b", "t", "{}"))
+    shown = prompt(
+        row(1, Role.ASSISTANT, *calls), row(2, Role.TOOL, done("a")), row(3, Role.TOOL, done("a"))
+    )
+    assert shown[1:] == (PromptMessage(Role.TOOL, (done("a"), given_up("b"))),)
+
+
+def test_a_result_without_a_call_gets_one_if_its_tool_is_known() -> None:
+    shown = prompt(row(1, Role.TOOL, done("x", "look")), row(2, Role.TOOL, done("y", "")))
+    assert shown == (
+        PromptMessage(Role.ASSISTANT, (ToolCall("x", "look", "{}"),)),
+        PromptMessage(Role.TOOL, (done("x", "look"),)),
+    )
+
+
+def test_what_a_provider_executed_stays_in_its_message_and_nowhere_else() -> None:
+    search = ToolCall("s", "web_search", "{}", provider_executed=True)
+    found = ToolResult("s", "web_search", "[]", ToolOutcome.DONE, provider_executed=True)
+    shown = prompt(row(1, Role.ASSISTANT, search, found, Text("so")), row(2, Role.TOOL, found))
+    assert shown == (PromptMessage(Role.ASSISTANT, (search, found, Text("so"))),)
+
+
+def test_ids_that_were_given_twice_or_have_odd_characters_are_made_good() -> None:
+    first, again = ToolCall("c.1", "t", "[]"), ToolCall("c.1", "t", '{"a":1}')
+    shown = prompt(
+        row(1, Role.ASSISTANT, first),
+        row(2, Role.TOOL, done("c.1")),
+        row(3, Role.ASSISTANT, again),
+        row(4, Role.TOOL, done("c.1")),
+    )
+    assert shown == (
+        PromptMessage(Role.ASSISTANT, (ToolCall("c_1", "t", "{}"),)),
+        PromptMessage(Role.TOOL, (done("c_1"),)),
+        PromptMessage(Role.ASSISTANT, (ToolCall("c_1_2", "t", '{"a":1}'),)),
+        PromptMessage(Role.TOOL, (done("c_1_2"),)),
+    )
+
+
+def parts() -> st.SearchStrategy[Part]:
+    ids = st.sampled_from(["a", "b", "a.", ""])
+    return st.one_of(
+        st.builds(Text, st.sampled_from(["", "hi"])),
+        st.builds(ToolCall, ids, st.just("t"), st.just("{}"), st.just(""), st.booleans()),
+        st.builds(done, ids, st.sampled_from(["t", ""])),
+    )
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([Role.USER, Role.ASSISTANT, Role.TOOL]), st.lists(parts())),
+        max_size=8,
+    )
+)
+def test_whatever_is_stored_every_local_call_has_exactly_one_result_right_after_it(
+    rows: list[tuple[Role, list[Part]]],
+) -> None:
+    shown = prompt(*(row(number, role, *content) for number, (role, content) in enumerate(rows)))
+    ids: list[str] = []
+    expected: list[str] = []
+    for message in shown:
+        calls = [p for p in message.content if isinstance(p, ToolCall) and not p.provider_executed]
+        if message.role is Role.TOOL:
+            results = [p.tool_call_id for p in message.content if isinstance(p, ToolResult)]
+            assert results == expected
+            expected = []
+        else:
+            assert expected == []
+            expected = [call.tool_call_id for call in calls]
+            ids += expected
+        assert message.content
+    assert expected == []
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_no_block_is_empty(mode: Mode) -> None:
+    assert all(block.strip() for block in blocks_of(Briefing(mode=mode)))

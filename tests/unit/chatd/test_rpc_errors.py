@@ -1,0 +1,81 @@
+from chatd.domain.chat import ChatId, MessageId, QueuedMessageId, Role, Status
+from chatd.domain.errors import (
+    BadToolResult,
+    ChatArchived,
+    ChatError,
+    ChatNotFound,
+    FenceLost,
+    FileNotFound,
+    InvalidRequest,
+    InvalidState,
+    MessageNotFound,
+    NotEditable,
+    NothingToCompact,
+    QueuedMessageNotFound,
+    QueueFull,
+    RequestIdReused,
+    ResultProblem,
+    TooManyFiles,
+    TransitionNotAllowed,
+)
+from chatd.rpc.errors import ERRORS
+from parley.api.chat.v1.error_reason_pb2 import ErrorReason
+from parley.postgres import DatabaseUnavailable
+
+CHAT = ChatId("c")
+EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
+    (ChatNotFound(CHAT), "NOT_FOUND", "CHAT_NOT_FOUND", {"chat_id": "c"}),
+    (MessageNotFound(MessageId(7)), "NOT_FOUND", "MESSAGE_NOT_FOUND", {"message_id": "7"}),
+    (
+        QueuedMessageNotFound(QueuedMessageId("q")),
+        "NOT_FOUND",
+        "QUEUED_MESSAGE_NOT_FOUND",
+        {"queued_message_id": "q"},
+    ),
+    (FileNotFound("f"), "NOT_FOUND", "FILE_NOT_FOUND", {"file_id": "f"}),
+    (TooManyFiles(50), "RESOURCE_EXHAUSTED", "TOO_MANY_FILES", {"files_max": "50"}),
+    (
+        TransitionNotAllowed(Status.RUNNING, "SetArchived"),
+        "FAILED_PRECONDITION",
+        "TRANSITION_NOT_ALLOWED",
+        {"status": "running", "command": "SetArchived"},
+    ),
+    (ChatArchived(CHAT), "FAILED_PRECONDITION", "CHAT_ARCHIVED", {"chat_id": "c"}),
+    (InvalidState(CHAT, "odd"), "FAILED_PRECONDITION", "INVALID_STATE", {"chat_id": "c"}),
+    (FenceLost(CHAT), "ABORTED", "VERSION_CONFLICT", {"chat_id": "c"}),
+    (QueueFull(20), "RESOURCE_EXHAUSTED", "QUEUE_FULL", {"queue_length_max": "20"}),
+    (
+        NotEditable(MessageId(7), Role.ASSISTANT),
+        "FAILED_PRECONDITION",
+        "NOT_EDITABLE",
+        {"role": "assistant", "message_id": "7"},
+    ),
+    (NothingToCompact(CHAT), "FAILED_PRECONDITION", "NOTHING_TO_COMPACT", {"chat_id": "c"}),
+    (
+        BadToolResult("t", ResultProblem.DUPLICATE),
+        "INVALID_ARGUMENT",
+        "BAD_TOOL_RESULT",
+        {"tool_call_id": "t", "problem": "duplicate"},
+    ),
+    (RequestIdReused("r"), "ALREADY_EXISTS", "REQUEST_ID_REUSED", {"request_id": "r"}),
+    (
+        InvalidRequest("title", "is empty"),
+        "INVALID_ARGUMENT",
+        "INVALID_REQUEST",
+        {"field": "title"},
+    ),
+    (DatabaseUnavailable("gone"), "UNAVAILABLE", "STORE_UNAVAILABLE", {}),
+]
+
+
+def test_every_error_of_a_chat_has_its_problem_and_nothing_else_has() -> None:
+    assert set(ERRORS) == {*ChatError.__subclasses__(), DatabaseUnavailable}
+    assert {type(example) for example, *_ in EXAMPLES} == set(ERRORS)
+
+
+def test_every_problem_has_a_status_a_reason_of_the_proto_and_its_facts() -> None:
+    problems = [ERRORS[type(error)](error) for error, *_ in EXAMPLES]
+    assert [
+        (problem.status.name, problem.reason, dict(problem.metadata)) for problem in problems
+    ] == [tuple(expected) for _, *expected in EXAMPLES]
+    assert {f"ERROR_REASON_{problem.reason}" for problem in problems} <= set(ErrorReason.keys())
