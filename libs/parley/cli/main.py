@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("parley.cli.commands.run", "Ask one thing in a new chat and print the answer."),
     "doctor": ("parley.cli.commands.doctor", "Show what this machine offers and lacks."),
     "token": ("parley.cli.commands.token", "Issue, list and revoke tokens for internal callers."),
+    "audit": ("parley.cli.commands.audit", "Check what must hold in the database of chats."),
     "certs": ("parley.cli.commands.certs", "Issue and renew certificates for mTLS."),
     "init": ("parley.cli.commands.init", "Make the secrets of services that run apart."),
     "health": ("parley.cli.commands.health", "Ask one service whether it is well."),

@@ -1,0 +1,54 @@
+"""`parley audit`: whether everything that must hold in the database of chats does."""
+
+import json
+import subprocess
+import sys
+
+import click
+
+from parley.cli.errors import ConfigurationProblem
+from parley.cli.invocation import Invocation, current
+from parley.cli.options import HomeCommand
+
+PROGRAM = ("-m", "chatd.audit")
+
+
+@click.command(cls=HomeCommand)
+@click.option("--database", "database_url", metavar="URL", help="Any database, also a copy.")
+@click.option("--live", "is_live", is_flag=True, help="Services run on it: check leases too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def audit(database_url: str | None, is_live: bool, as_json: bool) -> int:
+    """Check the database of the stack that runs in the home, without changing anything.
+
+    Exit code 1 if something does not hold, with the ids of what offends; 2 if the database cannot
+    be audited.
+    """
+    invocation = current()
+    url = database_url or _database_of(invocation)
+    flags = [flag for flag, is_set in (("--live", is_live), ("--json", as_json)) if is_set]
+    # Arguments can be seen by every user of the machine, and the URL holds a password.
+    ended = subprocess.run(
+        [sys.executable, *PROGRAM, "--database-url-file", "/dev/stdin", *flags],
+        input=url,
+        text=True,
+        env=dict(invocation.environment),
+        check=False,
+    )
+    return ended.returncode
+
+
+def _database_of(invocation: Invocation) -> str:
+    home = invocation.home
+    home.check()
+    try:
+        url = json.loads(home.endpoints_file.read_text())["database"]
+    except FileNotFoundError as error:
+        raise ConfigurationProblem(
+            f"Parley does not run in {home.root}: start it with `{invocation.hint('up')}`, "
+            "or name a database with --database URL"
+        ) from error
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigurationProblem(
+            f"{home.endpoints_file} cannot be used: start again with `{invocation.hint('up')}`"
+        ) from error
+    return str(url)

@@ -1,0 +1,18 @@
+"""The auditor: what must hold in any database of chats, and one reader that checks all of it."""
+
+from chatd.audit.histories import HISTORY_INVARIANTS, HistoryInvariant
+from chatd.audit.invariants import SQL_INVARIANTS, SqlInvariant
+from chatd.audit.liveness import LIVE_INVARIANTS
+from chatd.audit.running import IDS_MAX, Finding, WrongDatabase, audit
+
+__all__ = [
+    "HISTORY_INVARIANTS",
+    "IDS_MAX",
+    "LIVE_INVARIANTS",
+    "SQL_INVARIANTS",
+    "Finding",
+    "HistoryInvariant",
+    "SqlInvariant",
+    "WrongDatabase",
+    "audit",
+]
