@@ -124,8 +124,10 @@ def url_for(given_url: str, role: str, password: str) -> str:
 async def _provisioned(
     home: Home, given_url: str | None, server: EmbeddedServer | None
 ) -> StackDatabase:
+    # Roles belong to the whole server: several databases of one server need several of them.
+    owner = DATABASE if given_url is None else urlsplit(given_url).path.strip("/") or DATABASE
     roles = {
-        service: ServiceRole(f"{DATABASE}_{service}", schema, _password(home, service))
+        service: _role(home, f"{owner}_{service}", schema, service, is_ours=server is not None)
         for service, schema in SCHEMAS.items()
     }
     if server is not None:
@@ -142,13 +144,13 @@ async def _provisioned(
     return StackDatabase(url, server)
 
 
-def _password(home: Home, service: str) -> str:
-    """Return the password that the service had before, or a new one."""
+def _role(home: Home, name: str, schema: str, service: str, *, is_ours: bool) -> ServiceRole:
+    """Return the role with the password it had before, or with a new one."""
     with suppress(FileNotFoundError):
-        before = urlsplit(home.database_url_file(service).read_text().strip()).password
-        if before:
-            return unquote(before)
-    return secrets.token_urlsafe(24)
+        before = urlsplit(home.database_url_file(service).read_text().strip())
+        if before.password and unquote(before.username or "") == name:
+            return ServiceRole(name, schema, unquote(before.password))
+    return ServiceRole(name, schema, secrets.token_urlsafe(24), is_ours=is_ours)
 
 
 @contextmanager

@@ -14,11 +14,20 @@ from parley.postgres.session import Session, first_line, typed_outages
 
 @dataclass(frozen=True, slots=True)
 class ServiceRole:
-    """A login and the schema it owns."""
+    """A login and the schema it owns.
+
+    Attributes:
+        name: The role; roles belong to the whole server, so other installations see it too.
+        schema: What it owns.
+        password: What it logs in with from now on.
+        is_ours: Whether the role may exist already because we made it. One that exists and is
+            not ours belongs to somebody whose password must not be changed.
+    """
 
     name: str
     schema: str
     password: str = field(repr=False)
+    is_ours: bool = True
 
 
 async def provision(
@@ -31,8 +40,10 @@ async def provision(
         roles: Who owns which schema. A password given here replaces the role's earlier one.
         database: The database to create and use; without it that of `admin_url` is used.
 
+    A database that is given rather than created keeps the rights that everybody has in it.
+
     Raises:
-        DatabaseMisconfigured: The administrator's role may not do this.
+        DatabaseMisconfigured: The administrator's role may not do this, or a role is another's.
         DatabaseUnavailable: The server does not answer.
     """
     try:
@@ -51,7 +62,7 @@ async def _provision(admin_url: str, roles: tuple[ServiceRole, ...], database: s
         for role in roles:
             await _make_role(admin, role)
         if database is None:
-            await _make_schemas(admin, roles)
+            await _make_schemas(admin, roles, is_own_database=False)
             return
         if not await admin.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", database):
             await admin.execute(
@@ -59,7 +70,7 @@ async def _provision(admin_url: str, roles: tuple[ServiceRole, ...], database: s
             )
         inside = await Session(with_database(admin_url, database), "provision").open()
         try:
-            await _make_schemas(inside, roles)
+            await _make_schemas(inside, roles, is_own_database=True)
         finally:
             await inside.close()
     finally:
@@ -70,6 +81,10 @@ async def _make_role(admin: "asyncpg.Connection[asyncpg.Record]", role: ServiceR
     name = quoted(role.name)
     if not await admin.fetchval("SELECT 1 FROM pg_roles WHERE rolname = $1", role.name):
         await admin.execute(f"CREATE ROLE {name} LOGIN")
+    elif not role.is_ours:
+        reason = f"its role {role.name} belongs to another installation of Parley"
+        remedy = "use the home that made it, or give another database"
+        raise DatabaseMisconfigured(reason, remedy)
     await admin.execute(f"ALTER ROLE {name} LOGIN PASSWORD '{scram_verifier(role.password)}'")
     if not await admin.fetchval("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
         # Only a member may make a schema that belongs to the role.
@@ -77,12 +92,16 @@ async def _make_role(admin: "asyncpg.Connection[asyncpg.Record]", role: ServiceR
 
 
 async def _make_schemas(
-    admin: "asyncpg.Connection[asyncpg.Record]", roles: tuple[ServiceRole, ...]
+    admin: "asyncpg.Connection[asyncpg.Record]",
+    roles: tuple[ServiceRole, ...],
+    *,
+    is_own_database: bool,
 ) -> None:
     database = quoted(await admin.fetchval("SELECT current_database()"))
     async with admin.transaction():
-        await admin.execute(f"REVOKE ALL ON DATABASE {database} FROM PUBLIC")
-        await admin.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
+        if is_own_database:
+            await admin.execute(f"REVOKE ALL ON DATABASE {database} FROM PUBLIC")
+            await admin.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
         for role in roles:
             name, schema = quoted(role.name), quoted(role.schema)
             await admin.execute(f"GRANT CONNECT ON DATABASE {database} TO {name}")

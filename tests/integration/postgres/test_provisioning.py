@@ -89,3 +89,26 @@ async def test_the_password_itself_is_never_sent(postgres: TestPostgres) -> None
     )
     await connection.close()
     assert stored.startswith("SCRAM-SHA-256$4096:")
+
+
+async def test_a_role_of_another_installation_keeps_its_password(postgres: TestPostgres) -> None:
+    url = postgres.server.admin_url()
+    await provision(url, roles=ROLES, database=DATABASE)
+    theirs = ServiceRole("test_chatd", "chat", "stolen", is_ours=False)
+    with pytest.raises(DatabaseMisconfigured):
+        await provision(url, roles=[theirs], database=DATABASE)
+    connection = await asyncpg.connect(
+        postgres.server.url(role="test_chatd", password="chatd-password", database=DATABASE)
+    )
+    await connection.close()
+
+
+async def test_a_given_database_keeps_the_rights_that_everybody_has(empty_database: str) -> None:
+    roles = [ServiceRole("given_chatd", "chat", "password")]
+    await provision(empty_database, roles=roles)
+    connection = await asyncpg.connect(empty_database)
+    rights = await connection.fetchval(
+        "SELECT has_database_privilege('public', current_database(), 'CONNECT')"
+    )
+    await connection.close()
+    assert rights
