@@ -8,8 +8,9 @@ import re
 
 import msgspec
 
-from chatd.domain.chat import ModelUse, PendingCall, Retry, TurnError
+from chatd.domain.chat import ModelUse, PendingCall, Retry, Role, TurnError
 from chatd.domain.parts import Part, ToolResult
+from chatd.store.legacy import UnreadableContent, legacy_parts
 
 CONTENT_VERSION = 1
 
@@ -35,6 +36,21 @@ def parts_to_json(parts: tuple[Part, ...]) -> str:
 def parts_from_json(text: str) -> tuple[Part, ...]:
     """Return the parts of a stored content."""
     return _parts_decoder.decode(stored_text(text))
+
+
+def content_of(text: str, version: int, role: Role) -> tuple[Part, ...]:
+    """Return the parts of a stored content of any version.
+
+    Raises:
+        UnreadableContent: the version is of the future, or the content of no known shape.
+    """
+    match version:
+        case 1:
+            return parts_from_json(text)
+        case 0:
+            return legacy_parts(stored_text(text), role)
+        case _:
+            raise UnreadableContent(version, "this Parley does not know the version")
 
 
 def result_to_json(result: ToolResult) -> str:

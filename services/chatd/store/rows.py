@@ -19,6 +19,7 @@ from chatd.domain.chat import (
 )
 from chatd.domain.tools import Executor, StoredExecution
 from chatd.store.codec import (
+    content_of,
     error_from_json,
     parts_from_json,
     pending_from_json,
@@ -64,11 +65,12 @@ def state_of(row: asyncpg.Record) -> ChatState:
 
 def message_of(row: Row) -> Message:
     """Return a committed message."""
+    role = Role(row["role"])
     return Message(
         id=MessageId(row["id"]),
         revision=row["revision"],
-        role=Role(row["role"]),
-        content=parts_from_json(row["content"]),
+        role=role,
+        content=content_of(row["content"], row["content_version"], role),
         created_by=row["created_by"],
         created_at=row["created_at"],
         visibility=Visibility(row["visibility"]),
