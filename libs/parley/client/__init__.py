@@ -3,7 +3,9 @@
 from parley.client.chats import (
     Chat,
     ChatOptions,
+    ChatPage,
     ChatStatus,
+    Content,
     ErrorKind,
     Message,
     MessagePage,
@@ -13,7 +15,7 @@ from parley.client.chats import (
     TurnError,
     Usage,
 )
-from parley.client.client import Content, Parley
+from parley.client.client import Parley
 from parley.client.connecting import ServiceToken, connect
 from parley.client.errors import (
     AnswerFailed,
@@ -48,6 +50,7 @@ from parley.client.events import (
     StatusChanged,
     TurnFailed,
 )
+from parley.client.managing import ChatFilter, Management, ToolAnswer
 from parley.client.parts import (
     ContextFile,
     File,
@@ -75,7 +78,9 @@ __all__ = [
     "CallFailed",
     "Chat",
     "ChatEvent",
+    "ChatFilter",
     "ChatOptions",
+    "ChatPage",
     "ChatStatus",
     "ClientError",
     "Conflict",
@@ -87,6 +92,7 @@ __all__ = [
     "Forbidden",
     "HistoryReset",
     "Invalid",
+    "Management",
     "Message",
     "MessageCommitted",
     "MessagePage",
@@ -115,6 +121,7 @@ __all__ = [
     "StatusChanged",
     "Text",
     "TooSlow",
+    "ToolAnswer",
     "ToolCall",
     "ToolOutcome",
     "ToolResult",

@@ -1,11 +1,13 @@
 """Chats and messages as callers see them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from parley.client.parts import Part, Text
+from parley.client.parts import Part, Text, UserPart
+
+Content = str | Sequence[UserPart]  # Plain text is one part.
 
 
 class ChatStatus(StrEnum):
@@ -175,6 +177,14 @@ class ChatOptions:
     mcp_server_ids: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     system_prompt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPage:
+    """A page of chats; `next_page_token` is empty at the end."""
+
+    chats: tuple[Chat, ...]
+    next_page_token: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import random  # noqa: TID251 (only the type; chance is an argument)
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from uuid import UUID, uuid5
 
@@ -12,6 +12,7 @@ from parley.client.chats import (
     Chat,
     ChatOptions,
     ChatStatus,
+    Content,
     MessagePage,
     Role,
     SentMessage,
@@ -26,12 +27,10 @@ from parley.client.events import (
     StatusChanged,
 )
 from parley.client.following import Follower
-from parley.client.parts import UserPart
+from parley.client.managing import Management
 from parley.client.repetition import Calls, Patience
 from parley.client.replicas import Replicas
 from parley.clock import Clock
-
-Content = str | Sequence[UserPart]
 
 ANSWER_WITHIN_S = 600.0
 
@@ -41,6 +40,9 @@ class Parley:
 
     Every change carries a request id, so a repetition never happens twice. Give `request_id` to
     make a change safe to repeat across restarts of the caller too.
+
+    Attributes:
+        manage: Lists, edits, queues, compaction, archive and deletion.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Parley:
         self._chance = chance
         self._new_id = new_id
         self._calls = Calls(replicas, patience=patience, clock=clock, chance=chance)
+        self.manage = Management(self._calls, new_id)
 
     async def create_chat(
         self,

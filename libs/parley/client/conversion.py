@@ -15,6 +15,7 @@ from parley.api.chat.v1 import chat_pb2, chat_service_pb2, event_pb2, message_pb
 from parley.client import events, parts
 from parley.client.chats import (
     Chat,
+    ChatPage,
     ChatStatus,
     ErrorKind,
     Message,
@@ -79,6 +80,11 @@ def chat_of(chat: chat_pb2.Chat) -> Chat:
         created_at=_time(chat, "created_at"),
         updated_at=_time(chat, "updated_at"),
     )
+
+
+def chat_page_of(response: chat_service_pb2.ListChatsResponse) -> ChatPage:
+    """Return a page of chats."""
+    return ChatPage(tuple(map(chat_of, response.chats)), response.next_page_token)
 
 
 def message_of(message: message_pb2.Message) -> Message:
