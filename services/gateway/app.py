@@ -23,6 +23,7 @@ from gateway.schema import MIGRATIONS, SCHEMA
 from gateway.scopes import known_scopes
 from gateway.service_tokens import ServiceTokens
 from gateway.settings import GatewaySettings, HttpAddress
+from gateway.sign_in_watch import SignInWatch
 from gateway.token_store import TokenStore
 from parley.bus import Bus, PostgresBus
 from parley.identity import ApiKey, MalformedApiKey, ServiceName, Signer
@@ -84,11 +85,11 @@ async def gateway(
     neighbours = Neighbours(settings, process)
     draining = asyncio.Event()
     async with AsyncExitStack() as stack:
-        connections_max = settings.database_connections
+        connections_max = settings.database_connections_max
         database = await stack.enter_async_context(
             Database.open(url, application_name=NAME, connections_max=connections_max)
         )
-        identity = _identity(database, bus, neighbours.signer, process)
+        identity = _identity(settings, database, bus, neighbours.signer, process)
         await identity.people.ensure_owner(
             new_user_id=process.new_id(),
             key=_owner_key(settings),
@@ -101,8 +102,10 @@ async def gateway(
             settings, process, identity, Chatd(channels), draining, limits or StreamLimits()
         )
         server = await stack.enter_async_context(_serve_grpc(neighbours, process, identity))
-        http = await stack.enter_async_context(serve_http(app, settings.http_listen))
-        await stack.enter_async_context(_running(identity.feed))
+        http = await stack.enter_async_context(
+            serve_http(app, settings.http_listen, connections_max=settings.http_connections_max)
+        )
+        await stack.enter_async_context(_running(identity))
         running = Gateway(http, server, identity.feed, draining)
         try:
             yield running
@@ -136,22 +139,33 @@ class _Identity:
     """People and tokens, as both servers need them."""
 
     people: IdentityStore
+    authentication: Authentication
+    sign_ins: SignInWatch
     tokens: ServiceTokens
     feed: RevocationFeed
 
 
-def _identity(database: Database, bus: Bus, signer: Signer, process: Process) -> _Identity:
-    people, tokens = IdentityStore(database), TokenStore(database)
+def _identity(
+    settings: GatewaySettings, database: Database, bus: Bus, signer: Signer, process: Process
+) -> _Identity:
+    people, tokens, clock = IdentityStore(database), TokenStore(database), process.clock
+    authentication = Authentication(people, public_url=settings.public_url, clock=clock)
     service_tokens = ServiceTokens(
         tokens,
         people,
         signer=signer,
         bus=bus,
-        clock=process.clock,
+        clock=clock,
         new_id=process.new_id,
         scopes=known_scopes(),
     )
-    return _Identity(people, service_tokens, RevocationFeed(tokens, bus=bus, clock=process.clock))
+    return _Identity(
+        people,
+        authentication,
+        SignInWatch(authentication, clock=clock),
+        service_tokens,
+        RevocationFeed(tokens, bus=bus, clock=clock),
+    )
 
 
 def _application(
@@ -162,14 +176,19 @@ def _application(
     draining: asyncio.Event,
     limits: StreamLimits,
 ) -> Application:
-    people, clock = identity.people, process.clock
-    authentication = Authentication(people, public_url=settings.public_url, clock=clock)
+    clock = process.clock
     pages = PageRoutes(
-        authentication, people, chatd, login_token=settings.login_token, draining=draining
+        identity.authentication,
+        identity.people,
+        chatd,
+        login_token=settings.login_token,
+        clock=clock,
+        draining=draining,
     )
     chats = ChatRoutes(
         chatd,
         ChatdEvents(chatd),
+        identity.sign_ins,
         clock=clock,
         chance=process.random,
         new_id=process.new_id,
@@ -177,7 +196,7 @@ def _application(
         limits=limits,
     )
     around = Surroundings(
-        authentication=authentication,
+        authentication=identity.authentication,
         telemetry=process.telemetry,
         public_url=settings.public_url,
         allowed_hosts=settings.allowed_hosts,
@@ -188,13 +207,15 @@ def _application(
 
 
 @asynccontextmanager
-async def _running(feed: RevocationFeed) -> AsyncIterator[None]:
+async def _running(identity: _Identity) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(feed.run())
+        works = (identity.feed.run(), identity.sign_ins.run())
+        running = [tasks.create_task(work) for work in works]
         try:
             yield
         finally:
-            task.cancel()
+            for task in running:
+                task.cancel()
 
 
 def _serve_grpc(

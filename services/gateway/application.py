@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final, assert_never
 
 import msgspec
@@ -20,8 +21,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.access import ACCESS, Access, Need, RouteUndeclared
 from gateway.authentication import Authentication, SignedIn
+from gateway.bodies import drain
 from gateway.errors import (
     PROBLEM_MEDIA_TYPE,
+    Answer,
     Circumstances,
     HttpRefusal,
     answer_to,
@@ -151,29 +154,19 @@ class Application:
                 if sending.status is not None:
                     # Half an answer is out; cutting the connection is all that can be said.
                     raise
-                await self._refuse(error, span, request, request_id, sending)
+                answer = self._answer(error, span, request, request_id)
+                await _send_answer(answer, receive, sending)
             finally:
                 self._record(span, scope, sending, started_at)
 
-    async def _refuse(
-        self, error: Exception, span: Span, request: Request, request_id: str, send: Send
-    ) -> None:
+    def _answer(self, error: Exception, span: Span, request: Request, request_id: str) -> Answer:
         trace_id = f"{span.get_span_context().trace_id:032x}"
         # Not request.url, which is made with the Host header and fails when that is nonsense.
         path = request.scope["path"]
         at = Circumstances(str(self._around.public_url), path, request_id, trace_id)
         if is_ours_to_fix(error):
             _log.error("%s %r failed", request.method, path, exc_info=error)
-        answer = answer_to(error, at)
-        body = msgspec.json.encode(answer.document)
-        headers = {
-            "content-type": PROBLEM_MEDIA_TYPE,
-            "content-length": str(len(body)),
-            **answer.headers,
-        }
-        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-        await send({"type": "http.response.start", "status": answer.status, "headers": raw})
-        await send({"type": "http.response.body", "body": body})
+        return answer_to(error, at)
 
     def _check_host(self, request: Request) -> None:
         host = host_name(request.headers.get("host", ""))
@@ -260,6 +253,23 @@ class _Sending:
                 headers.setdefault(name, value)
             message = {**message, "headers": headers.raw}
         await self._send(message)
+
+
+async def _send_answer(answer: Answer, receive: Receive, send: Send) -> None:
+    body = msgspec.json.encode(answer.document)
+    headers = {
+        "content-type": PROBLEM_MEDIA_TYPE,
+        "content-length": str(len(body)),
+        **answer.headers,
+    }
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": answer.status, "headers": raw})
+    if answer.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        # The answer is all there; only its end, and the connection's, waits for the body.
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        await drain(receive)
+        body = b""
+    await send({"type": "http.response.body", "body": body})
 
 
 def host_name(host: str) -> str:

@@ -7,7 +7,7 @@ doing, so what it authenticates must also prove that it comes from our own page.
 import base64
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -39,10 +39,17 @@ class Credential(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """The user behind a request."""
+    """The user behind a request.
+
+    Attributes:
+        record: The user.
+        credential: What kind of thing proved it.
+        credential_id: Which one: the API key's id, or the digest of the session's token.
+    """
 
     record: UserRecord
     credential: Credential
+    credential_id: str
 
     @property
     def user(self) -> User:
@@ -94,6 +101,17 @@ class Authentication:
         token = request.cookies.get(self.cookie_name)
         return None if token is None else await self._by_session(token)
 
+    async def still_good(self, signed_in: Collection[SignedIn]) -> frozenset[SignedIn]:
+        """Return those of the sign-ins that would come about again now; it counts as no use."""
+        now = self._clock.now()
+        keys = _ids_of(signed_in, Credential.API_KEY)
+        sessions = _ids_of(signed_in, Credential.SESSION)
+        users = {
+            **await self._people.users_of_api_keys(keys, now),
+            **await self._people.users_of_sessions(sessions, now),
+        }
+        return frozenset(each for each in signed_in if users.get(each.credential_id) == each.user)
+
     async def sign_owner_in(self, login_digest: bytes) -> str | None:
         """Spend a login token and return the Set-Cookie of a new session; None if spent before."""
         token = (
@@ -134,7 +152,7 @@ class Authentication:
             raise _invalid_key("The API key is not valid here, or not any more.")
         if stored.last_used_at is None or now - stored.last_used_at >= USE_ROUNDED_TO:
             await self._people.touch_api_key(stored.id, now)
-        return SignedIn(stored.user, Credential.API_KEY)
+        return SignedIn(stored.user, Credential.API_KEY, stored.id)
 
     async def _by_session(self, token: str) -> SignedIn | None:
         digest = digest_of(token)
@@ -146,7 +164,7 @@ class Authentication:
             return None
         if now - session.last_seen_at >= USE_ROUNDED_TO:
             await self._people.touch_session(digest, now)
-        return SignedIn(session.user, Credential.SESSION)
+        return SignedIn(session.user, Credential.SESSION, digest.hex())
 
     def _refuse_other_sites(self, request: Request) -> None:
         fetch_site = request.headers.get("sec-fetch-site")
@@ -168,6 +186,10 @@ class Authentication:
         # The Host was checked before, so naming it is as good as naming the public URL.
         own = f"{self._public_url.scheme}://{request.headers.get('host', '')}"
         return origin in (str(self._public_url), own)
+
+
+def _ids_of(signed_in: Collection[SignedIn], credential: Credential) -> tuple[str, ...]:
+    return tuple(each.credential_id for each in signed_in if each.credential is credential)
 
 
 def digest_of(token: str) -> bytes:

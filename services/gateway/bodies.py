@@ -12,11 +12,14 @@ from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive
 
 from gateway.errors import FieldError, HttpRefusal, escaped, pointer_of
 
 BODY_BYTES_MAX = 256 * 1024
 BODY_S_MAX = 30.0
+DRAINED_BYTES_MAX = 8 * 1024 * 1024
+DRAINED_S_MAX = 1.0
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 128
 # Beyond this a number in JSON is not the same in every client.
 INTEGER_MAX = 2**53 - 1
@@ -132,6 +135,23 @@ def idempotency_key(request: Request) -> str | None:
             errors=(FieldError("INVALID", "Not a key.", parameter="Idempotency-Key"),),
         )
     return key
+
+
+async def drain(receive: Receive) -> None:
+    """Read on for a little, and throw it away.
+
+    A connection that is closed while its client still sends is reset, and the client may never see
+    what it was answered. Most bodies end, or their clients stop, within these bounds.
+    """
+    drained_bytes, has_more = 0, True
+    try:
+        async with asyncio.timeout(DRAINED_S_MAX):
+            while has_more and drained_bytes < DRAINED_BYTES_MAX:
+                message = await receive()
+                drained_bytes += len(message.get("body", b""))
+                has_more = message.get("more_body", False)
+    except TimeoutError:
+        return
 
 
 async def _bounded(request: Request) -> bytes:

@@ -3,11 +3,13 @@
 One task feeds frames from the subscription into the queue, this one writes them out. A client that
 reads slower than its chat speaks fills the queue; while it is full the feeder waits, and with it
 chatd. A client that does not catch up in time is told to begin anew. Heartbeats, the end of the
-process, the age of the stream and the client's own leaving are one small task each.
+process, the age of the stream, the end of the sign-in and the client's own leaving are one small
+task each.
 """
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, assert_never
 
@@ -50,12 +52,24 @@ class EventStream:
         subscription: Subscription,
         *,
         chat_id: str,
+        sign_in: AbstractContextManager[asyncio.Event],
         clock: Clock,
         draining: asyncio.Event,
         limits: StreamLimits,
     ) -> None:
+        """Serve a client once this is called.
+
+        Args:
+            subscription: What happens in the chat.
+            chat_id: The chat.
+            sign_in: Gives an event that is set when the client's sign-in is over.
+            clock: Tells when to beat and when to end.
+            draining: Set when the process stops.
+            limits: How much may wait, and for how long.
+        """
         self._subscription = subscription
         self._chat_id = chat_id
+        self._sign_in = sign_in
         self._clock = clock
         self._draining = draining
         self._limits = limits
@@ -68,22 +82,27 @@ class EventStream:
         try:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             self._queue.offer(sse.OPENING)
-            async with asyncio.TaskGroup() as tasks:
-                helpers = [
-                    tasks.create_task(work)
-                    for work in (
-                        self._feed(),
-                        self._beat(),
-                        self._end_with_process(),
-                        self._end_with_age(),
-                        self._end_with_client(receive),
-                    )
-                ]
-                await self._write(send)
-                for helper in helpers:
-                    helper.cancel()
+            with self._sign_in as is_over:
+                await self._serve(receive, send, is_over)
         finally:
             self._subscription.close()
+
+    async def _serve(self, receive: Receive, send: Send, is_over: asyncio.Event) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            helpers = [
+                tasks.create_task(work)
+                for work in (
+                    self._feed(),
+                    self._beat(),
+                    self._end_with_process(),
+                    self._end_with_age(),
+                    self._end_with_sign_in(is_over),
+                    self._end_with_client(receive),
+                )
+            ]
+            await self._write(send)
+            for helper in helpers:
+                helper.cancel()
 
     async def _write(self, send: Send) -> None:
         has_more = True
@@ -152,6 +171,10 @@ class EventStream:
     async def _end_with_age(self) -> None:
         await self._clock.sleep(self._limits.lifetime_s)
         self._queue.finish(sse.bye(self._chat_id))
+
+    async def _end_with_sign_in(self, is_over: asyncio.Event) -> None:
+        await is_over.wait()
+        self._queue.finish(sse.permission_revoked(self._chat_id), drop=True)
 
     async def _end_with_client(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":

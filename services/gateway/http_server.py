@@ -4,11 +4,13 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from gateway.http_protocol import BoundedProtocol, HeadLimits
 from gateway.settings import HttpAddress
 from parley.process import ConfigurationError
 
@@ -33,16 +35,26 @@ class HttpAddressUnusable(ConfigurationError):
 
 
 @asynccontextmanager
-async def serve_http(app: ASGIApp, address: HttpAddress) -> AsyncIterator[HttpAddress]:
+async def serve_http(
+    app: ASGIApp, address: HttpAddress, *, connections_max: int, limits: HeadLimits | None = None
+) -> AsyncIterator[HttpAddress]:
     """Serve `app` until the context ends, then let running answers end; give the bound address.
+
+    Args:
+        app: What answers.
+        address: Where to listen.
+        connections_max: Connections served at once; requests on further ones are answered 503.
+        limits: Bounds of the head of a request.
 
     Raises:
         HttpAddressUnusable: Nothing can listen there.
     """
     listening = _bind(address)
+    # uvicorn takes anything that makes protocols, whatever it declares.
+    protocol: Any = partial(BoundedProtocol, limits=limits or HeadLimits())
     config = uvicorn.Config(
         app,
-        http="httptools",
+        http=protocol,
         ws="none",
         lifespan="off",
         loop="none",
@@ -52,6 +64,8 @@ async def serve_http(app: ASGIApp, address: HttpAddress) -> AsyncIterator[HttpAd
         server_header=False,
         proxy_headers=False,
         backlog=BACKLOG,
+        # uvicorn already refuses the connection that reaches its limit.
+        limit_concurrency=connections_max + 1,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )

@@ -4,7 +4,7 @@ Looking a credential up happens on every request, so those statements go through
 is SQLAlchemy Core.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.records import StoredApiKey, StoredSession, UserRecord, UserState
 from gateway.schema import api_keys, sessions, used_login_tokens, users
-from parley.identity import ApiKey, Role, UserId
+from parley.identity import ApiKey, Role, User, UserId
 from parley.postgres import Database, DatabaseUnavailable, typed_outages
 
 OWNER_LOGIN = "owner"
@@ -32,6 +32,17 @@ SELECT_API_KEY = f"""
 SELECT_SESSION = f"""
     SELECT s.last_seen_at, s.expires_at, {USER_COLUMNS}
     FROM identity.sessions s JOIN identity.users u ON u.id = s.user_id WHERE s.digest = $1
+"""
+SELECT_USERS_OF_API_KEYS = """
+    SELECT k.id, u.id AS user_id, u.role
+    FROM identity.api_keys k JOIN identity.users u ON u.id = k.user_id
+    WHERE k.id = ANY($1) AND k.revoked_at IS NULL AND u.state = 'active'
+        AND (k.expires_at IS NULL OR k.expires_at > $2)
+"""
+SELECT_USERS_OF_SESSIONS = """
+    SELECT encode(s.digest, 'hex') AS id, u.id AS user_id, u.role
+    FROM identity.sessions s JOIN identity.users u ON u.id = s.user_id
+    WHERE s.digest = ANY($1) AND s.expires_at > $2 AND u.state = 'active'
 """
 TOUCH_API_KEY = """
     UPDATE identity.api_keys SET last_used_at = $2
@@ -121,6 +132,24 @@ class IdentityStore:
         """Remember that the session was used."""
         with typed_outages():
             await self._database.pool.execute(TOUCH_SESSION, digest, now)
+
+    async def users_of_api_keys(self, key_ids: Sequence[str], now: datetime) -> Mapping[str, User]:
+        """Return whom each of the keys that are good signs in."""
+        return await self._users(SELECT_USERS_OF_API_KEYS, key_ids, now)
+
+    async def users_of_sessions(self, digests: Sequence[str], now: datetime) -> Mapping[str, User]:
+        """Return whom each of the sessions that are not over signs in, by digests in hex."""
+        found = [bytes.fromhex(digest) for digest in digests]
+        return await self._users(SELECT_USERS_OF_SESSIONS, found, now)
+
+    async def _users(
+        self, statement: str, credentials: Sequence[object], now: datetime
+    ) -> Mapping[str, User]:
+        if not credentials:
+            return {}
+        with typed_outages():
+            rows = await self._database.pool.fetch(statement, credentials, now)
+        return {row["id"]: User(UserId(str(row["user_id"])), Role(row["role"])) for row in rows}
 
     async def sign_owner_in(
         self, *, login_digest: bytes, session_digest: bytes, now: datetime, lifetime: timedelta

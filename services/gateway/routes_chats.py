@@ -24,11 +24,11 @@ from gateway.errors import HttpRefusal
 from gateway.event_stream import EventStream, StreamLimits
 from gateway.inputs import NewChat, NewMessage
 from gateway.responses import json_response
+from gateway.sign_in_watch import SignInWatch
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.clock import Clock
 from parley.identity import UserId
 
-#: Chats that the same user creates with the same key are one chat, on every gateway.
 MESSAGES_MAX = 200
 CURSOR_CHARACTERS_MAX = 512
 # Streams end at different times, so that a crowd does not come back at once.
@@ -42,6 +42,7 @@ class ChatRoutes:
         self,
         chatd: Chatd,
         events: ChatEvents,
+        sign_ins: SignInWatch,
         *,
         clock: Clock,
         chance: random.Random,
@@ -51,6 +52,7 @@ class ChatRoutes:
     ) -> None:
         self._chatd = chatd
         self._events = events
+        self._sign_ins = sign_ins
         self._clock = clock
         self._chance = chance
         self._new_id = new_id
@@ -144,6 +146,7 @@ class ChatRoutes:
         return EventStream(
             subscription,
             chat_id=chat_id,
+            sign_in=self._sign_ins.watching(visitor),
             clock=self._clock,
             draining=self._draining,
             limits=replace(self._limits, lifetime_s=self._limits.lifetime_s * spread),
@@ -151,7 +154,10 @@ class ChatRoutes:
 
 
 def chat_id_for(user_id: UserId, key: str) -> str:
-    """Return the id of the chat that a user creates with an idempotency key."""
+    """Return the id of the chat that a user creates with an idempotency key.
+
+    Chats that the same user creates with the same key are one chat, on every gateway.
+    """
     return str(uuid5(UUID(user_id), key))
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 from collections.abc import Mapping
+from datetime import timedelta
 from html import escape
 
 from starlette.requests import Request
@@ -15,10 +16,13 @@ from gateway.chatd import Chatd
 from gateway.errors import HttpRefusal
 from gateway.identity_store import IdentityStore
 from gateway.responses import json_response
+from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 from parley.settings import Secret
 
 CHECK_S_MAX = 2.0
+# The link stands in a terminal's history for as long as that lasts.
+LOGIN_LINK_LIFETIME = timedelta(days=1)
 
 
 class PageRoutes:
@@ -31,12 +35,15 @@ class PageRoutes:
         chatd: Chatd,
         *,
         login_token: Secret | None,
+        clock: Clock,
         draining: asyncio.Event,
     ) -> None:
         self._authentication = authentication
         self._people = people
         self._chatd = chatd
         self._login_token = login_token
+        self._clock = clock
+        self._started_at = clock.now()
         self._draining = draining
 
     async def page(self, request: Request) -> Response:
@@ -78,13 +85,16 @@ class PageRoutes:
         token = read_query(request, "token").get("token", "")
         expected = "" if self._login_token is None else self._login_token.reveal()
         is_ours = hmac.compare_digest(digest_of(token), digest_of(expected)) and bool(expected)
-        cookie = await self._authentication.sign_owner_in(digest_of(token)) if is_ours else None
+        is_fresh = self._clock.now() - self._started_at < LOGIN_LINK_LIFETIME
+        cookie = None
+        if is_ours and is_fresh:
+            cookie = await self._authentication.sign_owner_in(digest_of(token))
         if cookie is None:
             raise HttpRefusal(
                 403,
                 "LOGIN_LINK_INVALID",
-                "The link was used before or is another start's; use the newest one that "
-                "`parley up` printed, or start Parley again for a new one.",
+                "The link was used before, is older than a day or another start's; use the newest "
+                "one that `parley up` printed, or start Parley again for a new one.",
             )
         return RedirectResponse("/", status_code=303, headers={"set-cookie": cookie})
 

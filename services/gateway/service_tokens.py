@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from unicodedata import category
 from uuid import UUID
 
 from gateway.identity_errors import (
@@ -30,6 +31,9 @@ LIFETIME_S_MAX = 366 * 24 * 3600
 LIFETIME_S_DEFAULT = 90 * 24 * 3600
 PAGE_SIZE_MAX = 200
 PAGE_SIZE_DEFAULT = 50
+
+# Unicode's categories of controls, formats, surrogates, line and paragraph separators.
+UNSHOWN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 RANK = {Role.OWNER: 2, Role.ADMIN: 1, Role.MEMBER: 0, Role.AUDITOR: 0}
 
@@ -187,6 +191,8 @@ def _violations(asked: NewToken) -> Iterator[Violation]:
         yield Violation(
             "lifetime_s", f"give {LIFETIME_S_MIN} to {LIFETIME_S_MAX} seconds, or 0 for 90 days"
         )
-    for name in ("request_id", "name"):
-        if "\0" in getattr(asked, name):
-            yield Violation(name, "leave out the NUL character")
+    if "\0" in asked.request_id:
+        yield Violation("request_id", "leave out the NUL character")
+    # The name is shown in lists and logs, where such characters could pretend to be something else.
+    if any(category(each) in UNSHOWN for each in asked.name):
+        yield Violation("name", "leave out control characters, line breaks and invisible ones")

@@ -81,6 +81,11 @@ class GatewaySettings(ServiceSettings):
     """The settings of one gateway process; variables begin with GATEWAY_."""
 
     http_listen: HttpAddress = setting("The host:port where HTTP is served.")
+    http_connections_max: int = setting(
+        "HTTP connections served at once; requests on further ones are answered 503.",
+        default=20_000,
+        at_least=1,
+    )
     public_url: PublicUrl = setting(
         "The http or https origin that clients use; links, cookies and origin checks follow it."
     )
@@ -89,7 +94,7 @@ class GatewaySettings(ServiceSettings):
         default=(),
     )
     database_url: Secret = setting("The PostgreSQL database, as the role that owns `identity`.")
-    database_connections: int = setting(
+    database_connections_max: int = setting(
         "The most connections to keep open to the database.", default=10, at_least=2
     )
     chatd: tuple[Address, ...] = setting("The addresses of the chatd processes.")

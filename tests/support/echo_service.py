@@ -29,6 +29,7 @@ from parley.rpc import Registration, RunningServer
 from parley.telemetry import InMemoryTelemetry
 
 ECHO = "parley.test.echo.v1.EchoService"
+ECHO_SCOPE = "echo:use"
 MEMBER = User(UserId("u-1"), Role.MEMBER)
 
 
@@ -52,6 +53,7 @@ def _describe() -> Any:
         rule = added.options.Extensions[access_pb2.callers]
         rule.services.append(access_pb2.SERVICE_GATEWAY)
         rule.for_users.append(access_pb2.SERVICE_GATEWAY)
+        rule.scope = ECHO_SCOPE
         if method == "Look":
             added.options.idempotency_level = MethodOptions.NO_SIDE_EFFECTS
     pool = descriptor_pool.Default()
@@ -144,6 +146,7 @@ class Identities:
 
     signer: Signer
     guard: Guard
+    revocations: InMemoryRevocations
 
 
 def make_identities(
@@ -153,14 +156,15 @@ def make_identities(
     key = SigningKey.generate()
     trust_file = directory / "trust.json"
     TrustFile(trust_file).add_key(ServiceName.GATEWAY, key)
+    revocations = InMemoryRevocations(())
     guard = Guard(
         ServiceName.CHATD,
         Trust(trust_file, clock),
-        InMemoryRevocations(()),
+        revocations,
         clock,
         peers_by_certificate,
     )
-    return Identities(Signer(ServiceName.GATEWAY, key, clock), guard)
+    return Identities(Signer(ServiceName.GATEWAY, key, clock), guard, revocations)
 
 
 @dataclass(frozen=True, slots=True)

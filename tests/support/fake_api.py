@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,13 +25,18 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer: JSON, or the bytes of a stream after which the connection is closed."""
+    """One answer: JSON, a page, or the bytes of a stream after which the connection is closed."""
 
     status: int = 200
     body: Any = None
     stream: bytes | None = None
     #: The stream stays open after its bytes until the server ends.
     stays_open: bool = False
+    #: HTML, as something answers that is not Parley.
+    page: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    #: Nothing at all is answered until the server ends.
+    is_silent: bool = False
 
 
 Handler = Callable[[Request], Answer]
@@ -66,7 +71,12 @@ def fake_api(*answers: Answer) -> Iterator[FakeApi]:
             body = json.loads(content) if content else None
             api.requests.append(Request(self.command, self.path, dict(self.headers), body))
             answer = remaining.pop(0)
+            if answer.is_silent:
+                closing.wait(30)
+                return
             self.send_response(answer.status)
+            for name, value in answer.headers.items():
+                self.send_header(name, value)
             if answer.stream is not None:
                 self.send_header("Content-Type", "text/event-stream")
                 self.end_headers()
@@ -77,6 +87,8 @@ def fake_api(*answers: Answer) -> Iterator[FakeApi]:
                 return
             sent = b"" if answer.body is None else json.dumps(answer.body).encode()
             kind = "application/json" if answer.status < 400 else "application/problem+json"
+            if answer.page is not None:
+                sent, kind = answer.page.encode(), "text/html"
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(sent)))
             self.end_headers()

@@ -69,7 +69,7 @@ def make_settings(directory: Path, database_url: str, key: ApiKey) -> GatewaySet
         public_url=PublicUrl.parse("http://parley.test:8080"),
         allowed_hosts=("also.test",),
         database_url=Secret(database_url),
-        database_connections=4,
+        database_connections_max=4,
         chatd=(Address.parse(f"unix:{directory}/chatd.sock"),),
         owner_api_key=Secret(key.reveal()),
         login_token=Secret(LOGIN_TOKEN),

@@ -1,6 +1,7 @@
 """Who stands behind an admitted call."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from parley.identity.names import Role, ServiceName, UserId
 
@@ -24,6 +25,8 @@ class Caller:
         scopes: What a service token allows; empty for Parley services.
         token_id: Id of the service token, for the audit log; None for Parley services.
         name: How logs name the caller: the service, or the service token's name.
+        expires_at: When the service token ends, and with it every stream it opened; None for
+            Parley services, whose tokens only open calls.
     """
 
     service: ServiceName | None
@@ -31,6 +34,7 @@ class Caller:
     scopes: frozenset[str]
     token_id: str | None
     name: str
+    expires_at: datetime | None = None
 
 
 ANONYMOUS = Caller(service=None, user=None, scopes=frozenset(), token_id=None, name="anonymous")

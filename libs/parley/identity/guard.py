@@ -80,8 +80,23 @@ class Guard:
         if self._peers_by_certificate:
             _check_peer(token, peer)
         if isinstance(token, ServiceToken):
-            self._check_revocation(token)
+            self._check_revocation(token.token_id)
         return _match(method, self._rule(method), token)
+
+    def check_again(self, caller: Caller) -> None:
+        """Make sure that a caller admitted before may go on; cheap enough for every message.
+
+        Raises:
+            Unauthenticated: The service token was revoked meanwhile.
+        """
+        if caller.token_id is not None:
+            self._check_revocation(caller.token_id)
+
+    def remaining_s(self, caller: Caller) -> float | None:
+        """Return how long the caller's service token is still good; None without one."""
+        if caller.expires_at is None:
+            return None
+        return (caller.expires_at - self._clock.now()).total_seconds()
 
     def _verified(self, text: str) -> VerifiedToken:
         now = self._clock.now()
@@ -105,9 +120,9 @@ class Guard:
                 return
             del self._cache[oldest]
 
-    def _check_revocation(self, token: ServiceToken) -> None:
+    def _check_revocation(self, token_id: str) -> None:
         try:
-            is_revoked = self._revocations.is_revoked(token.token_id)
+            is_revoked = self._revocations.is_revoked(token_id)
         except RevocationsUnknown:
             raise Unauthenticated(RefusalReason.REVOCATIONS_UNKNOWN) from None
         if is_revoked:
@@ -149,13 +164,13 @@ def _match(method: str, rule: CallerRule, token: VerifiedToken) -> Caller:
             if user is not None and not rule.accepts_role(user.role):
                 raise Forbidden(RefusalReason.ROLE_NOT_ALLOWED, method)
             return Caller(issuer, user, frozenset(), None, issuer.value)
-        case ServiceToken(token_id, name, user, scopes):
+        case ServiceToken(token_id, name, user, scopes, good_until):
             if rule.scope is None:
                 raise Forbidden(RefusalReason.CALLER_NOT_ALLOWED, method)
             if rule.scope not in scopes:
                 raise Forbidden(RefusalReason.SCOPE_MISSING, method)
             if not rule.accepts_role(user.role):
                 raise Forbidden(RefusalReason.ROLE_NOT_ALLOWED, method)
-            return Caller(None, user, scopes, token_id, name)
+            return Caller(None, user, scopes, token_id, name, good_until)
         case _:
             assert_never(token)

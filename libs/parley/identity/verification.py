@@ -30,6 +30,7 @@ class ServiceToken:
     name: str
     user: User
     scopes: frozenset[str]
+    good_until: datetime
 
 
 VerifiedToken = CallToken | ServiceToken
@@ -58,10 +59,10 @@ def verify(
     if datetime.fromtimestamp(claims.iat, UTC) > now + timedelta(seconds=CLOCK_SKEW_S):
         raise Unauthenticated(RefusalReason.TOKEN_NOT_YET_VALID)
     good_until = expires_at if key.retired_at is None else min(expires_at, key.retired_at)
-    return _value(claims), good_until
+    return _value(claims, good_until), good_until
 
 
-def _value(claims: Claims) -> VerifiedToken:
+def _value(claims: Claims, good_until: datetime) -> VerifiedToken:
     if (claims.sub is None) is not (claims.role is None):
         raise Unauthenticated(RefusalReason.TOKEN_MALFORMED)
     user = (
@@ -73,4 +74,4 @@ def _value(claims: Claims) -> VerifiedToken:
         raise Unauthenticated(RefusalReason.TOKEN_ISSUER)
     if user is None or claims.jti is None or claims.name is None:
         raise Unauthenticated(RefusalReason.TOKEN_MALFORMED)
-    return ServiceToken(claims.jti, claims.name, user, frozenset(claims.scopes))
+    return ServiceToken(claims.jti, claims.name, user, frozenset(claims.scopes), good_until)

@@ -5,6 +5,9 @@ and the end of the trace. grpc would run five interceptors for it, each of which
 and wraps it again on every call. Here one coroutine function per method does it all, and grpc.aio
 calls that function as if it were the servicer's. grpc.aio serves each call in a task of its own, so
 the context variables set here need no resetting.
+
+A stream may outlive the service token that opened it: it ends when the token expires, and before
+each message it writes the token is looked up among the revoked ones.
 """
 
 import asyncio
@@ -14,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from inspect import isasyncgen
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 from opentelemetry.context import attach
@@ -28,13 +31,13 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from parley.identity import Guard, ServiceName
-from parley.rpc.call import SERVED_CALL, ServedCall
+from parley.identity import Caller, Guard, ServiceName
+from parley.rpc.call import SERVED_CALL, ServedCall, current_caller
 from parley.rpc.gate import Gate
 from parley.rpc.limits import LIMITS
 from parley.rpc.measures import Measures
 from parley.rpc.problem import Problem, Refusal, message_of, trailers
-from parley.rpc.problems import DRAINING, OVERDUE, Problems, unknown_problem
+from parley.rpc.problems import DRAINING, OVERDUE, TOKEN_ENDED, Problems, unknown_problem
 from parley.rpc.trace import EMPTY, UnsampledSpan, is_unsampled
 from parley.telemetry import Telemetry
 
@@ -75,7 +78,14 @@ def wrap(path: str, handler: Any, around: Surroundings) -> Incoming:
     return _Method(path, around).incoming(handler)
 
 
-def _behaviour(handler: Any) -> tuple[Behaviour, float]:
+class _Limit(NamedTuple):
+    """How long a call may take where grpc does not see to it, and what it ends with then."""
+
+    limit_s: float
+    problem: Problem
+
+
+def _behaviour(handler: Any, guard: Guard) -> tuple[Behaviour, float]:
     """Return the coroutine function that serves a call, and the deadline of one that has none."""
     match handler.request_streaming, handler.response_streaming:
         case False, False:
@@ -83,15 +93,18 @@ def _behaviour(handler: Any) -> tuple[Behaviour, float]:
         case True, False:
             return handler.stream_unary, LIMITS.stream_deadline_s
         case False, True:
-            return _written(handler.unary_stream), LIMITS.stream_deadline_s
+            return _written(handler.unary_stream, guard), LIMITS.stream_deadline_s
         case _:
-            return _written(handler.stream_stream), LIMITS.stream_deadline_s
+            return _written(handler.stream_stream, guard), LIMITS.stream_deadline_s
 
 
-def _written(behaviour: Behaviour) -> Callable[[Any, Any], Awaitable[None]]:
+def _written(behaviour: Behaviour, guard: Guard) -> Callable[[Any, Any], Awaitable[None]]:
     """Return a handler that writes what a generator yields, or lets it write by itself."""
 
     async def write(request: Any, context: Any) -> None:
+        caller = current_caller()
+        if caller.token_id is not None:
+            context = _CheckedContext(context, guard, caller)
         answer = behaviour(request, context)
         if not isasyncgen(answer):
             await answer
@@ -101,6 +114,25 @@ def _written(behaviour: Behaviour) -> Callable[[Any, Any], Awaitable[None]]:
                 await context.write(message)
 
     return write
+
+
+class _CheckedContext:
+    """A call's context that writes only for a caller who may still go on."""
+
+    __slots__ = ("_caller", "_context", "_guard")
+
+    def __init__(self, context: Any, guard: Guard, caller: Caller) -> None:
+        self._context = context
+        self._guard = guard
+        self._caller = caller
+
+    async def write(self, message: Any) -> None:
+        """Write, or raise what the guard has against it."""
+        self._guard.check_again(self._caller)
+        await self._context.write(message)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
 
 
 class _Method:
@@ -118,7 +150,9 @@ class _Method:
 
         grpc has the metadata at hand when it looks for the handler; asking for it again is slow.
         """
-        behaviour, deadline_s = _behaviour(handler)
+        behaviour, deadline_s = _behaviour(handler, self._around.guard)
+        default = _Limit(deadline_s, OVERDUE)
+        is_stream = handler.request_streaming or handler.response_streaming
         method, gate = self, self._around.gate
 
         class Handler:
@@ -137,10 +171,11 @@ class _Method:
                 span = method.trace(self._metadata)
                 gate.running += 1
                 try:
-                    if method.admit(context, self._metadata, deadline_s):
+                    limit = method.admit(context, self._metadata, default, is_stream)
+                    if limit is None:
                         response = await behaviour(request, context)
                     else:
-                        response = await _within(behaviour(request, context), deadline_s)
+                        response = await _within(behaviour(request, context), limit)
                 except BaseException as error:
                     await method.fail(error, span, context, started_at)
                     raise
@@ -176,17 +211,25 @@ class _Method:
         ids = get_current_span(self._around.telemetry.extract(metadata)).get_span_context()
         return ids if ids.is_valid else self._started({}).get_span_context()
 
-    def admit(self, context: Any, metadata: dict[str, Any], deadline_s: float) -> bool:
-        """Let the call in, or raise; return whether its client set a deadline."""
+    def admit(
+        self, context: Any, metadata: dict[str, Any], default: _Limit, is_stream: bool
+    ) -> _Limit | None:
+        """Let the call in, or raise; return its limit unless it is the client's own deadline."""
         around = self._around
         if around.gate.is_draining:
             raise Refusal(DRAINING)
         caller = around.guard.admit(self._path, metadata.get("authorization"), around.peer(context))
         remaining_s = context.time_remaining()
-        is_bounded = remaining_s is not None
+        limit = default if remaining_s is None else None
+        if limit is not None:
+            remaining_s = limit.limit_s
+        if is_stream and caller.expires_at is not None:
+            token_s = around.guard.remaining_s(caller)
+            if token_s is not None and token_s < remaining_s:
+                limit, remaining_s = _Limit(token_s, TOKEN_ENDED), token_s
         loop_now = asyncio.get_running_loop().time()
-        SERVED_CALL.set(ServedCall(caller, loop_now + (remaining_s if is_bounded else deadline_s)))
-        return is_bounded
+        SERVED_CALL.set(ServedCall(caller, loop_now + remaining_s))
+        return limit
 
     async def fail(self, error: BaseException, span: Span, context: Any, started_at: float) -> None:
         """Answer `error` if it has an answer; if this returns, it is to be raised again."""
@@ -226,15 +269,15 @@ class _Method:
         span.end()
 
 
-async def _within(answer: Awaitable[Any], deadline_s: float) -> Any:
-    """Await the answer to a client that set no deadline."""
-    scope = asyncio.timeout(deadline_s)
+async def _within(answer: Awaitable[Any], limit: _Limit) -> Any:
+    """Await the answer to a client whose own deadline, if any, is not the limit."""
+    scope = asyncio.timeout(limit.limit_s)
     try:
         async with scope:
             return await answer
     except TimeoutError:
         if scope.expired():
-            raise Refusal(OVERDUE) from None
+            raise Refusal(limit.problem) from None
         raise
 
 

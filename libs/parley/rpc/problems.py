@@ -66,6 +66,10 @@ def _unauthenticated(error: Unauthenticated) -> Problem:
     return Problem(grpc.StatusCode.UNAUTHENTICATED, error.reason, str(error))
 
 
+# What a stream ends with when its service token does.
+TOKEN_ENDED = _unauthenticated(Unauthenticated(RefusalReason.TOKEN_EXPIRED))
+
+
 def _forbidden(error: Forbidden) -> Problem:
     return Problem(
         grpc.StatusCode.PERMISSION_DENIED, error.reason, str(error), {"method": error.method}

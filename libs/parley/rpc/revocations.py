@@ -38,11 +38,14 @@ class RevocationTiming:
         silence_s: Silence after which a stream is given up; heartbeats come every 15 s.
         retry_first_s: Delay before the first new stream; it doubles from there.
         retry_last_s: Longest delay between two streams.
+        retry_unknown_s: Longest delay before the first snapshot; until then no service token is
+            good.
     """
 
     silence_s: float = 45.0
     retry_first_s: float = LIMITS.reconnect_first_s
     retry_last_s: float = LIMITS.reconnect_last_s
+    retry_unknown_s: float = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +192,10 @@ class FollowedRevocations:
     def _delay_s(self) -> float:
         timing = self._timing
         doubled_s = timing.retry_first_s * 2.0 ** min(self._failures - 1, 16)
-        return min(timing.retry_last_s, doubled_s) * self._random.uniform(0.5, 1.0)
+        last_s = timing.retry_last_s
+        if self._known is None:
+            last_s = min(last_s, timing.retry_unknown_s)
+        return min(last_s, doubled_s) * self._random.uniform(0.5, 1.0)
 
 
 def _entries(tokens: Iterable[token_pb2.RevokedToken]) -> dict[str, datetime]:

@@ -1,5 +1,6 @@
 """StreamService: the committed state of a chat, then what happens to it."""
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -15,6 +16,10 @@ from chatd.store.stores import Stores
 from parley.api.chat.v1 import event_pb2
 from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceServicer
+
+CURSOR = re.compile(r"[0-9]{1,19}(\.[0-9]{1,19}){5}")
+# The largest that the database can be asked about.
+NUMBER_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +39,11 @@ class Position:
 
     @classmethod
     def parse(cls, cursor: str) -> "Position":
-        """Return the position of a cursor; one that cannot be read is the beginning."""
-        numbers = cursor.split(".")
-        if len(numbers) != 6 or not all(number.isdecimal() for number in numbers):
+        """Return the position of a cursor; one that cannot be ours is the beginning."""
+        if CURSOR.fullmatch(cursor) is None:
             return cls()
-        return cls(*map(int, numbers))
+        numbers = tuple(map(int, cursor.split(".")))
+        return cls(*numbers) if max(numbers) <= NUMBER_MAX else cls()
 
     def __str__(self) -> str:
         return f"{self.base}.{self.target}.{self.row}.{self.history}.{self.attempt}.{self.seq}"
@@ -57,7 +62,9 @@ class StreamServicer(StreamServiceServicer):
     ) -> AsyncIterator[api.SubscribeResponse]:
         """Send what is after the cursor, then what happens."""
         chat_id = chat_id_of(request.chat_id)
-        reader = _Following(self._stores, chat_id, await caller_as_reader(self._groups))
+        reader = _Following(
+            self._stores, chat_id, await caller_as_reader(self._groups), request.after_id
+        )
         reader.position = Position.parse(request.cursor)
         with self._live.watch(reader.chat_id) as watcher:
             async for event in reader.catch_up():
@@ -86,10 +93,11 @@ def _closed(reason: "api.CloseReason.ValueType") -> api.SubscribeResponse:
 class _Following:
     """One reader of one chat: turns committed states and live parts into events."""
 
-    def __init__(self, stores: Stores, chat_id: ChatId, reader: Reader) -> None:
+    def __init__(self, stores: Stores, chat_id: ChatId, reader: Reader, after_id: int) -> None:
         self._stores = stores
         self.chat_id = chat_id
         self._reader = reader
+        self._after_id = after_id
         self.position = Position()
         self._status: Status | None = None
 
@@ -97,9 +105,16 @@ class _Following:
         """Yield what was committed since the position, in the fixed order, and move there."""
         chat = await self._stores.reading.get(self.chat_id, self._reader)
         state, seen = chat.state, self.position
+        if seen.target > state.snapshot_version:
+            # A cursor from a future that this chat has not seen says nothing about its past.
+            seen = Position()
         base = seen.base if seen.row else seen.target
+        # Only a reader at the very beginning has these messages from elsewhere.
+        after_id = 0 if seen.target else self._after_id
         for message in await self._stores.chats.history(self.chat_id, base):
             if message.is_deleted or message.visibility is Visibility.MODEL:
+                continue
+            if message.id <= after_id:
                 continue
             if message.id <= seen.row and message.revision <= seen.target:
                 continue

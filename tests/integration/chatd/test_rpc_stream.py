@@ -14,9 +14,18 @@ from parley.rpc import acting_for, problem_of
 from support.served_chats import Person, ServedChats
 
 
-def follow(person: Person, chat_id: str) -> Any:
+def follow(person: Person, chat_id: str, **more: Any) -> Any:
     with acting_for(User(UserId(person.id), Role.MEMBER)):
-        return person.streams.Subscribe(stream_api.SubscribeRequest(chat_id=chat_id))
+        return person.streams.Subscribe(stream_api.SubscribeRequest(chat_id=chat_id, **more))
+
+
+async def until_status(events: Any) -> list[str]:
+    """Return the texts of the messages before the first status."""
+    texts = []
+    while (event := (await events.read()).event).WhichOneof("kind") == "message":
+        texts.append(event.message.content[0].text.text)
+    assert event.HasField("status")
+    return texts
 
 
 async def test_a_reader_gets_what_was_said_and_what_is_said_next(served: ServedChats) -> None:
@@ -40,3 +49,49 @@ async def test_somebody_elses_chat_cannot_be_followed(served: ServedChats) -> No
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await follow(served.bob, chat.id).read()
     assert problem_of(refused.value).reason == "CHAT_NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "1.99999.0.0.0.0",
+        "99999.99999.1.0.0.0",
+        f"0.{2**63}.0.0.0.0",
+        f"0.1.{2**63}.0.0.0",
+        "0.1.0.0.0." + "9" * 5000,
+        "0.1.0.0.0.\u0661",
+        "nonsense",
+    ],
+)
+async def test_a_cursor_that_cannot_be_this_chats_counts_as_none(
+    served: ServedChats, cursor: str
+) -> None:
+    chat = await served.ann.create()
+    await served.finish(chat.id, "hi")
+    async with asyncio.timeout(10):
+        texts = await until_status(follow(served.ann, chat.id, cursor=cursor))
+    assert texts == ["hello", "hi"]
+
+
+async def test_a_reader_without_a_cursor_gets_only_what_is_after_its_message(
+    served: ServedChats,
+) -> None:
+    chat = await served.ann.create()
+    await served.finish(chat.id, "hi", "there")
+    page = await served.ann.ask(api.ListMessagesRequest(chat_id=chat.id))
+    known = page.messages[-2].id
+    async with asyncio.timeout(10):
+        events = follow(served.ann, chat.id, after_id=known)
+        texts = await until_status(events)
+        await served.ann.send(chat.id, "go on")
+        following = (await events.read()).event.message.content[0].text.text
+    assert (texts, following) == (["there"], "go on")
+
+
+async def test_a_cursor_counts_more_than_a_message(served: ServedChats) -> None:
+    chat = await served.ann.create()
+    async with asyncio.timeout(10):
+        cursor = (await follow(served.ann, chat.id).read()).event.cursor
+        await served.finish(chat.id, "hi")
+        texts = await until_status(follow(served.ann, chat.id, cursor=cursor, after_id=1000))
+    assert texts == ["hi"]

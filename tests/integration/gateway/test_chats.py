@@ -1,6 +1,7 @@
 from uuid import UUID
 
 import grpc
+import pytest
 
 from gateway.routes_chats import chat_id_for
 from parley.api.chat.v1 import chat_service_pb2 as api
@@ -64,14 +65,23 @@ async def test_without_a_key_every_request_makes_a_chat_of_its_own(stack: Gatewa
     assert UUID(first.json()["id"]).version == 5
 
 
-async def test_an_interrupting_message_says_so_to_chatd(stack: GatewayStack) -> None:
-    created = await stack.owner.request("POST", "/api/v1/chats", HELLO)
+async def test_the_model_and_the_behaviour_that_are_asked_for_reach_chatd(
+    stack: GatewayStack,
+) -> None:
+    created = await stack.owner.request("POST", "/api/v1/chats", HELLO | {"model_id": "first"})
     path = f"/api/v1/chats/{created.json()['id']}/messages"
-
+    await stack.owner.request("POST", path, HELLO | {"model_id": "second"})
+    await stack.owner.request("POST", path, HELLO | {"busy_behavior": "queue"})
     await stack.owner.request("POST", path, HELLO | {"busy_behavior": "interrupt"})
 
-    (sent,) = stack.chatd.requests(api.SendMessageRequest)
-    assert sent.busy_behavior == api.BUSY_BEHAVIOR_INTERRUPT
+    (creation,) = stack.chatd.requests(api.CreateChatRequest)
+    sent = stack.chatd.requests(api.SendMessageRequest)
+    assert creation.model_id == "first"
+    assert [(each.model_id, each.busy_behavior) for each in sent] == [
+        ("second", api.BUSY_BEHAVIOR_QUEUE),
+        ("", api.BUSY_BEHAVIOR_QUEUE),
+        ("", api.BUSY_BEHAVIOR_INTERRUPT),
+    ]
 
 
 async def test_an_unknown_chat_and_an_impossible_id_look_the_same(stack: GatewayStack) -> None:
@@ -127,6 +137,16 @@ async def test_bad_bodies_are_refused_with_the_place_of_the_fault(stack: Gateway
     assert await refused(b"[" * 200_000) == (422, "INVALID_REQUEST", "")
     assert await refused(b'"' + b"x" * 300_000 + b'"') == (413, "BODY_TOO_LARGE", None)
     assert stack.chatd.calls == []
+
+
+@pytest.mark.parametrize("size", [1_000_000, 6_000_000])
+async def test_a_client_that_sends_far_too_much_reads_the_answer(
+    stack: GatewayStack, size: int
+) -> None:
+    reply = await stack.owner.request("POST", "/api/v1/chats", b" " * size)
+
+    assert (reply.status, reply.json()["code"]) == (413, "BODY_TOO_LARGE")
+    assert reply.headers["connection"] == "close"
 
 
 async def test_a_body_that_is_not_json_by_its_type_is_refused(stack: GatewayStack) -> None:

@@ -2,15 +2,25 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from gateway.event_stream import StreamLimits
+from gateway.sign_in_watch import CHECK_EVERY_S
 from parley.api.chat.v1 import chat_pb2, event_pb2, message_pb2, stream_service_pb2
-from support.gateway_stack import GatewayStack, gateway_stack
+from support.gateway_stack import LOGIN_TOKEN, GatewayStack, gateway_stack
 from support.http_client import SentEvent
 
 HELLO = {"content": [{"type": "text", "text": "hello"}]}
 OPENING = "retry: 2000\n: connected"
+
+
+async def execute(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
 
 
 async def new_chat(stack: GatewayStack) -> str:
@@ -21,8 +31,8 @@ async def new_chat(stack: GatewayStack) -> str:
 async def let_time_pass(stack: GatewayStack, step_s: float) -> None:
     """Move the clock whenever the feeder of the one stream waits for room."""
     while True:
-        # Heartbeat, age, the feed of revocations, and the feeder.
-        await stack.clock.until_someone_sleeps(4)
+        # Heartbeat, age, the feed of revocations, the watch of sign-ins, and the feeder.
+        await stack.clock.until_someone_sleeps(5)
         stack.clock.advance(step_s)
 
 
@@ -104,8 +114,8 @@ async def test_silence_is_broken_by_a_heartbeat(stack: GatewayStack) -> None:
     async with asyncio.timeout(10), stack.owner.stream(f"/api/v1/chats/{chat_id}/events") as stream:
         await stack.chatd.subscriptions.get()
         assert await stream.frame() == OPENING
-        # Two of the stream, one of the feed of revocations.
-        await stack.clock.until_someone_sleeps(3)
+        # Two of the stream, one each of the feed of revocations and the watch of sign-ins.
+        await stack.clock.until_someone_sleeps(4)
         stack.clock.advance(15)
 
         assert await stream.frame() == ": hb"
@@ -147,6 +157,59 @@ async def test_a_chat_that_is_no_longer_the_readers_ends_with_an_error(
 
     assert last is not None
     assert (last.event, last.data["error"]["code"]) == ("error", "permission_revoked")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE identity.api_keys SET revoked_at = now()",
+        "UPDATE identity.users SET state = 'deactivated', deactivated_at = now()",
+        "UPDATE identity.users SET role = 'auditor'",
+        "DELETE FROM identity.api_keys",
+    ],
+)
+async def test_a_stream_ends_soon_after_its_key_or_user_does(
+    stack: GatewayStack, identity_database: str, change: str
+) -> None:
+    chat_id = await new_chat(stack)
+    async with asyncio.timeout(10), stack.owner.stream(f"/api/v1/chats/{chat_id}/events") as stream:
+        await stack.chatd.subscriptions.get()
+        assert await stream.frame() == OPENING
+        await execute(identity_database, change)
+        await stack.clock.until_someone_sleeps(4)
+        stack.clock.advance(CHECK_EVERY_S)
+
+        last, end = await stream.event(), await stream.event()
+
+    assert last is not None
+    assert (last.event, last.data["error"]["code"]) == ("error", "permission_revoked")
+    assert end is None
+
+
+async def test_a_stream_ends_soon_after_its_session_does(
+    stack: GatewayStack, identity_database: str
+) -> None:
+    chat_id = await new_chat(stack)
+    signed_in = await stack.anonymous.request("GET", f"/login?token={LOGIN_TOKEN}")
+    cookie = {"Cookie": signed_in.headers["set-cookie"].partition(";")[0]}
+    async with (
+        asyncio.timeout(10),
+        stack.anonymous.stream(f"/api/v1/chats/{chat_id}/events", cookie) as stream,
+    ):
+        subscription = await stack.chatd.subscriptions.get()
+        assert await stream.frame() == OPENING
+        await stack.clock.until_someone_sleeps(4)
+        stack.clock.advance(CHECK_EVERY_S)
+        await stack.clock.until_someone_sleeps(4)
+        subscription.send(status("1.1.0.1.0.0", chat_pb2.CHAT_STATUS_RUNNING))
+        kept = await stream.event()
+        await execute(identity_database, "DELETE FROM identity.sessions")
+        stack.clock.advance(CHECK_EVERY_S)
+        last = await stream.event()
+
+    assert kept is not None
+    assert last is not None
+    assert (kept.event, last.event) == ("status", "error")
 
 
 async def test_a_call_that_breaks_off_says_bye(stack: GatewayStack) -> None:

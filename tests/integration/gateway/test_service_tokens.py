@@ -109,6 +109,17 @@ async def test_a_token_that_cannot_be_is_refused(
     assert (reply.status, reply.json()["code"]) == (status, code)
 
 
+@pytest.mark.parametrize("character", ["\n", "\x1b", "\x7f", "\x85", "\u2028", "\u202e", "\0"])
+async def test_a_name_that_does_not_show_as_it_is_is_refused_by_its_field(
+    stack: GatewayStack, character: str
+) -> None:
+    asked = ASKED | {"name": f"night{character}ly"}
+    reply = await stack.owner.request("POST", "/api/v1/service-tokens", asked)
+
+    (error,) = reply.json()["errors"]
+    assert (reply.status, error["pointer"]) == (422, "/name")
+
+
 async def test_a_repeated_request_does_not_tell_the_token_again(stack: GatewayStack) -> None:
     key = {"Idempotency-Key": '"once"'}
     first = await stack.owner.request("POST", "/api/v1/service-tokens", ASKED, key)

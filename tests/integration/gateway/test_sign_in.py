@@ -76,6 +76,17 @@ async def test_the_login_link_works_once_and_makes_a_session(stack: GatewayStack
     assert me.json()["signed_in_by"] == "session"
 
 
+@pytest.mark.parametrize(("hours", "status"), [(23.9, 303), (24, 403)])
+async def test_an_unused_login_link_is_good_for_a_day(
+    stack: GatewayStack, hours: float, status: int
+) -> None:
+    stack.clock.advance(hours * 3600)
+
+    reply = await stack.anonymous.request("GET", f"/login?token={LOGIN_TOKEN}")
+
+    assert reply.status == status
+
+
 async def test_racing_clicks_on_the_login_link_make_one_session(stack: GatewayStack) -> None:
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         clicks = [

@@ -269,19 +269,39 @@ async def test_the_next_gateway_is_followed_when_one_is_lost(house: House) -> No
         assert revoked(it, "a") == ["a"]
 
 
-async def test_attempts_are_spread_by_the_clock_and_slow_down(house: House) -> None:
-    clock = FakeClock()
-    timing = RevocationTiming(retry_first_s=1.0, retry_last_s=4.0)
+async def delays_of(clock: FakeClock, count: int) -> list[float]:
+    """Return the next delays of a follower, each slept to its end."""
     delays_s = []
+    for _ in range(count):
+        delays_s.append(await clock.until_someone_sleeps())
+        clock.advance(delays_s[-1])
+    return delays_s
+
+
+def lie_within(delays_s: list[float], bounds_s: Sequence[tuple[float, float]]) -> bool:
+    pairs = zip(delays_s, bounds_s, strict=True)
+    return all(low <= delay_s <= high for delay_s, (low, high) in pairs)
+
+
+async def test_attempts_are_spread_by_the_clock_and_slow_down(house: House) -> None:
+    clock, gateway = FakeClock(), ScriptedGateway(*[[snapshot(7), LOST]] * 4)
+    timing = RevocationTiming(retry_first_s=1.0, retry_last_s=4.0)
     async with (
         asyncio.timeout(15),
-        house.following(clock=clock, timing=timing) as it,
+        house.serving(gateway),
+        house.following(house.address(), clock=clock, timing=timing),
     ):
-        for _ in range(4):
-            delays_s.append(await clock.until_someone_sleeps())
-            clock.advance(delays_s[-1])
+        delays_s = await delays_of(clock, 4)
+    assert lie_within(delays_s, [(0.5, 1), (1, 2), (2, 4), (2, 4)])
+
+
+async def test_attempts_stay_quick_until_the_first_snapshot(house: House) -> None:
+    clock = FakeClock()
+    async with (
+        asyncio.timeout(15),
+        house.following(clock=clock, timing=RevocationTiming()) as it,
+    ):
+        delays_s = await delays_of(clock, 6)
         with pytest.raises(RevocationsUnknown):
             it.is_revoked("a")
-
-    bounds_s = [(0.5, 1), (1, 2), (2, 4), (2, 4)]
-    assert all(low <= delay <= high for delay, (low, high) in zip(delays_s, bounds_s, strict=True))
+    assert lie_within(delays_s, [(0.05, 0.1), (0.1, 0.2), *[(0.15, 0.3)] * 4])

@@ -36,13 +36,16 @@ def all_routes() -> tuple[OpenRoute | UserRoute, ...]:
     chats = ChatRoutes(
         NOBODY,
         NOBODY,
+        NOBODY,
         clock=FakeClock(),
         chance=random.Random(1),
         new_id=lambda: "id",
         draining=asyncio.Event(),
         limits=StreamLimits(),
     )
-    pages = PageRoutes(NOBODY, NOBODY, NOBODY, login_token=None, draining=asyncio.Event())
+    pages = PageRoutes(
+        NOBODY, NOBODY, NOBODY, login_token=None, clock=FakeClock(), draining=asyncio.Event()
+    )
     return routes(pages, chats, IdentityRoutes(NOBODY, new_id=lambda: "id"))
 
 

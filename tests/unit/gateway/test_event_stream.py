@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import AsyncIterator, MutableMapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -60,10 +61,12 @@ def stream_of(
     clock: FakeClock,
     limits: StreamLimits = QUIET,
     draining: asyncio.Event | None = None,
+    is_over: asyncio.Event | None = None,
 ) -> EventStream:
     return EventStream(
         subscription,
         chat_id=CHAT,
+        sign_in=nullcontext(is_over or asyncio.Event()),
         clock=clock,
         draining=draining or asyncio.Event(),
         limits=limits,
@@ -82,6 +85,19 @@ async def test_everything_is_written_before_the_end() -> None:
         await served(stream_of(subscription, FakeClock()), client)
 
     assert client.body == sse.OPENING + RESET_FRAME * 2 + sse.bye(CHAT)
+    assert (client.is_complete, subscription.is_closed) == (True, True)
+
+
+async def test_the_end_of_the_sign_in_ends_the_stream() -> None:
+    is_over, client, subscription = asyncio.Event(), RecordingClient(), ScriptedSubscription()
+    stream = stream_of(subscription, FakeClock(), is_over=is_over)
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(served(stream, client))
+        await client.got_something.wait()
+        is_over.set()
+
+    assert client.body == sse.OPENING + sse.permission_revoked(CHAT)
     assert (client.is_complete, subscription.is_closed) == (True, True)
 
 

@@ -120,7 +120,31 @@ def test_an_internal_caller_is_admitted_with_a_service_token(house: House) -> No
         scopes=frozenset({"chats:write"}),
         token_id="token-1",
         name="nightly",
+        expires_at=house.clock.now() + timedelta(days=90),
     )
+
+
+def test_a_caller_admitted_before_may_go_on_until_the_token_is_revoked(house: House) -> None:
+    guard = house.guard()
+    caller = guard.admit(SEND, bearer(house.service_token()), None)
+    guard.check_again(caller)
+
+    house.revocations.revoke("token-1")
+
+    with pytest.raises(Unauthenticated) as caught:
+        guard.check_again(caller)
+    assert caught.value.reason is RefusalReason.TOKEN_REVOKED
+
+
+def test_a_guard_tells_how_long_a_service_token_is_still_good(house: House) -> None:
+    guard = house.guard()
+    caller = guard.admit(SEND, bearer(house.service_token()), None)
+    service = guard.admit(SEND, bearer(house.signer(GATEWAY).call_token(CHATD, ADA)), None)
+
+    house.clock.advance(60)
+
+    remaining_s = timedelta(days=90).total_seconds() - 60
+    assert [guard.remaining_s(each) for each in (caller, service)] == [remaining_s, None]
 
 
 @dataclass(frozen=True)

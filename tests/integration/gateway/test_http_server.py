@@ -1,0 +1,164 @@
+"""What the HTTP port does with connections before there is a request, seen from a raw socket."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, NoReturn
+
+import pytest
+
+from gateway.http_protocol import HeadLimits
+from gateway.http_server import serve_http
+from gateway.settings import HttpAddress
+
+ANYWHERE = HttpAddress("127.0.0.1", 0)
+HEAD = b"POST / HTTP/1.1\r\nHost: parley.test\r\n"
+IMPATIENT = HeadLimits(s_max=0.05)
+HEAD_BYTES_MAX = HeadLimits().bytes_max
+
+
+async def greet(scope: Any, receive: Any, send: Any) -> None:
+    """Answer with the size of the body, whoever asks for whatever."""
+    size, has_more = 0, True
+    while has_more:
+        message = await receive()
+        size, has_more = size + len(message.get("body", b"")), message.get("more_body", False)
+    body = str(size).encode()
+    headers = [(b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+class Connection:
+    """A connection that sends what it is told."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def send(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def send_without_end(self) -> NoReturn:
+        while True:
+            await self.send(b"x" * 4096)
+
+    async def answer(self) -> tuple[int, bytes]:
+        """Return the status and the body of the next answer."""
+        head = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower()
+        length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
+        return int(head.split()[1]), await self._reader.readexactly(length)
+
+    async def rest(self) -> bytes:
+        """Return everything until the server closes the connection."""
+        return await self._reader.read()
+
+
+@asynccontextmanager
+async def connected(
+    *, limits: HeadLimits | None = None, connections_max: int = 10, connections: int = 1
+) -> AsyncIterator[tuple[Connection, ...]]:
+    async with (
+        asyncio.timeout(10),
+        serve_http(greet, ANYWHERE, connections_max=connections_max, limits=limits) as address,
+    ):
+        pairs = [
+            await asyncio.open_connection(address.host, address.port) for _ in range(connections)
+        ]
+        try:
+            yield tuple(Connection(*pair) for pair in pairs)
+        finally:
+            for _, writer in pairs:
+                writer.close()
+
+
+def code_of(answer: tuple[int, bytes]) -> tuple[int, str]:
+    status, body = answer
+    return status, json.loads(body)["code"]
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        b"GET /",
+        HEAD + b"X-Long: ",
+        HEAD + b"Content-Length: 0\r\n\r\n" + HEAD + b"X-Long: ",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Trailer: ",
+    ],
+    ids=["target", "header", "header of a second request", "trailer"],
+)
+async def test_a_head_without_end_is_not_kept(beginning: bytes) -> None:
+    async with connected() as (connection,):
+        await connection.send(beginning)
+        with pytest.raises(ConnectionError):
+            await connection.send_without_end()
+
+
+async def test_a_head_that_grows_too_large_is_told_so() -> None:
+    async with connected() as (connection,):
+        # Not a byte more than it takes: what is unread at the end would reset the connection.
+        await connection.send(HEAD + b"X: ")
+        await connection.send(b"x" * (HEAD_BYTES_MAX + 1 - len(HEAD) - 3))
+        answer = await connection.answer()
+        rest = await connection.rest()
+    assert code_of(answer) == (431, "REQUEST_HEADER_FIELDS_TOO_LARGE")
+    assert rest == b""
+
+
+async def test_many_small_headers_are_too_large_together() -> None:
+    headers = b"".join(b"X-%d: %s\r\n" % (number, b"x" * 1000) for number in range(70))
+    async with connected() as (connection,):
+        await connection.send(HEAD + headers + b"\r\n")
+        answer = await connection.answer()
+    assert code_of(answer) == (431, "REQUEST_HEADER_FIELDS_TOO_LARGE")
+
+
+async def test_bodies_and_further_requests_do_not_count_as_head() -> None:
+    body = b"x" * (3 * HEAD_BYTES_MAX)
+    request = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    async with connected() as (connection,):
+        await connection.send(request + request)
+        answers = [await connection.answer(), await connection.answer()]
+        await connection.send(request)
+        answers.append(await connection.answer())
+    assert answers == [(200, str(len(body)).encode())] * 3
+
+
+@pytest.mark.parametrize("beginning", [b"", b"\r\n", HEAD], ids=["nothing", "line", "some headers"])
+async def test_a_head_that_does_not_come_in_time_ends_the_connection(beginning: bytes) -> None:
+    async with connected(limits=IMPATIENT) as (connection,):
+        await connection.send(beginning)
+        assert await connection.rest() == b""
+
+
+async def test_the_head_of_a_second_request_must_come_in_time_too() -> None:
+    async with connected(limits=IMPATIENT) as (connection,):
+        await connection.send(HEAD + b"Content-Length: 0\r\n\r\n")
+        first = await connection.answer()
+        await connection.send(HEAD)
+        assert (first, await connection.rest()) == ((200, b"0"), b"")
+
+
+async def test_a_body_may_take_longer_than_a_head() -> None:
+    async with connected(limits=IMPATIENT, connections=2) as (connection, silent):
+        await connection.send(HEAD + b"Content-Length: 2\r\n\r\na")
+        assert await silent.rest() == b""
+        await connection.send(b"b")
+        assert await connection.answer() == (200, b"2")
+
+
+@pytest.mark.parametrize("nonsense", [b"BREW /tea HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00"])
+async def test_what_is_no_known_request_is_answered_with_a_problem(nonsense: bytes) -> None:
+    async with connected() as (connection,):
+        await connection.send(nonsense)
+        assert code_of(await connection.answer()) == (400, "BAD_REQUEST")
+
+
+async def test_a_request_on_one_connection_too_many_is_told_to_come_back() -> None:
+    async with connected(connections_max=2, connections=3) as (first, _, third):
+        await third.send(HEAD + b"Content-Length: 0\r\n\r\n")
+        status = (await third.rest()).split()[1]
+        await first.send(HEAD + b"Content-Length: 0\r\n\r\n")
+        assert (status, await first.answer()) == (b"503", (200, b"0"))
