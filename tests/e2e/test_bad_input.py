@@ -82,7 +82,11 @@ CASES = {
         ("key file {home}/keys/master.keyring: ",), home=damaged("keys/master.keyring")
     ),
     "damaged keys, all of them": Case(
-        ("signing key {home}/keys/chatd.key: ", "key file {home}/keys/master.keyring: ", ""),
+        (
+            "signing key {home}/keys/chatd.key: ",
+            "key file {home}/keys/master.keyring: ",
+            "{home}/api_key is damaged ",
+        ),
         home=damaged("keys/chatd.key", "keys/master.keyring", "api_key"),
     ),
     "a half-initialised data directory": Case(
@@ -134,6 +138,16 @@ def test_a_port_in_use_is_named(stack: LocalStack) -> None:
         http = f"127.0.0.1:{taken.getsockname()[1]}"
         says = f"{http} cannot be listened on (Address already in use): choose another"
         assert_refused(replace(stack, http=http), Case((says,)))
+
+
+@pytest.mark.slow
+def test_unknown_settings_of_several_services_are_told_at_once(stack: LocalStack) -> None:
+    told = replace(stack, environment={"CHATD_TOOLRUNER": "x", "TOOLRUNNER_CHATDD": "x"})
+    refused = told.up()
+    assert refused.returncode == CONFIGURATION, refused.stderr
+    toolrunner, chatd = lines_of(refused.stderr)
+    assert "TOOLRUNNER_CHATDD is not a setting" in toolrunner
+    assert "CHATD_TOOLRUNER is not a setting" in chatd
 
 
 @pytest.mark.slow

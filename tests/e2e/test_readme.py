@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from parley.cli.ports import any_free_port
+
 ROOT = Path(__file__).resolve().parent.parent.parent
+HTTP_DEFAULT = "127.0.0.1:8787"
 BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 # Those two are what runs this test, and what it starts in the background itself.
 LEFT_OUT = ("make run\n", "make test\n")
@@ -31,9 +34,15 @@ def shell(script: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def http() -> str:
+    """Give an address of our own: a newcomer may be running Parley on the default one."""
+    return str(any_free_port("127.0.0.1"))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, http: str) -> Iterator[Path]:
     home = tmp_path_factory.mktemp("h")
-    started = shell(".venv/bin/parley up --detach --chatd 2", home)
+    started = shell(f".venv/bin/parley up --detach --chatd 2 --http {http}", home)
     assert started.returncode == 0, started.stdout + started.stderr
     yield home
     shell(".venv/bin/parley down", home)
@@ -46,8 +55,8 @@ def test_the_two_commands_are_there() -> None:
 @pytest.mark.parametrize(
     "block", [block for block in BLOCKS if block not in LEFT_OUT], ids=lambda block: block[:40]
 )
-def test_an_example_runs(block: str, home: Path) -> None:
-    done = shell(block, home)
+def test_an_example_runs(block: str, home: Path, http: str) -> None:
+    done = shell(block.replace(HTTP_DEFAULT, http), home)
     expected = {0, EXIT_OF_CURL_CUT} if "curl" in block else {0}
     assert done.returncode in expected, done.stdout + done.stderr
     assert done.stdout

@@ -4,7 +4,6 @@ import json
 import re
 import stat
 import subprocess
-import time
 from collections import Counter
 
 import psutil
@@ -17,7 +16,6 @@ from support.local_stack import CLOCK_RESULT, SHELL_RESULT, LocalStack, lines_of
 pytestmark = pytest.mark.slow
 
 SERVICES = ("postgres", "mcp-demo", "toolrunner", "mcpgateway", "chatd", "gateway")
-STOPPING_S_MAX = 10.0
 RECONNECTED_S_MAX = 15.0
 CONFIGURATION = 2
 
@@ -130,10 +128,9 @@ def test_nothing_is_left_after_down(stack: LocalStack) -> None:
     assert_answers(stack, "goodbye")
     everyone = stack.everyone()
     assert len(everyone) > len(SERVICES)
-    began = time.monotonic()
     stopped = stack.parley("down")
-    assert stopped.returncode == 0, stopped.stderr
-    assert time.monotonic() - began < STOPPING_S_MAX
+    # A supervisor that took too long would have been killed, and that said.
+    assert (stopped.returncode, stopped.stderr) == (0, "")
     assert [process for process in everyone if process.is_running()] == []
     assert stack.strangers() == []
     home = stack.home

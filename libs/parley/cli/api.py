@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ from parley.cli.errors import CliError
 from parley.cli.server import Server
 
 REQUEST_S_MAX = 30.0
+EVENTS = "text/event-stream"
 PROBLEM_BYTES_MAX = 64 * 1024
 
 
@@ -31,6 +33,14 @@ class ApiRefused(CliError):
         self.code = code
 
 
+class NotParley(CliError):
+    """Something answered that does not speak Parley's API."""
+
+    def __init__(self, url: str, said: str) -> None:
+        super().__init__(f"{url} answered {said}: that is not Parley; check PARLEY_URL")
+        self.url = url
+
+
 class Api:
     """One server, spoken to with one connection per request."""
 
@@ -43,18 +53,36 @@ class Api:
         path: str,
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        *,
+        needs: str | None = None,
+        within_s: float = REQUEST_S_MAX,
     ) -> Any:
         """Make one request and return its decoded JSON answer, or None for an empty one.
+
+        Args:
+            method: The HTTP method.
+            path: What to ask for, below the server's URL.
+            body: What to send as JSON.
+            headers: What to send beside the key.
+            needs: The name that the answer, a JSON object, must have.
+            within_s: How long to wait for the server.
 
         Raises:
             Unreachable: there was no whole answer.
             ApiRefused: the answer is a problem.
+            NotParley: the answer is none that Parley gives.
         """
         content = None if body is None else json.dumps(body)
         sent = {**(headers or {})} | ({"Content-Type": "application/json"} if content else {})
-        with self._exchange(method, path, content, sent, REQUEST_S_MAX) as (response, _):
+        with self._exchange(method, path, content, sent, within_s) as (response, _):
             answer = response.read()
-        return json.loads(answer) if answer else None
+        try:
+            found = json.loads(answer) if answer else None
+        except ValueError as error:
+            raise NotParley(self._server.url, f"{_kind(response)!r} that is not JSON") from error
+        if needs is not None and not (isinstance(found, dict) and needs in found):
+            raise NotParley(self._server.url, f"without {needs!r}")
+        return found
 
     @contextmanager
     def stream(
@@ -65,10 +93,13 @@ class Api:
         Raises:
             Unreachable: the stream could not be opened, or broke off.
             ApiRefused: the answer is a problem.
+            NotParley: the answer is no stream of events.
         """
-        accept = {"Accept": "text/event-stream", **headers}
-        with self._exchange("GET", path, None, accept, open_s) as opened:
-            yield opened
+        accept = {"Accept": EVENTS, **headers}
+        with self._exchange("GET", path, None, accept, open_s) as (response, opened):
+            if _kind(response) != EVENTS:
+                raise NotParley(self._server.url, f"{_kind(response)!r} and no events")
+            yield response, opened
 
     @contextmanager
     def _exchange(
@@ -79,10 +110,12 @@ class Api:
         headers: Mapping[str, str],
         timeout_s: float,
     ) -> Iterator[tuple[HTTPResponse, socket.socket]]:
+        give_up_at = monotonic() + timeout_s
         connection = self._connection(timeout_s)
         try:
             connection.connect()
             opened = connection.sock
+            opened.settimeout(max(0.01, give_up_at - monotonic()))
             connection.request(
                 method,
                 urlsplit(self._server.url).path + path,
@@ -92,6 +125,9 @@ class Api:
             response = connection.getresponse()
             if response.status >= 400:
                 raise _refusal(response)
+            if response.status >= 300:
+                place = response.getheader("Location", "nowhere")
+                raise NotParley(self._server.url, f"{response.status} and points to {place!r}")
             yield response, opened
         except (OSError, HTTPException) as error:
             reason = str(error) or type(error).__name__
@@ -105,6 +141,10 @@ class Api:
         parts = urlsplit(self._server.url)
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         return kind(parts.hostname or "", parts.port, timeout=timeout_s)
+
+
+def _kind(response: HTTPResponse) -> str:
+    return response.headers.get_content_type()
 
 
 def _refusal(response: HTTPResponse) -> ApiRefused:

@@ -15,7 +15,7 @@ from typing import BinaryIO
 from parley.cli.errors import CliError
 from parley.cli.home import Home
 from parley.cli.log_files import open_log, tail
-from parley.cli.progress import Progress
+from parley.cli.progress import Progress, TextProgress
 
 TAIL_LINES = 20
 PROGRAM = (sys.executable, "-m", "parley.cli")
@@ -38,8 +38,11 @@ class PipeReport:
 
     def say(self, line: str) -> None:
         """Pass one line on, and keep it in the supervisor's log."""
-        sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
+        TextProgress(sys.stdout).say(line)
+        self._send({"line": line})
+
+    def confide(self, line: str) -> None:
+        """Pass one line on, and keep it nowhere."""
         self._send({"line": line})
 
     def end(self, outcome: Outcome) -> None:

@@ -8,31 +8,31 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import psutil
-
 from parley.cli import process_table
 from parley.cli.children import LocalLauncher
-from parley.cli.database import StackDatabase, database, keep
+from parley.cli.database import database, keep
 from parley.cli.endpoints import write_endpoints
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.home import Home
 from parley.cli.leftovers import end, leftovers
+from parley.cli.log_bounds import bound_logs
 from parley.cli.machine import cores
 from parley.cli.orphans import adopt_orphans, bury_orphans, end_orphans
 from parley.cli.plan import PROGRAMS, ProcessSpec, plan
 from parley.cli.ports import HostPort
 from parley.cli.preparation import prepare_secrets
-from parley.cli.process_table import ProcessIdentity, ProcessRecord, ProcessTable
+from parley.cli.process_table import ProcessTable
 from parley.cli.progress import Progress
 from parley.cli.readiness import NetworkProbe
-from parley.cli.request import UpRequest, choose_ports
+from parley.cli.records import Records, myself
+from parley.cli.request import UpRequest, choose_ports, problems_of_request
 from parley.cli.service_settings import problems_of
 from parley.cli.stack import Caller, Ports, Stack
+from parley.cli.stop_time import StopTime
 from parley.cli.supervisor import StartFailed, Supervisor
 from parley.clock import Clock
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-CONFIGURATION_EXIT_CODE = 2
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ def take_over(home: Home, progress: Progress) -> None:
         progress.say(f"  ending {len(left)} processes of a supervisor that was killed")
         end(left)
     home.endpoints_file.unlink(missing_ok=True)
-    process_table.save(ProcessTable(supervisor=_myself()), home.processes_file)
+    process_table.save(ProcessTable(supervisor=myself()), home.processes_file)
 
 
 def prepare(request: UpRequest) -> Prepared:
@@ -61,7 +61,7 @@ def prepare(request: UpRequest) -> Prepared:
     Raises:
         ConfigurationProblem: with every problem there is.
     """
-    problems: list[str] = []
+    problems = list(problems_of_request(request))
     login_token = _attempt(lambda: prepare_secrets(request.home), problems)
     ports = _attempt(lambda: choose_ports(request), problems)
     wished = HostPort.parse(request.http)
@@ -73,6 +73,7 @@ def prepare(request: UpRequest) -> Prepared:
     )
     problems += problems_of(stack)
     if problems or login_token is None:
+        request.home.remove_sockets()
         request.home.processes_file.unlink(missing_ok=True)
         raise ConfigurationProblem(*problems)
     return Prepared(stack, login_token)
@@ -94,20 +95,25 @@ async def bring_up(
         CliError: a process did not start.
     """
     home = stack.home
+    stop_time = StopTime(clock.monotonic)
     adopt_orphans()
-    _on_signals(_cancelling(asyncio.current_task()))
+    _on_signals(_cancelling(asyncio.current_task(), stop_time))
     try:
-        async with database(home, database_url, clock=clock, progress=progress) as found:
+        async with database(
+            home, database_url, clock=clock, progress=progress, stop_time=stop_time
+        ) as found:
 
             def announce() -> None:
                 write_endpoints(stack, found.url)
                 on_ready()
 
             specs = plan(stack, programs)
-            records = _Records(stack, found, progress)
-            await _run_services(specs, records, clock=clock, progress=progress, on_ready=announce)
+            records = Records(stack, found, progress)
+            await _run_services(
+                specs, records, stop_time, clock=clock, progress=progress, on_ready=announce
+            )
     finally:
-        end_orphans()
+        end_orphans(stop_time.for_orphans_s())
         home.remove_sockets()
         home.endpoints_file.unlink(missing_ok=True)
         home.processes_file.unlink(missing_ok=True)
@@ -115,7 +121,8 @@ async def bring_up(
 
 async def _run_services(
     specs: tuple[ProcessSpec, ...],
-    records: "_Records",
+    records: Records,
+    stop_time: StopTime,
     *,
     clock: Clock,
     progress: Progress,
@@ -130,47 +137,19 @@ async def _run_services(
         progress=progress,
         changed=records.save,
         starting_max=cores() + 1,
+        stop_time=stop_time,
     )
     _on_signals(supervisor.stop)
     watching = (
         bury_orphans(clock),
         keep(records.database, clock=clock, progress=progress, changed=records.repeat),
+        records.repair(clock),
+        bound_logs(records.stack.home, clock),
     )
     try:
         await _beside(watching, supervisor.run(on_ready))
     except StartFailed as failure:
-        raise _explained(failure, launcher.said(failure.name)) from failure
-
-
-class _Records:
-    """Keeps `processes.json` as things are: the services as last told, and the database."""
-
-    def __init__(self, stack: Stack, found: StackDatabase, progress: Progress) -> None:
-        self.stack = stack
-        self.database = found
-        self._progress = progress
-        self._services: tuple[ProcessRecord, ...] = ()
-
-    def save(self, services: tuple[ProcessRecord, ...]) -> None:
-        self._services = services
-        self.repeat()
-
-    def repeat(self) -> None:
-        first = self.database.record()
-        table = ProcessTable(
-            supervisor=_myself(),
-            http=self.stack.ports.http[0].url,
-            processes=(() if first is None else (first,)) + self._services,
-        )
-        try:
-            process_table.save(table, self.stack.home.processes_file)
-        except OSError as error:
-            # A full disk is no reason to stop what runs.
-            self._progress.say(f"  {error.filename} cannot be written: {error.strerror}")
-
-
-def _myself() -> ProcessIdentity:
-    return ProcessIdentity(os.getpid(), psutil.Process().create_time())
+        raise _explained(failure, launcher.said) from failure
 
 
 def _attempt(work: Callable[[], T], problems: list[str]) -> T | None:
@@ -204,15 +183,24 @@ def _on_signals(act: Callable[[], object]) -> None:
             loop.add_signal_handler(number, act)
 
 
-def _cancelling(task: asyncio.Task[Any] | None) -> Callable[[], object]:
+def _cancelling(task: asyncio.Task[Any] | None, stop_time: StopTime) -> Callable[[], object]:
     assert task is not None
-    return task.cancel
+
+    def cancel() -> None:
+        stop_time.begin()
+        task.cancel()
+
+    return cancel
 
 
-def _explained(failure: StartFailed, said: tuple[str, ...]) -> CliError:
-    """Return `failure` with what the process said last."""
-    if failure.process_exit_code == CONFIGURATION_EXIT_CODE:
-        return ConfigurationProblem(*(_refusal(failure.name, said) or (failure.message,)))
+def _explained(failure: StartFailed, said_by: Callable[[str], tuple[str, ...]]) -> CliError:
+    """Return `failure` with what the process said last, or what all those said that refuse."""
+    if failure.refusing:
+        found = (_refusal(name, said_by(name)) for name in failure.refusing)
+        # Two processes of one service say the same.
+        lines = dict.fromkeys(line for lines in found for line in lines)
+        return ConfigurationProblem(*(lines or (failure.message,)))
+    said = said_by(failure.name)
     return CliError("\n".join((failure.message + ("; it said:" if said else ""), *said)))
 
 

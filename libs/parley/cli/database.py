@@ -15,6 +15,7 @@ from parley.cli.plan import Readiness, Sign
 from parley.cli.private_files import write_private
 from parley.cli.process_table import ProcessIdentity, ProcessRecord
 from parley.cli.progress import Progress, ending, step
+from parley.cli.stop_time import StopTime
 from parley.clock import Clock
 from parley.postgres import (
     BinariesMissing,
@@ -64,15 +65,22 @@ class StackDatabase:
 
 @asynccontextmanager
 async def database(
-    home: Home, given_url: str | None, *, clock: Clock, progress: Progress
+    home: Home,
+    given_url: str | None,
+    *,
+    clock: Clock,
+    progress: Progress,
+    stop_time: StopTime | None = None,
 ) -> AsyncIterator[StackDatabase]:
     """Give a database in which every service has its role and schema.
+
+    Without a `stop_time` that others share, the end may take a whole one.
 
     Raises:
         ConfigurationProblem: the server, its address or its directory cannot be used.
         CliError: it failed for another reason.
     """
-    server = None if given_url else EmbeddedServer(home.postgres, clock=clock)
+    server = None if given_url else embedded_server(home, clock)
     began = clock.monotonic()
     try:
         with _as_cli_errors():
@@ -84,7 +92,13 @@ async def database(
         yield found
     finally:
         if server is not None:
-            await server.stop()
+            stopping = stop_time or StopTime(clock.monotonic)
+            await server.stop(within_s=stopping.for_database_s())
+
+
+def embedded_server(home: Home, clock: Clock) -> EmbeddedServer:
+    """Return the server of `home`, which may run or not."""
+    return EmbeddedServer(home.postgres, clock=clock, runtime_root=home.temporary)
 
 
 async def keep(

@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import re
+import shlex
 import stat
 import tempfile
 from collections.abc import Callable
@@ -14,6 +16,8 @@ from parley.cli.private_files import make_private_directory
 
 #: A UNIX socket address holds 108 bytes; what is beyond this many is too close to that.
 SOCKET_PATH_BYTES_MAX = 100
+#: Addresses of sockets are URIs in lists, where commas, blanks, `%` and `#` mean something else.
+PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+@=-]+")
 LONGEST_SOCKET_NAME = "mcpgateway-99.sock"
 
 
@@ -22,7 +26,7 @@ class Home:
     """The paths of one home, and nothing about what is in them."""
 
     root: Path
-    #: Where sockets go when `root` is too deep for them.
+    #: Where sockets go when `root` is too deep or too odd for them.
     temporary: Path
 
     @classmethod
@@ -34,6 +38,11 @@ class Home:
     def postgres(self) -> Path:
         """Return the directory of the embedded PostgreSQL."""
         return self.root / "postgres"
+
+    @property
+    def postgres_log(self) -> Path:
+        """Return the log of the embedded PostgreSQL."""
+        return self.postgres / "postgres.log"
 
     @property
     def keys(self) -> Path:
@@ -92,9 +101,10 @@ class Home:
 
     @property
     def run(self) -> Path:
-        """Return the directory of sockets: inside the home, unless their paths grow too long."""
+        """Return the directory of sockets: inside the home, unless an address cannot say so."""
         inside = self.root / "run"
-        if len(os.fsencode(inside / LONGEST_SOCKET_NAME)) <= SOCKET_PATH_BYTES_MAX:
+        is_short = len(os.fsencode(inside / LONGEST_SOCKET_NAME)) <= SOCKET_PATH_BYTES_MAX
+        if is_short and PLAIN_PATH.fullmatch(str(inside)):
             return inside
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
         return self.temporary / f"parley-{os.geteuid()}-{digest}"
@@ -173,5 +183,6 @@ def _check_directory(look: Callable[[], os.stat_result], path: Path) -> None:
         )
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         raise ConfigurationProblem(
-            f"{path} is not readable and writable: run `chmod u+rwx {path}` or use --home DIR"
+            f"{path} is not readable and writable: "
+            f"run `chmod u+rwx {shlex.quote(str(path))}` or use --home DIR"
         )

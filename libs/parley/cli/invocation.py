@@ -1,5 +1,6 @@
 """How the command was called: its environment, its home and the words it was called with."""
 
+import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,13 +37,28 @@ class Invocation:
         return Home.at(Path(user_home) / DEFAULT_HOME)
 
     @property
+    def local_home(self) -> Home:
+        """Return the home for a command that works on this machine only, after checking it.
+
+        Raises:
+            ConfigurationProblem: PARLEY_URL means another machine, or the home cannot be used.
+        """
+        if self.environment.get("PARLEY_URL", "").strip() and self.home_option is None:
+            raise ConfigurationProblem(
+                "PARLEY_URL is set, and this command works on this machine only: "
+                "unset PARLEY_URL, or name the home here with --home DIR"
+            )
+        self.home.check()
+        return self.home
+
+    @property
     def is_debug(self) -> bool:
         """Return whether tracebacks are wanted."""
         return self.environment.get("PARLEY_DEBUG", "") not in ("", "0")
 
     def hint(self, command: str) -> str:
         """Return `command` as the user would type it for the same home."""
-        home = f" --home {self.home_option}" if self.home_option else ""
+        home = f" --home {shlex.quote(self.home_option)}" if self.home_option else ""
         return f"{self.program} {command}{home}"
 
 
@@ -56,8 +72,8 @@ def program_called(argv0: str, search_path: str | None) -> str:
         return called.name
     here = Path.cwd()
     if called.is_absolute() and called.is_relative_to(here):
-        return str(called.relative_to(here))
-    return argv0
+        return shlex.quote(str(called.relative_to(here)))
+    return shlex.quote(argv0)
 
 
 def current() -> Invocation:

@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
+from parley.cli.home import Home
+
 LOG_BYTES_MAX = 8 * 1024 * 1024
 OLD_LOGS_MAX = 3
 TAIL_BYTES = 256 * 1024
@@ -23,6 +25,9 @@ def tail(path: Path, lines: int, *, since: int = 0) -> tuple[str, ...]:
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
+            if since > size:
+                # What was before has been put aside.
+                since = 0
             start = max(since, size - TAIL_BYTES)
             file.seek(start)
             found = file.read().decode(errors="replace").splitlines()
@@ -34,8 +39,20 @@ def tail(path: Path, lines: int, *, since: int = 0) -> tuple[str, ...]:
     return tuple(found[-lines:]) if lines > 0 else ()
 
 
+def logs_of(home: Home) -> list[Path]:
+    """Return the logs of all processes of `home` that have written one."""
+    found = home.logs.glob("*.log")
+    return sorted((*found, *(path for path in (home.postgres_log,) if path.exists())))
+
+
 def _rotate(path: Path) -> None:
-    for number in range(OLD_LOGS_MAX, 0, -1):
-        newer = path if number == 1 else path.with_name(f"{path.name}.{number - 1}")
+    make_room(path)
+    path.replace(path.with_name(f"{path.name}.1"))
+
+
+def make_room(path: Path) -> None:
+    """Move older logs on, so that the first place is free."""
+    for number in range(OLD_LOGS_MAX, 1, -1):
+        newer = path.with_name(f"{path.name}.{number - 1}")
         if newer.exists():
             newer.replace(path.with_name(f"{path.name}.{number}"))

@@ -38,9 +38,11 @@ async def bury_orphans(clock: Clock) -> None:
         dead_before = dead
 
 
-def end_orphans() -> int:
+def end_orphans(within_s: float) -> int:
     """End every descendant that is left and return how many there were."""
-    return end(psutil.Process().children(recursive=True), wait_s=ENDING_S_MAX)
+    # Half of it for ending by themselves, half for being killed.
+    wait_s = min(ENDING_S_MAX, within_s / 2)
+    return end(psutil.Process().children(recursive=True), wait_s=wait_s)
 
 
 def _dead_children() -> set[int]:

@@ -7,7 +7,15 @@ from pathlib import Path
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.home import Home
 from parley.cli.private_files import write_private
-from parley.identity import ApiKey, IdentityError, ServiceName, SigningKey, TrustedKey, TrustFile
+from parley.identity import (
+    ApiKey,
+    IdentityError,
+    MalformedApiKey,
+    ServiceName,
+    SigningKey,
+    TrustedKey,
+    TrustFile,
+)
 from parley.secrets import Keyring, SecretsError
 
 
@@ -21,6 +29,8 @@ def prepare_secrets(home: Home) -> str:
     for prepare in (_prepare_signing_keys, _prepare_keyring, _prepare_api_key):
         try:
             prepare(home)
+        except ConfigurationProblem as error:
+            problems += error.problems
         except (IdentityError, SecretsError) as error:
             problems.append(str(error))
         except OSError as error:
@@ -55,7 +65,12 @@ def _prepare_api_key(home: Home) -> None:
     _make_once(
         home.api_key_file, lambda target: write_private(target, ApiKey.generate().reveal() + "\n")
     )
-    ApiKey.parse(home.api_key_file.read_text().strip())
+    try:
+        ApiKey.parse(home.api_key_file.read_text(errors="replace").strip())
+    except MalformedApiKey as error:
+        raise ConfigurationProblem(
+            f"{home.api_key_file} is damaged ({error}): restore it, or remove it to get a new key"
+        ) from error
 
 
 def _make_once(path: Path, make: Callable[[Path], None]) -> None:

@@ -1,14 +1,19 @@
 """What a start tells its user while it goes on."""
 
 import signal
+from contextlib import suppress
 from typing import Protocol, TextIO
 
 
 class Progress(Protocol):
-    """Takes lines for the user."""
+    """Takes lines for the user; that one cannot be shown is no reason to stop."""
 
     def say(self, line: str) -> None:
         """Show one line."""
+        ...
+
+    def confide(self, line: str) -> None:
+        """Show one line with a secret in it, and keep it nowhere."""
         ...
 
 
@@ -19,12 +24,14 @@ class TextProgress:
         self._stream = stream
 
     def say(self, line: str) -> None:
-        """Write the line; a reader that went away is no reason to stop."""
-        try:
+        """Write the line; the reader may have gone away, or the disk be full."""
+        with suppress(OSError, ValueError):
             self._stream.write(f"{line}\n")
             self._stream.flush()
-        except (BrokenPipeError, ValueError):
-            return
+
+    def confide(self, line: str) -> None:
+        """Write the line: where it goes is the user's choice."""
+        self.say(line)
 
 
 class RecordedProgress:
@@ -36,6 +43,10 @@ class RecordedProgress:
     def say(self, line: str) -> None:
         """Keep the line."""
         self.lines.append(line)
+
+    def confide(self, line: str) -> None:
+        """Keep the line, like any other."""
+        self.say(line)
 
 
 def step(done: str, seconds: float, detail: str = "") -> str:

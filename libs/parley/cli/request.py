@@ -34,24 +34,30 @@ class UpRequest:
 
 
 def check_request(request: UpRequest) -> None:
-    """Refuse a request that cannot be met, whatever else runs on this machine.
+    """Refuse a request of which nothing more can be looked at: without a home or an address.
 
     Raises:
-        ConfigurationProblem: with every problem there is.
+        ConfigurationProblem: with every problem of the request.
     """
-    problems = list(_unknown_variables(request.environment))
+    problems: list[str] = []
     for check in (request.home.check, lambda: HostPort.parse(request.http)):
         try:
             check()
         except ConfigurationProblem as error:
             problems += error.problems
+    if problems:
+        raise ConfigurationProblem(*problems_of_request(request), *problems)
+
+
+def problems_of_request(request: UpRequest) -> tuple[str, ...]:
+    """Return what is wrong with the settings and the database of a request."""
+    problems = _unknown_variables(request.environment)
     url = request.database_url
     if url and not url.startswith(DATABASE_SCHEMES):
         problems.append(
             "--database is no PostgreSQL URL: write postgresql://role:password@host:port/database"
         )
-    if problems:
-        raise ConfigurationProblem(*problems)
+    return tuple(problems)
 
 
 def choose_ports(request: UpRequest) -> Ports:

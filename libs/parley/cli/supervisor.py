@@ -4,7 +4,8 @@ One task per process starts it, waits until it is ready and then until it ends, 
 First starts follow the dependencies, only a few at a time: most of a start is importing, and more
 processes than cores would only delay each other. They do not wait for those they depend on to be
 ready, because after a crash they could not either. Before a process was ready once, its end fails
-the whole start; after that it is restarted for ever, ever more slowly. Stopping first cancels these
+the whole start, and if it has to be set up differently, the others may first say the same of
+themselves; after that it is restarted for ever, ever more slowly. Stopping first cancels these
 tasks, so that nothing is started any more, and then ends the processes, those nobody depends on
 first.
 """
@@ -20,21 +21,27 @@ from parley.cli.plan import ProcessSpec, waves
 from parley.cli.process_table import ProcessIdentity, ProcessRecord
 from parley.cli.progress import Progress, ending, step
 from parley.cli.readiness import Probe
+from parley.cli.stop_time import StopTime
 from parley.clock import Clock
 
 READY_S_MAX = 60.0
 PROBE_EVERY_S = 0.05
-STOPPING_S_MAX = 6.0
-KILLING_S_MAX = 2.0
+KILLING_S_MAX = 1.0
+#: How long the others may take to say what is wrong with them, after the first one did.
+REFUSING_S_MAX = 5.0
+#: The exit code of a process that has to be set up differently.
+CONFIGURATION_EXIT_CODE = 2
 
 
 class StartFailed(CliError):
     """A process ended, or stayed silent, before the stack was ready."""
 
-    def __init__(self, name: str, exit_code: int | None) -> None:
+    def __init__(self, name: str, exit_code: int | None, refusing: tuple[str, ...] = ()) -> None:
         super().__init__(f"{name} {_fate(exit_code)} during the start")
         self.name = name
         self.process_exit_code = exit_code
+        #: Every process that has to be set up differently.
+        self.refusing = refusing
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,8 @@ class _Kept:
     starts: int = 0
     failures: int = 0
     ready: asyncio.Event = field(default_factory=asyncio.Event)
+    #: How the first start ended, if not well.
+    failed: _Life | None = None
 
 
 class Supervisor:
@@ -69,6 +78,7 @@ class Supervisor:
         progress: Progress,
         changed: Callable[[tuple[ProcessRecord, ...]], None],
         starting_max: int,
+        stop_time: StopTime,
     ) -> None:
         self._waves = waves(specs)
         self._kept = {spec.name: _Kept(spec) for wave in self._waves for spec in wave}
@@ -79,9 +89,10 @@ class Supervisor:
         self._clock = clock
         self._progress = progress
         self._changed = changed
+        self._stop_time = stop_time
         self._settled = asyncio.Event()
         self._stopping = asyncio.Event()
-        self._failure: StartFailed | None = None
+        self._first_failed: _Kept | None = None
 
     async def run(self, on_ready: Callable[[], None]) -> None:
         """Run everything until `stop`; call `on_ready` once every process has been ready.
@@ -100,8 +111,7 @@ class Supervisor:
                     keeper.cancel()
         finally:
             await self._end_all()
-        if self._failure is not None:
-            raise self._failure
+        self._raise_failure()
 
     def stop(self) -> None:
         """Let `run` end everything and return; a second call ends everything at once."""
@@ -109,6 +119,7 @@ class Supervisor:
             for kept in self._kept.values():
                 if kept.child is not None:
                     kept.child.kill()
+        self._stop_time.begin()
         self._stopping.set()
         self._settled.set()
 
@@ -117,7 +128,7 @@ class Supervisor:
         while True:
             life = await self._live(kept)
             if not kept.ready.is_set():
-                self._fail(StartFailed(kept.spec.name, life.exit_code))
+                await self._fail(kept, life)
                 return
             await self._pause(kept, life)
 
@@ -166,10 +177,37 @@ class Supervisor:
         )
         await self._clock.sleep(wait_s)
 
-    def _fail(self, failure: StartFailed) -> None:
-        self._failure = self._failure or failure
+    async def _fail(self, kept: _Kept, life: _Life) -> None:
+        kept.failed = life
+        is_refusing = life.exit_code == CONFIGURATION_EXIT_CODE
+        if is_refusing:
+            # Others may have to be set up differently too, also those that wait for their turn.
+            self._starting.release()
+        if self._first_failed is not None:
+            return
+        self._first_failed = kept
+        if is_refusing:
+            await self._hear_the_others()
         if not self._stopping.is_set():
             self.stop()
+
+    async def _hear_the_others(self) -> None:
+        give_up_at = self._clock.monotonic() + REFUSING_S_MAX
+        while self._clock.monotonic() < give_up_at and not all(
+            other.ready.is_set() or other.failed is not None for other in self._kept.values()
+        ):
+            await self._clock.sleep(PROBE_EVERY_S)
+
+    def _raise_failure(self) -> None:
+        first = self._first_failed
+        if first is None or first.failed is None:
+            return
+        refusing = tuple(
+            kept.spec.name
+            for kept in self._kept.values()
+            if kept.failed is not None and kept.failed.exit_code == CONFIGURATION_EXIT_CODE
+        )
+        raise StartFailed(first.spec.name, first.failed.exit_code, refusing)
 
     def _tell(self) -> None:
         self._changed(
@@ -189,18 +227,17 @@ class Supervisor:
 
     async def _end_all(self) -> None:
         self._progress.say("Stopping")
-        loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + STOPPING_S_MAX
         for wave in reversed(self._waves):
             found = (self._kept[spec.name].child for spec in wave)
             children = [child for child in found if child is not None]
             for child in children:
                 child.terminate()
             # Half of what is left, so that a process that hangs leaves time for the others.
-            if not await _have_ended(children, (give_up_at - loop.time()) / 2):
+            if not await _have_ended(children, self._stop_time.for_services_s() / 2):
                 for child in children:
                     child.kill()
-                await _have_ended(children, KILLING_S_MAX)
+                left_s = self._stop_time.for_services_s()
+                await _have_ended(children, min(KILLING_S_MAX, left_s))
 
 
 async def _have_ended(children: list[Child], wait_s: float) -> bool:

@@ -7,6 +7,7 @@ import pwd
 import secrets
 import shutil
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from parley.postgres.errors import DirectoryInUse, DirectoryUnusable
 
 SOCKET_PATH_BYTES_MAX = 107
 SOCKET_NAME_LONGEST = ".s.PGSQL.65535"
+SOCKET_FILES = ".s.PGSQL.*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,21 @@ class ServerDirectory:
             _private(self.socket_directory.parent, None)
             _must_be_ours(self.socket_directory.parent)
         _private(self.socket_directory, account)
+
+    def remove_runtime_directory(self) -> None:
+        """Remove the socket's directory, and what a killed server left there, if it is elsewhere.
+
+        Call this only when no server runs.
+        """
+        runtime = self.socket_directory.parent
+        if runtime == self.root or not runtime.is_dir():
+            return
+        _must_be_ours(runtime)
+        for path in self.socket_directory.glob(SOCKET_FILES):
+            path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.socket_directory.rmdir()
+            runtime.rmdir()
 
     def lock(self) -> int:
         """Return a descriptor that keeps others out until it is closed or this process ends.

@@ -16,6 +16,7 @@ from parley.postgres.binaries import installed_binaries
 from parley.postgres.directory import Account, ServerDirectory, write_private
 from parley.postgres.errors import DirectoryUnusable, ServerStartFailed, WrongMajorVersion
 from parley.postgres.processes import (
+    STOP_S_MAX,
     end_leftover,
     is_ready,
     start_process,
@@ -169,12 +170,17 @@ class EmbeddedServer:
             self._release()
             raise
 
-    async def stop(self) -> None:
-        """End the server, within about ten seconds at worst; without one do nothing."""
+    async def stop(self, *, within_s: float = STOP_S_MAX) -> None:
+        """End the server, by force when the time is nearly over; without one do nothing."""
         pid = self.pid
         if pid is not None:
-            await stop_process(pid)
+            await stop_process(pid, within_s=within_s)
         self._release()
+        self.remove_runtime_directory()
+
+    def remove_runtime_directory(self) -> None:
+        """Remove the socket's directory where it is not inside the server's; it must not run."""
+        self._place.remove_runtime_directory()
 
     async def wait(self) -> int:
         """Return the server's exit status when it ends, for a supervisor that starts it again."""

@@ -13,8 +13,9 @@ from parley.postgres import launch
 from parley.postgres.directory import Account, ServerDirectory
 from parley.postgres.errors import ServerStartFailed
 
-FAST_STOP_S = 5.0
-IMMEDIATE_STOP_S = 2.0
+STOP_S_MAX = 9.0
+#: How to end a server, ever less politely, and the share of the time that each may take.
+STOP_STEPS = ((signal.SIGINT, 0.6), (signal.SIGQUIT, 0.2), (signal.SIGKILL, 0.2))
 # Messages and number formats in English, whatever the supervisor's language is.
 ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
 
@@ -71,14 +72,10 @@ async def until_exit(pid: int) -> None:
         os.close(descriptor)
 
 
-async def stop_process(pid: int) -> None:
+async def stop_process(pid: int, *, within_s: float = STOP_S_MAX) -> None:
     """End a server: politely, then at once, then by force; each only if the one before failed."""
-    steps = (
-        (signal.SIGINT, FAST_STOP_S),
-        (signal.SIGQUIT, IMMEDIATE_STOP_S),
-        (signal.SIGKILL, IMMEDIATE_STOP_S),
-    )
-    for number, limit_s in steps:
+    for number, share in STOP_STEPS:
+        limit_s = share * within_s
         try:
             os.kill(pid, number)
         except ProcessLookupError:
@@ -88,7 +85,7 @@ async def stop_process(pid: int) -> None:
                 await until_exit(pid)
                 return
         except TimeoutError:
-            log.warning("PostgreSQL %d did not end within %.0f s of %s", pid, limit_s, number.name)
+            log.warning("PostgreSQL %d did not end within %.1f s of %s", pid, limit_s, number.name)
 
 
 def recorded_pid(data: Path) -> int | None:

@@ -50,3 +50,39 @@ def test_a_name_that_no_certificate_can_hold_is_refused(tmp_path: Path) -> None:
     assert parley(tmp_path, "certs", "init") == 0
     assert parley(tmp_path, "certs", "issue", "chatd", "--name", "not a host") == 1
     assert parley(tmp_path, "certs", "issue", "../escape") == 1
+
+
+def test_a_client_has_no_host_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert parley(tmp_path, "certs", "init") == 0
+    assert parley(tmp_path, "certs", "issue", "batch-job", "--name", "batch.internal") == 2
+    assert "leave --name out" in capsys.readouterr().err
+
+
+def test_more_days_than_the_authority_has_are_refused(tmp_path: Path) -> None:
+    assert parley(tmp_path, "certs", "init") == 0
+    assert parley(tmp_path, "certs", "issue", "chatd", "--days", "999999999") == 2
+
+
+def test_a_directory_that_cannot_be_written_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert parley(tmp_path, "certs", "init") == 0
+    out = tmp_path / "file" / "certificates"
+    assert parley(tmp_path, "certs", "issue", "chatd", "--out", str(out)) == 1
+    assert capsys.readouterr().err.startswith(f"parley: {out} cannot be written (")
+
+
+def test_a_broken_certificate_does_not_keep_others_from_being_renewed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert parley(tmp_path, "certs", "init") == 0
+    for holder in ("chatd", "gateway"):
+        assert parley(tmp_path, "certs", "issue", holder) == 0
+    broken = tmp_path / "keys" / "tls" / "chatd"
+    (broken / "key.pem").write_text("damaged")
+    capsys.readouterr()
+    assert parley(tmp_path, "certs", "renew", "--all") == 1
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"{tmp_path / 'keys' / 'tls' / 'gateway'}: renewed")
+    assert printed.err.startswith(f"{broken}: ")

@@ -171,3 +171,74 @@ def test_tokens_are_issued_listed_and_revoked(capsys: pytest.CaptureFixture[str]
         ("DELETE", "/api/v1/service-tokens/t1"),
     ]
     assert api.requests[0].body == {"name": "bot", "scopes": ["chat:read"], "lifetime_s": 86400}
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("http://host:notaport", "pk_secret"),
+        ("http://host:99999", "pk_secret"),
+        ("http://[::1", "pk_secret"),
+        ("http://", "pk_secret"),
+        ("http://a..b", "pk_secret"),
+        ("http://ho st", "pk_secret"),
+        ("http://user:pk_secret@host", "pk_secret"),
+        ("pk_secret", "pk_secret"),
+        ("http://127.0.0.1:1", "pk_secret\nX-Other: 1"),
+        ("http://127.0.0.1:1", "pk_secret\u00e9"),
+    ],
+)
+def test_a_bad_url_or_key_is_one_line_and_the_key_is_not_in_it(
+    url: str, key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment = {"HOME": str(tmp_path), "PARLEY_URL": url, "PARLEY_API_KEY": key}
+    assert run(["run", "hi"], Invocation(environment, "parley")) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("parley: PARLEY_")
+    assert "secret" not in line
+
+
+def test_blanks_around_the_url_and_the_key_do_not_matter() -> None:
+    with fake_api(CREATED, Answer(stream=status("waiting", "1"))) as api:
+        environment = {
+            "HOME": "/",
+            "PARLEY_URL": f" {api.server.url}/\n",
+            "PARLEY_API_KEY": f"{API_KEY}\n",
+        }
+        assert run(["run", "hi"], Invocation(environment, "parley")) == 0
+    assert api.requests[0].headers["Authorization"] == f"Bearer {API_KEY}"
+
+
+def test_a_damaged_key_file_is_named_and_not_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "endpoints.json").write_text('{"http": "http://127.0.0.1:1"}')
+    (tmp_path / "api_key").write_text("pk_secret and more")
+    assert run(["run", "hi", "--home", str(tmp_path)], Invocation({}, "parley")) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(tmp_path / "api_key") in line
+    assert "secret" not in line
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ((Answer(302, headers={"Location": "/sign-in"}),), "answered 302 and points to '/sign-in'"),
+        ((Answer(200, page="<html>"),), "answered 'text/html' that is not JSON"),
+        ((Answer(200, ["a list"]),), "answered without 'id'"),
+        ((CREATED, Answer(200, page="<html>")), "answered 'text/html' and no events"),
+    ],
+)
+def test_what_is_not_parley_is_told_by_its_answer(
+    answers: tuple[Answer, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fake_api(*answers) as api:
+        assert parley(api, "run", "hi") == 1
+    expected = f"parley: {api.server.url} {said}: that is not Parley; check PARLEY_URL\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_the_time_given_also_bounds_creating_the_chat(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_api(Answer(is_silent=True)) as api:
+        assert parley(api, "run", "hi", "--timeout", "0.3") == 124
+    assert "no chat could be created in time" in capsys.readouterr().err

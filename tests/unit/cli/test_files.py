@@ -1,10 +1,14 @@
+import asyncio
 from pathlib import Path
 
 from parley.cli.commands.logs import matching_logs, new_lines
+from parley.cli.home import Home
+from parley.cli.log_bounds import LOOK_EVERY_S, bound_logs
 from parley.cli.log_files import open_log, tail
 from parley.cli.plan import Readiness, Sign
 from parley.cli.private_files import write_private
 from parley.cli.process_table import ProcessIdentity, ProcessRecord, ProcessTable, load, save
+from parley.clock import FakeClock
 
 
 def test_a_private_file_is_replaced_whole_and_readable_by_its_owner_only(tmp_path: Path) -> None:
@@ -70,17 +74,23 @@ def test_the_tail_is_the_last_lines_after_a_place(tmp_path: Path) -> None:
 
 
 def test_logs_are_found_by_service_or_by_process(tmp_path: Path) -> None:
+    home = Home.at(tmp_path)
+    home.prepare()
     for name in ("chatd-0", "chatd-1", "gateway-0", "mcp-demo-0", "supervisor"):
-        (tmp_path / f"{name}.log").touch()
+        home.log_file(name).touch()
+    home.postgres.mkdir()
+    home.postgres_log.touch()
 
     def names(service: str | None) -> list[str]:
-        return [path.stem for path in matching_logs(tmp_path, service)]
+        return [path.stem for path in matching_logs(home, service)]
 
     assert names("chatd") == ["chatd-0", "chatd-1"]
     assert names("chatd-1") == ["chatd-1"]
     assert names("supervisor") == ["supervisor"]
+    assert names("postgres") == ["postgres"]
     assert names("nothing") == []
-    assert len(names(None)) == 5
+    assert names("*") == []
+    assert len(names(None)) == 6
 
 
 def test_following_a_log_gives_whole_lines_and_survives_rotation(tmp_path: Path) -> None:
@@ -98,3 +108,33 @@ def test_following_a_log_gives_whole_lines_and_survives_rotation(tmp_path: Path)
     assert next(lines) == []
     path.write_text("new\n")
     assert next(lines) == ["new"]
+
+
+async def test_a_log_that_grows_while_its_process_runs_is_put_aside(tmp_path: Path) -> None:
+    home, clock = Home.at(tmp_path), FakeClock()
+    home.prepare()
+    home.postgres.mkdir()
+    home.postgres_log.write_text("small\n")
+    path = home.log_file("chatd-0")
+    with open_log(path) as log:
+        async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+            bounding = tasks.create_task(bound_logs(home, clock, bytes_max=6))
+            for text in (b"the first lines\n", b"the second lines\n", b"third\n"):
+                await clock.until_someone_sleeps()
+                log.write(text)
+                clock.advance(LOOK_EVERY_S)
+            await clock.until_someone_sleeps()
+            bounding.cancel()
+    found = {file.name: file.read_text() for file in home.logs.iterdir()}
+    assert found == {
+        "chatd-0.log": "third\n",
+        "chatd-0.log.1": "the second lines\n",
+        "chatd-0.log.2": "the first lines\n",
+    }
+    assert home.postgres_log.read_text() == "small\n"
+
+
+def test_after_a_log_was_put_aside_its_tail_is_what_came_since(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("new\n")
+    assert tail(path, 2, since=1000) == ("new",)

@@ -29,6 +29,12 @@ def test_sockets_are_in_the_home_unless_their_paths_grow_too_long() -> None:
     assert len(os.fsencode(far.socket("mcpgateway-0"))) < 100
 
 
+@pytest.mark.parametrize("name", ["a,b", "a%41", "a#b", "a b", "\u00e4"])
+def test_sockets_are_elsewhere_when_no_address_can_name_the_home(name: str) -> None:
+    home = Home(Path("/h") / name, Path("/tmp"))
+    assert home.run.parent == Path("/tmp")
+
+
 def test_two_deep_homes_have_two_socket_directories() -> None:
     first = Home(Path("/" + "a" * 90), Path("/tmp"))
     second = Home(Path("/" + "b" * 90), Path("/tmp"))

@@ -100,6 +100,22 @@ def test_the_program_is_named_as_it_was_called(
     assert program_called("/x/cli/__main__.py", None) == "python -m parley.cli"
 
 
+def test_a_hint_can_be_typed_as_it_is() -> None:
+    assert Invocation({}, "parley", "/a b").hint("down") == "parley down --home '/a b'"
+    assert program_called("/x y/parley", None) == "'/x y/parley'"
+
+
+@pytest.mark.parametrize("command", ["status", "down", "logs"])
+def test_a_command_for_this_machine_does_not_mistake_it_for_the_one_at_the_url(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = invocation(tmp_path, PARLEY_URL="http://elsewhere")
+    assert run([command], given) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("parley: PARLEY_URL is set")
+    assert run([command, "--home", str(tmp_path)], given) == (0 if command == "down" else 1)
+
+
 def test_a_service_gets_the_given_database_with_its_own_login() -> None:
     assert (
         url_for("postgresql://admin:secret@db:5/x?sslmode=require&password=p", "r", "p/w")

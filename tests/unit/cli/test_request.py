@@ -3,9 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from parley.cli.bring_up import prepare
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.home import Home
 from parley.cli.ports import HostPort, any_free_port, free_ports_after, refusal
+from parley.cli.preparation import prepare_secrets
 from parley.cli.request import UpRequest, check_request, choose_ports
 from parley.cli.stack import Sizes
 
@@ -58,11 +60,30 @@ def test_every_problem_of_a_request_is_reported_at_once(tmp_path: Path) -> None:
         check_request(wrong)
     assert [problem.partition(" ")[0] for problem in caught.value.problems] == [
         "PARLEY_HOEM",
+        "--database",
         str(tmp_path / "file"),
         "--http",
-        "--database",
     ]
     assert "did you mean PARLEY_HOME?" in caught.value.problems[0]
+
+
+def test_settings_keys_and_ports_that_are_wrong_are_reported_at_once(tmp_path: Path) -> None:
+    home = Home.at(tmp_path)
+    home.prepare()
+    prepare_secrets(home)
+    home.api_key_file.write_text("pk_secret")
+    home.master_key_file.write_text("damaged")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        http = f"127.0.0.1:{taken.getsockname()[1]}"
+        environment = {"PARLEY_HOEM": "x", "CHATD_LISTEN": "y"}
+        wrong = request(tmp_path, http=http, environment=environment)
+        check_request(wrong)
+        with pytest.raises(ConfigurationProblem) as caught:
+            prepare(wrong)
+    named = ("PARLEY_HOEM", str(home.master_key_file), str(home.api_key_file), http, "CHATD_LISTEN")
+    assert len(caught.value.problems) == len(named)
+    assert all(name in problem for name, problem in zip(named, caught.value.problems, strict=True))
+    assert "secret" not in str(caught.value)
 
 
 def test_a_port_in_use_is_refused_with_the_option_to_change(tmp_path: Path) -> None:

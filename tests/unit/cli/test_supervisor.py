@@ -6,7 +6,8 @@ import pytest
 from parley.cli.plan import ProcessSpec, Readiness, Sign
 from parley.cli.process_table import ProcessRecord
 from parley.cli.progress import RecordedProgress
-from parley.cli.supervisor import READY_S_MAX, StartFailed, Supervisor
+from parley.cli.stop_time import StopTime
+from parley.cli.supervisor import READY_S_MAX, REFUSING_S_MAX, StartFailed, Supervisor
 from parley.clock import FakeClock
 from support.fake_children import FakeLauncher, FakeProbe
 
@@ -45,6 +46,7 @@ class Bench:
             progress=self.progress,
             changed=self.told.append,
             starting_max=self.starting_max,
+            stop_time=StopTime(self.clock.monotonic),
         )
 
     async def run(self) -> None:
@@ -193,3 +195,45 @@ async def test_a_process_that_cannot_be_started_again_is_tried_again_later() -> 
         await bench.launcher.journal.until("launch only-0", 2)
         bench.supervisor.stop()
     assert "  only-0 cannot be started: no memory" in bench.progress.lines
+
+
+async def test_all_processes_that_must_be_set_up_differently_are_named() -> None:
+    bench = Bench((spec("first"), spec("second"), spec("third", "second"), spec("well")))
+    bench.probe.unready |= {"first", "second", "third"}
+
+    async def refuse() -> None:
+        for name in ("first-0", "second-0", "third-0"):
+            await bench.launcher.journal.until(f"launch {name}")
+            await bench.clock.until_someone_sleeps()
+            bench.launcher.children[name].end(2)
+            bench.clock.advance(1)
+        await bench.clock.until_someone_sleeps()
+        bench.clock.advance(1)
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(refuse())
+        with pytest.raises(StartFailed) as caught:
+            await bench.run()
+    assert (caught.value.name, caught.value.refusing) == (
+        "first-0",
+        ("first-0", "second-0", "third-0"),
+    )
+
+
+async def test_a_silent_process_does_not_delay_the_refusal_of_another_for_long() -> None:
+    bench = Bench((spec("first"), spec("silent")), starting_max=2)
+    bench.probe.unready |= {"first", "silent"}
+
+    async def refuse() -> None:
+        await bench.clock.until_someone_sleeps(2)
+        bench.launcher.children["first-0"].end(2)
+        bench.clock.advance(1)
+        await bench.clock.until_someone_sleeps(2)
+        bench.clock.advance(REFUSING_S_MAX)
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(refuse())
+        with pytest.raises(StartFailed) as caught:
+            await bench.run()
+    assert caught.value.refusing == ("first-0",)
+    assert bench.launcher.journal.entries[-1] == "terminate silent-0"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from parley.cli.errors import CliError
+from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.home import Home
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
@@ -23,6 +23,9 @@ from parley.identity import (
 )
 
 DAYS_DEFAULT = 30
+#: As long as the authority itself is good.
+DAYS_MAX = 3650
+DAYS = click.IntRange(min=1, max=DAYS_MAX)
 
 
 @click.group(cls=HomeGroup)
@@ -46,15 +49,21 @@ def init() -> None:
 @certs.command()
 @click.argument("holder")
 @click.option("--name", "names", multiple=True, help="A host name or IP it answers on; repeatable.")
-@click.option("--days", type=click.IntRange(min=1), default=DAYS_DEFAULT, show_default=True)
+@click.option("--days", type=DAYS, default=DAYS_DEFAULT, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Directory (default: tls/HOLDER).")
 def issue(holder: str, names: tuple[str, ...], days: int, out: Path | None) -> None:
     """Issue a certificate for HOLDER: a service, or any other name for an internal caller."""
+    is_service = holder in list(ServiceName)
+    if names and not is_service:
+        raise ConfigurationProblem(
+            f"{holder} is no service and answers nowhere: leave --name out, "
+            f"or name one of {', '.join(ServiceName)}"
+        )
     home = _home()
     authority = _authority(home)
     lifetime = timedelta(days=days)
     try:
-        if holder in list(ServiceName):
+        if is_service:
             files = authority.issue(
                 ServiceName(holder), names or ("localhost", "127.0.0.1"), lifetime
             )
@@ -63,7 +72,7 @@ def issue(holder: str, names: tuple[str, ...], days: int, out: Path | None) -> N
     except CertificateError as error:
         raise CliError(str(error)) from error
     directory = out or home.tls / holder
-    files.write(directory)
+    _write(files, directory)
     click.echo(f"{directory}: {_facts(files)}")
 
 
@@ -73,17 +82,22 @@ def renew(renew_all: bool) -> None:
     """Renew the certificates of this home that have used up two thirds of their life."""
     home = _home()
     authority, now = _authority(home), SystemClock().now()
+    broken = 0
     for directory in _issued(home):
         try:
             files = CertificateFiles.read(directory)
             if renew_all or needs_renewal(files.certificate_pem, now=now):
                 files = authority.renew(files)
-                files.write(directory)
+                _write(files, directory)
                 click.echo(f"{directory}: renewed, {_facts(files)}")
             else:
                 click.echo(f"{directory}: not due, {_facts(files)}")
-        except CertificateError as error:
-            raise CliError(str(error)) from error
+        except (CertificateError, CliError) as error:
+            # The others must not expire because of this one.
+            broken += 1
+            click.echo(f"{directory}: {error}", err=True)
+    if broken:
+        raise CliError(f"{broken} of them cannot be renewed: issue them again or remove them")
 
 
 @certs.command()
@@ -112,6 +126,15 @@ def _authority(home: Home) -> CertificateAuthority:
         return CertificateAuthority.load(home.tls, clock=SystemClock())
     except CertificateUnreadable as error:
         raise CliError(str(error)) from error
+
+
+def _write(files: CertificateFiles, directory: Path) -> None:
+    try:
+        files.write(directory)
+    except OSError as error:
+        raise CliError(
+            f"{directory} cannot be written ({error.strerror}): choose another with --out DIR"
+        ) from error
 
 
 def _issued(home: Home) -> list[Path]:

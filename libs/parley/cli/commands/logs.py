@@ -1,5 +1,6 @@
 """`parley logs`: what the processes wrote, one file after the other or as it comes."""
 
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,8 +8,9 @@ from pathlib import Path
 import click
 
 from parley.cli.errors import CliError
+from parley.cli.home import Home
 from parley.cli.invocation import current
-from parley.cli.log_files import tail
+from parley.cli.log_files import logs_of, tail
 from parley.cli.options import HomeCommand
 
 LINES_DEFAULT = 50
@@ -24,11 +26,10 @@ LOOK_EVERY_S = 0.25
 )  # fmt: skip
 def logs(service: str | None, is_following: bool, lines: int) -> None:
     """Show the log of SERVICE (chatd, or one process: chatd-0), or of all of them."""
-    home = current().home
-    home.check()
-    files = matching_logs(home.logs, service)
+    home = current().local_home
+    files = matching_logs(home, service)
     if not files:
-        names = ", ".join(path.stem for path in matching_logs(home.logs, None)) or "none yet"
+        names = ", ".join(path.stem for path in matching_logs(home, None)) or "none yet"
         raise CliError(f"there is no log of {service or 'anything'} in {home.logs} (logs: {names})")
     for path in files:
         for line in tail(path, lines):
@@ -37,10 +38,13 @@ def logs(service: str | None, is_following: bool, lines: int) -> None:
         _follow(files)
 
 
-def matching_logs(directory: Path, service: str | None) -> list[Path]:
+def matching_logs(home: Home, service: str | None) -> list[Path]:
     """Return the log files of `service`, or all of them."""
-    names = (service, f"{service}-[0-9]*") if service else ("*",)
-    return sorted({path for name in names for path in directory.glob(f"{name}.log")})
+    found = logs_of(home)
+    if service is None:
+        return found
+    one_of_it = re.compile(rf"{re.escape(service)}(-[0-9]+)?")
+    return [path for path in found if one_of_it.fullmatch(path.stem)]
 
 
 def _follow(files: list[Path]) -> None:

@@ -10,13 +10,14 @@ from time import monotonic
 import click
 
 from parley.cli.answer import Answer, Ending, Note, Text, sanitized
-from parley.cli.api import Api, ApiRefused, Unreachable
+from parley.cli.api import REQUEST_S_MAX, Api, ApiRefused, Unreachable
 from parley.cli.errors import CliError, NeedsAction, TimedOut
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
 from parley.cli.server import find_server
 from parley.cli.sse import ServerEvent, follow
 
+CHATS = "/api/v1/chats"
 CREATE_TRIES = 20
 CREATE_PAUSE_S = 0.5
 
@@ -43,7 +44,7 @@ def run(prompt: str, as_json: bool, timeout_s: float | None) -> None:
     chat_id = create_chat(api, prompt, key, deadline=deadline, pause=pause)
     answer = Answer()
     try:
-        for event in follow(api, f"/api/v1/chats/{chat_id}/events", deadline=deadline, pause=pause):
+        for event in follow(api, f"{CHATS}/{chat_id}/events", deadline=deadline, pause=pause):
             _show(event, answer, as_json=as_json)
             if answer.ending is not None:
                 break
@@ -61,16 +62,18 @@ def create_chat(
 ) -> str:
     """Create a chat that starts with `prompt` and return its id; try again while nobody answers."""
     body = {"content": [{"type": "text", "text": prompt}]}
+    headers = {"Idempotency-Key": f'"{key}"'}
     for attempt in range(1, CREATE_TRIES + 1):
+        left_s = max(0.01, min(REQUEST_S_MAX, deadline - monotonic()))
         try:
-            created = api.call("POST", "/api/v1/chats", body, {"Idempotency-Key": f'"{key}"'})
+            created = api.call("POST", CHATS, body, headers, needs="id", within_s=left_s)
             return str(created["id"])
         except (Unreachable, ApiRefused) as error:
             is_passing = isinstance(error, Unreachable) or error.status in (502, 503, 504)
+            if is_passing and monotonic() + CREATE_PAUSE_S > deadline:
+                raise TimedOut(f"no chat could be created in time: {error.message}") from error
             if not is_passing or attempt == CREATE_TRIES:
                 raise
-            if monotonic() + CREATE_PAUSE_S > deadline:
-                raise TimedOut(f"no chat could be created in time: {error.message}") from error
             pause(CREATE_PAUSE_S)
     raise AssertionError("the last attempt returns or raises")
 

@@ -37,8 +37,7 @@ class ProcessStatus:
 def status(as_json: bool) -> None:
     """Show the processes of the stack that runs in the home; exit code 1 when none does."""
     invocation = current()
-    home = invocation.home
-    home.check()
+    home = invocation.local_home
     table = load(home.processes_file)
     is_up = running(table.supervisor) is not None
     found = asyncio.run(look_at(table, NetworkProbe())) if is_up else ()

@@ -32,7 +32,7 @@ def issue(name: str, scopes: tuple[str, ...], days: int, as_json: bool) -> None:
     """Issue a token called NAME and print it; it cannot be shown again."""
     body = {"name": name, "scopes": list(scopes), "lifetime_s": days * SECONDS_PER_DAY}
     key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
-    issued = _api().call("POST", PATH, body, {"Idempotency-Key": f'"{key}"'})
+    issued = _api().call("POST", PATH, body, {"Idempotency-Key": f'"{key}"'}, needs="token")
     if as_json:
         click.echo(json.dumps(issued, indent=2))
         return
@@ -44,7 +44,7 @@ def issue(name: str, scopes: tuple[str, ...], days: int, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ls(as_json: bool) -> None:
     """List the tokens."""
-    listed = _api().call("GET", PATH)
+    listed = _api().call("GET", PATH, needs="items")
     if as_json:
         click.echo(json.dumps(listed, indent=2))
         return

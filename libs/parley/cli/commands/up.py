@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,8 +18,11 @@ from parley.cli.plan import PROGRAMS
 from parley.cli.progress import Progress, TextProgress
 from parley.cli.request import UpRequest, check_request
 from parley.cli.sandbox_probe import probe_sandbox
-from parley.cli.stack import Sizes, Stack
+from parley.cli.stack import Sizes
 from parley.clock import SystemClock
+
+if TYPE_CHECKING:
+    from parley.cli.bring_up import Prepared
 
 HTTP_DEFAULT = "127.0.0.1:8787"
 
@@ -108,9 +112,11 @@ def run_stack(
         progress.say(f"Starting Parley in {request.home.root}")
         take_over(request.home, progress)
         prepared = prepare(request)
+        missing = what_is_missing(invocation.environment.get("PATH"))
 
         def announce() -> None:
-            for line in summary(prepared.stack, prepared.login_token, invocation):
+            tell_how_to_use(prepared, invocation, progress)
+            for line in missing:
                 progress.say(line)
             on_ready()
 
@@ -158,20 +164,22 @@ def _detach(request: UpRequest, invocation: Invocation) -> None:
         raise StartRefused(outcome)
 
 
-def summary(stack: Stack, login_token: str, invocation: Invocation) -> list[str]:
-    """Return what a user needs to know of a stack that is ready."""
-    url = stack.ports.http[0].url
-    search_path = invocation.environment.get("PATH")
+def tell_how_to_use(prepared: "Prepared", invocation: Invocation, progress: Progress) -> None:
+    """Say what a user needs to know of a stack that is ready."""
+    http = prepared.stack.ports.http[0]
+    progress.say(f"Parley is ready at {http.url}")
+    progress.confide(f"  log in once:  {http.url}/login?token={prepared.login_token}")
+    progress.say(f'  try it:       {invocation.hint("run")} "hello"')
+    progress.say(f"  stop it:      {invocation.hint('down')}")
+    if not http.is_loopback:
+        progress.say(UNPROTECTED)
+
+
+def what_is_missing(search_path: str | None) -> list[str]:
+    """Return what this machine lacks, and what that costs; it tries out what it has."""
     optional = (
         machine.find_bubblewrap(probe_sandbox(search_path)),
         machine.find_browser(search_path),
         machine.find_node(search_path),
     )
-    return [
-        f"Parley is ready at {url}",
-        f"  log in once:  {url}/login?token={login_token}",
-        f'  try it:       {invocation.hint("run")} "hello"',
-        f"  stop it:      {invocation.hint('down')}",
-        *(() if stack.ports.http[0].is_loopback else (UNPROTECTED,)),
-        *(f"  no {found.name}: {found.cost}" for found in optional if not found.is_there),
-    ]
+    return [f"  no {found.name}: {found.cost}" for found in optional if not found.is_there]

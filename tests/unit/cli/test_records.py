@@ -1,0 +1,36 @@
+import asyncio
+from pathlib import Path
+
+from parley.cli import process_table
+from parley.cli.database import StackDatabase
+from parley.cli.home import Home
+from parley.cli.ports import HostPort
+from parley.cli.process_table import ProcessIdentity, ProcessRecord, ProcessTable
+from parley.cli.progress import RecordedProgress
+from parley.cli.records import SAVE_AGAIN_S, Records, myself
+from parley.cli.stack import Caller, Ports, Sizes, Stack
+from parley.clock import FakeClock
+
+HTTP = HostPort("127.0.0.1", 1)
+CHATD = ProcessRecord("chatd-0", "chatd", ProcessIdentity(3, 4.25), "unix:/x", 0, ())
+
+
+async def test_a_table_that_cannot_be_saved_is_told_once_and_saved_later(tmp_path: Path) -> None:
+    home, clock, progress = Home.at(tmp_path), FakeClock(), RecordedProgress()
+    stack = Stack(home, Sizes(), Ports((HTTP,), HTTP), Caller("python", 1, {}))
+    records = Records(stack, StackDatabase("postgresql://x"), progress)
+    # Nothing can take the place of a directory.
+    home.processes_file.mkdir()
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        repairing = tasks.create_task(records.repair(clock))
+        records.save((CHATD,))
+        await clock.until_someone_sleeps()
+        clock.advance(SAVE_AGAIN_S)
+        await clock.until_someone_sleeps()
+        home.processes_file.rmdir()
+        clock.advance(SAVE_AGAIN_S)
+        await clock.until_someone_sleeps()
+        repairing.cancel()
+    (line,) = progress.lines
+    assert str(home.processes_file) in line
+    assert process_table.load(home.processes_file) == ProcessTable(myself(), HTTP.url, (CHATD,))
