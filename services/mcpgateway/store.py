@@ -119,6 +119,8 @@ class Servers:
     async def find(self, server_ids: Sequence[str]) -> Mapping[str, Server]:
         """Return those of the servers that exist, by id."""
         known = [server_id for server_id in server_ids if _is_uuid(server_id)]
+        if not known:
+            return {}
         return await self._read(_select().where(servers.c.id.in_(known)))
 
     async def forced(self) -> Mapping[str, Server]:
@@ -161,7 +163,7 @@ class Servers:
         if not server.has_credentials:
             return Credentials()
         statement = select(servers.c.credentials, servers.c.credentials_key_id)
-        async with self._database.transaction() as connection:
+        async with self._database.reading() as connection:
             found = await connection.execute(statement.where(servers.c.id == server.id))
             row = found.one_or_none()
         if row is None or row.credentials is None:
@@ -184,7 +186,7 @@ class Servers:
                 await connection.execute(insert_or(keys).on_conflict_do_nothing(), rows)
 
     async def _read(self, statement: Select[Any]) -> Mapping[str, Server]:
-        async with self._database.transaction() as connection:
+        async with self._database.reading() as connection:
             rows = await connection.execute(statement)
             return {row.id: _server(row) for row in rows}
 

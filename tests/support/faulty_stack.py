@@ -77,6 +77,10 @@ class FaultyStack:
             await self.connection.execute("SELECT pg_sleep(0.02)")
         return seen
 
+    async def pause(self, seconds: float) -> None:
+        """Let the stack do what it does by itself."""
+        await self.connection.execute(f"SELECT pg_sleep({seconds})")
+
     def process_at(self, address: str) -> psutil.Process:
         """Return the process that serves an address."""
         status = json.loads(self.stack.parley("status", "--json").stdout)

@@ -91,6 +91,8 @@ class InMemoryWorkers:
         has_suspect = not limits.may_take_suspect
         for state in self._free() if self._may_claim(worker_id) else []:
             is_orphan = state.worker_id is not None
+            if is_orphan and not limits.may_take_orphans:
+                continue
             takeovers = state.takeovers + is_orphan
             is_suspect = takeovers >= SUSPECT_TAKEOVERS
             owner = self._owners[state.chat_id]

@@ -79,12 +79,26 @@ class Database:
             DatabaseUnavailable: The connection was lost; if that was while committing, the
                 transaction may or may not have been committed.
         """
+        async with self._connected() as connection, connection.begin():
+            yield connection
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[AsyncConnection]:
+        """Give a connection on which every statement stands alone: no BEGIN and no COMMIT.
+
+        Raises:
+            DatabaseUnavailable: The connection was lost.
+        """
+        async with self._connected() as connection:
+            yield await connection.execution_options(isolation_level="AUTOCOMMIT")
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[AsyncConnection]:
         try:
             async with AsyncExitStack() as stack:
                 with typed_outages():
                     connection = await stack.enter_async_context(self.engine.connect())
-                async with connection.begin():
-                    yield connection
+                yield connection
         except (DBAPIError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             if not is_unavailable(error):
                 raise

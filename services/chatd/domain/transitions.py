@@ -177,8 +177,7 @@ def _decide_for_user(moved: ChatState, command: UserCommand, facts: Facts) -> De
         case EditMessage():
             return _edit(moved, command, facts)
         case DeleteQueuedMessage(queued_message_id):
-            if not facts.is_queued:
-                raise QueuedMessageNotFound(queued_message_id)
+            _require_queued(moved, queued_message_id, facts)
             return Decision(_queue_changed(moved, -1), (DropQueued(queued_message_id),))
         case PromoteQueuedMessage():
             return _promote(moved, command, facts)
@@ -288,13 +287,18 @@ def _edit(moved: ChatState, command: EditMessage, facts: Facts) -> Decision:
 
 
 def _promote(moved: ChatState, command: PromoteQueuedMessage, facts: Facts) -> Decision:
-    if not facts.is_queued:
-        raise QueuedMessageNotFound(command.queued_message_id)
+    _require_queued(moved, command.queued_message_id, facts)
     if moved.status not in OWNED:
         return _start_head(moved, (), command.claimed_by, command.queued_message_id)
     to_head: tuple[Write, ...] = (MoveToHead(command.queued_message_id),)
     interrupted = replace(_queue_changed(moved, 0), status=Status.INTERRUPTING)
     return Decision(interrupted, () if facts.is_queue_head else to_head)
+
+
+def _require_queued(moved: ChatState, wanted: QueuedMessageId, facts: Facts) -> None:
+    """Refuse a message that does not wait; the facts may have been read after the state."""
+    if not facts.is_queued or not moved.queue_length:
+        raise QueuedMessageNotFound(wanted)
 
 
 def _interrupt(moved: ChatState, claimed_by: WorkerId | None) -> Decision:

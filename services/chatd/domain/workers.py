@@ -55,11 +55,16 @@ class SweepLimits:
     """How much one sweep may take.
 
     The limit per user is soft: two workers that sweep at the same moment do not see each other.
+
+    Attributes:
+        may_take_orphans: Whether chats of others whose lease ran out are taken too, or only those
+            that name nobody.
     """
 
     chats_max: int
     running_per_user_max: int
     may_take_suspect: bool
+    may_take_orphans: bool = True
 
 
 class Leases(Protocol):

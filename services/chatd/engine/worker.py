@@ -348,13 +348,14 @@ class Worker:
         now = self._clock.monotonic()
         if self._is_draining or self._lease is None:
             return
-        if not self._lease.may_sweep(now, self._timing):
+        if not self._lease.may_act(now, self._timing):
             return
-        if self._is_round_due:
+        may_judge_others = self._lease.may_sweep(now, self._timing)
+        if self._is_round_due and may_judge_others:
             self._is_round_due = False
             await self._park()
             await self._answer_for_late_clients()
-        await self._take()
+        await self._take(may_judge_others)
 
     async def _park(self) -> None:
         batch_max = self._limits.acquire_batch_max
@@ -375,7 +376,7 @@ class Worker:
                 if slot is not None:
                     self._give_back_if_reserved(slot)
 
-    async def _take(self) -> None:
+    async def _take(self, may_take_orphans: bool) -> None:
         """Claim as many chats as there are slots for, and run them."""
         wanted = min(self._limits.acquire_batch_max, self._slots.free)
         slots = [slot for _ in range(wanted) if (slot := self._slots.reserve()) is not None]
@@ -383,7 +384,10 @@ class Worker:
             return
         self._was_refused = False
         limits = SweepLimits(
-            len(slots), self._limits.running_per_user_max, not self._runners.has_suspect()
+            len(slots),
+            self._limits.running_per_user_max,
+            may_take_suspect=not self._runners.has_suspect(),
+            may_take_orphans=may_take_orphans,
         )
         try:
             taken = await self._ports.claims.sweep(self.worker_id, limits)

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 import asyncpg
 
@@ -31,7 +31,7 @@ from chatd.domain.facts import Facts
 from chatd.domain.transitions import Decision, decide
 from chatd.domain.writes import AppendMessages
 from chatd.store.rows import state_of
-from chatd.store.statements import SELECT_STATE, ClientKey, decision_statement
+from chatd.store.statements import SELECT_KEY, SELECT_STATE, ClientKey, decision_statement
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable, typed_outages
 
@@ -39,6 +39,8 @@ KNOWN_STATES_MAX = 10_000
 MISSES_BEFORE_LOCK = 3
 OUTAGE_PATIENCE_S = 30.0
 OUTAGE_PAUSE_S = 0.25
+
+T = TypeVar("T")
 
 FactsOf = Callable[[ChatId, Command], Awaitable[Facts]]
 Appended = Callable[[ChatState, ChatState, tuple[NewMessage, ...]], None]
@@ -210,31 +212,44 @@ class Applier:
         except DatabaseUnavailable:
             if source is not self._pool:
                 raise
-            return await self._after_outage(seen, decision)
+            return await self._after_outage(seen, decision, client_key)
         if row is None:
             return None
         return replace(decision.state, deadline_at=row["deadline_at"])
 
-    async def _after_outage(self, seen: ChatState, decision: Decision) -> ChatState | None:
+    async def _after_outage(
+        self, seen: ChatState, decision: Decision, client_key: ClientKey | None
+    ) -> ChatState | None:
         """Find out whether a write that was cut off had been committed.
 
-        The version alone proves nothing, because another may have used it; the whole state does,
-        as it names the new owner's epoch or the history that only this decision could make.
+        The version alone proves nothing, because another may have used it. The whole state proves
+        it for a worker: it names the epoch or the history that only this decision could make. Two
+        requests of users may make the same state, so the key of this one must be there too.
         """
-        stored = await self._read_patiently(seen.chat_id)
-        expected = replace(decision.state, deadline_at=stored.deadline_at)
-        return stored if stored == expected else None
+        stored = await self._patiently(seen.chat_id, lambda: self._read(self._pool, seen.chat_id))
+        if stored != replace(decision.state, deadline_at=stored.deadline_at):
+            return None
+        if client_key is None:
+            return stored
+        is_used = await self._patiently(
+            seen.chat_id, lambda: self._is_used(seen.chat_id, client_key)
+        )
+        return stored if is_used else None
 
-    async def _read_patiently(self, chat_id: ChatId) -> ChatState:
+    async def _patiently(self, chat_id: ChatId, read: Callable[[], Awaitable[T]]) -> T:
         deadline = self._clock.monotonic() + OUTAGE_PATIENCE_S
         while True:
             try:
-                return await self._read(self._pool, chat_id)
+                return await read()
             except DatabaseUnavailable:
                 if self._clock.monotonic() >= deadline:
                     self.known.forget(chat_id)
                     raise
                 await self._clock.sleep(OUTAGE_PAUSE_S)
+
+    async def _is_used(self, chat_id: ChatId, client_key: ClientKey) -> bool:
+        with typed_outages():
+            return await self._pool.fetchval(SELECT_KEY, chat_id, client_key.key) is not None
 
     async def _read(
         self,

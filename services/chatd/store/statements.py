@@ -22,6 +22,8 @@ STATE_COLUMNS = """
 
 SELECT_STATE = f"SELECT {STATE_COLUMNS} FROM chat.chat_exec e WHERE e.chat_id = $1"
 
+SELECT_KEY = "SELECT 1 FROM chat.client_keys WHERE chat_id = $1 AND key = $2"
+
 # A worker may claim only while its lease is good for some seconds more and it is not draining.
 GUARD = """
     WITH guard AS (

@@ -74,7 +74,7 @@ SWEEP = f"""
         FROM chat.chat_exec e JOIN chat.chats c ON c.id = e.chat_id
         LEFT JOIN chat.workers w ON w.id = e.worker_id AND w.lease_until > clock_timestamp()
         WHERE e.status IN ('running', 'interrupting') AND w.id IS NULL
-            AND (e.worker_id IS NULL OR e.takeovers + 1 < {PARKING_TAKEOVERS})
+            AND (e.worker_id IS NULL OR $5::boolean AND e.takeovers + 1 < {PARKING_TAKEOVERS})
             AND EXISTS ({MAY_CLAIM})),
     ranked AS (
         SELECT free.*,
@@ -239,6 +239,7 @@ class PostgresWorkers:
                 limits.chats_max,
                 limits.running_per_user_max,
                 limits.may_take_suspect,
+                limits.may_take_orphans,
             )
         return tuple(map(_claimed_of, rows))
 

@@ -267,6 +267,16 @@ async def test_suspects_are_taken_only_if_asked_and_one_at_a_time(
     assert second == (Claimed(claimed(released), ANN),)
 
 
+async def test_orphans_are_taken_only_if_asked(world: World, workers: Workers) -> None:
+    orphan = await world.chat(worker_id=OTHER, age_s=20)
+    released = await world.chat(age_s=10)
+    await world.end_lease(OTHER)
+    unasked = await workers.sweep(ME, replace(PLENTY, may_take_orphans=False))
+    assert unasked == (Claimed(claimed(released), ANN),)
+    asked = await workers.sweep(ME, PLENTY)
+    assert asked == (Claimed(replace(claimed(orphan), takeovers=1), ANN),)
+
+
 @pytest.mark.parametrize("handicap", ["draining", "dead", "nearly dead", "unknown"])
 async def test_a_worker_without_a_good_lease_claims_nothing(
     world: World, workers: Workers, handicap: str

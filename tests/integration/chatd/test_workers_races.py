@@ -46,8 +46,8 @@ async def test_racing_workers_claim_different_chats(
 ) -> None:
     async with asyncio.timeout(10), pool.acquire() as one, pool.acquire() as two:
         async with one.transaction(), two.transaction():
-            by_one = await one.fetch(SWEEP, ONE, 1, 10, True)
-            by_two = await two.fetch(SWEEP, TWO, 1, 10, True)
+            by_one = await one.fetch(SWEEP, ONE, 1, 10, True, True)
+            by_two = await two.fetch(SWEEP, TWO, 1, 10, True, True)
         taken = {str(row["chat_id"]): str(row["worker_id"]) for row in (*by_one, *by_two)}
     assert taken == {FIRST: ONE, SECOND: TWO}
     assert [(state.chat_id, state.owner_epoch) for state in await workers.owned(ONE)] == [
@@ -62,7 +62,7 @@ async def test_a_sweep_passes_by_what_another_is_taking(
     pool: "asyncpg.Pool[asyncpg.Record]", workers: PostgresWorkers
 ) -> None:
     async with asyncio.timeout(10), pool.acquire() as one, one.transaction():
-        assert len(await one.fetch(SWEEP, ONE, 10, 10, True)) == 2
+        assert len(await one.fetch(SWEEP, ONE, 10, 10, True, True)) == 2
         assert await workers.sweep(TWO, PLENTY) == ()
     assert await workers.sweep(TWO, PLENTY) == ()
 
@@ -84,7 +84,7 @@ async def test_a_chat_that_moves_while_it_is_swept_is_left_alone(
             "status = 'waiting', worker_id = NULL WHERE chat_id = $1",
             FIRST,
         )
-        sweeping = group.create_task(one.fetch(blocked_sweep, ONE, 10, 10, True))
+        sweeping = group.create_task(one.fetch(blocked_sweep, ONE, 10, 10, True, True))
         await until_blocked(pool, one.get_server_pid())
         await transaction.commit()
     assert [str(row["chat_id"]) for row in sweeping.result()] == [SECOND]

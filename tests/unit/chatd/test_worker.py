@@ -139,8 +139,10 @@ async def test_news_that_overtakes_the_start_is_not_lost(stage: Stage) -> None:
         assert stopping.status is Status.INTERRUPTING
 
 
-async def test_a_new_process_sweeps_only_after_some_seconds_of_contact(stage: Stage) -> None:
-    stage.add(A)
+async def test_a_new_process_judges_others_only_after_some_seconds_of_contact(
+    stage: Stage,
+) -> None:
+    stage.add(A, worker_id=DEAD)
     async with stage.worker():
         await stage.pass_time(7.75)
         assert started(stage) == []
@@ -148,6 +150,15 @@ async def test_a_new_process_sweeps_only_after_some_seconds_of_contact(stage: St
         assert started(stage) == [A]
         assert stage.moved == [stage.state(A)]
         assert (stage.state(A).worker_id, stage.state(A).owner_epoch) == (ONE, 8)
+
+
+async def test_a_new_process_takes_at_once_what_names_nobody(stage: Stage) -> None:
+    stage.add(A)
+    stage.add(B, worker_id=DEAD)
+    async with stage.worker() as worker:
+        worker.poke()
+        await settle()
+        assert started(stage) == [A]
 
 
 async def test_a_poked_worker_sweeps_at_once(stage: Stage) -> None:
@@ -398,7 +409,7 @@ async def test_one_failed_renewal_is_enough_to_stop_sweeping_for_a_while(stage: 
     stage.workers = OneFailure(stage.chats, stage.clock)
     async with stage.worker() as worker:
         await stage.pass_time(12)
-        stage.add(A)
+        stage.add(A, worker_id=DEAD)
         await stage.pass_time(8)
         assert worker.may_act()
         assert started(stage) == []

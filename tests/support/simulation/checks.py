@@ -1,0 +1,139 @@
+"""What must be true of everything that is stored when a simulation is over."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from chatd.audit.histories import HISTORY_INVARIANTS, DispatchedCall
+from chatd.audit.histories import StoredChat as AuditedChat
+from chatd.audit.pairing import paired
+from chatd.domain.chat import ChatState, ExecutionId, Message, MessageId, Role, Status
+from chatd.domain.parts import ToolOutcome, ToolResult
+from chatd.domain.tools import Dispatch
+from support.chat_machine import text_of
+from support.in_memory_chats import StoredChat
+from support.simulation.database import SimulatedDatabase
+from support.simulation.users import Request
+
+OWNED = (Status.RUNNING, Status.INTERRUPTING)
+
+
+def ownerless(database: SimulatedDatabase) -> Iterator[str]:
+    """Find chats that should run and that nobody alive runs."""
+    now = database.clock.now()
+    for chat in database.chats.chats.values():
+        state = chat.state
+        row = None if state.worker_id is None else database.workers.rows.get(state.worker_id)
+        if state.status in OWNED and (row is None or row.lease_until <= now):
+            yield f"nobody runs it: {state}"
+
+
+def violations(
+    database: SimulatedDatabase, starts: Counter[ExecutionId], requests: list[Request]
+) -> Iterator[str]:
+    """Find everything that is wrong at the end."""
+    yield from database.witness.violations
+    for execution_id, times in starts.items():
+        if times > 1:
+            yield f"execution {execution_id} was started {times} times"
+    for chat in database.chats.chats.values():
+        yield from _of_history(chat)
+        yield from _of_numbers(chat)
+        yield from _of_executions(chat, starts)
+        yield from _of_messages(chat, database)
+    for request in requests:
+        yield from _of_request(request, database)
+
+
+def _of_history(chat: StoredChat) -> Iterator[str]:
+    live = chat.live()
+    audited = AuditedChat(
+        chat.state,
+        tuple(chat.messages),
+        tuple(_row(chat, dispatch) for dispatch in chat.dispatches.values()),
+        frozenset(),
+        paired(live),
+    )
+    for invariant in HISTORY_INVARIANTS:
+        for offender in invariant.check(audited):
+            yield f"{invariant.name}: {offender} in {_told(live)}"
+
+
+def _row(chat: StoredChat, dispatch: Dispatch) -> DispatchedCall:
+    message_id = next(m.id for m in chat.messages if dispatch.call in m.content)
+    return DispatchedCall(
+        dispatch.execution_id,
+        message_id,
+        dispatch.call.tool_call_id,
+        dispatch.call.tool_name,
+        chat.results.get(dispatch.execution_id),
+    )
+
+
+def _of_numbers(chat: StoredChat) -> Iterator[str]:
+    state = chat.state
+    if [message.id for message in chat.messages] != list(range(1, state.next_message_id)):
+        yield f"the messages are not numbered without a gap: {state}"
+    revisions = [message.revision for message in chat.live()]
+    if revisions != sorted(revisions) or any(each > state.history_version for each in revisions):
+        yield f"the revisions do not grow with the history: {state}"
+    if state.status is Status.WAITING and state.pending:
+        yield f"it waits and owes results: {state}"
+    if state.status not in OWNED and not _is_clean(state):
+        yield f"it rests with something under way: {state}"
+
+
+def _is_clean(state: ChatState) -> bool:
+    episode = (state.generation_attempt, state.takeovers, state.retry, state.worker_id)
+    return episode == (0, 0, None, None) and not state.is_compaction_requested
+
+
+def _of_executions(chat: StoredChat, starts: Counter[ExecutionId]) -> Iterator[str]:
+    """Find results of calls that never ran, and results that came in another order."""
+    places: dict[MessageId, list[int]] = {}
+    answers = {
+        part.tool_call_id: place
+        for place, message in enumerate(chat.messages)
+        for part in message.content
+        if isinstance(part, ToolResult)
+    }
+    for dispatch in chat.dispatches.values():
+        result = chat.results.get(dispatch.execution_id)
+        is_done = result is not None and result.outcome is ToolOutcome.DONE
+        if is_done and starts[dispatch.execution_id] != 1:
+            yield f"{dispatch} is done but was never started"
+        if dispatch.call.tool_call_id in answers:
+            called_in = next(m.id for m in chat.messages if dispatch.call in m.content)
+            places.setdefault(called_in, []).append(answers[dispatch.call.tool_call_id])
+    for message_id, order in places.items():
+        if order != sorted(order):
+            yield f"results of message {message_id} are out of order in {_told(chat.live())}"
+
+
+def _of_messages(chat: StoredChat, database: SimulatedDatabase) -> Iterator[str]:
+    witness, chat_id = database.witness, chat.state.chat_id
+    live = [
+        text_of(message.content)
+        for message in chat.live()
+        if message.role is Role.USER and not message.is_compressed
+    ]
+    stored = Counter(live + [text_of(queued.content) for queued in chat.queue])
+    taken = {text for chat_of, text in witness.taken if chat_of == chat_id}
+    expected = Counter(text for text in taken if (chat_id, text) not in witness.withdrawn)
+    if stored != expected:
+        yield f"messages of users are lost or doubled: {stored - expected}, {expected - stored}"
+
+
+def _of_request(request: Request, database: SimulatedDatabase) -> Iterator[str]:
+    if not request.text:
+        return
+    times = database.witness.taken[request.chat_id, request.text]
+    if times > 1:
+        yield f"{request} was taken {times} times"
+    if request.is_acknowledged and times == 0:
+        yield f"{request} was acknowledged and is lost"
+    if request.is_refused and not request.was_unanswered and times:
+        yield f"{request} was refused and happened"
+
+
+def _told(live: list[Message]) -> list[tuple[int, str, tuple[object, ...]]]:
+    return [(message.id, message.role.value, message.content) for message in live]

@@ -1,0 +1,238 @@
+"""The one database of a simulation: statements are serial, and every change is witnessed."""
+
+from collections.abc import Coroutine
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, TypeVar, cast
+
+from chatd.domain.chat import (
+    ChatId,
+    ChatState,
+    NewMessage,
+    Owner,
+    Role,
+    Visibility,
+    WorkerId,
+)
+from chatd.domain.commands import Command
+from chatd.domain.facts import Facts
+from chatd.domain.partials import Chunk
+from chatd.domain.pieces import Piece
+from chatd.domain.transitions import Decision, decide
+from chatd.domain.workers import Claimed, SweepLimits
+from chatd.domain.writes import (
+    AppendMessages,
+    ClearQueue,
+    DeleteMessagesFrom,
+    DropQueued,
+    EnqueueMessage,
+)
+from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable
+from support.chat_machine import text_of
+from support.in_memory_chats import InMemoryChats, StoredChat, facts_for
+from support.in_memory_workers import CLAIM_MARGIN, InMemoryWorkers
+from support.simulation.model import basis_of
+from support.simulation.witness import Witness
+
+T = TypeVar("T")
+
+ACTION_TIMEOUT_S = 12.0  # Shorter than in life, so that some clients are late in every run.
+
+
+class KeyUsed(Exception):
+    """The key of a request was stored before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a locked transaction came to; `state` is None when nothing was to be done."""
+
+    seen: ChatState
+    decision: Decision
+    state: ChatState | None
+
+
+@dataclass(slots=True)
+class SimulatedDatabase:
+    """Everything that is stored. `is_down` refuses every statement."""
+
+    clock: Clock
+    witness: Witness
+    is_down: bool = False
+    chats: InMemoryChats = field(default_factory=InMemoryChats)
+    workers: InMemoryWorkers = field(init=False)
+    keys: set[tuple[ChatId, str]] = field(default_factory=set)
+    partials: dict[tuple[ChatId, int, int], dict[int, tuple[Piece, ...]]] = field(
+        default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        self.workers = InMemoryWorkers(self.chats, self.clock)
+
+    def add(self, state: ChatState, owner: Owner) -> None:
+        """Store a new chat."""
+        self.workers.add(state, owner, self.clock.now())
+        self.witness.saw(self.chat(state.chat_id))
+
+    def chat(self, chat_id: ChatId) -> StoredChat:
+        """Return what is stored of a chat."""
+        return self.chats.chats[chat_id]
+
+    def read(self, statement: Coroutine[Any, Any, T]) -> T:
+        """Execute a statement of the fakes at once, and witness what it changed.
+
+        Raises:
+            DatabaseUnavailable: the database is down.
+        """
+        if self.is_down:
+            statement.close()
+        self._require_connection()
+        answer = at_once(statement)
+        if isinstance(answer, tuple):
+            for each in answer:
+                self._saw(each)
+        else:
+            self._saw(answer)
+        return answer
+
+    def facts(self, chat_id: ChatId, command: Command) -> Facts:
+        """Return what a command depends on beside the state."""
+        self._require_connection()
+        return facts_for(self.chat(chat_id), command)
+
+    def is_used(self, chat_id: ChatId, key: str) -> bool:
+        """Return whether a key was stored."""
+        self._require_connection()
+        return (chat_id, key) in self.keys
+
+    def write(self, seen: ChatState, decision: Decision, key: str | None) -> ChatState | None:
+        """Execute a decision if the chat is as it was seen and its claim is allowed, or None.
+
+        Raises:
+            KeyUsed: the key exists already; nothing is written.
+        """
+        self._require_connection()
+        chat = self.chat(seen.chat_id)
+        if chat.state.snapshot_version != seen.snapshot_version:
+            return None
+        self.witness.require(chat.state == seen, "a version names two states", chat.state)
+        is_claimed_anew = decision.state.owner_epoch != seen.owner_epoch
+        claimant = decision.state.worker_id
+        if is_claimed_anew and claimant is not None and not self._may_claim(claimant):
+            return None
+        if key is not None:
+            if (seen.chat_id, key) in self.keys:
+                raise KeyUsed
+            self.keys.add((seen.chat_id, key))
+        if decision.deadline_s is not None:
+            deadline = self.clock.now() + timedelta(seconds=ACTION_TIMEOUT_S)
+            decision = replace(decision, state=replace(decision.state, deadline_at=deadline))
+        self._account(chat, decision)
+        written = self.chats.keep(seen.chat_id, decision)
+        self.witness.saw(chat)
+        return written
+
+    def write_locked(self, chat_id: ChatId, command: Command, key: str | None) -> Written:
+        """Decide and write in one transaction."""
+        self._require_connection()
+        chat = self.chat(chat_id)
+        seen = chat.state
+        for wish in (command, unclaimed(command)):
+            decision = decide(seen, wish, facts_for(chat, wish))
+            if decision.state is seen:
+                return Written(seen, decision, None)
+            state = self.write(seen, decision, key)
+            if state is not None:
+                return Written(seen, decision, state)
+        raise AssertionError("locked, and nothing is claimed")
+
+    def keep_partials(self, chunks: tuple[Chunk, ...]) -> None:
+        """Keep chunks."""
+        self._require_connection()
+        for chunk in chunks:
+            episode = (chunk.chat_id, chunk.history_version, chunk.generation_attempt)
+            self.partials.setdefault(episode, {}).setdefault(chunk.first_seq, chunk.pieces)
+
+    def load_partials(self, episode: tuple[ChatId, int, int]) -> tuple[Piece, ...]:
+        """Return the pieces of one episode in order."""
+        self._require_connection()
+        chunks = self.partials.get(episode, {})
+        return tuple(piece for _, pieces in sorted(chunks.items()) for piece in pieces)
+
+    def sweep(self, worker_id: WorkerId, limits: SweepLimits) -> tuple[Claimed, ...]:
+        """Claim what has no live owner; every claim must be from nobody or from the dead."""
+        before = {chat_id: chat.state for chat_id, chat in self.chats.chats.items()}
+        taken = self.read(self.workers.sweep(worker_id, limits))
+        for claimed in taken:
+            former = before[claimed.state.chat_id].worker_id
+            row = None if former is None else self.workers.rows.get(former)
+            is_free = row is None or row.lease_until <= self.clock.now()
+            self.witness.require(is_free, "a chat was taken from the living", claimed.state)
+        return taken
+
+    def _account(self, chat: StoredChat, decision: Decision) -> None:
+        """Note which messages of users a decision takes in and which it withdraws."""
+        chat_id = chat.state.chat_id
+        for write in decision.writes:
+            match write:
+                case AppendMessages(messages):
+                    for message in messages:
+                        if message.role is Role.USER and not message.is_compressed:
+                            self.witness.took(chat_id, text_of(message.content))
+                        self._check_basis(chat, message)
+                case EnqueueMessage(_, message):
+                    self.witness.took(chat_id, text_of(message.content))
+                case DropQueued(queued_id):
+                    dropped = [each for each in chat.queue if each.id == queued_id]
+                    self.witness.withdrew(chat_id, *(text_of(each.content) for each in dropped))
+                case ClearQueue():
+                    self.witness.withdrew(chat_id, *(text_of(each.content) for each in chat.queue))
+                case DeleteMessagesFrom(message_id):
+                    gone = [m for m in chat.live() if m.id >= message_id and m.role is Role.USER]
+                    self.witness.withdrew(chat_id, *(text_of(each.content) for each in gone))
+                case _:
+                    pass
+
+    def _check_basis(self, chat: StoredChat, message: NewMessage) -> None:
+        """Check that an answer is one to the history that it is put into."""
+        said = text_of(message.content)
+        if message.role is Role.ASSISTANT and said.startswith("["):
+            said_so_far = [each for each in chat.live() if each.visibility is not Visibility.USER]
+            is_based = said.startswith(basis_of(said_so_far))
+            self.witness.require(is_based, f"{said} answers another history", chat.state)
+
+    def _saw(self, answer: object) -> None:
+        match answer:
+            case Claimed(state) | (ChatState() as state):
+                self.witness.saw(self.chat(state.chat_id))
+            case _:
+                pass
+
+    def _may_claim(self, worker_id: WorkerId) -> bool:
+        row = self.workers.rows.get(worker_id)
+        if row is None or row.is_draining:
+            return False
+        return row.lease_until > self.clock.now() + CLAIM_MARGIN
+
+    def _require_connection(self) -> None:
+        if self.is_down:
+            raise DatabaseUnavailable("the simulation has it down")
+
+
+def at_once(statement: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits."""
+    try:
+        statement.send(None)
+    except StopIteration as ended:
+        answer: T = ended.value
+        return answer
+    raise AssertionError("a statement of a fake waits for nobody")
+
+
+def unclaimed(command: Command) -> Command:
+    """Return the command for when its worker may not claim."""
+    if getattr(command, "claimed_by", None) is None:
+        return command
+    waiting: Command = replace(cast(Any, command), claimed_by=None)
+    return waiting

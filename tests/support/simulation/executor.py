@@ -1,0 +1,163 @@
+"""The one executor of a simulation: it journals, takes its time, and can lose everything."""
+
+import asyncio
+import json
+import random  # noqa: TID251 (only the type; chance is an argument)
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from chatd.domain.chat import ChatId, ExecutionId, Owner
+from chatd.domain.parts import ToolOutcome
+from chatd.domain.tools import (
+    UNKNOWN_OUTCOME,
+    Ended,
+    Execution,
+    Executor,
+    ExecutorUnreachable,
+    Found,
+    Outcome,
+    ToolSpec,
+)
+from support.journaling_tools import Entry, JournalingTools, StaleOwner, ran
+from support.simulation.loop import Host
+from support.simulation.network import ERROR_S, NOWHERE, Network, fail_reply, settle_reply
+
+WORKSPACE_TOOLS = tuple(
+    ToolSpec(name, name, "{}", Executor.TOOLRUNNER, is_serial=name == "alone")
+    for name in ("quick", "slow", "alone")
+)
+CANCELLED = Outcome(ToolOutcome.CANCELLED, "{}")
+STALE = Outcome(ToolOutcome.FAILED, json.dumps({"error": "another owner runs this chat"}))
+CALL_MAX_S = 6.0
+UNREACHABLE = ExecutorUnreachable(Executor.TOOLRUNNER)
+
+T = TypeVar("T")
+
+
+class SimulatedExecutor(JournalingTools):
+    """Executes calls as the real executors promise to."""
+
+    def __init__(self, network: Network, chance: random.Random) -> None:
+        names = [spec.name for spec in WORKSPACE_TOOLS]
+        super().__init__(*WORKSPACE_TOOLS, held=names, generation="journal 1")
+        self._network = network
+        self._chance = chance
+        self._never: set[ExecutionId] = set()  # Cancelled before they arrived.
+        self._losses = 1
+
+    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+        """Offer the tools with the present journal."""
+        if not self.is_reachable:
+            raise ExecutorUnreachable(Executor.TOOLRUNNER)
+        return tuple(replace(spec, journal_generation=self._generation) for spec in self._specs)
+
+    async def execute(self, execution: Execution) -> Outcome:
+        """Start a call or attach to it, unless it may not run any more."""
+        if self.is_reachable and execution.dispatch.journal_generation != self._generation:
+            return UNKNOWN_OUTCOME
+        if self.is_reachable and execution.dispatch.execution_id in self._never:
+            return CANCELLED
+        try:
+            return await super().execute(execution)
+        except StaleOwner:
+            return STALE
+
+    async def find(self, execution: Execution) -> Found:
+        """Look into the journal."""
+        try:
+            found = await super().find(execution)
+        except StaleOwner:
+            return Ended(STALE)
+        is_never = execution.dispatch.execution_id in self._never
+        return Ended(CANCELLED) if is_never else found
+
+    async def cancel(self, execution: Execution) -> None:
+        """Stop a call for good, also one that is still on its way."""
+        try:
+            await super().cancel(execution)
+        except StaleOwner:
+            return
+        if execution.dispatch.execution_id not in self._journal:
+            self._never.add(execution.dispatch.execution_id)
+
+    def forget_journal(self) -> None:
+        """Lose everything and begin a new journal; those who wait are cut off."""
+        for entry in self._journal.values():
+            if not entry.outcome.done():
+                entry.outcome.set_exception(ExecutorUnreachable(Executor.TOOLRUNNER))
+                entry.outcome.exception()  # Nobody may be waiting.
+        self._never.clear()
+        super().forget_journal()
+        self._losses += 1
+        self._generation = f"journal {self._losses}"
+
+    def _start(self, execution: Execution) -> Entry:
+        entry = super()._start(execution)
+        is_slow = execution.spec.name == "slow"
+        takes_s = self._chance.uniform(0, CALL_MAX_S) if is_slow else 0.01
+
+        def end() -> None:
+            if not entry.outcome.done():
+                entry.outcome.set_result(ran(execution.spec.name))
+
+        self._network.later(takes_s, end)
+        return entry
+
+
+class ConnectedTools:
+    """The executor as one process reaches it."""
+
+    def __init__(
+        self,
+        executor: SimulatedExecutor,
+        network: Network,
+        host: Host,
+        world: asyncio.TaskGroup,
+    ) -> None:
+        self._executor = executor
+        self._network = network
+        self._host = host
+        self._world = world
+
+    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+        """Return the tools, none if nobody answers."""
+        try:
+            return await self._asked(lambda: self._executor.offer(chat_id, owner))
+        except ExecutorUnreachable:
+            return ()
+
+    async def execute(self, execution: Execution) -> Outcome:
+        """Have a call executed; what was sent arrives even if nobody waits any more."""
+        return await self._asked(lambda: self._executor.execute(execution))
+
+    async def find(self, execution: Execution) -> Found:
+        """Ask for a call."""
+        return await self._asked(lambda: self._executor.find(execution))
+
+    async def cancel(self, execution: Execution) -> None:
+        """Have a call stopped."""
+        await self._asked(lambda: self._executor.cancel(execution))
+
+    async def _asked(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        self._host.require_life()
+        network = self._network
+        reply: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        async def carried() -> None:
+            try:
+                answer = await work()
+            except ExecutorUnreachable as error:
+                refusal = error
+                network.later(network.delay_s(), lambda: fail_reply(reply, refusal))
+                return
+            if network.is_lost():
+                network.later(ERROR_S, lambda: fail_reply(reply, UNREACHABLE))
+            else:
+                network.later(network.delay_s(), lambda: settle_reply(reply, answer))
+
+        def arrive() -> None:
+            self._world.create_task(carried(), context=NOWHERE)
+
+        network.send(arrive, lambda: fail_reply(reply, UNREACHABLE))
+        return await reply

@@ -1,0 +1,92 @@
+"""A model that talks, calls tools and fails as chance will have it."""
+
+import random  # noqa: TID251 (only the type; chance is an argument)
+from collections.abc import AsyncIterator, Iterator, Sequence
+from itertools import count
+from typing import Protocol
+
+from chatd.domain.chat import ErrorKind, Role
+from chatd.domain.model import (
+    Finished,
+    ModelError,
+    ModelEvent,
+    ModelRequest,
+    TextDelta,
+    ToolCallRequested,
+)
+from chatd.domain.parts import Part, ToolCall, ToolResult
+from chatd.domain.tools import Executor, ToolSpec
+from parley.clock import Clock
+from support.chat_machine import text_of
+
+CLIENT_TOOLS = (ToolSpec("ask_user", "ask_user", "{}", Executor.CLIENT),)
+STEPS_MAX = 3
+PAUSE_MAX_S = 1.5
+
+
+class Speaks(Protocol):
+    """A message, stored or in a prompt."""
+
+    @property
+    def role(self) -> Role:
+        """Who speaks."""
+        ...
+
+    @property
+    def content(self) -> tuple[Part, ...]:
+        """What is said."""
+        ...
+
+
+def basis_of(messages: Sequence[Speaks]) -> str:
+    """Return what an answer to these messages begins with: what it is based on."""
+    results = 0
+    for message in reversed(messages):
+        if message.role is Role.USER:
+            return f"[{text_of(message.content)} and {results} results] "
+        results += sum(isinstance(part, ToolResult) for part in message.content)
+    return ""
+
+
+class Mood:
+    """How reliable the model is; `is_moody` is off once the faults are over."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.is_moody = True
+        self._chance = chance
+        self._numbers = count(1)
+
+    def play(self, clock: Clock, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Answer a request with the clock of the process that asks."""
+        return self._answer(clock, request)
+
+    async def _answer(self, clock: Clock, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        chance = self._chance
+        if self.is_moody and chance.random() < 0.08:
+            await clock.sleep(chance.uniform(0, 30))
+        if request.may_call_tools:
+            yield TextDelta(basis_of(request.messages))
+        for place in range(chance.randrange(1, 4)):
+            if chance.random() < 0.6:
+                await clock.sleep(chance.uniform(0, PAUSE_MAX_S))
+            if self.is_moody and chance.random() < 0.06:
+                raise ModelError(ErrorKind.OVERLOADED, "Busy.", is_retryable=chance.random() < 0.8)
+            yield TextDelta(f"word {place} ")
+        if request.may_call_tools and self._wants_tools(request):
+            for call in self._calls(request.tools):
+                yield ToolCallRequested(call)
+        yield Finished()
+
+    def _wants_tools(self, request: ModelRequest) -> bool:
+        steps = 0
+        for message in reversed(request.messages):
+            if message.role is Role.USER:
+                break
+            steps += any(isinstance(part, ToolResult) for part in message.content)
+        return steps < STEPS_MAX and self._chance.random() < 0.6
+
+    def _calls(self, tools: tuple[ToolSpec, ...]) -> Iterator[ToolCall]:
+        names = [spec.name for spec in tools] + ["no_such_tool"]
+        weights = [4 if spec.executor is not Executor.CLIENT else 2 for spec in tools] + [1]
+        for name in self._chance.choices(names, weights, k=self._chance.randrange(1, 4)):
+            yield ToolCall(f"call_{next(self._numbers)}", name, "{}")

@@ -1,0 +1,99 @@
+"""The lines between processes and services: every message takes its time, some are lost."""
+
+import asyncio
+import random  # noqa: TID251 (only the type; chance is an argument)
+from collections.abc import Callable
+from contextvars import Context
+from dataclasses import dataclass
+from typing import TypeVar
+
+from support.simulation.loop import Host, VirtualLoop
+
+T = TypeVar("T")
+
+NOWHERE = Context()  # The world itself: no process's.
+SLOW_MAX_S = 2.0
+ERROR_S = 0.2
+LATE = 0.4  # Of the requests that seem lost, those that arrive after all.
+LATE_MAX_S = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """How bad the lines are: the part of all messages that is slow, or lost on the way."""
+
+    slow: float = 0.0
+    lost: float = 0.0
+
+
+FAIR = Weather()
+
+
+class Network:
+    """Carries requests and answers; what was sent arrives even if its sender died meanwhile."""
+
+    def __init__(self, loop: VirtualLoop, chance: random.Random) -> None:
+        self._loop = loop
+        self._chance = chance
+        self.weather = FAIR
+
+    async def ask(self, host: Host, work: Callable[[], T], broken: Callable[[], Exception]) -> T:
+        """Have a service do `work` and return its answer.
+
+        A message that is lost looks alike on both ways: the line is broken, and whether the work
+        was done nobody knows. It may even be done later, when nobody waits for it any more.
+        """
+        host.require_life()
+        reply: asyncio.Future[T] = self._loop.create_future()
+
+        def arrive() -> None:
+            try:
+                answer = work()
+            except Exception as error:
+                fail_reply(reply, error)
+                return
+            if self.weather is FAIR:
+                settle_reply(reply, answer)
+            elif self.is_lost():
+                self.later(ERROR_S, lambda: fail_reply(reply, broken()))
+            else:
+                self.later(self.delay_s(), lambda: settle_reply(reply, answer))
+
+        self.send(arrive, lambda: fail_reply(reply, broken()))
+        return await reply
+
+    def send(self, arrive: Callable[[], None], seem_lost: Callable[[], None]) -> None:
+        """Carry a message; one that is lost is noticed soon, and may arrive after all."""
+        if not self.is_lost():
+            self.later(self.delay_s(), arrive)
+            return
+        self.later(ERROR_S, seem_lost)
+        if self._chance.random() < LATE:
+            self.later(self._chance.uniform(ERROR_S, LATE_MAX_S), arrive)
+
+    def later(self, delay_s: float, work: Callable[[], None]) -> None:
+        """Do something in the world after a while, whatever becomes of the processes."""
+        self._loop.call_later(delay_s, work, context=NOWHERE)
+
+    def delay_s(self) -> float:
+        """Return how long a message takes."""
+        chance = self._chance.random()
+        if chance < self.weather.slow:
+            return self._chance.uniform(0.1, SLOW_MAX_S)
+        return 0.001 + 0.01 * chance
+
+    def is_lost(self) -> bool:
+        """Return whether a message is lost."""
+        return self.weather.lost > 0 and self._chance.random() < self.weather.lost
+
+
+def settle_reply(reply: asyncio.Future[T], answer: T) -> None:
+    """Answer somebody who may be gone."""
+    if not reply.done():
+        reply.set_result(answer)
+
+
+def fail_reply(reply: asyncio.Future[T], error: Exception) -> None:
+    """Refuse somebody who may be gone."""
+    if not reply.done():
+        reply.set_exception(error)

@@ -1,0 +1,301 @@
+"""One chatd of a simulation, put together as the real process is, that can be killed or stopped."""
+
+import asyncio
+import random  # noqa: TID251 (only the type; chance is an argument)
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from contextvars import Context
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from chatd.domain.chat import ChatId, ChatState, NewMessage, Owner, WorkerId
+from chatd.domain.commands import Command
+from chatd.domain.retries import RetryPolicy
+from chatd.domain.turn import ModelProfile, TurnSetup
+from chatd.domain.workers import is_ownerless
+from chatd.engine.calls import CallLimits
+from chatd.engine.live import LiveChats
+from chatd.engine.partials import PartialWriter
+from chatd.engine.stream import StreamLimits
+from chatd.engine.turn import TurnLimits, TurnPorts, TurnRunner
+from chatd.engine.worker import Worker, WorkerLimits, WorkerPorts
+from chatd.news import CHAT_TOPIC, SWEEP_TOPIC, follow_chats, follow_sweeps
+from chatd.providers.scripted import ScriptedModel
+from chatd.rpc.claims import reserved
+from chatd.store.chats import PostgresChats
+from parley.bus import Notice
+from support.simulation.bus import ConnectedBus, SimulatedBus
+from support.simulation.database import SimulatedDatabase
+from support.simulation.executor import ConnectedTools, SimulatedExecutor
+from support.simulation.loop import HOST, Host, VirtualClock, VirtualLoop
+from support.simulation.model import CLIENT_TOOLS, Mood
+from support.simulation.network import Network, fail_reply, settle_reply
+from support.simulation.store import (
+    ConnectedApplier,
+    ConnectedChats,
+    ConnectedPartials,
+    ConnectedWorkers,
+    Line,
+)
+
+T = TypeVar("T")
+
+SETUP = TurnSetup(ModelProfile("simulated"), client_tools=CLIENT_TOOLS)
+LIMITS = TurnLimits(
+    stream=StreamLimits(startup_s=8.0, silence_s=8.0),
+    calls=CallLimits(unreachable_s=10.0),
+    retries=RetryPolicy(attempts_max=6, backoff_max_s=4.0),
+    steps_max=12,
+)
+SKEWS_S = (0.0, 0.0, -3600.0, 40.0, 3600.0)
+ANSWER_MAX_S = 25.0
+CRASHES = 0.02
+
+
+class UnluckySetups:
+    """Prepares turns; now and then it crashes, as code with a bug does."""
+
+    def __init__(self, mood: Mood, chance: random.Random) -> None:
+        self._mood = mood
+        self._chance = chance
+
+    async def prepare(self, chat_id: ChatId, owner: Owner) -> TurnSetup:
+        """Return the setup."""
+        if self._mood.is_moody and self._chance.random() < CRASHES:
+            raise RuntimeError("a bug")
+        return SETUP
+
+
+class Gone(Exception):
+    """A process did not answer: what it was asked may have happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What all processes share."""
+
+    loop: VirtualLoop
+    group: asyncio.TaskGroup
+    chance: random.Random
+    network: Network
+    database: SimulatedDatabase
+    executor: SimulatedExecutor
+    bus: SimulatedBus
+    mood: Mood
+    limits: WorkerLimits
+    has_partials: bool
+
+
+class Node:
+    """A process from its start to its death or the end of its drain."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.host = Host()
+        self.name = name
+        self.worker_id = WorkerId(name)
+        self.is_serving = False
+        self.is_over = False
+        self._world = world
+        self._clock = VirtualClock(world.loop, self.host, skew_s=world.chance.choice(SKEWS_S))
+        self._context = Context()
+        self._context.run(HOST.set, self.host)
+        self._bus = ConnectedBus(world.bus, self.host)
+        self._stopping = asyncio.Event()
+        self._waiting: dict[int, asyncio.Future[object]] = {}  # Ordered, unlike a set.
+        self._tasks: asyncio.TaskGroup | None = None
+        self._task = world.group.create_task(self._lived(), context=self._context.copy())
+
+    def kill(self) -> None:
+        """End the process between two of its steps; nothing of it reaches the world any more."""
+        if self.is_over or self.host.is_dead:
+            return
+        self.host.is_dead = True
+        self.is_serving = False
+        self._world.loop.go_on(self.host)
+        self._task.cancel()
+        self._hang_up()
+
+    def stop(self, seconds: float) -> None:
+        """Freeze the process for a while, as SIGSTOP does."""
+        self.host.is_stopped = True
+        self._world.network.later(seconds, self.go_on)
+
+    def go_on(self) -> None:
+        """Let it run again."""
+        if self.host.is_stopped:
+            self._world.loop.go_on(self.host)
+
+    def drain(self) -> None:
+        """Ask it to end, as SIGTERM does."""
+        self._stopping.set()
+
+    async def until_over(self) -> None:
+        """Wait for the end of the process."""
+        await asyncio.wait((self._task,))
+
+    async def ask(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Have the process do something for somebody outside.
+
+        Raises:
+            Gone: it is not there, or died, or its answer was lost.
+        """
+        network = self._world.network
+        reply: asyncio.Future[T] = self._world.loop.create_future()
+        self._waiting[id(reply)] = cast("asyncio.Future[object]", reply)
+
+        async def served() -> None:
+            try:
+                answer = await work()
+            except Exception as error:
+                self.host.require_life()
+                refusal = error
+                network.later(network.delay_s(), lambda: fail_reply(reply, refusal))
+            else:
+                self.host.require_life()
+                if network.is_lost():
+                    network.later(network.delay_s(), lambda: fail_reply(reply, Gone()))
+                else:
+                    network.later(network.delay_s(), lambda: settle_reply(reply, answer))
+
+        def arrive() -> None:
+            if self._tasks is None or not self.is_serving or network.is_lost():
+                fail_reply(reply, Gone())
+            else:
+                self._tasks.create_task(served(), context=self._context.copy())
+
+        network.later(network.delay_s(), arrive)
+        try:
+            async with asyncio.timeout(ANSWER_MAX_S):
+                return await reply
+        except TimeoutError:
+            raise Gone from None
+        finally:
+            del self._waiting[id(reply)]
+
+    async def execute(
+        self,
+        chat_id: ChatId,
+        owner: Owner,
+        key: str,
+        command_for: Callable[[WorkerId | None], Command],
+        *,
+        may_claim: bool = True,
+    ) -> bool:
+        """Execute a user's command once, and run the chat if it was claimed by it.
+
+        Returns whether the command is stored now.
+        """
+        if not may_claim:
+            await self._chats.once(chat_id, command_for(None), key)
+        else:
+            with reserved(self.worker, owner) as reservation:
+                command = command_for(reservation.claimed_by)
+                state = await self._chats.once(chat_id, command, key)
+                if state is not None:
+                    reservation.start(state)
+        return await self._chats.is_used(chat_id, key)
+
+    async def _lived(self) -> None:
+        try:
+            await self._live()
+        except BaseException:
+            if not self.host.is_dead:
+                raise
+        finally:
+            self.is_over = True
+            self.is_serving = False
+            self._world.bus.lines.pop(self.host, None)
+            self._hang_up()
+
+    async def _live(self) -> None:
+        """Do what the composition root of the service does."""
+        world, host = self._world, self.host
+        line = Line(world.database, world.network, host)
+        self._partials = ConnectedPartials(line)
+        self._writer = PartialWriter(self._partials, self._clock)
+        self._live_chats = LiveChats(self._writer.shown if world.has_partials else None)
+        async with AsyncExitStack() as stack:
+            applier = await stack.enter_async_context(
+                ConnectedApplier(
+                    line, moved=self._moved, appended=self._appended, clock=self._clock
+                )
+            )
+            self._chats = ConnectedChats(line, applier, self._moved)
+            self._turns = self._new_turns()
+            self.worker = self._new_worker(ConnectedWorkers(line))
+            self._tasks = background = await stack.enter_async_context(asyncio.TaskGroup())
+            working = background.create_task(self.worker.run())
+            for each in self._start_following(background):
+                stack.callback(each.cancel)
+            await self.worker.until_registered()
+            self.is_serving = True
+            await self._stopping.wait()
+            self.is_serving = False
+            await self.worker.drain()
+            await working
+
+    def _new_turns(self) -> TurnRunner:
+        world, clock = self._world, self._clock
+        return TurnRunner(
+            TurnPorts(
+                chats=self._chats,
+                model=ScriptedModel(lambda request: world.mood.play(clock, request)),
+                tools=ConnectedTools(world.executor, world.network, self.host, world.group),
+                setups=UnluckySetups(world.mood, world.chance),
+                live=self._live_chats,
+                partials=self._partials if world.has_partials else None,
+            ),
+            clock=clock,
+            chance=world.chance.random,
+            may_act=lambda: self.worker.may_act(),
+            limits=LIMITS,
+        )
+
+    def _new_worker(self, workers: ConnectedWorkers) -> Worker:
+        return Worker(
+            self.worker_id,
+            address=f"unix:/{self.name}",
+            ports=WorkerPorts(
+                leases=workers,
+                claims=workers,
+                apply=self._chats.apply,
+                run_chat=self._turns.run,
+                moved=self._chats.noticed,
+                offer=self._offer,
+                clock=self._clock,
+                chance=self._world.chance,
+            ),
+            limits=self._world.limits,
+        )
+
+    def _start_following(self, background: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        # All they ask of chats is their state, which these have too.
+        chats = cast(PostgresChats, self._chats)
+        following = [
+            background.create_task(follow_chats(self._bus, chats, self._live_chats, self.worker)),
+            background.create_task(follow_sweeps(self._bus, self.worker)),
+        ]
+        if self._world.has_partials:
+            following.append(background.create_task(self._writer.run()))
+        return following
+
+    def _moved(self, state: ChatState) -> None:
+        self._live_chats.moved(state)
+        self._writer.moved(state)
+        self.worker.deliver(state)
+        self._bus.publish(Notice(CHAT_TOPIC, state.chat_id, state.snapshot_version))
+        if is_ownerless(state):
+            self._offer()
+
+    def _offer(self) -> None:
+        self._bus.publish(Notice(SWEEP_TOPIC, SWEEP_TOPIC, 0))
+
+    def _appended(
+        self, before: ChatState, after: ChatState, messages: tuple[NewMessage, ...]
+    ) -> None:
+        self._turns.appended(before, after, messages)
+
+    def _hang_up(self) -> None:
+        """Let everybody who waits for an answer know that none will come."""
+        for reply in self._waiting.values():
+            fail_reply(reply, Gone())

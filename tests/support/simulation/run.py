@@ -1,0 +1,164 @@
+"""One run of the core under chance: its seed says everything that happens in it."""
+
+import asyncio
+import random  # noqa: TID251 (here chance comes from the seed)
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+
+from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Status
+from chatd.engine.worker import WorkerLimits
+from support.in_memory_chats import StoredChat
+from support.simulation.bus import SimulatedBus
+from support.simulation.checks import ownerless, violations
+from support.simulation.cluster import Cluster
+from support.simulation.database import SimulatedDatabase
+from support.simulation.executor import SimulatedExecutor
+from support.simulation.loop import Host, VirtualClock, VirtualLoop
+from support.simulation.model import Mood
+from support.simulation.network import Network
+from support.simulation.node import World
+from support.simulation.users import Request, User
+from support.simulation.witness import Violation, Witness
+
+FIRST_CHAT_NUMBER = 1
+FIRST_CHAT = ChatId(str(uuid.UUID(int=FIRST_CHAT_NUMBER)))
+USERS_PER_CHAT = 2
+HUNTS = 0.04
+AT_REST = (Status.WAITING, Status.ERROR)
+OWNERS = (Owner(OwnerId("ann"), "member"), Owner(OwnerId("bob"), "member"))
+OWNED_WITHIN_S = 60
+AT_REST_WITHIN_S = 240
+DRAINED_WITHIN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What happened, enough to see that two runs were the same."""
+
+    seconds: float
+    commits: int
+    starts: int
+    acknowledged: int
+    states: tuple[ChatState, ...]
+
+
+def simulate(seed: int) -> Run:
+    """Run the simulation of a seed.
+
+    Raises:
+        Violation: something was wrong; the text says with which seed and what happened.
+    """
+    with _loop() as loop:
+        return loop.run_until_complete(_Simulation(loop, seed).run())
+
+
+@contextmanager
+def _loop() -> Iterator[VirtualLoop]:
+    loop = VirtualLoop()
+    try:
+        yield loop
+    finally:
+        loop.close()
+
+
+class _Simulation:
+    """Everything of one run."""
+
+    def __init__(self, loop: VirtualLoop, seed: int) -> None:
+        self._seed = seed
+        self._chance = chance = random.Random(seed)
+        self._loop = loop
+        self._clock = VirtualClock(loop, Host())
+        self._network = Network(loop, chance)
+        self._database = SimulatedDatabase(self._clock, Witness())
+        self._executor = SimulatedExecutor(self._network, chance)
+
+    async def run(self) -> Run:
+        async with asyncio.TaskGroup() as group:
+            cluster = Cluster(self._world(group), self._clock, self._chance)
+            users = self._users(cluster)
+            trouble_s = self._chance.uniform(10, 40)
+            async with asyncio.TaskGroup() as acting:
+                acting.create_task(cluster.trouble(trouble_s))
+                if self._chance.random() < HUNTS:
+                    acting.create_task(cluster.hunt(FIRST_CHAT))
+                for user in users:
+                    pause_s = self._chance.uniform(1, 6)
+                    acting.create_task(user.act(self._chance.randrange(3, 8), pause_s))
+            problems = [*await self._never_resting(), *await self._never_ending(cluster)]
+            cluster.kill()
+        requests = [request for user in users for request in user.requests]
+        problems += violations(self._database, self._executor.starts, requests)
+        if problems:
+            raise Violation("\n".join((f"seed {self._seed}", *cluster.told, *problems)))
+        return self._summary(requests)
+
+    def _world(self, group: asyncio.TaskGroup) -> World:
+        chance = self._chance
+        return World(
+            loop=self._loop,
+            group=group,
+            chance=chance,
+            network=self._network,
+            database=self._database,
+            executor=self._executor,
+            bus=SimulatedBus(self._network, chance),
+            mood=Mood(chance),
+            limits=WorkerLimits(
+                slots_max=chance.randrange(1, 5), running_per_user_max=chance.randrange(1, 5)
+            ),
+            has_partials=chance.random() < 0.2,
+        )
+
+    def _users(self, cluster: Cluster) -> list[User]:
+        users: list[User] = []
+        numbers = count(1)
+        for place in range(self._chance.randrange(1, 6)):
+            chat_id = ChatId(str(uuid.UUID(int=FIRST_CHAT_NUMBER + place)))
+            owner = self._chance.choice(OWNERS)
+            fresh = ChatState(chat_id, Status.WAITING, 1, 0, 0, MessageId(1))
+            self._database.add(fresh, owner)
+            users += [
+                User(self._database, chat_id, owner, cluster, self._clock, self._chance, numbers)
+                for _ in range(USERS_PER_CHAT)
+            ]
+        return users
+
+    async def _never_resting(self) -> list[str]:
+        """Wait until nothing happens any more; return what should have ended and did not."""
+        for waited_s in range(AT_REST_WITHIN_S):
+            if not self._moving():
+                return []
+            if waited_s == OWNED_WITHIN_S and (alone := list(ownerless(self._database))):
+                return alone
+            await self._clock.sleep(1.0)
+        return [f"it does not come to rest: {state}" for state in self._moving()]
+
+    def _moving(self) -> list[ChatState]:
+        return [c.state for c in self._stored() if c.state.status not in AT_REST]
+
+    async def _never_ending(self, cluster: Cluster) -> list[str]:
+        """Stop all processes; return what is wrong with how they end."""
+        ending = [node.worker_id for node in cluster.nodes if node.is_serving]
+        try:
+            async with asyncio.timeout(DRAINED_WITHIN_S):
+                await cluster.drain()
+        except TimeoutError:
+            return ["a process does not end"]
+        rows = self._database.workers.rows
+        return [f"{each} left its lease behind" for each in ending if each in rows]
+
+    def _stored(self) -> Iterable[StoredChat]:
+        return self._database.chats.chats.values()
+
+    def _summary(self, requests: list[Request]) -> Run:
+        return Run(
+            self._loop.time(),
+            self._database.witness.commits,
+            self._executor.starts.total(),
+            sum(request.is_acknowledged for request in requests),
+            tuple(chat.state for chat in self._stored()),
+        )

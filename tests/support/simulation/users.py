@@ -1,0 +1,223 @@
+"""Users of a simulation: they do what users do, repeat what was not answered, and keep count."""
+
+import random  # noqa: TID251 (only the type; chance is an argument)
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+
+from chatd.domain.chat import (
+    ChatId,
+    MessageId,
+    NewMessage,
+    Owner,
+    QueuedMessageId,
+    Role,
+    Status,
+    WorkerId,
+)
+from chatd.domain.commands import (
+    BusyBehavior,
+    Command,
+    DeleteQueuedMessage,
+    EditMessage,
+    Interrupt,
+    PromoteQueuedMessage,
+    RequestCompaction,
+    SendMessage,
+    SetArchived,
+    SubmitToolResults,
+)
+from chatd.domain.errors import ChatError
+from chatd.domain.parts import Text, ToolOutcome, ToolResult
+from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable
+from support.in_memory_chats import StoredChat
+from support.simulation.cluster import Cluster
+from support.simulation.database import SimulatedDatabase
+from support.simulation.node import Gone
+
+ATTEMPTS_MAX = 12
+NOT_THERE = QueuedMessageId("00000000-0000-0000-0000-000000000000")
+
+CommandFor = Callable[[WorkerId | None], Command]
+
+
+@dataclass(slots=True)
+class Request:
+    """One wish of a user and what became of it, as the user knows."""
+
+    chat_id: ChatId
+    key: str
+    text: str  # Empty unless it brings a message.
+    is_acknowledged: bool = False
+    is_refused: bool = False
+    is_phantom: bool = False  # Passed for done although nothing was stored.
+    was_unanswered: bool = False
+
+
+class User:
+    """Somebody with one chat."""
+
+    def __init__(
+        self,
+        database: SimulatedDatabase,
+        chat_id: ChatId,
+        owner: Owner,
+        cluster: Cluster,
+        clock: Clock,
+        chance: random.Random,
+        numbers: "count[int]",
+    ) -> None:
+        self._database = database
+        self._chat_id = chat_id
+        self._owner = owner
+        self._cluster = cluster
+        self._clock = clock
+        self._chance = chance
+        self._numbers = numbers
+        self.requests: list[Request] = []
+
+    @property
+    def _chat(self) -> StoredChat:
+        """What is stored; users see the newest, whatever they may do with it."""
+        return self._database.chat(self._chat_id)
+
+    async def act(self, times: int, pause_mean_s: float) -> None:
+        """Do that many things, with pauses."""
+        for _ in range(times):
+            await self._clock.sleep(self._chance.expovariate(1 / pause_mean_s))
+            await self._do_something()
+
+    async def _do_something(self) -> None:
+        wishes = (
+            (self._send, 8),
+            (self._urgent, 3),
+            (self._edit, 2),
+            (self._interrupt, 3),
+            (self._drop, 1),
+            (self._promote, 2),
+            (self._answer, 6 if self._chat.state.status is Status.REQUIRES_ACTION else 0),
+            (self._compact, 1),
+            (self._archive, 1),
+        )
+        (wish,) = self._chance.choices([wish for wish, _ in wishes], [w for _, w in wishes])
+        await wish()
+
+    def _new_request(self, is_message: bool) -> Request:
+        number = next(self._numbers)
+        text = f"message {number}" if is_message else ""
+        request = Request(self._chat_id, f"request-{number}", text)
+        self.requests.append(request)
+        return request
+
+    async def _send(self, busy: BusyBehavior = BusyBehavior.QUEUE) -> None:
+        request = self._new_request(is_message=True)
+        message, queued_id = self._message(request), self._queued_id(request)
+        await self._request(
+            request, lambda claimed_by: SendMessage(message, queued_id, claimed_by, busy)
+        )
+
+    async def _urgent(self) -> None:
+        await self._send(BusyBehavior.INTERRUPT)
+
+    async def _edit(self) -> None:
+        said = [message.id for message in self._chat.live() if message.role is Role.USER]
+        if said:
+            target = self._chance.choice(said)
+            request = self._new_request(is_message=True)
+            message = self._message(request)
+            await self._request(
+                request, lambda claimed_by: EditMessage(target, message, claimed_by)
+            )
+
+    async def _interrupt(self) -> None:
+        state = self._chat.state
+        turn_id = self._chance.choice((MessageId(0), state.turn_id))
+        may_claim = state.status is Status.REQUIRES_ACTION
+        await self._request(
+            self._new_request(is_message=False),
+            lambda claimed_by: Interrupt(turn_id, claimed_by),
+            may_claim=may_claim,
+        )
+
+    async def _drop(self) -> None:
+        queued_id = self._some_queued()
+        await self._request(
+            self._new_request(is_message=False),
+            lambda claimed_by: DeleteQueuedMessage(queued_id),
+            may_claim=False,
+        )
+
+    async def _promote(self) -> None:
+        queued_id = self._some_queued()
+        await self._request(
+            self._new_request(is_message=False),
+            lambda claimed_by: PromoteQueuedMessage(queued_id, claimed_by),
+        )
+
+    async def _answer(self) -> None:
+        results = tuple(
+            ToolResult(call.tool_call_id, call.tool_name, "{}", ToolOutcome.DONE)
+            for call in self._chat.state.pending
+            if call.is_client
+        )
+        await self._request(
+            self._new_request(is_message=False),
+            lambda claimed_by: SubmitToolResults(results, self._owner.id, claimed_by),
+        )
+
+    async def _compact(self) -> None:
+        await self._request(self._new_request(is_message=False), RequestCompaction)
+
+    async def _archive(self) -> None:
+        """Put the chat away for a moment."""
+        for command in (SetArchived(True), SetArchived(False)):
+            await self._request(
+                self._new_request(is_message=False), self._always(command), may_claim=False
+            )
+
+    def _always(self, command: Command) -> CommandFor:
+        return lambda claimed_by: command
+
+    async def _request(
+        self, request: Request, command_for: CommandFor, *, may_claim: bool = True
+    ) -> None:
+        """Ask until somebody answers; every repetition may go to another process."""
+        for _ in range(ATTEMPTS_MAX):
+            node = self._cluster.serving()
+            if node is None:
+                await self._clock.sleep(1.0)
+                continue
+            try:
+                is_stored = await node.ask(
+                    partial(
+                        node.execute,
+                        self._chat_id,
+                        self._owner,
+                        request.key,
+                        command_for,
+                        may_claim=may_claim,
+                    )
+                )
+            except (Gone, DatabaseUnavailable):
+                request.was_unanswered = True
+                await self._clock.sleep(self._chance.uniform(0.1, 4.0))
+            except ChatError:
+                request.is_refused = True
+                return
+            else:
+                request.is_acknowledged = True
+                request.is_phantom = bool(request.text) and not is_stored
+                return
+
+    def _message(self, request: Request) -> NewMessage:
+        return NewMessage(Role.USER, (Text(request.text),), self._owner.id)
+
+    def _queued_id(self, request: Request) -> QueuedMessageId:
+        return QueuedMessageId(str(uuid.uuid5(uuid.UUID(self._chat_id), request.key)))
+
+    def _some_queued(self) -> QueuedMessageId:
+        queue = self._chat.queue
+        return self._chance.choice(queue).id if queue else NOT_THERE
