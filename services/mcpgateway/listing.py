@@ -25,6 +25,9 @@ from mcpgateway.upstream import Upstream
 from parley.clock import Clock
 
 TTL_S: Final = 300.0
+# Servers that say 0 would be asked at every turn; a definition that changed meanwhile is noticed by
+# its digest when the tool is called.
+TTL_MIN_S: Final = 5.0
 CATALOGUES_MAX: Final = 2000
 LISTED_AT_ONCE_MAX: Final = 32
 
@@ -70,7 +73,7 @@ class Catalogues:
             UpstreamFailed: It does not answer.
         """
         catalogue = await self._upstream.list_tools(target)
-        ttl_s = TTL_S if catalogue.ttl_s is None else min(catalogue.ttl_s, TTL_S)
+        ttl_s = TTL_S if catalogue.ttl_s is None else min(max(catalogue.ttl_s, TTL_MIN_S), TTL_S)
         fetched = Known(catalogue, self._clock.now(), self._clock.monotonic() + ttl_s)
         self._known.pop(target.audience, None)
         self._known[target.audience] = fetched
