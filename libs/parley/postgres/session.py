@@ -23,6 +23,7 @@ _LOST = (
     asyncpg.CannotConnectNowError,
     asyncpg.IdleSessionTimeoutError,
     asyncpg.TooManyConnectionsError,
+    asyncpg.InternalClientError,  # The server died while asyncpg was between two messages.
     OSError,  # Refused, reset, missing socket, and TimeoutError.
 )
 _REMEDIES: dict[type[BaseException], str] = {

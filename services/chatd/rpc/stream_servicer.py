@@ -114,7 +114,8 @@ class _Following:
         for message in await self._stores.chats.history(self.chat_id, base):
             if message.is_deleted or message.visibility is Visibility.MODEL:
                 continue
-            if message.id <= after_id:
+            # The history was read after the state; what is newer comes with the next state.
+            if message.id <= after_id or message.revision > state.snapshot_version:
                 continue
             if message.id <= seen.row and message.revision <= seen.target:
                 continue

@@ -11,6 +11,7 @@ from parley.postgres.session import require_supported, typed_outages
         asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation"),
         asyncpg.AdminShutdownError("terminating connection due to administrator command"),
         asyncpg.CrashShutdownError("terminating connection because of crash"),
+        asyncpg.InternalClientError("cannot switch to state 11"),
         asyncpg.CannotConnectNowError("the database system is starting up"),
         asyncpg.TooManyConnectionsError("sorry, too many clients already"),
         asyncpg.InterfaceError("connection is closed"),
