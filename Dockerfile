@@ -12,7 +12,7 @@ COPY services services
 # Of those wheels the image takes what running needs, and leaves what only development does.
 RUN pip wheel --no-index --find-links /wheels --no-deps --wheel-dir /wheels . \
  && python -m venv /opt/parley \
- && /opt/parley/bin/pip install --no-index --find-links /wheels "parley[gateway,mcpgateway]"
+ && /opt/parley/bin/pip install --no-index --find-links /wheels "parley[chatd,gateway,mcpgateway]"
 
 FROM python:3.11-slim
 # git is for workspaces. The user has a number, so that an engine can see that it is not root.

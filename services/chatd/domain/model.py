@@ -1,6 +1,7 @@
 """The language model as the engine sees it: a request out, a closed union of events in."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from chatd.domain.chat import ErrorKind, Role, TurnError
@@ -18,6 +19,15 @@ class PromptMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class FileData:
+    """A file with its bytes."""
+
+    name: str
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRequest:
     """All that a model is asked with."""
 
@@ -27,6 +37,9 @@ class ModelRequest:
     may_call_tools: bool = True  # When not, the tools are there only to make old calls readable.
     output_tokens_max: int | None = None
     reasoning_effort: str = ""
+    files: Mapping[str, FileData] = field(default_factory=dict)  # By id; one that is gone is not.
+    chat_id: str = ""
+    owner_id: str = ""
 
 
 class FinishReason(StrEnum):

@@ -8,7 +8,7 @@ from chatd.domain.chat import ChatId, OwnerId
 from chatd.domain.errors import ChatNotFound, FileNotFound, TooManyFiles
 from chatd.domain.parts import File
 from chatd.domain.views import FILES_MAX
-from chatd.store.schema import Constraint
+from chatd.store.constraints import Constraint
 from parley.postgres import typed_outages
 
 # Files of an owner.

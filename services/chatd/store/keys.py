@@ -15,8 +15,8 @@ from chatd.domain.chat import ChatId, ChatState, Message, OwnerId
 from chatd.domain.commands import Command
 from chatd.domain.errors import ChatError, ChatNotFound, RequestIdReused
 from chatd.domain.views import ChatView
+from chatd.store.constraints import Constraint
 from chatd.store.rows import message_of
-from chatd.store.schema import Constraint
 from chatd.store.statements import ClientKey
 from chatd.store.view_rows import CHATS, VIEW_COLUMNS, view_of
 from parley.postgres import typed_outages

@@ -7,9 +7,9 @@ import asyncpg
 from chatd.domain.chat import ChatId, NewMessage, Owner, OwnerId, Role
 from chatd.domain.parts import Text
 from chatd.store.chats import PostgresChats
+from chatd.store.constraints import Constraint
 from chatd.store.creation import NewChat
 from chatd.store.keys import Keys
-from chatd.store.schema import Constraint
 from chatd.store.statements import ClientKey
 from parley.clock import FakeClock
 

@@ -1,0 +1,30 @@
+"""Where one call of a model goes, and as whom."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from chatd.domain.catalogue import ProviderType
+from parley.settings import Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A model at an endpoint, with the key to it.
+
+    Attributes:
+        provider_id: Whose metadata this endpoint understands; that of others is left out.
+        provider_type: What kind of endpoint it is.
+        provider_name: What people call it; errors name it so.
+        model_name: What the endpoint calls the model.
+        base_url: Address without a slash at its end; empty for the protocol's own.
+        api_key: The key; for Bedrock, "access key:secret key" or with a third part, a session.
+        options: What an administrator set for provider and model, the model's own winning.
+    """
+
+    provider_id: str
+    provider_type: ProviderType
+    provider_name: str
+    model_name: str
+    base_url: str
+    api_key: Secret
+    options: Mapping[str, object] = field(default_factory=dict)
