@@ -32,7 +32,9 @@ from parley.bus import Notice, PostgresBus
 from parley.identity import ServiceName
 from parley.postgres import Database, Session, migrate
 from parley.process import Neighbours, Process
+from parley.rpc import current_method
 from parley.secrets import Keyring
+from parley.telemetry import Statements
 
 DEMO_SETUP = TurnSetup(ModelProfile("scripted"))
 
@@ -49,6 +51,7 @@ async def run(settings: Settings, process: Process) -> None:
                 database_url,
                 application_name=process.instance,
                 connections_max=settings.database_connections_max,
+                statements=Statements(process.telemetry, current_method),
             )
         )
         await check_keyring(database.pool, keyring)

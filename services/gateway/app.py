@@ -6,7 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from gateway.application import AnyRoute, Application, OpenRoute, Surroundings, UserRoute
+from gateway.application import (
+    AnyRoute,
+    Application,
+    OpenRoute,
+    Surroundings,
+    UserRoute,
+    served_operation,
+)
 from gateway.authentication import Authentication
 from gateway.chat_events import ChatdEvents
 from gateway.chatd import Chatd
@@ -30,6 +37,7 @@ from parley.identity import ApiKey, MalformedApiKey, ServiceName, Signer
 from parley.postgres import Database, migrate
 from parley.process import ConfigurationError, Neighbours, Process
 from parley.rpc import RunningServer
+from parley.telemetry import Statements
 
 NAME = "gateway"
 
@@ -87,7 +95,12 @@ async def gateway(
     async with AsyncExitStack() as stack:
         connections_max = settings.database_connections_max
         database = await stack.enter_async_context(
-            Database.open(url, application_name=NAME, connections_max=connections_max)
+            Database.open(
+                url,
+                application_name=NAME,
+                connections_max=connections_max,
+                statements=Statements(process.telemetry, served_operation),
+            )
         )
         identity = _identity(settings, database, bus, neighbours.signer, process)
         await identity.people.ensure_owner(

@@ -8,6 +8,7 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, assert_never
@@ -31,6 +32,7 @@ from gateway.errors import (
     is_ours_to_fix,
 )
 from gateway.settings import PublicUrl
+from parley.rpc import current_method
 from parley.telemetry import Telemetry
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -47,6 +49,7 @@ SECURITY_HEADERS: Final[Mapping[str, str]] = {
 }
 HSTS: Final = "max-age=31536000"
 ROUTE: Final = "parley.route"
+SERVED_ROUTE: ContextVar[str] = ContextVar("gateway_served_route", default="")
 DURATION: Final = "http.server.request.duration"
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -96,6 +99,11 @@ class Surroundings:
     public_url: PublicUrl
     allowed_hosts: tuple[str, ...]
     new_id: Callable[[], str]
+
+
+def served_operation() -> str:
+    """Return the route or the method that is being served, empty outside of any."""
+    return SERVED_ROUTE.get() or current_method()
 
 
 class Application:
@@ -211,6 +219,7 @@ class _PathEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with the handler of the request's method."""
         scope[ROUTE] = self._path
+        SERVED_ROUTE.set(f"{scope['method']} {self._path}")
         route = self._routes.get(scope["method"])
         if route is None:
             allowed = ", ".join(sorted(self._routes))

@@ -22,8 +22,9 @@ from parley.api.mcp.v1.authorization_service_pb2_grpc import McpAuthorizationSer
 from parley.clock import Clock
 from parley.postgres import Database, DatabaseUnavailable, migrate
 from parley.process import Neighbours, Process
-from parley.rpc import RunningServer
+from parley.rpc import RunningServer, current_method
 from parley.secrets import Keyring, SecretBox
+from parley.telemetry import Statements
 
 RENEW_S: Final = 3.0
 TIDY_S: Final = 600.0
@@ -53,6 +54,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
                 url,
                 application_name=process.instance,
                 connections_max=settings.database_connections_max,
+                statements=Statements(process.telemetry, current_method),
             )
         )
         servers = Servers(database, SecretBox(keyring))

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from parley.clock import Clock, SystemClock
 from parley.postgres.errors import DatabaseUnavailable
+from parley.postgres.observed import observe_engine, observed_connection
 from parley.postgres.session import (
     Session,
     SessionLimits,
@@ -18,6 +19,7 @@ from parley.postgres.session import (
     is_unavailable,
     typed_outages,
 )
+from parley.telemetry import Statements
 
 STARTUP_PATIENCE_S = 30.0
 QUERIES_PER_CONNECTION_MAX = 10_000_000
@@ -45,11 +47,13 @@ class Database:
         limits: SessionLimits | None = None,
         clock: Clock | None = None,
         patience_s: float = STARTUP_PATIENCE_S,
+        statements: Statements | None = None,
     ) -> "AsyncIterator[Database]":
         """Wait for the server, then give the database; at most `connections_max` are ever open.
 
         The pool's connections are not reset when they are given back: whoever changes a session
-        setting or takes a session lock undoes it. An open transaction is rolled back.
+        setting or takes a session lock undoes it. An open transaction is rolled back. What is sent
+        is measured and traced by `statements`, if they are given.
 
         Raises:
             DatabaseUnavailable: The server did not answer within `patience_s`.
@@ -64,10 +68,12 @@ class Database:
         engine_share = max(1, connections_max // 4)
         async with AsyncExitStack() as stack:
             engine = _engine(session, engine_share)
+            if statements is not None:
+                observe_engine(engine.sync_engine, statements)
             stack.push_async_callback(engine.dispose)
             with typed_outages():
                 pool = await stack.enter_async_context(
-                    _pool(session, connections_max - engine_share)
+                    _pool(session, connections_max - engine_share, statements)
                 )
             yield cls(pool, engine)
 
@@ -105,9 +111,13 @@ class Database:
             raise DatabaseUnavailable(first_line(error)) from error
 
 
-def _pool(session: Session, connections_max: int) -> "asyncpg.Pool[asyncpg.Record]":
+def _pool(
+    session: Session, connections_max: int, statements: Statements | None
+) -> "asyncpg.Pool[asyncpg.Record]":
+    kind = asyncpg.Connection if statements is None else observed_connection(statements)
     return asyncpg.create_pool(
         **session.arguments(),
+        connection_class=kind,
         min_size=1,
         max_size=connections_max,
         max_queries=QUERIES_PER_CONNECTION_MAX,

@@ -1,7 +1,7 @@
 """gRPC as Parley speaks it: addresses, limits, problems, servers and channels."""
 
 from parley.rpc.address import Address, Scheme
-from parley.rpc.call import acting_for, current_caller, detached, remaining_s
+from parley.rpc.call import acting_for, current_caller, current_method, detached, remaining_s
 from parley.rpc.channel import CallTokens, connect
 from parley.rpc.channels import Channels, ranked
 from parley.rpc.errors import (
@@ -44,6 +44,7 @@ __all__ = [
     "acting_for",
     "connect",
     "current_caller",
+    "current_method",
     "detached",
     "problem_of",
     "ranked",

@@ -17,10 +17,12 @@ class ServedCall(NamedTuple):
     Attributes:
         caller: Who makes it.
         deadline_at: When it must be over, by the event loop's clock.
+        method: What is called, as `package.Service/Method`.
     """
 
     caller: Caller
     deadline_at: float
+    method: str
 
 
 SERVED_CALL: ContextVar[ServedCall | None] = ContextVar("parley_served_call", default=None)
@@ -37,6 +39,12 @@ def current_caller() -> Caller:
     if call is None:
         raise NoCall
     return call.caller
+
+
+def current_method() -> str:
+    """Return the method being served, empty outside of any call."""
+    call = SERVED_CALL.get()
+    return "" if call is None else call.method
 
 
 def remaining_s() -> float | None:

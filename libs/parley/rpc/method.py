@@ -228,7 +228,7 @@ class _Method:
             if token_s is not None and token_s < remaining_s:
                 limit, remaining_s = _Limit(token_s, TOKEN_ENDED), token_s
         loop_now = asyncio.get_running_loop().time()
-        SERVED_CALL.set(ServedCall(caller, loop_now + remaining_s))
+        SERVED_CALL.set(ServedCall(caller, loop_now + remaining_s, self._name))
         return limit
 
     async def fail(self, error: BaseException, span: Span, context: Any, started_at: float) -> None:

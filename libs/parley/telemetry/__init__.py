@@ -1,5 +1,6 @@
 """What a process says about itself: traces, metrics, and logs that never carry a secret."""
 
+from parley.telemetry.durations import Durations, Series
 from parley.telemetry.errors import (
     MetricsAddressInvalid,
     MetricsAddressTaken,
@@ -10,10 +11,11 @@ from parley.telemetry.genai import ModelCall, ModelInstruments, TokenUsage, mode
 from parley.telemetry.logs import LogFormat, LogLevel
 from parley.telemetry.memory import InMemoryTelemetry
 from parley.telemetry.redaction import Redactor
-from parley.telemetry.sql import sql_span
+from parley.telemetry.sql import Statements, summary_of
 from parley.telemetry.telemetry import Telemetry, start
 
 __all__ = [
+    "Durations",
     "InMemoryTelemetry",
     "LogFormat",
     "LogLevel",
@@ -23,10 +25,12 @@ __all__ = [
     "ModelInstruments",
     "OtlpEndpointInvalid",
     "Redactor",
+    "Series",
+    "Statements",
     "Telemetry",
     "TelemetryError",
     "TokenUsage",
     "model_call",
-    "sql_span",
     "start",
+    "summary_of",
 ]

@@ -1,31 +1,109 @@
-"""Spans around database work."""
+"""What is seen of statements: how long each took, for whom, and the trace that it belongs to.
 
-from contextlib import AbstractContextManager
+A statement is called by what it does to which tables, in the words of the semantic conventions'
+query summary: "INSERT chat.chats SELECT chat.workers". Its values are never recorded. The trace
+goes on to the server as a comment, so that its log and its list of running statements name the
+request; only for traces that are recorded, because such a text is prepared anew.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
 
 from opentelemetry.semconv.attributes.db_attributes import (
-    DB_NAMESPACE,
-    DB_OPERATION_NAME,
+    DB_QUERY_SUMMARY,
     DB_SYSTEM_NAME,
     DbSystemNameValues,
 )
-from opentelemetry.trace import Span, SpanKind, Tracer
+from opentelemetry.trace import Span, SpanKind, get_current_span
+
+from parley.telemetry.durations import Durations, Series
+from parley.telemetry.telemetry import Telemetry
+
+DURATION: Final = "db_client_operation_duration_seconds"
+TEXTS_MAX: Final = 1000
+SUMMARY_CHARACTERS_MAX: Final = 255
+
+_STEP: Final = re.compile(
+    r"\b(?:(insert)\s+into|(update)(?!\s+set\b)|(delete)\s+from|(?:(?<!delete )from|join))"
+    r"\s+([a-z_][\w.]*)",
+    re.IGNORECASE,
+)
+_COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_CTE: Final = re.compile(r"([a-z_]\w*)\s+as\s+(?:not\s+)?(?:materialized\s+)?\(", re.IGNORECASE)
+_FIRST_WORD: Final = re.compile(r"\s*([a-z]+)", re.IGNORECASE)
 
 
-def sql_span(
-    tracer: Tracer, name: str, *, namespace: str | None = None
-) -> AbstractContextManager[Span]:
-    """Return a client span around the statement or transaction called `name`.
+class Statements:
+    """The statements of one process.
 
     Args:
-        tracer: Where the span belongs.
-        name: What the code calls it (`lease_next_chat`); never the statement's text, which may
-            carry values.
-        namespace: The schema it works on.
+        telemetry: Where they are shown.
+        operation: Says what is being served; empty for what the process does by itself.
     """
-    attributes = {
-        DB_SYSTEM_NAME: DbSystemNameValues.POSTGRESQL.value,
-        DB_OPERATION_NAME: name,
-    }
-    if namespace is not None:
-        attributes[DB_NAMESPACE] = namespace
-    return tracer.start_as_current_span(name, kind=SpanKind.CLIENT, attributes=attributes)
+
+    def __init__(self, telemetry: Telemetry, operation: Callable[[], str]) -> None:
+        self._tracer = telemetry.tracer
+        self._operation = operation
+        self._durations = Durations(
+            DURATION,
+            "How long statements took, by what they do and the call that was served.",
+            ("db_query_summary", "operation"),
+        )
+        self._by_text: dict[tuple[str, str], Series] = {}
+        telemetry.registry.register(self._durations)
+
+    @contextmanager
+    def observed(self, text: str) -> Iterator[str]:
+        """Measure and trace a statement; give the text to send in its place."""
+        span = get_current_span()
+        traced = self._traced(text) if span.is_recording() else None
+        started_s = time.perf_counter()
+        try:
+            yield text if traced is None else f"{text} /*traceparent='{_traceparent(traced)}'*/"
+        except BaseException as error:
+            if traced is not None:
+                traced.record_exception(error)
+            raise
+        finally:
+            self._series(text).record(time.perf_counter() - started_s)
+            if traced is not None:
+                traced.end()
+
+    def _traced(self, text: str) -> Span:
+        summary = summary_of(text)
+        attributes = {
+            DB_SYSTEM_NAME: DbSystemNameValues.POSTGRESQL.value,
+            DB_QUERY_SUMMARY: summary,
+        }
+        return self._tracer.start_span(summary, kind=SpanKind.CLIENT, attributes=attributes)
+
+    def _series(self, text: str) -> Series:
+        operation = self._operation()
+        series = self._by_text.get((text, operation))
+        if series is None:
+            series = self._durations.of(summary_of(text), operation)
+            if len(self._by_text) < TEXTS_MAX:
+                self._by_text[text, operation] = series
+        return series
+
+
+def summary_of(text: str) -> str:
+    """Return what a statement does to which tables, each once, in the order of its text."""
+    text = _COMMENT.sub(" ", text)
+    own_names = {name.lower() for name in _CTE.findall(text)}
+    steps: dict[str, None] = {}
+    for insert, update, delete, table in _STEP.findall(text):
+        if table.lower() not in own_names:
+            steps[f"{(insert or update or delete or 'select').upper()} {table}"] = None
+    if not steps:
+        first = _FIRST_WORD.match(text)
+        return first[1].upper() if first else "?"
+    return " ".join(steps)[:SUMMARY_CHARACTERS_MAX]
+
+
+def _traceparent(span: Span) -> str:
+    context = span.get_span_context()
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"

@@ -5,10 +5,10 @@ from contextlib import suppress
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.trace import SpanContext, SpanKind, StatusCode
+from opentelemetry.trace import SpanContext, StatusCode
 from prometheus_client import CollectorRegistry
 
-from parley.telemetry import InMemoryTelemetry, OtlpEndpointInvalid, Redactor, sql_span
+from parley.telemetry import InMemoryTelemetry, OtlpEndpointInvalid, Redactor
 from parley.telemetry.providers import meter_provider, tracer_provider
 
 CANARY = "canary-7f3a91"
@@ -82,20 +82,6 @@ def test_exported_spans_show_no_registered_secret() -> None:
     }
     assert exported.status.status_code is StatusCode.ERROR
     assert [event.name for event in exported.events] == ["note", "exception"]
-
-
-def test_a_database_span_says_what_ran_and_not_how() -> None:
-    memory = InMemoryTelemetry()
-    with sql_span(memory.telemetry.tracer, "lease_next_chat", namespace="chat"):
-        pass
-
-    (span,) = memory.spans()
-    assert (span.name, span.kind) == ("lease_next_chat", SpanKind.CLIENT)
-    assert span.attributes == {
-        "db.system.name": "postgresql",
-        "db.operation.name": "lease_next_chat",
-        "db.namespace": "chat",
-    }
 
 
 @pytest.mark.parametrize("endpoint", ["localhost:4317", "ftp://host:1", "http://"])

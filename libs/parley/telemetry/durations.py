@@ -1,0 +1,72 @@
+"""How long things took, as plain numbers that a scraper reads when it likes.
+
+An OpenTelemetry histogram cleans and hashes its attributes at every measurement, which costs more
+than much of what is measured here. Labels that repeat are resolved once, and recording only adds.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Final
+
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Series:
+    """The durations of everything with one set of labels."""
+
+    __slots__ = ("_buckets", "_total_s", "values")
+
+    def __init__(self, values: tuple[str, ...]) -> None:
+        self.values = values
+        self._buckets = [0] * (len(BUCKETS_S) + 1)
+        self._total_s = 0.0
+
+    @property
+    def count(self) -> int:
+        """How many were recorded."""
+        return sum(self._buckets)
+
+    def record(self, duration_s: float) -> None:
+        """Add one."""
+        self._buckets[bisect_left(BUCKETS_S, duration_s)] += 1
+        self._total_s += duration_s
+
+    def add_to(self, family: HistogramMetricFamily) -> None:
+        """Show the numbers as one histogram of a family."""
+        bounds = (*map(str, BUCKETS_S), "+Inf")
+        cumulative = [
+            (bound, sum(self._buckets[: place + 1])) for place, bound in enumerate(bounds)
+        ]
+        family.add_metric(self.values, cumulative, self._total_s)
+
+
+class Durations(Collector):
+    """The durations of one kind of thing, by labels."""
+
+    def __init__(self, name: str, text: str, labels: tuple[str, ...]) -> None:
+        self._name = name
+        self._text = text
+        self._labels = labels
+        self._series: dict[tuple[str, ...], Series] = {}
+
+    def of(self, *values: str) -> Series:
+        """Return the series with these values of the labels; keep it where it is used often."""
+        series = self._series.get(values)
+        if series is None:
+            series = self._series[values] = Series(values)
+        return series
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """Everything recorded so far."""
+        return tuple(self._series.values())
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        """Return the histogram for the metrics registry."""
+        family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
+        for series in self.series:
+            series.add_to(family)
+        yield family
