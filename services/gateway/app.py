@@ -25,13 +25,16 @@ from gateway.revocation_feed import RevocationFeed
 from gateway.routes_chats import ChatRoutes
 from gateway.routes_identity import IdentityRoutes
 from gateway.routes_pages import PageRoutes
-from gateway.rpc import ServiceTokenServicer, UserServicer
+from gateway.rpc.tokens import ServiceTokenServicer
+from gateway.rpc.users import UserServicer
 from gateway.schema import MIGRATIONS, SCHEMA
 from gateway.scopes import known_scopes
 from gateway.service_tokens import ServiceTokens
 from gateway.settings import GatewaySettings, HttpAddress
 from gateway.sign_in_watch import SignInWatch
 from gateway.token_store import TokenStore
+from gateway.user_store import UserStore
+from gateway.users import Users
 from parley.bus import Bus, PostgresBus
 from parley.identity import ApiKey, MalformedApiKey, ServiceName, Signer
 from parley.postgres import Database, migrate
@@ -155,6 +158,7 @@ class _Identity:
     authentication: Authentication
     sign_ins: SignInWatch
     tokens: ServiceTokens
+    users: Users
     feed: RevocationFeed
 
 
@@ -177,6 +181,7 @@ def _identity(
         authentication,
         SignInWatch(authentication, clock=clock),
         service_tokens,
+        Users(UserStore(database), people, bus=bus, clock=clock, new_id=process.new_id),
         RevocationFeed(tokens, bus=bus, clock=clock),
     )
 
@@ -236,7 +241,7 @@ def _serve_grpc(
 ) -> AbstractAsyncContextManager[RunningServer]:
     tokens = ServiceTokenServicer(identity.tokens, identity.feed, clock=process.clock)
     return neighbours.serve(
-        (tokens, UserServicer(identity.people)),
+        (tokens, UserServicer(identity.people, identity.users)),
         revocations=identity.feed,
         errors=ERRORS,
         domain=DOMAIN,

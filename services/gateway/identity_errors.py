@@ -3,7 +3,13 @@
 IdentityRefusal
 ├── InvalidRequest           fields outside their limits, all of them at once
 ├── UserNotFound
+├── UserDeleted              a user who is gone for good, told to services only
 ├── UserDeactivated          a user who cannot be acted for
+├── UserStillActive          a user who must be deactivated first
+├── LastOwner                nobody would be left to own the installation
+├── LoginTaken
+├── VersionConflict          the user changed since it was read
+├── GroupNotFound
 ├── RoleExceedsCaller
 ├── UnknownScopes
 ├── TokenNotFound
@@ -49,6 +55,54 @@ class UserNotFound(IdentityRefusal):
     def __init__(self, user_id: str) -> None:
         super().__init__("there is no such user, or you may not see them")
         self.user_id = user_id
+
+
+class UserDeleted(IdentityRefusal):
+    """A user who was deleted for good."""
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__("the user was deleted; delete what is held of them")
+        self.user_id = user_id
+
+
+class UserStillActive(IdentityRefusal):
+    """A user who cannot be deleted while they may sign in."""
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__("the user is active; deactivate them first")
+        self.user_id = user_id
+
+
+class LastOwner(IdentityRefusal):
+    """A change that would leave the installation without an active owner."""
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__("no active owner would be left; make somebody else an owner first")
+        self.user_id = user_id
+
+
+class LoginTaken(IdentityRefusal):
+    """A login that somebody else has."""
+
+    def __init__(self, login: str) -> None:
+        super().__init__(f"another user has the login {login}; choose another one")
+        self.login = login
+
+
+class VersionConflict(IdentityRefusal):
+    """A change that was made from an older version."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"the user changed meanwhile and is at version {version}; read it again")
+        self.version = version
+
+
+class GroupNotFound(IdentityRefusal):
+    """No such group."""
+
+    def __init__(self, group_id: str) -> None:
+        super().__init__("there is no such group")
+        self.group_id = group_id
 
 
 class UserDeactivated(IdentityRefusal):
@@ -142,6 +196,36 @@ ERRORS: ErrorTable = {
         grpc.StatusCode.NOT_FOUND,
         ErrorReason.ERROR_REASON_USER_NOT_FOUND,
         lambda error: {"user_id": error.user_id},
+    ),
+    UserDeleted: _telling(
+        grpc.StatusCode.NOT_FOUND,
+        ErrorReason.ERROR_REASON_USER_DELETED,
+        lambda error: {"user_id": error.user_id},
+    ),
+    UserStillActive: _telling(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_USER_STILL_ACTIVE,
+        lambda error: {"user_id": error.user_id},
+    ),
+    LastOwner: _telling(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_LAST_OWNER,
+        lambda error: {"user_id": error.user_id},
+    ),
+    LoginTaken: _telling(
+        grpc.StatusCode.ALREADY_EXISTS,
+        ErrorReason.ERROR_REASON_LOGIN_TAKEN,
+        lambda error: {"login": error.login},
+    ),
+    VersionConflict: _telling(
+        grpc.StatusCode.ABORTED,
+        ErrorReason.ERROR_REASON_VERSION_CONFLICT,
+        lambda error: {"version": str(error.version)},
+    ),
+    GroupNotFound: _telling(
+        grpc.StatusCode.NOT_FOUND,
+        ErrorReason.ERROR_REASON_GROUP_NOT_FOUND,
+        lambda error: {"group_id": error.group_id},
     ),
     UserDeactivated: _telling(
         grpc.StatusCode.FAILED_PRECONDITION,

@@ -178,21 +178,22 @@ class IdentityStore:
             return owner
 
     async def find_user(self, user_id: str) -> UserRecord | None:
-        """Return one user."""
+        """Return one user, deleted or not."""
         found = await self.find_users((user_id,))
         return found[0] if found else None
 
     async def find_users(self, user_ids: Sequence[str]) -> tuple[UserRecord, ...]:
-        """Return those of the users that exist, in no order."""
+        """Return those of the users that exist, deleted ones included, in no order."""
         async with self._database.transaction() as connection:
             rows = await connection.execute(select(users).where(users.c.id.in_(user_ids)))
-            return tuple(_user_of_table(row) for row in rows.mappings())
+            return tuple(user_of_table(row) for row in rows.mappings())
 
     async def list_users(
         self, *, after_login: str, limit: int, state: UserState | None, query: str
     ) -> tuple[UserRecord, ...]:
         """Return users whose login comes after `after_login`, ordered by login."""
-        listed = select(users).where(users.c.login > after_login)
+        exists = users.c.state != UserState.DELETED
+        listed = select(users).where(users.c.login > after_login, exists)
         if state is not None:
             listed = listed.where(users.c.state == state)
         if query:
@@ -201,7 +202,7 @@ class IdentityStore:
             listed = listed.where(or_(*matches))
         async with self._database.transaction() as connection:
             rows = await connection.execute(listed.order_by(users.c.login).limit(limit))
-            return tuple(_user_of_table(row) for row in rows.mappings())
+            return tuple(user_of_table(row) for row in rows.mappings())
 
 
 async def _owner(connection: AsyncConnection) -> UserRecord | None:
@@ -213,7 +214,7 @@ async def _owner(connection: AsyncConnection) -> UserRecord | None:
         .limit(1)
     )
     row = rows.mappings().first()
-    return None if row is None else _user_of_table(row)
+    return None if row is None else user_of_table(row)
 
 
 async def _set_owner_key(
@@ -234,7 +235,8 @@ async def _set_owner_key(
     )
 
 
-def _user_of_table(row: Any) -> UserRecord:
+def user_of_table(row: Any) -> UserRecord:
+    """Return a user from a row of the table."""
     return _user({**row, "user_id": row["id"]})
 
 

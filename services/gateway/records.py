@@ -12,6 +12,9 @@ class UserState(StrEnum):
 
     ACTIVE = "active"
     DEACTIVATED = "deactivated"
+    DELETED = (
+        "deleted"  # Only the id is left, so that it is never given again and services can ask.
+    )
 
 
 @dataclass(frozen=True, slots=True)

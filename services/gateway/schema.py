@@ -47,12 +47,15 @@ users = Table(
     _time("created_at"),
     _time("updated_at"),
     _time("deactivated_at", nullable=True),
+    # Who asked for the user and under which id, so that a repeat finds the first one.
+    Column("creation_request", Text),
     UniqueConstraint("login", name="users_login_unique"),
+    UniqueConstraint("creation_request", name="users_creation_request_unique"),
     CheckConstraint("login ~ '^[a-z0-9._-]{1,64}$'", name="users_login_form"),
     CheckConstraint("role IN ('owner', 'admin', 'member', 'auditor')", name="users_role_known"),
-    CheckConstraint("state IN ('active', 'deactivated')", name="users_state_known"),
+    CheckConstraint("state IN ('active', 'deactivated', 'deleted')", name="users_state_known"),
     CheckConstraint(
-        "(state = 'deactivated') = (deactivated_at IS NOT NULL)", name="users_deactivation_dated"
+        "(state = 'active') = (deactivated_at IS NULL)", name="users_deactivation_dated"
     ),
 )
 

@@ -123,6 +123,24 @@ class TokenStore:
             return RevokedSet(version or 0, tokens)
 
 
+async def revoke_all(connection: AsyncConnection, user_id: str, now: datetime) -> None:
+    """Revoke every token that acts for a user, inside the transaction that locks them out."""
+    version = await _lock_head(connection)
+    rows = await connection.execute(
+        select(service_tokens.c.id)
+        .where(service_tokens.c.user_id == user_id, service_tokens.c.revoked_at.is_(None))
+        .order_by(service_tokens.c.id)
+    )
+    for row in rows.all():
+        version += 1
+        await connection.execute(
+            update(service_tokens)
+            .where(service_tokens.c.id == row.id)
+            .values(revoked_at=now, revocation=version)
+        )
+    await connection.execute(update(revocation_head).values(version=version))
+
+
 async def _lock_head(connection: AsyncConnection) -> int:
     version = await connection.scalar(select(revocation_head.c.version).with_for_update())
     return version or 0

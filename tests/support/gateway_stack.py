@@ -39,6 +39,12 @@ class GatewayStack:
     chatd_signer: Signer
 
     @property
+    def gateway_signer(self) -> Signer:
+        """Signs as the gateway itself does for its users."""
+        key = SigningKey.load(self.settings.signing_key_file)
+        return Signer(ServiceName.GATEWAY, key, self.clock)
+
+    @property
     def anonymous(self) -> HttpClient:
         """A client without credentials."""
         return HttpClient(self.gateway.http.port)

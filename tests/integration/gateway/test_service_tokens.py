@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from gateway.revocation_feed import POLL_S
-from gateway.rpc import HEARTBEAT_S
+from gateway.rpc.tokens import HEARTBEAT_S
 from gateway.token_store import TokenStore
 from parley.api.identity.v1 import token_pb2
 from parley.api.identity.v1 import token_service_pb2 as tokens_api

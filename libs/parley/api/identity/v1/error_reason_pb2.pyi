@@ -60,6 +60,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """ALREADY_EXISTS: this request id issued a token before, whose text cannot be told again. Metadata: {"token_id": "..."}."""
     ERROR_REASON_TOO_MANY_TOKENS: _ErrorReason.ValueType  # 18
     """RESOURCE_EXHAUSTED: too many unexpired service tokens; wait for some to expire. Metadata: {"tokens_max": "20000"}."""
+    ERROR_REASON_USER_DELETED: _ErrorReason.ValueType  # 19
+    """NOT_FOUND: the user was deleted for good; delete what is held of them. Told to services only. Metadata: {"user_id": "..."}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `identity.parley`."""
@@ -102,4 +104,6 @@ ERROR_REASON_TOKEN_ALREADY_ISSUED: ErrorReason.ValueType  # 17
 """ALREADY_EXISTS: this request id issued a token before, whose text cannot be told again. Metadata: {"token_id": "..."}."""
 ERROR_REASON_TOO_MANY_TOKENS: ErrorReason.ValueType  # 18
 """RESOURCE_EXHAUSTED: too many unexpired service tokens; wait for some to expire. Metadata: {"tokens_max": "20000"}."""
+ERROR_REASON_USER_DELETED: ErrorReason.ValueType  # 19
+"""NOT_FOUND: the user was deleted for good; delete what is held of them. Told to services only. Metadata: {"user_id": "..."}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
