@@ -1,5 +1,6 @@
 """Tools of MCP servers, through mcpgateway."""
 
+import base64
 import json
 from collections.abc import Mapping
 
@@ -72,7 +73,7 @@ class McpTools:
             with acting_for(user_of(execution.owner)):
                 async for response in stub.CallTool(_request(execution), timeout=CALL_TIMEOUT_S):
                     if response.HasField("result"):
-                        return _outcome(response.result)
+                        return outcome_of(response.result)
         except grpc.aio.AioRpcError as error:
             return _refusal(certain_problem(error, Executor.MCPGATEWAY))
         raise ExecutorUnreachable(Executor.MCPGATEWAY)
@@ -92,7 +93,7 @@ class McpTools:
             case tool_pb2.CALL_STATE_RUNNING:
                 return StillRunning()
             case tool_pb2.CALL_STATE_FINISHED:
-                return Ended(_outcome(found.result))
+                return Ended(outcome_of(found.result))
             case _:
                 return Untraceable()
 
@@ -150,7 +151,8 @@ def _request(execution: Execution) -> api.CallToolRequest:
     )
 
 
-def _outcome(result: tool_pb2.CallResult) -> Outcome:
+def outcome_of(result: tool_pb2.CallResult) -> Outcome:
+    """Return a result as it is stored."""
     told: dict[str, object] = {"content": [_content(part) for part in result.parts]}
     if result.message:
         told["error"] = result.message
@@ -158,7 +160,7 @@ def _outcome(result: tool_pb2.CallResult) -> Outcome:
 
 
 def _content(part: tool_pb2.ContentPart) -> dict[str, object]:
-    """Return one part of a result as the model reads it; bytes are told by type and size."""
+    """Return one part of a result; what came in pieces is told by its size alone."""
     match part.WhichOneof("content"):
         case "text":
             return {"type": "text", "text": part.text.text}
@@ -167,5 +169,19 @@ def _content(part: tool_pb2.ContentPart) -> dict[str, object]:
         case "resource_link":
             link = part.resource_link
             return {"type": "resource_link", "uri": link.uri, "name": link.name}
+        case "image" | "audio" as kind if not part.streamed_bytes:
+            return {"type": kind, **_bytes(getattr(part, kind))}
+        case "resource" if not part.streamed_bytes:
+            return {"type": "resource", "uri": part.resource.uri, **_resource(part.resource)}
         case kind:
             return {"type": kind or "unknown", "streamed_bytes": part.streamed_bytes}
+
+
+def _bytes(blob: tool_pb2.BlobContent | tool_pb2.ResourceContent) -> dict[str, object]:
+    return {"media_type": blob.media_type, "data": base64.b64encode(blob.data).decode()}
+
+
+def _resource(resource: tool_pb2.ResourceContent) -> dict[str, object]:
+    if resource.WhichOneof("body") == "data":
+        return _bytes(resource)
+    return {"media_type": resource.media_type, "text": resource.text}

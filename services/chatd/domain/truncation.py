@@ -1,11 +1,15 @@
 """Results that are too large for a model: what is kept of them."""
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 BUDGET_BYTES_MIN = 16 * 1024
 BUDGET_BYTES_UNKNOWN = 64 * 1024
 BYTES_PER_TOKEN = 3
 MARKER_BYTES = 256
+MEDIA_TYPES = ("image", "audio", "resource")
 
 
 def result_budget_bytes(context_limit_tokens: int) -> int:
@@ -31,25 +35,28 @@ def truncated(text: str, budget_bytes: int) -> str:
 
 
 def truncated_json(result_json: str, budget_bytes: int) -> str:
-    """Return a result within the budget that is still JSON.
+    """Return a result within the budget that is still JSON; bytes of pictures do not count.
 
-    The longest text of an object is cut, which is nearly always its output; anything else is
-    quoted as a whole and cut.
+    The longest text in it is cut, wherever it is, which is nearly always the output; what cannot
+    be made to fit so is quoted as a whole and cut.
     """
     if len(result_json.encode()) <= budget_bytes:
         return result_json
     value = json.loads(result_json)
-    texts = (
-        {name: text for name, text in value.items() if isinstance(text, str)}
-        if isinstance(value, dict)
-        else {}
-    )
-    if texts:
-        longest = max(texts, key=lambda name: len(texts[name]))
-        cut = _fitted(value, longest, repaired(texts[longest]), budget_bytes)
+    media = _media_in(value)
+    budget_bytes += sum(len(each["data"]) for each in media)
+    if len(result_json.encode()) <= budget_bytes:
+        return result_json
+    longest = max(_texts_in(value), key=lambda text: len(text.value), default=None)
+    if longest is not None:
+        cut = _fitted(value, longest, budget_bytes)
         if cut is not None:
             return cut
-    return _fitted({}, "output", result_json, budget_bytes) or json.dumps({"output": ""})
+    for each in media:
+        each["data"] = ""
+    quoted = {"output": repaired(result_json if not media else json.dumps(value))}
+    (whole,) = _texts_in(quoted)
+    return _fitted(quoted, whole, budget_bytes) or json.dumps({"output": ""})
 
 
 def repaired(text: str) -> str:
@@ -61,16 +68,58 @@ def repaired(text: str) -> str:
     return text
 
 
-def _fitted(value: dict[str, object], name: str, text: str, budget_bytes: int) -> str | None:
-    """Return the object with `text` cut so that all of it fits, None if the rest is too large."""
-    text_bytes = len(text.encode())
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text and where it is."""
+
+    holder: Any
+    place: Any
+    value: str
+
+
+def _media_in(value: Any) -> list[dict[str, Any]]:
+    """Return the parts that are bytes in base64, as results of MCP servers carry them."""
+    parts = value.get("content") if isinstance(value, dict) else None
+    return [
+        part
+        for part in (parts if isinstance(parts, list) else ())
+        if isinstance(part, dict)
+        and part.get("type") in MEDIA_TYPES
+        and isinstance(part.get("data"), str)
+    ]
+
+
+def _texts_in(value: Any) -> Iterator[_Text]:
+    """Yield every text with its place, the bytes of media left out."""
+    holders = [value]
+    while holders:
+        holder = holders.pop()
+        if isinstance(holder, dict):
+            is_media = holder.get("type") in MEDIA_TYPES
+            inside = [item for item in holder.items() if not (is_media and item[0] == "data")]
+        elif isinstance(holder, list):
+            inside = list(enumerate(holder))
+        else:
+            continue
+        for place, each in inside:
+            if isinstance(each, str):
+                yield _Text(holder, place, each)
+            else:
+                holders.append(each)
+
+
+def _fitted(value: Any, text: _Text, budget_bytes: int) -> str | None:
+    """Return the value with `text` cut so that all of it fits, None if the rest is too large."""
+    clean = repaired(text.value)
+    text_bytes = len(clean.encode())
     while text_bytes > 0:
-        whole = {**value, name: truncated(text, text_bytes)}
-        encoded = repaired(json.dumps(whole, ensure_ascii=False))
+        text.holder[text.place] = truncated(clean, text_bytes)
+        encoded = repaired(json.dumps(value, ensure_ascii=False))
         excess_bytes = len(encoded.encode()) - budget_bytes
         if excess_bytes <= 0:
             return encoded
         text_bytes -= excess_bytes
+    text.holder[text.place] = text.value
     return None
 
 

@@ -60,6 +60,23 @@ def test_of_an_object_the_longest_text_is_cut() -> None:
     assert "bytes were left out" in cut["output"]
 
 
+def test_the_longest_text_is_cut_wherever_it_is() -> None:
+    whole = {"content": [{"type": "text", "text": "a" * 9000}, {"type": "text", "text": "b" * 90}]}
+    cut = json.loads(truncated_json(json.dumps(whole), 4000))
+    assert "bytes were left out" in cut["content"][0]["text"]
+    assert cut["content"][1] == whole["content"][1]
+
+
+def test_the_bytes_of_a_picture_do_not_count_and_are_not_cut() -> None:
+    picture = {"type": "image", "media_type": "image/png", "data": "x" * 9000}
+    small = json.dumps({"content": [picture]})
+    assert truncated_json(small, 4000) == small
+    large = {"content": [picture, {"type": "text", "text": "a" * 9000}]}
+    cut = json.loads(truncated_json(json.dumps(large), 4000))
+    assert cut["content"][0] == picture
+    assert len(cut["content"][1]["text"]) < 4000
+
+
 def test_halves_of_characters_are_joined_or_replaced() -> None:
     assert repaired("\ud83d\ude00") == "😀"
     assert repaired("a\ud83d") == "a\ufffd"

@@ -1,0 +1,232 @@
+"""The blocks of a streamed answer: what each kind says while it grows and when it is complete."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+
+from chatd.domain.model import (
+    ModelEvent,
+    ProviderToolResult,
+    ReasoningDelta,
+    ReasoningEnded,
+    SourceCited,
+    TextDelta,
+    TextEnded,
+    ToolCallRequested,
+    ToolInputDelta,
+)
+from chatd.domain.parts import Source, ToolCall, ToolOutcome, ToolResult
+from chatd.providers.anthropic import events
+from chatd.providers.anthropic.metadata import (
+    Own,
+    SearchCitation,
+    SearchError,
+    SearchHit,
+    written,
+)
+
+RESULT_SUFFIX = "_tool_result"
+_SEARCH = msgspec.json.Decoder(tuple[SearchHit, ...] | SearchError)
+
+
+class Block(Protocol):
+    """A block that is being written."""
+
+    def take(self, delta: events.Delta) -> Iterable[ModelEvent]:
+        """Return what a change means."""
+        ...
+
+    def stop(self) -> Iterable[ModelEvent]:
+        """Return what is to say of the complete block."""
+        ...
+
+
+class TextGrowing:
+    """A text, with what it rests on."""
+
+    def __init__(self, block_id: str) -> None:
+        self._block_id = block_id
+        self._citations: list[SearchCitation] = []
+        self._sources: dict[str, Source] = {}
+
+    def take(self, delta: events.Delta) -> Iterable[ModelEvent]:
+        """Show more text; keep a citation until the text is complete."""
+        if delta.text:
+            return (TextDelta(delta.text, self._block_id),)
+        if delta.type == "citations_delta":
+            self._cite(delta.citation)
+        return ()
+
+    def stop(self) -> Iterable[ModelEvent]:
+        """End the text and name its sources; between its deltas they would tear it apart."""
+        own = Own(citations=tuple(self._citations))
+        sources = (SourceCited(source) for source in self._sources.values())
+        return (TextEnded(written(own)), *sources)
+
+    def _cite(self, raw: msgspec.Raw) -> None:
+        cited = events.CITATION.decode(raw)
+        source = _source(cited)
+        if source is not None:
+            self._sources.setdefault(source.source_id, source)
+        try:
+            self._citations.append(events.SEARCH_CITATION.decode(raw))
+        except msgspec.ValidationError:
+            return  # It points into the prompt, which may be another one by then.
+
+
+class ThinkingGrowing:
+    """A thought, signed at its end."""
+
+    def __init__(self, block_id: str, signature: str) -> None:
+        self._block_id = block_id
+        self._signature = signature
+
+    def take(self, delta: events.Delta) -> Iterable[ModelEvent]:
+        """Show more of the thought; keep the signature."""
+        if delta.thinking:
+            return (ReasoningDelta(delta.thinking, self._block_id),)
+        if delta.signature:
+            self._signature = delta.signature
+        return ()
+
+    def stop(self) -> Iterable[ModelEvent]:
+        """End the thought."""
+        return (ReasoningEnded(written(Own(signature=self._signature))),)
+
+
+class Redacted:
+    """A thought that came whole and that nobody else can read."""
+
+    def __init__(self, data: str) -> None:
+        self._data = data
+
+    def take(self, delta: events.Delta) -> Iterable[ModelEvent]:
+        """Ignore the change; there is none."""
+        return ()
+
+    def stop(self) -> Iterable[ModelEvent]:
+        """Keep the thought."""
+        return (ReasoningEnded(written(Own(redacted_data=self._data))),)
+
+
+class CallGrowing:
+    """A tool call; its arguments grow as a text."""
+
+    def __init__(self, call: ToolCall, given: bytes) -> None:
+        self._call = call
+        self._given = given.decode()
+        self._pieces: list[str] = []
+
+    def take(self, delta: events.Delta) -> Iterable[ModelEvent]:
+        """Show more of the arguments, unless the provider executes the call itself."""
+        if not delta.partial_json:
+            return ()
+        self._pieces.append(delta.partial_json)
+        if self._call.provider_executed:
+            return ()
+        call = self._call
+        return (ToolInputDelta(call.tool_call_id, call.tool_name, delta.partial_json),)
+
+    def stop(self) -> Iterable[ModelEvent]:
+        """Make the call; no arguments are an empty object."""
+        args_json = "".join(self._pieces).strip() or self._given
+        return (ToolCallRequested(msgspec.structs.replace(self._call, args_json=args_json)),)
+
+
+class Result:
+    """The result of a call that the provider executed; it came whole."""
+
+    def __init__(self, result: ToolResult) -> None:
+        self._result = result
+
+    def take(self, delta: events.Delta) -> Iterable[ModelEvent]:
+        """Ignore the change; there is none."""
+        return ()
+
+    def stop(self) -> Iterable[ModelEvent]:
+        """Tell the result."""
+        return (ProviderToolResult(self._result),)
+
+
+class Unknown:
+    """A block of a kind that is newer than this code."""
+
+    def take(self, delta: events.Delta) -> Iterable[ModelEvent]:
+        """Ignore the change."""
+        return ()
+
+    def stop(self) -> Iterable[ModelEvent]:
+        """Say nothing."""
+        return ()
+
+
+def call_begun(raw: msgspec.Raw, index: int, *, provider_executed: bool) -> CallGrowing:
+    """Return a call at its beginning.
+
+    Raises:
+        ValueError: the block cannot be read.
+    """
+    begun = events.CALL.decode(raw)
+    caller = "direct" if begun.caller is None else begun.caller.type
+    own = Own(caller="" if caller == "direct" or not provider_executed else caller)
+    call = ToolCall(
+        begun.id or f"call_{index}",
+        begun.name,
+        "{}",
+        provider_executed=provider_executed,
+        provider_metadata=written(own),
+    )
+    given = bytes(begun.input)
+    return CallGrowing(call, given if given.startswith(b"{") else b"{}")
+
+
+def result_given(raw: msgspec.Raw, kind: str, names: dict[str, str]) -> Result:
+    """Return a result; the name of its tool is that of the call it answers.
+
+    Raises:
+        ValueError: the block cannot be read.
+    """
+    given = events.RESULT.decode(raw)
+    content = bytes(given.content)
+    own, shown = _search(content) if kind == "web_search_tool_result" else (Own(), content)
+    is_failed = bool(given.is_error) or _kind(content).endswith("_error")
+    return Result(
+        ToolResult(
+            given.tool_use_id,
+            names.get(given.tool_use_id, kind.removesuffix(RESULT_SUFFIX)),
+            shown.decode(),
+            ToolOutcome.FAILED if is_failed else ToolOutcome.DONE,
+            provider_executed=True,
+            provider_metadata=written(own),
+        )
+    )
+
+
+def _search(content: bytes) -> tuple[Own, bytes]:
+    """Return what is sent back of a web search, and what people see of it."""
+    try:
+        search = _SEARCH.decode(content)
+    except msgspec.ValidationError:
+        return Own(), content
+    if isinstance(search, SearchError):
+        return Own(search=search), content
+    pages = [{"title": hit.title, "url": hit.url} for hit in search]
+    return Own(search=search), msgspec.json.encode(pages)
+
+
+def _kind(content: bytes) -> str:
+    try:
+        return events.KIND.decode(content).type
+    except msgspec.ValidationError:
+        return ""
+
+
+def _source(cited: events.Citation) -> Source | None:
+    title = cited.title or cited.document_title or ""
+    url = cited.url or cited.source or ""
+    if url:
+        return Source(url, url, title)
+    if cited.document_index is None:
+        return None
+    return Source(f"document-{cited.document_index}", "", title)

@@ -1,0 +1,205 @@
+"""Calls that the provider executed, made ready to be sent back, or refused.
+
+Only web searches can be sent back, and only whole: a call and, later in the same message, its
+result with what Anthropic wants to see again. A prompt that breaks this is refused as a whole, for
+good, because the same history comes with every turn. So what breaks it is taken out, step by step,
+as little as possible; what a result said stays as text. The latest answer is left as it is when
+it holds signed thoughts: Anthropic refuses those once their surroundings have changed.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from chatd.domain.chat import ErrorKind, Role
+from chatd.domain.model import ModelError, PromptMessage
+from chatd.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from chatd.providers.anthropic.metadata import is_signed, own_of
+from chatd.providers.media import result_text
+
+WEB_SEARCH = "web_search"
+
+_CALL_ID = re.compile(r"srvtoolu_[A-Za-z0-9_]+")
+
+Messages = tuple[PromptMessage, ...]
+Place = tuple[int, int]  # Of a message in the prompt, and of a part in the message.
+
+
+class Violation(StrEnum):
+    """What the provider would refuse about a part."""
+
+    OUTSIDE_ANSWER = "outside_answer"
+    CALL_WITHOUT_RESULT = "call_without_result"
+    RESULT_WITHOUT_CALL = "result_without_call"
+    RESULT_BEFORE_CALL = "result_before_call"
+    DUPLICATE_ID = "duplicate_id"
+    INVALID_CALL = "invalid_call"
+    INVALID_RESULT = "invalid_result"
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A prompt that can be sent.
+
+    Attributes:
+        messages: The messages, none of them empty.
+        is_intact: Nothing was taken out, so that citations still have what they cite.
+    """
+
+    messages: Messages
+    is_intact: bool
+
+
+def guarded(messages: Messages, provider_name: str) -> Guarded:
+    """Return a prompt whose provider-executed calls can be sent.
+
+    Raises:
+        ModelError: that cannot be had without changing what must not be changed.
+    """
+    if not any(_is_provided(part) for message in messages for part in message.content):
+        return Guarded(messages, is_intact=True)
+    mended = _with_text_for_others(messages)
+    for mend in (_unchanged, _without_orphans, _sanitised, _stripped):
+        mended = mend(mended)
+        if not violations(mended):
+            return Guarded(mended, is_intact=mended == messages)
+    raise ModelError(
+        ErrorKind.GENERIC,
+        "This chat holds a web search that can no longer be sent to the provider. "
+        "Start a new chat, or choose a model of another provider.",
+        is_retryable=False,
+        provider=provider_name,
+    )
+
+
+def violations(messages: Sequence[PromptMessage]) -> Mapping[Place, Violation]:
+    """Return all that the provider would refuse, by place."""
+    found: dict[Place, Violation] = {}
+    seen: set[tuple[type[Part], str]] = set()
+    for index, message in enumerate(messages):
+        for place, part in enumerate(message.content):
+            if isinstance(part, ToolCall | ToolResult) and part.provider_executed:
+                violation = _violation(message, place, part)
+                if violation is None and (type(part), part.tool_call_id) in seen:
+                    violation = Violation.DUPLICATE_ID
+                seen.add((type(part), part.tool_call_id))
+                if violation is not None:
+                    found[index, place] = violation
+    return found
+
+
+def _violation(message: PromptMessage, place: int, part: ToolCall | ToolResult) -> Violation | None:
+    """Return what is wrong with a part in its message."""
+    if message.role is not Role.ASSISTANT:
+        return Violation.OUTSIDE_ANSWER
+    match part:
+        case ToolCall():
+            if not _is_valid_call(part):
+                return Violation.INVALID_CALL
+            is_answered = any(_answers(other, part) for other in message.content)
+            return None if is_answered else Violation.CALL_WITHOUT_RESULT
+        case ToolResult():
+            if own_of(part.provider_metadata).search is None:
+                return Violation.INVALID_RESULT
+            calls = [at for at, other in enumerate(message.content) if _answers(part, other)]
+            if not calls:
+                return Violation.RESULT_WITHOUT_CALL
+            return None if calls[0] < place else Violation.RESULT_BEFORE_CALL
+
+
+def _answers(result: Part, call: Part) -> bool:
+    return (
+        isinstance(result, ToolResult)
+        and isinstance(call, ToolCall)
+        and result.provider_executed
+        and call.provider_executed
+        and result.tool_call_id == call.tool_call_id
+    )
+
+
+def _is_valid_call(call: ToolCall) -> bool:
+    if call.tool_name != WEB_SEARCH or not _CALL_ID.fullmatch(call.tool_call_id):
+        return False
+    try:
+        return isinstance(json.loads(call.args_json), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _with_text_for_others(messages: Messages) -> Messages:
+    """Return the prompt with nothing but text of tools other than the web search."""
+    others = {
+        part.tool_call_id
+        for message in messages
+        for part in message.content
+        if isinstance(part, ToolCall)
+        and part.provider_executed
+        and (part.tool_name != WEB_SEARCH or own_of(part.provider_metadata).caller)
+    }
+
+    def is_other(place: Place, part: Part) -> bool:
+        return isinstance(part, ToolCall | ToolResult) and (
+            part.tool_call_id in others or part.tool_name != WEB_SEARCH
+        )
+
+    return _without(messages, is_other)
+
+
+def _unchanged(messages: Messages) -> Messages:
+    return messages
+
+
+def _without_orphans(messages: Messages) -> Messages:
+    """Return the prompt without calls that never got a result, as interrupts leave them."""
+    found = violations(messages)
+    return _without(messages, lambda place, part: found.get(place) is Violation.CALL_WITHOUT_RESULT)
+
+
+def _sanitised(messages: Messages) -> Messages:
+    """Return the prompt without the offending parts, taken out until nothing more changes."""
+    while True:
+        found = violations(messages)
+        kept = _protected(messages)
+        mended = _without(messages, lambda place, part: place in found and place[0] != kept)  # noqa: B023 (used at once)
+        if mended == messages:
+            return messages
+        messages = mended
+
+
+def _stripped(messages: Messages) -> Messages:
+    """Return the prompt without any provider-executed part."""
+    kept = _protected(messages)
+    return _without(messages, lambda place, part: place[0] != kept)
+
+
+def _protected(messages: Messages) -> int | None:
+    """Return the place of the latest answer if its thoughts are signed."""
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].role is Role.ASSISTANT:
+            thoughts = (part for part in messages[index].content if isinstance(part, Reasoning))
+            signed = any(is_signed(own_of(thought.provider_metadata)) for thought in thoughts)
+            return index if signed else None
+    return None
+
+
+def _without(messages: Messages, is_out: Callable[[Place, Part], bool]) -> Messages:
+    """Return the prompt without some of its provider-executed parts, and no message empty."""
+
+    def kept(index: int, content: Iterable[Part]) -> Iterator[Part]:
+        for place, part in enumerate(content):
+            if not _is_provided(part) or not is_out((index, place), part):
+                yield part
+            elif isinstance(part, ToolResult):
+                yield Text(f"[{part.tool_name} gave {result_text(part.result_json)}]")
+
+    made = (
+        replace(message, content=tuple(kept(index, message.content)))
+        for index, message in enumerate(messages)
+    )
+    return tuple(message for message in made if message.content)
+
+
+def _is_provided(part: Part) -> bool:
+    return isinstance(part, ToolCall | ToolResult) and part.provider_executed

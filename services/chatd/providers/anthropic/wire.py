@@ -1,0 +1,59 @@
+"""Anthropic Messages as a wire format."""
+
+from collections.abc import Mapping
+
+from chatd.domain.model import ModelRequest
+from chatd.providers.anthropic.decoder import AnthropicDecoder
+from chatd.providers.anthropic.options import Options, options_of
+from chatd.providers.anthropic.request import body_of, encoded
+from chatd.providers.target import Target
+from chatd.providers.wire import Decoder, HttpRequest
+
+BASE_URL = "https://api.anthropic.com"
+VERSION = "2023-06-01"
+
+
+class AnthropicWire:
+    """Speaks to Anthropic and to whoever speaks like it."""
+
+    def request(self, request: ModelRequest, target: Target) -> HttpRequest:
+        """Return what to send.
+
+        Raises:
+            ModelError: the provider would have to refuse it.
+        """
+        options = options_of(target)
+        body = {"model": target.model_name, "stream": True}
+        body |= body_of(request, target, options)
+        body |= options.extra_body
+        headers = {
+            "content-type": "application/json",
+            "anthropic-version": VERSION,
+            "x-api-key": target.api_key.reveal(),
+        }
+        if options.all_betas:
+            headers["anthropic-beta"] = ",".join(options.all_betas)
+        return HttpRequest(
+            url=_url(target.base_url or BASE_URL),
+            headers={**headers, **caller_headers(request), **extra_headers(options)},
+            body=encoded(body),
+        )
+
+    def decoder(self) -> Decoder:
+        """Return a decoder for one answer."""
+        return AnthropicDecoder()
+
+
+def caller_headers(request: ModelRequest) -> Mapping[str, str]:
+    """Return headers that tell a gateway in between whose call it is."""
+    told = {"x-parley-owner-id": request.owner_id, "x-parley-chat-id": request.chat_id}
+    return {name: value for name, value in told.items() if value}
+
+
+def extra_headers(options: Options) -> Mapping[str, str]:
+    """Return the headers that an administrator set."""
+    return {name.lower(): value for name, value in options.extra_headers.items()}
+
+
+def _url(base_url: str) -> str:
+    return f"{base_url.removesuffix('/v1')}/v1/messages"

@@ -1,0 +1,39 @@
+"""Unwraps the events that Bedrock carries: each is base64 in a field of its own."""
+
+import base64
+import binascii
+from collections.abc import Iterable
+
+import msgspec
+
+from chatd.domain.model import ModelEvent
+from chatd.providers.anthropic import AnthropicDecoder
+from chatd.providers.wire import Failure, ProviderFailed
+
+
+class _Chunk(msgspec.Struct):
+    bytes: str | None = None
+
+
+_CHUNK = msgspec.json.Decoder(_Chunk)
+
+
+class BedrockDecoder:
+    """Reads the payloads of frames; what is in them are Anthropic's events."""
+
+    def __init__(self) -> None:
+        self._inner = AnthropicDecoder()
+
+    def take(self, data: bytes) -> Iterable[ModelEvent]:
+        """Return what the payload of one frame means."""
+        try:
+            chunk = _CHUNK.decode(data)
+            event = b"" if chunk.bytes is None else base64.b64decode(chunk.bytes, validate=True)
+        except (ValueError, RecursionError, binascii.Error):
+            text = "the event stream holds a frame that cannot be read"
+            raise ProviderFailed(Failure(text)) from None
+        return self._inner.take(event) if event else ()
+
+    def end(self) -> Iterable[ModelEvent]:
+        """Return nothing once the answer was complete."""
+        return self._inner.end()

@@ -1,0 +1,6 @@
+"""The Chat Completions wire format: OpenAI, Azure and every endpoint that is compatible."""
+
+from chatd.providers.completions.decoder import CompletionsDecoder
+from chatd.providers.completions.wire import CompletionsWire
+
+__all__ = ["CompletionsDecoder", "CompletionsWire"]

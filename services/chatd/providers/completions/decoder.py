@@ -1,0 +1,229 @@
+"""Reads a streamed chat completion, whichever endpoint wrote it.
+
+The answer is complete once a chunk names a reason to finish. What follows that chunk still counts
+(usage comes there), so calls, sources and `Finished` wait for `[DONE]` or the end of the body. An
+error takes precedence over everything, also over an answer that had already finished.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from chatd.domain.model import (
+    Finished,
+    FinishReason,
+    ModelEvent,
+    TextDelta,
+    UsageReported,
+)
+from chatd.domain.truncation import repaired
+from chatd.providers.completions.calls import Calls
+from chatd.providers.completions.chunks import CallDelta, Choice, Chunk, Delta, read_chunk
+from chatd.providers.completions.failures import failure_in
+from chatd.providers.completions.sources import Sources
+from chatd.providers.completions.thoughts import Thoughts
+from chatd.providers.completions.usage import usage_of
+from chatd.providers.wire import Failure, ProviderFailed
+
+_DONE = b"[DONE]"
+
+_REASONS = {
+    **dict.fromkeys(
+        ("stop", "end_turn", "eos", "eos_token", "stop_sequence", "completed"), FinishReason.STOP
+    ),
+    **dict.fromkeys(
+        ("tool_calls", "tool_call", "tool_use", "function_call"), FinishReason.TOOL_CALLS
+    ),
+    **dict.fromkeys(
+        ("length", "max_tokens", "max_output_tokens", "model_length"), FinishReason.LENGTH
+    ),
+    **dict.fromkeys(
+        ("content_filter", "refusal", "safety", "sensitive"), FinishReason.CONTENT_FILTER
+    ),
+}
+
+
+class CompletionsDecoder:
+    """Decodes one answer."""
+
+    def __init__(self) -> None:
+        self._thoughts = Thoughts()
+        self._calls = Calls()
+        self._sources = Sources()
+        self._usage: UsageReported | None = None
+        self._reason = ""
+        self._refusal: list[str] = []
+        self._filtered = ""
+        self._is_text_open = False
+        self._is_over = False
+        # Halves of characters that wait for the other half, by what they belong to.
+        self._halves: dict[str, str] = {}
+        self._is_damaged = False
+
+    def take(self, data: bytes) -> Iterable[ModelEvent]:
+        """Return what one chunk means.
+
+        Raises:
+            ProviderFailed: it reports an error or cannot be read; also while the events that came
+                with the error are iterated.
+        """
+        if self._is_over or not data or data.isspace():
+            return ()
+        if data.strip() == _DONE:
+            return self.end()
+        chunk, is_damaged = read_chunk(data)
+        self._is_damaged |= is_damaged
+        choice = _first_choice(chunk)
+        events: list[ModelEvent] = []
+        if choice is not None:
+            if choice.delta is not None:
+                self._take_delta(choice.delta, events)
+            if choice.finish_reason:
+                self._take_reason(choice)
+        self._take_rest(chunk, choice, events)
+        failure = failure_in(chunk, choice, data)
+        if failure is None:
+            return events
+        self._is_over = True
+        return _then_fail(events, failure)
+
+    def end(self) -> Iterable[ModelEvent]:
+        """Return what is left to say once the answer ended.
+
+        Raises:
+            ProviderFailed: no reason to finish came before.
+        """
+        if self._is_over:
+            return ()
+        if not self._reason:
+            text = "the stream ended before the model finished"
+            raise ProviderFailed(Failure(text, is_cut_off=True))
+        self._is_over = True
+        events: list[ModelEvent] = []
+        for kind, half in self._halves.items():
+            if half:
+                text = repaired(half)
+                events.append(self._thoughts.show(text) if kind == "thought" else TextDelta(text))
+        if self._thoughts.is_pending:
+            events.append(self._thoughts.close())
+        events.extend(self._sources.cited())
+        events.extend(self._calls.requested())
+        detail = repaired(self._filtered or "".join(self._refusal))
+        events.append(Finished(self._finish_reason(), detail))
+        return events
+
+    def _take_delta(self, delta: Delta, events: list[ModelEvent]) -> None:
+        thought = self._thoughts.take(delta)
+        content = delta.content
+        if isinstance(content, list):
+            content, thought_in_parts = _joined_parts(content)
+            thought = thought or thought_in_parts
+        if thought:
+            self._add_thought(thought, events)
+        if content:
+            self._add_text(content, events)
+        if delta.refusal:
+            self._refusal.append(delta.refusal)
+            self._add_text(delta.refusal, events)
+        for call in delta.tool_calls or ():
+            self._add_call(call, events)
+        if delta.function_call is not None:
+            self._add_call(CallDelta(index=0, function=delta.function_call), events)
+        if delta.annotations:
+            self._sources.take_annotations(delta.annotations)
+
+    def _add_thought(self, text: str, events: list[ModelEvent]) -> None:
+        text = self._whole("thought", text)
+        if text:
+            self._is_text_open = False
+            events.append(self._thoughts.show(text))
+
+    def _add_text(self, text: str, events: list[ModelEvent]) -> None:
+        # A late signature waits for the end of the text, which it would otherwise cut in two.
+        thoughts = self._thoughts
+        if thoughts.is_open or (thoughts.is_pending and not self._is_text_open):
+            events.append(thoughts.close())
+        text = self._whole("text", text)
+        if text:
+            self._is_text_open = True
+            events.append(TextDelta(text))
+
+    def _add_call(self, delta: CallDelta, events: list[ModelEvent]) -> None:
+        if self._thoughts.is_pending:
+            events.append(self._thoughts.close())
+        self._is_text_open = False
+        shown = self._calls.take(delta)
+        if shown is not None:
+            events.append(shown)
+
+    def _take_reason(self, choice: Choice) -> None:
+        self._reason = choice.finish_reason or ""
+        if isinstance(choice.content_filter_results, Mapping):
+            self._filtered = _filtered_categories(choice.content_filter_results) or self._filtered
+
+    def _take_rest(self, chunk: Chunk, choice: Choice | None, events: list[ModelEvent]) -> None:
+        if chunk.citations or chunk.search_results:
+            self._sources.take_lists(chunk)
+        told = chunk.usage or (choice.usage if choice is not None else None)
+        if not told and isinstance(chunk.x_groq, Mapping):
+            told = chunk.x_groq.get("usage")
+        if told:
+            usage = usage_of(told)
+            if usage is not None and usage != self._usage:
+                self._usage = usage
+                events.append(usage)
+
+    def _finish_reason(self) -> FinishReason:
+        reason = _REASONS.get(self._reason.lower(), FinishReason.OTHER)
+        if self._calls and reason in (FinishReason.STOP, FinishReason.OTHER):
+            return FinishReason.TOOL_CALLS
+        if not self._calls and reason is FinishReason.TOOL_CALLS:
+            return FinishReason.STOP
+        return reason
+
+    def _whole(self, kind: str, text: str) -> str:
+        """Return the text in whole characters; half of one at its end waits for the next."""
+        if not self._is_damaged:
+            return text
+        text = self._halves.pop(kind, "") + text
+        if "\ud800" <= text[-1] <= "\udbff":
+            self._halves[kind] = text[-1]
+            text = text[:-1]
+        return repaired(text)
+
+
+def _first_choice(chunk: Chunk) -> Choice | None:
+    for choice in chunk.choices or ():
+        if not choice.index:
+            return choice
+    return None
+
+
+def _joined_parts(parts: list[object]) -> tuple[str, str]:
+    """Return text and thought of content that comes as a list."""
+    texts: list[str] = []
+    thoughts: list[str] = []
+    for part in parts:
+        match part:
+            case str():
+                texts.append(part)
+            case {"type": "thinking", "thinking": str(text)}:
+                thoughts.append(text)
+            case {"type": "thinking", "thinking": list(inner)}:
+                thoughts.append(_joined_parts(inner)[0])
+            case {"text": str(text)}:
+                texts.append(text)
+    return "".join(texts), "".join(thoughts)
+
+
+def _filtered_categories(results: Mapping[object, object]) -> str:
+    """Return the categories that Azure blocked an answer for."""
+    return ", ".join(
+        str(category)
+        for category, result in results.items()
+        if isinstance(result, Mapping) and result.get("filtered") is True
+    )
+
+
+def _then_fail(events: list[ModelEvent], failure: Failure) -> Iterator[ModelEvent]:
+    """Yield what came along with an error, which may be the usage that is paid for."""
+    yield from events
+    raise ProviderFailed(failure)

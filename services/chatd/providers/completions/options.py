@@ -1,0 +1,107 @@
+"""What an administrator can set for an endpoint of this format, and what holds when nobody did."""
+
+from collections.abc import Set
+from enum import StrEnum
+from typing import Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from chatd.domain.catalogue import ProviderType
+from chatd.providers.attachments import Accepted
+from chatd.providers.openai_addresses import config_error
+from chatd.providers.openai_tools import thinks
+from chatd.providers.target import Target
+
+_ROUTER_HOSTS = ("openrouter.ai", "ai-gateway.vercel.sh")
+_ROUTER_FILES = frozenset({Accepted.IMAGE, Accepted.AUDIO, Accepted.PDF})
+_FILES = _ROUTER_FILES | {Accepted.TEXT}
+# What we set ourselves, and what the answer could not be read without.
+_RESERVED = frozenset({"messages", "stream", "tools"})
+
+
+class ReasoningReplay(StrEnum):
+    """How an endpoint wants back what its model thought; most refuse it or do not care."""
+
+    NONE = "none"
+    REASONING_CONTENT = "reasoning_content"
+    REASONING = "reasoning"
+    REASONING_DETAILS = "reasoning_details"
+
+
+class Options(msgspec.Struct, frozen=True):
+    """The options of this format; None leaves it to the endpoint's kind.
+
+    Attributes:
+        stream_usage: Ask for the usage; off for endpoints that refuse `stream_options`.
+        max_tokens_field: What the limit of the output is called.
+        system_role: Who speaks the instructions.
+        reasoning_replay: How thoughts are sent back.
+        store: Whether the endpoint keeps the answer.
+        parallel_tool_calls: Whether several tools may be called at once.
+        cache_control: Mark the prompt for Anthropic's cache, behind OpenRouter or Vercel.
+        accepted_files: Kinds of files that the model reads; pictures of tools depend on it too.
+        image_detail: How closely pictures are looked at.
+        extra_body: Fields to add to every request.
+    """
+
+    stream_usage: bool = True
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = None
+    system_role: Literal["system", "developer", "user"] = "system"
+    reasoning_replay: ReasoningReplay | None = None
+    store: bool | None = None
+    parallel_tool_calls: bool | None = None
+    cache_control: bool = False
+    accepted_files: frozenset[Accepted] | None = None
+    image_detail: Literal["auto", "low", "high"] | None = None
+    extra_body: dict[str, object] = {}
+
+
+def options_of(target: Target) -> Options:
+    """Return the options of a target, with the defaults of its kind filled in.
+
+    Raises:
+        ModelError: one of them is not usable.
+    """
+    try:
+        told = msgspec.convert(dict(target.options), Options)
+    except msgspec.ValidationError as error:
+        raise config_error(target, f"has an option that is not usable: {error}.") from None
+    if reserved := sorted(_RESERVED & told.extra_body.keys()):
+        raise config_error(
+            target, f"has an option extra_body with {', '.join(reserved)}; remove it there."
+        )
+    return msgspec.structs.replace(
+        told,
+        max_tokens_field=told.max_tokens_field or _max_tokens_field(target),
+        reasoning_replay=told.reasoning_replay or _reasoning_replay(target),
+        store=_store(target) if told.store is None else told.store,
+        accepted_files=_files(target) if told.accepted_files is None else told.accepted_files,
+    )
+
+
+def _is_router(target: Target) -> bool:
+    host = urlsplit(target.base_url).hostname or ""
+    return any(host == each or host.endswith(f".{each}") for each in _ROUTER_HOSTS)
+
+
+def _max_tokens_field(target: Target) -> Literal["max_tokens", "max_completion_tokens"]:
+    match target.provider_type:
+        case ProviderType.AZURE:
+            return "max_completion_tokens"
+        case ProviderType.OPENAI:
+            return "max_completion_tokens" if thinks(target) else "max_tokens"
+        case _:
+            return "max_tokens"
+
+
+def _reasoning_replay(target: Target) -> ReasoningReplay:
+    return ReasoningReplay.REASONING_DETAILS if _is_router(target) else ReasoningReplay.NONE
+
+
+def _store(target: Target) -> bool | None:
+    return True if target.provider_type is ProviderType.OPENAI else None
+
+
+def _files(target: Target) -> Set[Accepted]:
+    return _ROUTER_FILES if _is_router(target) else _FILES

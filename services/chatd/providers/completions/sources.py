@@ -1,0 +1,50 @@
+"""What an answer cites: annotations, and the lists that search endpoints add to their chunks."""
+
+from collections.abc import Iterator, Mapping
+
+from chatd.domain.model import SourceCited
+from chatd.domain.parts import Source
+from chatd.domain.truncation import repaired
+from chatd.providers.completions.chunks import Chunk
+
+
+class Sources:
+    """Collects the sources of one answer, each once."""
+
+    def __init__(self) -> None:
+        self._titles: dict[str, str] = {}
+
+    def take_annotations(self, annotations: object) -> None:
+        """Take the annotations of a delta."""
+        for annotation in _mappings(annotations):
+            if annotation.get("type") == "url_citation":
+                cited = annotation.get("url_citation")
+                self._take(cited if isinstance(cited, Mapping) else annotation)
+
+    def take_lists(self, chunk: Chunk) -> None:
+        """Take the lists beside the choices."""
+        for result in _mappings(chunk.search_results):
+            self._take(result)
+        if isinstance(chunk.citations, list):
+            for citation in chunk.citations:
+                self._take(citation if isinstance(citation, Mapping) else {"url": citation})
+
+    def cited(self) -> Iterator[SourceCited]:
+        """Yield the sources in the order they were first named in."""
+        for number, (url, title) in enumerate(self._titles.items(), 1):
+            yield SourceCited(Source(f"source_{number}", url, title))
+
+    def _take(self, cited: Mapping[object, object]) -> None:
+        url, title = cited.get("url"), cited.get("title")
+        if isinstance(url, str) and url:
+            known = self._titles.get(repaired(url), "")
+            self._titles[repaired(url)] = known or (
+                repaired(title) if isinstance(title, str) else ""
+            )
+
+
+def _mappings(values: object) -> Iterator[Mapping[object, object]]:
+    if isinstance(values, list):
+        for value in values:
+            if isinstance(value, Mapping):
+                yield value

@@ -1,0 +1,83 @@
+"""What a model thinks while it answers: shown as it comes, and kept as its endpoint wants it back.
+
+Endpoints stream a thought as `reasoning_content` or `reasoning`; OpenRouter and its kin repeat it
+in `reasoning_details`, whose signatures and encrypted blocks must return unchanged and in order.
+"""
+
+from collections.abc import Mapping
+
+from chatd.domain.model import ModelEvent, ReasoningDelta, ReasoningEnded
+from chatd.domain.truncation import repaired
+from chatd.providers.completions.chunks import Delta, to_json
+
+_TEXT_FIELDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
+
+Detail = dict[str, object]
+
+
+class Thoughts:
+    """Collects the thoughts of one answer."""
+
+    def __init__(self) -> None:
+        self._details: list[Detail] = []
+        self.is_open = False
+
+    @property
+    def is_pending(self) -> bool:
+        """Return whether something must be said before anything else begins."""
+        return self.is_open or bool(self._details)
+
+    def take(self, delta: Delta) -> str:
+        """Keep the details of a delta and return the words that it adds."""
+        said = delta.reasoning_content or delta.reasoning
+        text = said if isinstance(said, str) else ""
+        if not isinstance(delta.reasoning_details, list):
+            return text
+        told: list[str] = []
+        for detail in delta.reasoning_details:
+            if isinstance(detail, Mapping):
+                told.append(self._keep(detail))
+        return text or "".join(told)
+
+    def show(self, text: str) -> ModelEvent:
+        """Return the event that shows more words."""
+        self.is_open = True
+        return ReasoningDelta(text)
+
+    def close(self) -> ModelEvent:
+        """Return the event that ends the open thought, or tells one without words."""
+        metadata = ""
+        if self._details:
+            metadata = repaired(to_json({"chat": {"reasoning_details": self._details}}))
+        self._details = []
+        self.is_open = False
+        return ReasoningEnded(metadata)
+
+    def _keep(self, told: Mapping[object, object]) -> str:
+        """Add a detail, or join it to the one that it continues; return its words."""
+        detail: Detail = {
+            str(name): value
+            for name, value in told.items()
+            if value is not None and isinstance(value, str | int | float)
+        }
+        field = _TEXT_FIELDS.get(str(detail.get("type")))
+        if field is None:
+            if detail:
+                self._details.append(detail)
+            return ""
+        text = str(detail.get(field, ""))
+        if self._details and _continues(self._details[-1], detail):
+            last = self._details[-1]
+            self._details[-1] = {**last, **detail, field: f"{last.get(field, '')}{text}"}
+        else:
+            self._details.append({**detail, field: text})
+        return text
+
+
+def _continues(last: Detail, detail: Detail) -> bool:
+    return (
+        last.get("type") == detail.get("type")
+        and last.get("index") == detail.get("index")
+        and ("id" not in last or "id" not in detail or last["id"] == detail["id"])
+        and "signature" not in last
+    )

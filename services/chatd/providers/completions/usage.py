@@ -1,0 +1,59 @@
+"""What an endpoint says a call used, made comparable and kept sane."""
+
+from collections.abc import Mapping
+
+from chatd.domain.model import UsageReported
+
+# No model has a window of this size; whatever is larger is a mistake.
+TOKENS_MAX = 100_000_000
+
+
+def usage_of(told: object) -> UsageReported | None:
+    """Return the usage, None when nothing is told."""
+    if not isinstance(told, Mapping):
+        return None
+    prompt = _first(told, "prompt_tokens", "input_tokens")
+    output = _first(told, "completion_tokens", "output_tokens")
+    details = _details(told, "prompt_tokens_details", "input_tokens_details")
+    read = _first(details, "cached_tokens") or _first(
+        told, "prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens"
+    )
+    written = _first(details, "cache_write_tokens", "cache_creation_tokens") or _first(
+        told, "cache_creation_input_tokens"
+    )
+    output_details = _details(told, "completion_tokens_details", "output_tokens_details")
+    reasoning = _first(output_details, "reasoning_tokens") or _first(told, "reasoning_tokens")
+    if reasoning and _first(told, "total_tokens") == prompt + output + reasoning:
+        # Some, xAI among them, count thoughts beside the output; the sum gives it away.
+        output += reasoning
+    usage = UsageReported(
+        input_tokens=max(0, prompt - read - written),
+        output_tokens=output,
+        reasoning_tokens=reasoning,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+    )
+    return None if usage == UsageReported() else usage
+
+
+def _details(told: Mapping[object, object], *names: str) -> Mapping[object, object]:
+    for name in names:
+        details = told.get(name)
+        if isinstance(details, Mapping):
+            return details
+    return {}
+
+
+def _first(told: Mapping[object, object], *names: str) -> int:
+    """Return the first of these counts that is not zero."""
+    for name in names:
+        count = _count(told.get(name))
+        if count:
+            return count
+    return 0
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    return int(value) if 0 < value <= TOKENS_MAX else 0

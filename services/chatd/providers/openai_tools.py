@@ -1,0 +1,178 @@
+"""What OpenAI's two wire formats share: how tools are described, and how hard a model thinks."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from chatd.domain.choice import ReasoningEffort
+from chatd.providers.openai_addresses import config_error
+from chatd.providers.target import Target
+
+# From the least to the most.
+EFFORTS = tuple(effort for effort in ReasoningEffort if effort)
+
+_NOT_THINKING = re.compile(r"(gpt-3|gpt-4|chatgpt-|gpt-5(\.\d+)?-chat|davinci|babbage)")
+# What families of models take, the first that fits; they refuse all else.
+_FAMILIES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"o\d|gpt-oss|codex-"), "low medium high"),
+    (re.compile(r"gpt-5-pro"), "high"),
+    (re.compile(r"gpt-5(\.\d+)?-pro"), "medium high xhigh"),
+    (re.compile(r"gpt-5\.1-codex-max"), "low medium high xhigh"),
+    (re.compile(r"gpt-5(\.1)?-codex"), "low medium high"),
+    (re.compile(r"gpt-5\.[2-5]-codex"), "low medium high xhigh"),
+    (re.compile(r"gpt-5\.1(?!\d)"), "none low medium high"),
+    (re.compile(r"gpt-5\.[2-5](?!\d)"), "none low medium high xhigh"),
+    (re.compile(r"gpt-5(?!\.)"), "minimal low medium high"),
+    (re.compile(r"gpt-(5\.|[6-9])"), "none low medium high xhigh max"),
+    (re.compile(r""), "none low medium high"),
+)
+
+# Where a schema holds schemas: by name, as one, in a list.
+_SCHEMAS_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+_SCHEMA = frozenset({"items", "additionalProperties", "not", "if", "then", "else", "contains"})
+_SCHEMAS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_REFUSED_AT_TOP = ("anyOf", "oneOf", "allOf", "not", "enum")
+_NO_PARAMETERS: Mapping[str, object] = {"type": "object", "properties": {}}
+
+
+def thinks(target: Target) -> bool:
+    """Return whether the model reasons, as far as its name or the option `efforts` tells."""
+    return bool(_efforts(target))
+
+
+def effort_of(target: Target, effort: str) -> str:
+    """Return the effort that the model takes and that is nearest; empty to leave it to the model.
+
+    What is asked for is never exceeded, unless it is less than the least that the model can.
+
+    Raises:
+        ModelError: the option `efforts` is not a list of efforts.
+    """
+    if effort not in EFFORTS:
+        return ""
+    able = _efforts(target)
+    wanted = EFFORTS.index(ReasoningEffort(effort))
+    fitting = [each for each in able if EFFORTS.index(each) <= wanted] or able[:1]
+    return fitting[-1] if fitting else ""
+
+
+def flag_option(target: Target, name: str, *, default: bool) -> bool:
+    """Return an option that is true or false.
+
+    Raises:
+        ModelError: it is something else.
+    """
+    value = target.options.get(name, default)
+    if not isinstance(value, bool):
+        raise config_error(target, f"has an option {name} that is neither true nor false.")
+    return value
+
+
+def tool_option(target: Target, name: str) -> Mapping[str, object] | None:
+    """Return the settings of a tool of the provider's that an option turns on, None if it is off.
+
+    Raises:
+        ModelError: it is neither true, false nor settings.
+    """
+    value = target.options.get(name)
+    if value is None or value is False:
+        return None
+    if value is True:
+        return {}
+    if not isinstance(value, Mapping):
+        raise config_error(target, f"has an option {name} that is neither true nor settings.")
+    return value
+
+
+def with_extra_body(body: dict[str, Any], target: Target) -> dict[str, Any]:
+    """Return a body with what the option `extra_body` adds: lists grow, objects merge, others win.
+
+    Raises:
+        ModelError: it is not an object.
+    """
+    extra = target.options.get("extra_body")
+    if extra is None:
+        return body
+    if not isinstance(extra, Mapping):
+        raise config_error(target, "has an option extra_body that is not an object.")
+    merged = dict(body)
+    for name, value in extra.items():
+        ours = merged.get(name)
+        if isinstance(ours, list) and isinstance(value, list):
+            merged[name] = [*ours, *value]
+        elif isinstance(ours, Mapping) and isinstance(value, Mapping):
+            merged[name] = {**ours, **value}
+        else:
+            merged[name] = value
+    return merged
+
+
+@lru_cache(maxsize=1024)
+def parameters_of(input_schema_json: str) -> msgspec.Raw:
+    """Return the schema of a tool's arguments in a form that OpenAI takes.
+
+    It is an object without alternatives at its top; no object in it lacks properties or requires
+    an empty list of them. What is not a schema lets the tool take anything.
+    """
+    try:
+        schema = json.loads(input_schema_json)
+        if isinstance(schema, dict):
+            return msgspec.Raw(msgspec.json.encode(_normal(_as_object(schema))))
+    except (ValueError, RecursionError):
+        pass
+    return msgspec.Raw(msgspec.json.encode(_NO_PARAMETERS))
+
+
+def _efforts(target: Target) -> tuple[ReasoningEffort, ...]:
+    """Return what the model takes, from the least to the most."""
+    told = target.options.get("efforts")
+    if told is None:
+        name = target.model_name.lower().rpartition("/")[2].removeprefix("ft:")
+        if _NOT_THINKING.match(name):
+            return ()
+        told = next(efforts for family, efforts in _FAMILIES if family.match(name)).split()
+    if not isinstance(told, Iterable) or not all(each in EFFORTS for each in told):
+        raise config_error(target, f"has an option efforts that is not some of {_words()}.")
+    return tuple(each for each in EFFORTS if each in told)
+
+
+def _words() -> str:
+    return ", ".join(EFFORTS)
+
+
+def _as_object(schema: Mapping[str, object]) -> dict[str, object]:
+    """Return a top schema that is an object; alternatives become what may be there."""
+    made = {name: value for name, value in schema.items() if name not in _REFUSED_AT_TOP}
+    properties: dict[str, object] = {}
+    for alternatives in (schema.get(name) for name in ("anyOf", "oneOf", "allOf")):
+        for each in alternatives if isinstance(alternatives, list) else ():
+            if isinstance(each, dict) and isinstance(each.get("properties"), dict):
+                properties |= each["properties"]
+    own = schema.get("properties")
+    made["properties"] = properties | (own if isinstance(own, dict) else {})
+    made["type"] = "object"
+    return made
+
+
+def _normal(schema: object) -> object:
+    """Return a schema with its objects put right, all the way down."""
+    if not isinstance(schema, dict):
+        return schema
+    made: dict[str, object] = {}
+    for name, value in schema.items():
+        if name in _SCHEMAS_BY_NAME:
+            named = value if isinstance(value, dict) else {}
+            made[name] = {each: _normal(inner) for each, inner in named.items()}
+        elif name in _SCHEMAS and isinstance(value, list):
+            made[name] = [_normal(inner) for inner in value]
+        elif name in _SCHEMA:
+            made[name] = _normal(value)
+        elif name != "required" or value:
+            made[name] = value
+    if made.get("type") == "object":
+        made.setdefault("properties", {})
+    return made

@@ -1,0 +1,6 @@
+"""OpenAI's Responses as a wire format: conversion of requests, decoding of streams."""
+
+from chatd.providers.responses.decoder import ResponsesDecoder
+from chatd.providers.responses.request import ResponsesWire
+
+__all__ = ["ResponsesDecoder", "ResponsesWire"]

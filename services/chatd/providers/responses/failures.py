@@ -1,0 +1,62 @@
+"""What a stream says of its own failure, for the classifier to judge."""
+
+import msgspec
+
+from chatd.providers.responses.events import Anything, Error, Response
+from chatd.providers.wire import Failure, ProviderFailed
+
+BODY_BYTES_MAX = 4096
+
+_errors = msgspec.json.Decoder(Error)
+
+
+def unreadable(data: bytes, problem: str) -> ProviderFailed:
+    """Return the failure that an event makes no sense."""
+    return ProviderFailed(
+        Failure(f"the stream holds an event that cannot be read: {problem}", body=_start(data))
+    )
+
+
+def cut_off() -> ProviderFailed:
+    """Return the failure that a stream ended before its last event."""
+    return ProviderFailed(
+        Failure("responses stream closed before its terminal event", is_cut_off=True)
+    )
+
+
+def failed_response(response: Response) -> ProviderFailed:
+    """Return the failure that ends a whole answer."""
+    if response.error is not None:
+        return _told(response.error)
+    return ProviderFailed(Failure(f"the answer ended as {response.status or 'failed'}"))
+
+
+def reported_error(event: Anything) -> ProviderFailed:
+    """Return the failure that an event of its own reports, flat or with an error inside."""
+    if not event.has_error:
+        return _told(Error(code=event.code, message=event.message, status=event.status))
+    try:
+        return _told(_errors.decode(event.error))
+    except msgspec.DecodeError:
+        text = bytes(event.error).decode(errors="replace")
+        return _told(Error(code=event.code, message=text, status=event.status))
+
+
+def _told(error: Error) -> ProviderFailed:
+    words = (error.code or error.type or "", error.message or "the provider reported an error")
+    text = ": ".join(str(word) for word in words if word)
+    told = {"code": error.code, "type": error.type, "message": error.message}
+    body = msgspec.json.encode({"error": {name: each for name, each in told.items() if each}})
+    return ProviderFailed(Failure(text, status_code=_status(error), body=_start(body)))
+
+
+def _status(error: Error) -> int:
+    """Return the status that an error names; some endpoints give it as its code."""
+    for told in (error.status_code, error.status, error.code):
+        if str(told).isdecimal() and 400 <= int(str(told)) <= 599:
+            return int(str(told))
+    return 0
+
+
+def _start(data: bytes) -> bytes:
+    return data[:BODY_BYTES_MAX]

@@ -1,0 +1,165 @@
+"""A model's earlier answer as input items, by the rules of what the provider keeps.
+
+The provider refuses an item that it made after a thought and that comes without it, and a thought
+that comes without what followed it. It knows both by their ids. So where answers are stored, no
+thought is sent (it has them), nor anything under its id that came after one; where they are not,
+the encrypted thought goes directly before what followed it, both with their ids. Tools that the
+provider ran have no other form than their item: they go with their thought or not at all.
+"""
+
+from collections.abc import Iterator
+from enum import Enum, auto
+
+from chatd.domain.model import PromptMessage
+from chatd.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from chatd.providers.responses.marks import Mark, mark_of
+from chatd.providers.responses.provider_calls import Item, item_of
+
+
+class _Thought(Enum):
+    """What became of the last thought."""
+
+    NONE = auto()
+    KEPT = auto()
+    LEFT_OUT = auto()
+
+
+class AnswerItems:
+    """Makes the items of one answer.
+
+    Args:
+        store: The provider keeps answers.
+        sent_ids: The ids of items that are in the request already; none goes twice.
+    """
+
+    def __init__(self, message: PromptMessage, *, store: bool, sent_ids: set[str]) -> None:
+        self._content = message.content
+        self._store = store
+        self._sent_ids = sent_ids
+        self._thought = _Thought.NONE
+        self._waiting: list[Item] = []  # Thoughts for which nothing followed yet.
+        self._summary: list[str] = []  # Of the thought whose last part is still to come.
+        self._texts: list[str] = []  # Of the message whose last part is still to come.
+
+    def __iter__(self) -> Iterator[Item]:
+        for part in self._content:
+            if self._texts and not isinstance(part, Text):
+                yield from self._unmarked_texts()
+            yield from self._part(part)
+        yield from self._unmarked_texts()
+
+    def _part(self, part: Part) -> Iterator[Item]:
+        match part:
+            case Text(text, metadata):
+                self._texts.append(text)
+                if (mark := mark_of(metadata)) is not None:
+                    yield from self._message(mark)
+            case Reasoning(text, provider_metadata=metadata):
+                yield from self._reasoning(text, mark_of(metadata))
+            case ToolCall(provider_executed=True):
+                yield from self._provider_call(part)
+            case ToolCall():
+                yield from self._call(part)
+            case _:
+                return
+
+    def _reasoning(self, text: str, mark: Mark | None) -> Iterator[Item]:
+        if text.strip():
+            self._summary.append(text)
+        if mark is None:
+            self._thought = _Thought.LEFT_OUT  # Unless it goes on in the next part.
+            return
+        if mark.item is not None:
+            if self._is_new(mark.id):
+                yield mark.item
+        elif self._store or not mark.encrypted_content or not self._is_new(mark.id):
+            self._thought = _Thought.LEFT_OUT
+            self._waiting.clear()
+        else:
+            self._thought = _Thought.KEPT
+            self._waiting.append(
+                {
+                    "type": "reasoning",
+                    "id": mark.id,
+                    "summary": [{"type": "summary_text", "text": each} for each in self._summary],
+                    "encrypted_content": mark.encrypted_content,
+                }
+            )
+        self._summary.clear()
+
+    def _message(self, mark: Mark) -> Iterator[Item]:
+        """Yield a whole message; where it may not have its id, it is only what was said."""
+        is_wanted = self._thought is (_Thought.NONE if self._store else _Thought.KEPT)
+        if not (is_wanted and self._is_new(mark.id)):
+            yield from self._unmarked_texts(mark.phase)
+            return
+        kind, field = ("refusal", "refusal") if mark.is_refusal else ("output_text", "text")
+        annotations: Item = {} if mark.is_refusal else {"annotations": []}
+        item: Item = {
+            "type": "message",
+            "id": mark.id,
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": kind, field: text, **annotations} for text in self._texts],
+        }
+        self._texts.clear()
+        yield from self._with_thoughts(item | _phase(mark.phase))
+
+    def _unmarked_texts(self, phase: str = "") -> Iterator[Item]:
+        if self._texts:
+            self._leave_thoughts_out()
+        for text in self._texts:
+            yield {"role": "assistant", "content": text} | _phase(phase)
+        self._texts.clear()
+
+    def _call(self, call: ToolCall) -> Iterator[Item]:
+        item: Item = {
+            "type": "function_call",
+            "call_id": call.tool_call_id,
+            "name": call.tool_name,
+            "arguments": call.args_json,
+        }
+        mark = mark_of(call.provider_metadata)
+        if self._thought is _Thought.KEPT and mark is not None and self._is_new(mark.id):
+            yield from self._with_thoughts(item | {"id": mark.id})
+        else:
+            self._leave_thoughts_out()
+            yield item
+
+    def _provider_call(self, call: ToolCall) -> Iterator[Item]:
+        mark = mark_of(call.provider_metadata)
+        item = None
+        if mark is not None and self._thought is not _Thought.LEFT_OUT:
+            item = item_of(mark, self._result_of(call), is_stored=self._store)
+        if mark is not None and item is not None and self._is_new(mark.id):
+            yield from self._with_thoughts(item)
+        else:
+            self._leave_thoughts_out()
+
+    def _result_of(self, call: ToolCall) -> ToolResult | None:
+        for part in self._content:
+            if isinstance(part, ToolResult) and part.tool_call_id == call.tool_call_id:
+                return part
+        return None
+
+    def _with_thoughts(self, item: Item) -> Iterator[Item]:
+        yield from self._waiting
+        self._waiting.clear()
+        yield item
+
+    def _leave_thoughts_out(self) -> None:
+        """Give up thoughts whose next item does not go, or goes without its id."""
+        if self._waiting:
+            self._waiting.clear()
+            self._thought = _Thought.LEFT_OUT
+
+    def _is_new(self, item_id: str) -> bool:
+        """Return whether an item may go under its id, and remember that it does."""
+        if not item_id or item_id in self._sent_ids:
+            return False
+        self._sent_ids.add(item_id)
+        return True
+
+
+def _phase(phase: str) -> Item:
+    return {"phase": phase} if phase else {}

@@ -1,0 +1,148 @@
+"""What a complete item of an answer means, beyond what of it was streamed already."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from chatd.domain.model import (
+    ModelEvent,
+    ProviderToolResult,
+    ReasoningDelta,
+    ReasoningEnded,
+    SourceCited,
+    TextDelta,
+    TextEnded,
+    ToolCallRequested,
+)
+from chatd.domain.parts import Source, ToolCall
+from chatd.providers.responses.events import (
+    Annotation,
+    FunctionCallItem,
+    MessageItem,
+    ReasoningItem,
+)
+from chatd.providers.responses.marks import Mark, written
+from chatd.providers.responses.provider_calls import Item, call_and_result, is_provider_call
+
+_messages = msgspec.json.Decoder(MessageItem)
+_thoughts = msgspec.json.Decoder(ReasoningItem)
+_calls = msgspec.json.Decoder(FunctionCallItem)
+_any_items = msgspec.json.Decoder(Item)
+
+
+@dataclass(slots=True)
+class OpenItem:
+    """An item while it is being written.
+
+    Attributes:
+        index: Its place in the answer.
+        type: What it is.
+        call_id: The id of a call of ours.
+        name: The tool that is called.
+        lengths: How much of each block was streamed.
+        sources: What its text refers to, by address.
+        refusal: The words in which it refuses to answer.
+        is_done: It is complete; whatever else is said of it is a repetition.
+    """
+
+    index: int
+    type: str = ""
+    id: str = ""
+    call_id: str = ""
+    name: str = ""
+    lengths: dict[str, int] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    refusal: str = ""
+    is_done: bool = False
+
+    def cite(self, annotation: Annotation) -> None:
+        """Remember a source; the first title it is given counts."""
+        if annotation.type == "url_citation" and annotation.url:
+            self.sources.setdefault(annotation.url, annotation.title or "")
+
+    def rest(self, block_id: str, text: str) -> str:
+        """Return what was not streamed of a block."""
+        return text[self.lengths.get(block_id, 0) :]
+
+
+def text_block(index: int, content_index: int) -> str:
+    """Return how a text of an item is told from its others."""
+    return f"{index}.{content_index}"
+
+
+def summary_block(index: int, summary_index: int) -> str:
+    """Return how a summary of a thought is told from its others."""
+    return f"{index}.s{summary_index}"
+
+
+def message_done(item: OpenItem, raw: bytes, *, is_open: bool) -> Iterator[ModelEvent]:
+    """Yield what ends a message: the rest of its text, its mark, then what it refers to."""
+    message = _messages.decode(raw)
+    for content_index, content in enumerate(message.content or ()):
+        for annotation in content.annotations or ():
+            item.cite(annotation)
+        item.refusal += content.refusal or ""
+        block_id = text_block(item.index, content_index)
+        if rest := item.rest(block_id, content.refusal or content.text or ""):
+            is_open = True
+            yield TextDelta(rest, block_id)
+    if is_open:
+        mark = Mark(message.id or item.id, phase=message.phase or "", is_refusal=bool(item.refusal))
+        yield TextEnded(written(mark))
+    for number, (url, title) in enumerate(item.sources.items()):
+        yield SourceCited(Source(f"{message.id or item.id or item.index}_{number}", url, title))
+
+
+def thought_done(item: OpenItem, raw: bytes, *, is_open: bool) -> Iterator[ModelEvent]:
+    """Yield what ends a thought; one without words is kept, as others may not go without it."""
+    thought = _thoughts.decode(raw)
+    for block_id, text in _blocks(item.index, thought):
+        if rest := item.rest(block_id, text):
+            is_open = True
+            yield ReasoningDelta(rest, block_id)
+    mark = Mark(thought.id or item.id, thought.encrypted_content or "")
+    if is_open or not item.lengths or mark.encrypted_content:
+        yield ReasoningEnded(written(mark))
+
+
+def call_done(item: OpenItem, raw: bytes) -> Iterator[ModelEvent]:
+    """Yield a call of ours, unless the answer ended in its middle."""
+    call = _calls.decode(raw)
+    if call.status == "incomplete":
+        return
+    item_id = call.id or item.id
+    args_json = call.arguments if call.input is None else _custom_arguments(call.input)
+    yield ToolCallRequested(
+        ToolCall(
+            item.call_id or call.call_id or item_id,
+            call.name or item.name,
+            args_json,
+            provider_metadata=written(Mark(item_id)),
+        )
+    )
+
+
+def other_done(item: OpenItem, raw: bytes) -> Iterator[ModelEvent]:
+    """Yield a tool that the provider ran, or what only the provider understands."""
+    if is_provider_call(item.type):
+        call, result = call_and_result(
+            item.type, item.id or f"item_{item.index}", _any_items.decode(raw)
+        )
+        yield ToolCallRequested(call)
+        yield ProviderToolResult(result)
+    elif item.type == "compaction":
+        yield ReasoningEnded(written(Mark(item.id, item=_any_items.decode(raw))))
+
+
+def _blocks(index: int, thought: ReasoningItem) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a thought, each with its block."""
+    for place, content in enumerate(thought.summary or ()):
+        yield summary_block(index, place), content.text or ""
+    for place, content in enumerate(thought.content or ()):
+        yield text_block(index, place), content.text or ""
+
+
+def _custom_arguments(text: str) -> str:
+    """Return the input of a custom tool, which is any text, as arguments."""
+    return msgspec.json.encode({"input": text}).decode()
