@@ -3,40 +3,66 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from chatd.clients.mcpgateway import McpTools
-from chatd.clients.routing import RoutedTools
-from chatd.clients.toolrunner import WorkspaceTools
-from chatd.domain.chat import ChatState, NewMessage, WorkerId
-from chatd.domain.ports import Tools
-from chatd.domain.tools import Executor
-from chatd.domain.turn import FixedSetups, ModelProfile, TurnSetup
+from chatd.assembly.barring import open_barring
+from chatd.assembly.models import open_catalogue
+from chatd.assembly.tools import open_tools
+from chatd.domain.chat import ChatId, ChatState, NewMessage, WorkerId
 from chatd.domain.workers import is_ownerless
+from chatd.engine.barring import AllowedSetups
+from chatd.engine.configuration import CHAT_PREFIX
+from chatd.engine.files import CachedFiles
+from chatd.engine.janitor import Janitor
+from chatd.engine.labelling import Labeller
+from chatd.engine.late_bills import LateBills
 from chatd.engine.live import LiveChats
 from chatd.engine.partials import PartialWriter
+from chatd.engine.quick import QuickModel, QuickPorts
+from chatd.engine.setups import ConfiguredSetups, ConfiguredUtilityModels
+from chatd.engine.small_jobs import SmallJobs
+from chatd.engine.spending import LimitedSpending
 from chatd.engine.turn import TurnPorts, TurnRunner
 from chatd.engine.worker import Worker, WorkerLimits, WorkerPorts
-from chatd.news import CHAT_TOPIC, SWEEP_TOPIC, follow_chats, follow_sweeps
-from chatd.providers.scripted import ScriptedModel, demo_with
+from chatd.news import (
+    CHAT_TOPIC,
+    LIMITS_TOPIC,
+    SWEEP_TOPIC,
+    follow_chats,
+    follow_config,
+    follow_limits,
+    follow_sweeps,
+    follow_users,
+)
+from chatd.rpc.admission import AllowedSpending
 from chatd.rpc.callers import KnownGroups
 from chatd.rpc.chat_servicer import ChatServicer
+from chatd.rpc.defaults import ConfiguredDefaults
 from chatd.rpc.errors import DOMAIN, ERRORS
+from chatd.rpc.model_servicer import ModelServicer
+from chatd.rpc.settings_servicer import SettingsServicer
 from chatd.rpc.stream_servicer import StreamServicer
+from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
 from chatd.settings import Settings
 from chatd.store.chats import PostgresChats
+from chatd.store.file_bytes import PostgresFiles
 from chatd.store.fingerprints import check_keyring
+from chatd.store.housekeeping import PostgresHousekeeping
+from chatd.store.ledger import PostgresLedger
+from chatd.store.limits import PostgresLimits
+from chatd.store.notes import PostgresNotes
 from chatd.store.partials import PostgresPartials
+from chatd.store.preferences import Preferences
 from chatd.store.schema import MIGRATIONS, SCHEMA
 from chatd.store.stores import Stores
+from chatd.store.usage import PostgresUsage
 from chatd.store.workers import PostgresWorkers
 from parley.bus import Notice, PostgresBus
-from parley.identity import ServiceName
 from parley.postgres import Database, Session, migrate
 from parley.process import Neighbours, Process
 from parley.rpc import current_method
 from parley.secrets import Keyring
 from parley.telemetry import Statements
 
-DEMO_SETUP = TurnSetup(ModelProfile("scripted"))
+BILLS_S = 2.0
 
 
 async def run(settings: Settings, process: Process) -> None:
@@ -58,7 +84,7 @@ async def run(settings: Settings, process: Process) -> None:
         bus = await stack.enter_async_context(
             PostgresBus.open(database_url, application_name=process.instance, clock=process.clock)
         )
-        tools = await _tools(settings, neighbours, stack)
+        tools = await open_tools(settings, neighbours, stack)
         partials = PostgresPartials(database.pool)
         writer = PartialWriter(partials, process.clock)
         live = LiveChats(writer.shown)
@@ -82,18 +108,57 @@ async def run(settings: Settings, process: Process) -> None:
         )
         workers = PostgresWorkers(database.pool, Session(database_url, f"{process.instance} lease"))
         stack.callback(workers.close)
+        catalogue = await open_catalogue(settings, process, database, bus, stack)
+        configuration, model = catalogue.configuration, catalogue.model
+        stores = Stores.over(database.pool, chats)
+        barring = await open_barring(settings, neighbours, stores, database.pool, process, stack)
+        setups = AllowedSetups(ConfiguredSetups(configuration, catalogue.book), barring)
+        bills = LateBills(PostgresLedger(database.pool), process.clock)
+        limits = PostgresLimits(database.pool)
+        spending = LimitedSpending(limits, process.clock)
+        jobs = SmallJobs()
+
+        def noted(chat_id: ChatId, snapshot_version: int) -> None:
+            live.heard(chat_id, snapshot_version)
+            bus.publish(Notice(CHAT_TOPIC, chat_id, snapshot_version))
+
+        def limits_changed() -> None:
+            spending.forget()
+            bus.publish(Notice(LIMITS_TOPIC, LIMITS_TOPIC, 0))
+
+        labeller = Labeller(
+            QuickModel(
+                QuickPorts(
+                    model,
+                    setups,
+                    ConfiguredUtilityModels(configuration, catalogue.book),
+                    spending,
+                    bills.add,
+                ),
+                clock=process.clock,
+                chance=process.random.random,
+            ),
+            PostgresNotes(database.pool),
+            jobs,
+            bill=bills.add,
+            changed=noted,
+        )
         turns = TurnRunner(
             TurnPorts(
                 chats=chats,
-                model=ScriptedModel(demo_with(process.clock)),
+                model=model,
                 tools=tools,
-                setups=FixedSetups(DEMO_SETUP),
+                setups=setups,
                 live=live,
                 partials=partials,
+                spending=spending,
+                files=CachedFiles(PostgresFiles(database.pool)),
             ),
             clock=process.clock,
             chance=process.random.random,
             may_act=lambda: worker.may_act(),
+            ended=labeller.ended,
+            unbilled=bills.add,
         )
         worker = Worker(
             WorkerId(process.new_id()),
@@ -114,12 +179,24 @@ async def run(settings: Settings, process: Process) -> None:
                 acquire_batch_max=settings.acquire_batch_max,
             ),
         )
+        janitor = Janitor(
+            PostgresHousekeeping(database.pool), process.clock, chance=process.random.random
+        )
         background = await stack.enter_async_context(asyncio.TaskGroup())
         working = background.create_task(worker.run())
+        labelling = background.create_task(jobs.run())
         for following in (
             background.create_task(follow_chats(bus, chats, live, worker)),
             background.create_task(follow_sweeps(bus, worker)),
+            background.create_task(follow_limits(bus, spending)),
+            background.create_task(follow_config(bus, configuration)),
+            background.create_task(configuration.run()),
+            background.create_task(catalogue.discovery.run()),
+            background.create_task(follow_users(bus, barring)),
+            background.create_task(barring.run()),
+            background.create_task(bills.run()),
             background.create_task(writer.run()),
+            background.create_task(janitor.run()),
         ):
             stack.callback(following.cancel)
         await worker.until_registered()
@@ -127,9 +204,28 @@ async def run(settings: Settings, process: Process) -> None:
         groups = KnownGroups()
         servicers = (
             ChatServicer(
-                Stores.over(database.pool, chats), claims=worker, groups=groups, tasks=background
+                stores,
+                claims=worker,
+                groups=groups,
+                tasks=background,
+                spending=AllowedSpending(spending, barring.check),
+                created=labeller.created,
+                defaults=ConfiguredDefaults(configuration),
+                changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
             ),
-            StreamServicer(Stores.over(database.pool, chats), live, groups=groups),
+            StreamServicer(stores, live, groups=groups),
+            UsageServicer(
+                UsagePorts(
+                    PostgresUsage(database.pool),
+                    limits,
+                    spending,
+                    groups,
+                    limits_changed,
+                    process.clock,
+                )
+            ),
+            ModelServicer(catalogue.ports),
+            SettingsServicer(Preferences(catalogue.changes)),
         )
         await stack.enter_async_context(
             neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)
@@ -138,19 +234,6 @@ async def run(settings: Settings, process: Process) -> None:
         live.close()
         await worker.drain()
         await working
-
-
-async def _tools(settings: Settings, neighbours: Neighbours, stack: AsyncExitStack) -> Tools:
-    """Return the tools of all executors, reached over channels that the stack closes."""
-    toolrunners = await stack.enter_async_context(
-        neighbours.channels(ServiceName.TOOLRUNNER, settings.toolrunner)
-    )
-    mcpgateways = await stack.enter_async_context(
-        neighbours.channels(ServiceName.MCPGATEWAY, settings.mcpgateway)
-    )
-    return RoutedTools(
-        {
-            Executor.TOOLRUNNER: WorkspaceTools(toolrunners),
-            Executor.MCPGATEWAY: McpTools(mcpgateways),
-        }
-    )
+        labelling.cancel()
+        await asyncio.wait((labelling,))
+        await bills.flushed_within(BILLS_S)

@@ -1,8 +1,11 @@
 """What this process hears of chats that others moved, and who is told."""
 
-from chatd.domain.chat import ChatId
+from chatd.domain.chat import ChatId, OwnerId
 from chatd.domain.errors import ChatNotFound
+from chatd.engine.barring import Barring
+from chatd.engine.configuration import ConfigurationCache
 from chatd.engine.live import LiveChats
+from chatd.engine.spending import LimitedSpending
 from chatd.engine.worker import Worker
 from chatd.store.chats import PostgresChats
 from parley.bus import Bus, Notice, Resync
@@ -10,6 +13,9 @@ from parley.postgres import DatabaseUnavailable
 
 CHAT_TOPIC = "chat"
 SWEEP_TOPIC = "chat.sweep"
+LIMITS_TOPIC = "chat.limits"
+USERS_TOPIC = "identity.users"
+CONFIG_TOPIC = "chat:config"
 
 
 async def follow_chats(bus: Bus, chats: PostgresChats, live: LiveChats, worker: Worker) -> None:
@@ -30,6 +36,32 @@ async def follow_sweeps(bus: Bus, worker: Worker) -> None:
     async with bus.subscribe(SWEEP_TOPIC) as notices:
         async for _ in notices:
             worker.poke()
+
+
+async def follow_limits(bus: Bus, spending: LimitedSpending) -> None:
+    """Read the spend limits anew when one changed, or may have."""
+    async with bus.subscribe(LIMITS_TOPIC) as notices:
+        async for _ in notices:
+            spending.forget()
+
+
+async def follow_config(bus: Bus, configuration: ConfigurationCache) -> None:
+    """Read of the configuration anew what changed, or all of it when that may be missed."""
+    async with bus.subscribe(CONFIG_TOPIC) as notices:
+        async for notice in notices:
+            match notice:
+                case Notice(_, what, version):
+                    configuration.heard(what, version)
+                case Resync():
+                    configuration.lost_news()
+
+
+async def follow_users(bus: Bus, barring: Barring) -> None:
+    """Look after users whom the gateway locked out, let in again or deleted."""
+    async with bus.subscribe(USERS_TOPIC) as notices:
+        async for notice in notices:
+            if isinstance(notice, Notice):
+                await barring.heard(OwnerId(notice.id))
 
 
 async def _tell_runner(chats: PostgresChats, worker: Worker, chat_id: ChatId, version: int) -> None:

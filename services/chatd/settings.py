@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from chatd.providers.environment import EnvironmentKeys
 from parley.process import ServiceSettings
 from parley.rpc import Address
 from parley.settings import Secret, setting
@@ -31,3 +32,43 @@ class Settings(ServiceSettings):
     )
     toolrunner: tuple[Address, ...] = setting("Addresses of the toolrunners.")
     mcpgateway: tuple[Address, ...] = setting("Addresses of the mcpgateways.")
+    anthropic_api_key: Secret | None = setting("A key of Anthropic.", default=None)
+    anthropic_base_url: str = setting(
+        "Where Anthropic is reached, if not at its own address.", default=""
+    )
+    openai_api_key: Secret | None = setting(
+        "A key of OpenAI, or of the endpoint at the base URL.", default=None
+    )
+    openai_base_url: str = setting(
+        "An endpoint that speaks as OpenAI does, with or without a key.", default=""
+    )
+    azure_openai_api_key: Secret | None = setting("A key of Azure OpenAI.", default=None)
+    azure_openai_endpoint: str = setting("The address of the Azure OpenAI resource.", default="")
+    openrouter_api_key: Secret | None = setting("A key of OpenRouter.", default=None)
+    aws_access_key_id: Secret | None = setting("A key of AWS, for Bedrock.", default=None)
+    aws_secret_access_key: Secret | None = setting("The secret that belongs to it.", default=None)
+    aws_session_token: Secret | None = setting(
+        "The session that belongs to it, if it is a temporary one.", default=None
+    )
+    aws_region: str = setting("The region of Bedrock.", default="us-east-1")
+    model: str = setting(
+        "The default model by its name, after its provider's and a slash if need be.", default=""
+    )
+
+    @property
+    def environment_keys(self) -> EnvironmentKeys:
+        """Return what is set of providers."""
+        return EnvironmentKeys(
+            anthropic_api_key=self.anthropic_api_key,
+            anthropic_base_url=self.anthropic_base_url,
+            openai_api_key=self.openai_api_key,
+            openai_base_url=self.openai_base_url,
+            azure_openai_api_key=self.azure_openai_api_key,
+            azure_openai_endpoint=self.azure_openai_endpoint,
+            aws_access_key_id=self.aws_access_key_id,
+            aws_secret_access_key=self.aws_secret_access_key,
+            aws_session_token=self.aws_session_token,
+            aws_region=self.aws_region,
+            openrouter_api_key=self.openrouter_api_key,
+            model=self.model,
+        )

@@ -1,6 +1,7 @@
 """A small world of chats that an auditor finds clean: one of each kind that can go wrong."""
 
 import uuid
+from decimal import Decimal
 
 import asyncpg
 
@@ -10,6 +11,7 @@ from chatd.domain.chat import (
     ErrorKind,
     ExecutionId,
     MessageId,
+    ModelUse,
     NewMessage,
     Owner,
     OwnerId,
@@ -28,7 +30,9 @@ from chatd.domain.commands import (
     RecordResult,
     SendMessage,
 )
+from chatd.domain.ledger import Bill, CallOutcome, CallPurpose
 from chatd.domain.parts import File, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.domain.price import Price
 from chatd.domain.tools import Dispatch, Executor
 from chatd.domain.transitions import fence_of
 from chatd.store.chats import PostgresChats
@@ -47,6 +51,9 @@ STRANGER = made_id("stranger")
 WORKER = WorkerId(made_id("worker"))
 FILE = made_id("file")
 KEY = "request-1"
+USE = ModelUse(
+    "m", 10, 20, cost_micros=81, provider="p", price=Price(Decimal("0.05"), Decimal("4"))
+)
 
 #: Runs under the worker: a recorded call, one under way, one of the client; two messages queued.
 RUNNING = ChatId(made_id("running"))
@@ -109,8 +116,9 @@ async def _done(chats: PostgresChats) -> None:
     state = await chats.apply(DONE, _step(state, local=("look",)))
     state = await chats.apply(DONE, RecordResult(fence_of(state), _result("look")))
     state = await chats.apply(DONE, CommitResults(fence_of(state)))
-    answer = NewMessage(Role.ASSISTANT, (Text("done"),))
-    await chats.apply(DONE, FinishTurn(fence_of(state), (answer,)))
+    answer = NewMessage(Role.ASSISTANT, (Text("done"),), use=USE)
+    bill = Bill(CallPurpose.TURN, CallOutcome.DONE, USE)
+    await chats.apply(DONE, FinishTurn(fence_of(state), (answer,), bill))
 
 
 async def _failed(chats: PostgresChats) -> None:

@@ -2,6 +2,7 @@
 
 import uuid
 from datetime import UTC, datetime
+from decimal import Decimal
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -13,6 +14,7 @@ from chatd.domain.chat import (
     ErrorKind,
     ExecutionId,
     MessageId,
+    ModelUse,
     NewMessage,
     PendingCall,
     QueuedMessageId,
@@ -22,6 +24,7 @@ from chatd.domain.chat import (
     TurnError,
     WorkerId,
 )
+from chatd.domain.choice import ModelChoice, ReasoningEffort
 from chatd.domain.commands import (
     BusyBehavior,
     CancelRequiredAction,
@@ -46,7 +49,9 @@ from chatd.domain.commands import (
     SubmitToolResults,
 )
 from chatd.domain.errors import ChatError, QueueFull
+from chatd.domain.ledger import Bill, CallOutcome, CallPurpose
 from chatd.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
+from chatd.domain.price import Price
 from chatd.domain.tools import Dispatch, Executor
 from chatd.domain.transitions import fence_of, impossibility
 from support.in_memory_chats import InMemoryChats, StoredChat
@@ -56,6 +61,14 @@ WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
 OOPS = TurnError("It broke.", ErrorKind.GENERIC)
 LATER = datetime(2026, 1, 2, tzinfo=UTC)
 CLAIMS = st.sampled_from([WORKER, None])
+USE = ModelUse(
+    "m", 10, 20, 5, 30, 40, cost_micros=81, provider="p", price=Price(Decimal("0.1"), Decimal(4))
+)
+CHOICES = st.builds(
+    ModelChoice,
+    st.sampled_from(["", "m1", "m2"]),
+    st.sampled_from([ReasoningEffort.DEFAULT, ReasoningEffort.LOW, ReasoningEffort.HIGH]),
+)
 
 
 class ChatMachine(RuleBasedStateMachine):
@@ -93,13 +106,13 @@ class ChatMachine(RuleBasedStateMachine):
     def applied(self, command: Command, refusal: ChatError | None) -> None:
         """Look at what a command did; another store is compared here."""
 
-    def user_message(self) -> NewMessage:
+    def user_message(self, choice: ModelChoice) -> NewMessage:
         self.sent += 1
-        return NewMessage(Role.USER, (Text(f"message {self.sent}"),), "ann")
+        return NewMessage(Role.USER, (Text(f"message {self.sent}"),), "ann", choice=choice)
 
-    @rule(claimed_by=CLAIMS, busy=st.sampled_from(BusyBehavior))
-    def send(self, claimed_by: WorkerId | None, busy: BusyBehavior) -> None:
-        message = self.user_message()
+    @rule(claimed_by=CLAIMS, busy=st.sampled_from(BusyBehavior), choice=CHOICES)
+    def send(self, claimed_by: WorkerId | None, busy: BusyBehavior, choice: ModelChoice) -> None:
+        message = self.user_message(choice)
         is_full = self.chat.state.queue_length >= QUEUE_LENGTH_MAX
         command = SendMessage(message, queued_id(self.sent), claimed_by, busy)
         if self.apply(command) is not None:
@@ -109,13 +122,13 @@ class ChatMachine(RuleBasedStateMachine):
             assert is_full
             assert isinstance(QueueFull(QUEUE_LENGTH_MAX), ChatError)
 
-    @rule(claimed_by=CLAIMS, place=st.integers(0, 30))
-    def edit(self, claimed_by: WorkerId | None, place: int) -> None:
+    @rule(claimed_by=CLAIMS, place=st.integers(0, 30), choice=CHOICES)
+    def edit(self, claimed_by: WorkerId | None, place: int, choice: ModelChoice) -> None:
         live = self.chat.live()
         if not live:
             return
         target = live[place % len(live)]
-        message = self.user_message()
+        message = self.user_message(choice)
         queued = {text_of(entry.content) for entry in self.chat.queue}
         gone = {text_of(m.content) for m in live if m.id >= target.id and m.role is Role.USER}
         if self.apply(EditMessage(target.id, message, claimed_by)) is not None:
@@ -161,9 +174,9 @@ class ChatMachine(RuleBasedStateMachine):
         )
         self.apply(SubmitToolResults(results, "ann", claimed_by))
 
-    @rule(claimed_by=CLAIMS)
-    def give_up_on_client(self, claimed_by: WorkerId | None) -> None:
-        self.apply(CancelRequiredAction(claimed_by))
+    @rule(claimed_by=CLAIMS, age=st.sampled_from((0, 0, 0, 1)))
+    def give_up_on_client(self, claimed_by: WorkerId | None, age: int) -> None:
+        self.apply(CancelRequiredAction(self.chat.state.history_version - age, claimed_by))
 
     @rule(local=st.integers(0, 3), client=st.integers(0, 2))
     def step(self, local: int, client: int) -> None:
@@ -176,8 +189,10 @@ class ChatMachine(RuleBasedStateMachine):
             for call in calls[:local]
         )
         asked = tuple(PendingCall(call.tool_call_id, "tool") for call in calls[local:])
-        message = NewMessage(Role.ASSISTANT, (Text("thinking"), *calls))
-        if self.apply(CommitStep(fence_of(state), (message,), dispatches, asked)) is not None:
+        message = NewMessage(Role.ASSISTANT, (Text("thinking"), *calls), use=USE)
+        bill = Bill(CallPurpose.TURN, CallOutcome.DONE, USE)
+        command = CommitStep(fence_of(state), (message,), dispatches, asked, bill)
+        if self.apply(command) is not None:
             assert not state.pending
 
     @rule(place=st.integers(0, 5))
@@ -205,20 +220,24 @@ class ChatMachine(RuleBasedStateMachine):
     def run_into_something(self, kind: str) -> None:
         fence = fence_of(self.chat.state)
         summary = NewMessage(Role.USER, (Text("summary"),), is_compressed=True)
+        made = NewMessage(Role.ASSISTANT, (Text("summed up"),), is_compressed=True, use=USE)
+        failed = Bill(CallPurpose.TURN, CallOutcome.FAILED, USE)
+        summed_up = Bill(CallPurpose.COMPACTION, CallOutcome.DONE, USE)
         commands: dict[str, Command] = {
-            "retry": RecordRetry(fence, Retry(1, 1000, LATER, OOPS)),
+            "retry": RecordRetry(fence, Retry(1, 1000, LATER, OOPS), failed),
             "fail": FailTurn(fence, OOPS),
             "release": Release(fence),
-            "compaction": CommitCompaction(fence, (summary,)),
+            "compaction": CommitCompaction(fence, (summary, made), summed_up),
         }
         self.apply(commands[kind])
 
     @rule(has_text=st.booleans())
     def finish(self, has_text: bool) -> None:
         state = self.chat.state
-        messages = (NewMessage(Role.ASSISTANT, (Text("done"),)),) if has_text else ()
-        self.apply(FinishTurn(fence_of(state), messages))
-        self.apply(FinishInterruption(fence_of(self.chat.state), messages))
+        messages = (NewMessage(Role.ASSISTANT, (Text("done"),), use=USE),) if has_text else ()
+        bill = Bill(CallPurpose.TURN, CallOutcome.DONE, USE) if has_text else None
+        self.apply(FinishTurn(fence_of(state), messages, bill))
+        self.apply(FinishInterruption(fence_of(self.chat.state), messages, bill))
 
     @invariant()
     def the_state_is_possible(self) -> None:
@@ -252,6 +271,12 @@ class ChatMachine(RuleBasedStateMachine):
             is_at_rest = state.status not in (Status.RUNNING, Status.INTERRUPTING)
             assert is_at_rest or state.generation_attempt >= seen.generation_attempt
         self.seen = state
+
+    @invariant()
+    def every_answer_is_in_the_ledger_once(self) -> None:
+        answers = [m.id for m in self.chat.messages if m.use is not None]
+        billed = [entry.message_id for entry in self.chat.ledger.values()]
+        assert sorted(number for number in billed if number is not None) == answers
 
     @invariant()
     def numbers_are_consecutive(self) -> None:

@@ -15,6 +15,7 @@ from chatd.domain.chat import (
     QueuedMessageId,
     Role,
 )
+from chatd.domain.choice import NO_CHOICE, ModelChoice
 from chatd.domain.commands import (
     Command,
     DeleteQueuedMessage,
@@ -24,6 +25,7 @@ from chatd.domain.commands import (
 )
 from chatd.domain.errors import ChatNotFound
 from chatd.domain.facts import NO_FACTS, Facts
+from chatd.domain.ledger import CallPurpose, LedgerEntry
 from chatd.domain.parts import ToolResult
 from chatd.domain.synthetic import synthetic_result
 from chatd.domain.tools import Dispatch, StoredExecution
@@ -35,6 +37,7 @@ from chatd.domain.writes import (
     DeleteMessagesFrom,
     DropQueued,
     EnqueueMessage,
+    EnterBill,
     MoveToHead,
     PromoteHead,
     RecordDispatches,
@@ -54,6 +57,8 @@ class StoredChat:
     queue: list[QueuedMessage] = field(default_factory=list)
     dispatches: dict[ExecutionId, Dispatch] = field(default_factory=dict)
     results: dict[ExecutionId, ToolResult] = field(default_factory=dict)
+    ledger: dict[tuple[int, int, CallPurpose], LedgerEntry] = field(default_factory=dict)
+    choice: ModelChoice = NO_CHOICE
 
     def live(self) -> list[Message]:
         """Return the messages that were not deleted."""
@@ -169,7 +174,11 @@ class _Writer:
                 self._chat.results[call.execution_id] = result
             case EnqueueMessage(queued_message_id, message):
                 queued = QueuedMessage(
-                    queued_message_id, message.content, message.created_by, CREATED_AT
+                    queued_message_id,
+                    message.content,
+                    message.created_by,
+                    CREATED_AT,
+                    message.choice,
                 )
                 self._chat.queue.append(queued)
             case DropQueued(queued_message_id):
@@ -181,7 +190,8 @@ class _Writer:
             case PromoteHead(head):
                 queued = self._chat.queue[0] if head is None else self._queued(head)
                 self._chat.queue.remove(queued)
-                self._append(NewMessage(Role.USER, queued.content, queued.created_by))
+                wish = queued.choice or NO_CHOICE
+                self._append(NewMessage(Role.USER, queued.content, queued.created_by, choice=wish))
             case ClearQueue():
                 self._chat.queue.clear()
             case DeleteMessagesFrom(message_id):
@@ -191,6 +201,11 @@ class _Writer:
                     else message
                     for message in self._chat.messages
                 ]
+            case EnterBill(entry):
+                place = (entry.history_version, entry.generation_attempt, entry.bill.purpose)
+                if place in self._chat.ledger:
+                    raise AssertionError("a call was billed twice")
+                self._chat.ledger[place] = entry
             case _:
                 assert_never(write)
 
@@ -204,6 +219,9 @@ class _Writer:
         return next(queued for queued in self._chat.queue if queued.id == queued_message_id)
 
     def _append(self, message: NewMessage) -> None:
+        choice = message.choice
+        if choice is not None:
+            choice = self._chat.choice = choice.over(self._chat.choice)
         self._chat.messages.append(
             Message(
                 id=self._next,
@@ -215,6 +233,7 @@ class _Writer:
                 visibility=message.visibility,
                 is_compressed=message.is_compressed,
                 use=message.use,
+                choice=choice,
             )
         )
         self._next = MessageId(self._next + 1)

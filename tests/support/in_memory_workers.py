@@ -133,12 +133,13 @@ class InMemoryWorkers:
         self._require_connection()
         now = self._clock.now()
         due = [
-            (state.deadline_at, state.chat_id)
+            (state.deadline_at, state.chat_id, state.history_version)
             for state in self._states()
             if state.deadline_at is not None and state.deadline_at <= now
         ]
         return tuple(
-            DueAction(chat_id, self._owners[chat_id]) for _, chat_id in sorted(due)[:chats_max]
+            DueAction(chat_id, self._owners[chat_id], history_version)
+            for _, chat_id, history_version in sorted(due)[:chats_max]
         )
 
     async def owned(self, worker_id: WorkerId) -> tuple[ChatState, ...]:

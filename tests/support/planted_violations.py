@@ -170,11 +170,32 @@ STATES = (
     Planted(
         "usage_is_not_negative",
         made_id("usage"),
-        without("usage", "usage_cost_positive") + "UPDATE chat.usage SET cost_micros = -1",
+        without("usage", "usage_cost_positive")
+        + f"UPDATE chat.usage SET cost_micros = -1 WHERE id = '{made_id('usage')}'",
+    ),
+    Planted(
+        "costs_follow_from_prices",
+        made_id("usage"),
+        f"UPDATE chat.usage SET input_price = 2, output_price = 4 WHERE id = '{made_id('usage')}'",
     ),
 )
 
 MESSAGE_ROWS = (
+    Planted(
+        "answers_are_in_the_ledger",
+        f"{DONE}/4",
+        "DELETE FROM chat.usage WHERE message_id IS NOT NULL",
+    ),
+    Planted(
+        "answers_are_in_the_ledger",
+        f"{DONE}/4",
+        "UPDATE chat.usage SET cost_micros = NULL WHERE message_id IS NOT NULL",
+    ),
+    Planted(
+        "answers_are_in_the_ledger",
+        f"{DONE}/4",
+        "UPDATE chat.usage u SET message_id = 4 WHERE message_id IS NULL",
+    ),
     Planted(
         "messages_are_numbered_without_a_gap",
         DONE,
@@ -183,7 +204,8 @@ MESSAGE_ROWS = (
     Planted(
         "messages_are_numbered_without_a_gap",
         DONE,
-        f"{MESSAGES} id = 7 WHERE chat_id = '{DONE}' AND id = 4",
+        f"{MESSAGES} id = 7 WHERE chat_id = '{DONE}' AND id = 4;"
+        "UPDATE chat.usage SET message_id = 7 WHERE message_id = 4",
     ),
     Planted(
         "revisions_are_in_the_history",

@@ -24,17 +24,23 @@ from chatd.domain.parts import Text
 from chatd.domain.transitions import fence_of
 from chatd.engine.live import LiveChats
 from chatd.engine.slots import Slot
+from chatd.engine.spending import LimitedSpending
 from chatd.engine.worker import Claimed
 from chatd.rpc.callers import KnownGroups
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.stream_servicer import StreamServicer
+from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
 from chatd.store.chats import PostgresChats
+from chatd.store.creation import NewChat
+from chatd.store.limits import PostgresLimits
 from chatd.store.stores import Stores
+from chatd.store.usage import PostgresUsage
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
+from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
 from parley.clock import FakeClock
 from parley.identity import Role as UserRole
 from parley.identity import ServiceName, User, UserId
@@ -97,12 +103,15 @@ class Person:
     stub: Any
     streams: Any
     numbers: list[int] = field(default_factory=lambda: [0])
+    usage: Any = None
+    role: UserRole = UserRole.MEMBER
 
     async def ask(self, request: Any) -> Any:
         """Call the method whose request this is."""
         method = request.DESCRIPTOR.name.removesuffix("Request")
-        with acting_for(User(UserId(self.id), UserRole.MEMBER)):
-            return await getattr(self.stub, method)(request)
+        stub = self.usage if hasattr(self.usage, method) else self.stub
+        with acting_for(User(UserId(self.id), self.role)):
+            return await getattr(stub, method)(request)
 
     async def refusal(self, request: Any) -> Problem:
         """Call a method that must refuse, and return why it did."""
@@ -163,6 +172,7 @@ class ServedChats:
     bob: Person
     eve: Person
     moved: list[ChatState]
+    created: list[NewChat] = field(default_factory=list)
 
     async def state(self, chat_id: str) -> ChatState:
         """Read the execution of a chat."""
@@ -194,6 +204,7 @@ async def served_chats(
     identities = make_identities(directory)
     telemetry = InMemoryTelemetry("chatd").telemetry
     live, moved, claims = LiveChats(), list[ChatState](), NotedClaims(slots)
+    created: list[NewChat] = []
     groups = KnownGroups({EVE_ID: (EVES_GROUP,)})
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
@@ -204,13 +215,26 @@ async def served_chats(
 
         chats = await stack.enter_async_context(PostgresChats(pool, tell, FakeClock()))
         stores = Stores.over(pool, chats)
+        limits = PostgresLimits(pool)
+        spending = LimitedSpending(limits, FakeClock())
+        usage = UsagePorts(
+            PostgresUsage(pool), limits, spending, groups, spending.forget, FakeClock()
+        )
         server = await stack.enter_async_context(
             serve(
                 Address.parse(f"unix:{directory}/chatd.sock"),
                 [
                     Registration.of(
-                        ChatServicer(stores, claims=claims, groups=groups, tasks=tasks)
+                        ChatServicer(
+                            stores,
+                            claims=claims,
+                            groups=groups,
+                            tasks=tasks,
+                            spending=spending,
+                            created=created.append,
+                        )
                     ),
+                    Registration.of(UsageServicer(usage)),
                     Registration.of(StreamServicer(stores, live, groups=groups)),
                 ],
                 guard=identities.guard,
@@ -228,5 +252,8 @@ async def served_chats(
         stack.push_async_callback(channel.close)
         stub = ChatServiceStub(channel)
         streams = StreamServiceStub(channel)
-        ann, bob, eve = (Person(each, stub, streams) for each in (ANN_ID, BOB_ID, EVE_ID))
-        yield ServedChats(pool, stores, claims, ann, bob, eve, moved)
+        sums = UsageServiceStub(channel)
+        ann, bob, eve = (
+            Person(each, stub, streams, usage=sums) for each in (ANN_ID, BOB_ID, EVE_ID)
+        )
+        yield ServedChats(pool, stores, claims, ann, bob, eve, moved, created)

@@ -27,9 +27,10 @@ from chatd.domain.commands import (
     SubmitToolResults,
     UserCommand,
 )
+from chatd.domain.ledger import LedgerEntry
 from chatd.domain.model import Finished, ModelEvent, ModelRequest, TextDelta, ToolCallRequested
 from chatd.domain.parts import Part, Text, ToolCall, ToolResult
-from chatd.domain.ports import Partials
+from chatd.domain.ports import Partials, Spending, Unlimited
 from chatd.domain.tools import Executor, StoredExecution, ToolSpec
 from chatd.domain.turn import FixedSetups, ModelProfile, TurnEnded, TurnSetup
 from chatd.domain.workers import Claimed
@@ -144,6 +145,7 @@ class Stage:
         limits: TurnLimits | None = None,
         partials: Partials | None = None,
         clock: FakeClock | None = None,
+        spending: Spending | None = None,
     ) -> None:
         self.clock = clock or FakeClock()
         self.live = LiveChats()
@@ -154,11 +156,13 @@ class Stage:
         self.chance = 0.0
         self.may_act = True
         self.ended: list[TurnEnded] = []
+        self.billed_late: list[tuple[LedgerEntry, OwnerId]] = []
         self.mailbox = Mailbox(IDLE)
         self._sent = 0
         self._limits = limits
         self._setups = FixedSetups(setup)
         self._partials = partials
+        self._spending = spending or Unlimited()
         self.runner = self._runner()
 
     @property
@@ -238,7 +242,13 @@ class Stage:
 
     def _runner(self) -> TurnRunner:
         ports = TurnPorts(
-            self.commits, self.model, self.tools, self._setups, self.live, self._partials
+            self.commits,
+            self.model,
+            self.tools,
+            self._setups,
+            self.live,
+            self._partials,
+            self._spending,
         )
         return TurnRunner(
             ports,
@@ -247,6 +257,7 @@ class Stage:
             may_act=lambda: self.may_act,
             limits=self._limits,
             ended=self.ended.append,
+            unbilled=lambda *late: self.billed_late.append(late),
         )
 
 

@@ -206,9 +206,34 @@ STATES = (
             cache_write_tokens, model_runtime_ms, cost_micros) < 0
         """,
     ),
+    SqlInvariant(
+        "costs_follow_from_prices",
+        "A call cost what its tokens come to at the prices stored with it, rounded up once.",
+        """
+        SELECT id::text FROM chat.usage
+        WHERE num_nonnulls(input_price, output_price, cache_read_price, cache_write_price) > 0
+            AND cost_micros <> ceil(coalesce(input_price, 0) * input_tokens
+                + coalesce(output_price, 0) * output_tokens
+                + coalesce(cache_read_price, 0) * cache_read_tokens
+                + coalesce(cache_write_price, 0) * cache_write_tokens)
+        """,
+    ),
 )
 
 MESSAGES = (
+    SqlInvariant(
+        "answers_are_in_the_ledger",
+        "An answer that says what it used is in the ledger, once, with the same cost.",
+        """
+        SELECT m.chat_id::text || '/' || m.id
+        FROM chat.chat_messages m LEFT JOIN (
+            SELECT chat_id, message_id, count(*) AS count, max(cost_micros) AS cost_micros
+            FROM chat.usage WHERE message_id IS NOT NULL GROUP BY chat_id, message_id) AS billed
+            ON billed.chat_id = m.chat_id AND billed.message_id = m.id
+        WHERE m.use IS NOT NULL AND (coalesce(billed.count, 0) <> 1
+            OR billed.cost_micros IS DISTINCT FROM (m.use ->> 'cost_micros')::bigint)
+        """,
+    ),
     SqlInvariant(
         "messages_are_numbered_without_a_gap",
         "The messages of a chat, deleted ones included, have the numbers before the next one.",

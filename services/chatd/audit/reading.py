@@ -28,7 +28,8 @@ SELECT_MESSAGES = f"""
     WHERE chat_id = ANY ($1::uuid[]) ORDER BY chat_id, id
 """
 SELECT_QUEUES = """
-    SELECT chat_id, id, content::text AS content, created_by, created_at FROM chat.chat_queue
+    SELECT chat_id, id, content::text AS content, created_by, created_at, choice::text AS choice
+    FROM chat.chat_queue
     WHERE chat_id = ANY ($1::uuid[]) ORDER BY chat_id, position
 """
 SELECT_DISPATCHES = """

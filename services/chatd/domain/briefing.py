@@ -52,6 +52,7 @@ class WorkspaceContext:
 class Briefing:
     """All that the blocks of one request depend on."""
 
+    house_instructions: str = ""  # What comes before everything else, stored instructions included.
     is_subagent: bool = False
     workspace: WorkspaceContext | None = None
     skills: tuple[Skill, ...] = ()

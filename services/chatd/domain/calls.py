@@ -5,10 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from chatd.domain.arguments import parsed
 from chatd.domain.parts import Part, ToolCall, ToolOutcome, ToolResult
 from chatd.domain.pieces import is_json, storable_call
 from chatd.domain.tools import Executor, Outcome, ToolSpec
 from chatd.domain.truncation import repaired, truncated_json
+
+CALLS_MAX = 100
+_TOO_MANY = f"this did not run: of one answer only the first {CALLS_MAX} calls do; call this again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,10 @@ def local_calls(content: Sequence[Part]) -> tuple[ToolCall, ...]:
 
 
 def plan_calls(calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]) -> CallPlan:
-    """Decide on every call; an exclusive one with siblings stops the whole batch."""
+    """Decide on every call; an exclusive one with siblings stops the whole batch.
+
+    Of very many only the first are executed.
+    """
     exclusive = {
         call.tool_name
         for call in calls
@@ -47,8 +54,8 @@ def plan_calls(calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]) -> Ca
     dispatched: list[ToolCall] = []
     asked: list[ToolCall] = []
     refused: list[ToolResult] = []
-    for call in calls:
-        problem = _problem(call, specs)
+    for place, call in enumerate(calls):
+        problem = _TOO_MANY if place >= CALLS_MAX else _problem(call, specs)
         if problem is not None:
             refused.append(error_result(call, problem))
         elif specs[call.tool_name].executor is Executor.CLIENT:
@@ -101,28 +108,10 @@ def _problem(call: ToolCall, specs: Mapping[str, ToolSpec]) -> str | None:
     spec = specs.get(call.tool_name)
     if spec is None:
         return f"there is no tool {call.tool_name}; call one that is offered"
-    if not call.args_json.strip():
-        return None
     try:
-        arguments = json.loads(call.args_json, object_pairs_hook=_Unique.of)
-    except (ValueError, RecursionError) as error:
-        return f"the arguments are not valid JSON: {error}"
-    if not isinstance(arguments, _Unique):
-        return "the arguments must be a JSON object"
+        arguments = parsed(call.args_json)
+    except ValueError as error:
+        return str(error)
     if spec.executor is Executor.TOOLRUNNER and arguments.has_case_variants():
         return "the arguments have names that differ only in case; give each once"
     return None
-
-
-class _Unique(dict[str, object]):
-    """A JSON object whose names are all different."""
-
-    @classmethod
-    def of(cls, pairs: list[tuple[str, object]]) -> "_Unique":
-        made = cls(pairs)
-        if len(made) < len(pairs):
-            raise ValueError("an object names the same property twice")
-        return made
-
-    def has_case_variants(self) -> bool:
-        return len({name.casefold() for name in self}) < len(self)

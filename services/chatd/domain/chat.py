@@ -5,7 +5,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
+from chatd.domain.choice import ModelChoice
 from chatd.domain.parts import Part
+from chatd.domain.price import Price
 
 ChatId = NewType("ChatId", str)
 MessageId = NewType("MessageId", int)
@@ -158,6 +160,9 @@ class ModelUse:
     cost_micros: int | None = None  # None when no price is known, 0 when it is free.
     runtime_ms: int = 0
     model_runtime_ms: int = 0
+    provider: str = ""  # Its name, and below the model's, as they were when the call was made.
+    model_name: str = ""
+    price: Price | None = None  # Of that time too.
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +175,7 @@ class NewMessage:
     visibility: Visibility = Visibility.BOTH
     is_compressed: bool = False
     use: ModelUse | None = None
+    choice: ModelChoice | None = None  # What a user's message asks for; the store completes it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +192,7 @@ class Message:
     is_compressed: bool = False
     is_deleted: bool = False
     use: ModelUse | None = None
+    choice: ModelChoice | None = None  # What the turn of a user's message runs with.
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +203,7 @@ class QueuedMessage:
     content: tuple[Part, ...]
     created_by: str
     created_at: datetime
+    choice: ModelChoice | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from chatd.domain.chat import (
     TurnError,
     WorkerId,
 )
+from chatd.domain.ledger import Bill
 from chatd.domain.parts import ToolResult
 from chatd.domain.tools import Dispatch
 
@@ -104,8 +105,13 @@ class Reconcile:
 
 @dataclass(frozen=True, slots=True)
 class CancelRequiredAction:
-    """Give up on the client's tools because their time is over; the model goes on without them."""
+    """Give up on the client's tools because their time is over; the model goes on without them.
 
+    The history that asked for them names the action: one that is over is left alone, and so is
+    another that was begun since somebody looked.
+    """
+
+    history_version: int
     claimed_by: WorkerId | None
 
 
@@ -117,6 +123,7 @@ class CommitStep:
     messages: tuple[NewMessage, ...]
     dispatches: tuple[Dispatch, ...] = ()
     client_calls: tuple[PendingCall, ...] = ()
+    bill: Bill | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +154,7 @@ class CommitCompaction:
 
     fence: Fence
     messages: tuple[NewMessage, ...]
+    bill: Bill | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +163,7 @@ class RecordRetry:
 
     fence: Fence
     retry: Retry
+    bill: Bill | None = None  # What the attempt used although it failed.
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +172,7 @@ class FinishTurn:
 
     fence: Fence
     messages: tuple[NewMessage, ...]
+    bill: Bill | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +181,7 @@ class FinishInterruption:
 
     fence: Fence
     messages: tuple[NewMessage, ...]
+    bill: Bill | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +190,7 @@ class FailTurn:
 
     fence: Fence
     error: TurnError
+    bill: Bill | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,5 +223,8 @@ WorkerCommand = (
     | FinishInterruption
     | FailTurn
     | Release
+)
+BillingCommand = (
+    CommitStep | CommitCompaction | RecordRetry | FinishTurn | FinishInterruption | FailTurn
 )
 Command = UserCommand | WorkerCommand

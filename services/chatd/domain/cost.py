@@ -1,21 +1,16 @@
 """What a model call costs: exact until the end, then rounded up once."""
 
 import math
-from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 
 from chatd.domain.model import UsageReported
+from chatd.domain.price import Price
 
+__all__ = ["COST_MICROS_MAX", "TOKENS_MAX", "Price", "billed_micros", "cost_micros", "is_plausible"]
 
-@dataclass(frozen=True, slots=True)
-class Price:
-    """Dollars per million tokens, which is micros per token; None where no price is known."""
-
-    input: Decimal | None = None
-    output: Decimal | None = None
-    cache_read: Decimal | None = None
-    cache_write: Decimal | None = None
+# What lies beyond is a mistake of somebody's: no call uses or costs that much.
+TOKENS_MAX = 10**12
+COST_MICROS_MAX = 10**13
 
 
 def cost_micros(price: Price | None, usage: UsageReported) -> int | None:
@@ -27,7 +22,7 @@ def cost_micros(price: Price | None, usage: UsageReported) -> int | None:
         return None
     components = (
         (price.input, usage.input_tokens),
-        (price.output, usage.output_tokens),
+        (price.output, usage.written_tokens),
         (price.cache_read, usage.cache_read_tokens),
         (price.cache_write, usage.cache_write_tokens),
     )
@@ -36,3 +31,21 @@ def cost_micros(price: Price | None, usage: UsageReported) -> int | None:
     if not priced or (is_used and not any(tokens for _, tokens in priced)):
         return None
     return math.ceil(sum(each * tokens for each, tokens in priced))
+
+
+def billed_micros(price: Price | None, usage: UsageReported) -> int | None:
+    """Return the cost as it is stored: one that cannot be is not known."""
+    micros = cost_micros(price, usage)
+    return micros if micros is not None and 0 <= micros <= COST_MICROS_MAX else None
+
+
+def is_plausible(usage: UsageReported) -> bool:
+    """Return whether a provider's counts can be true."""
+    counts = (
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.reasoning_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+    )
+    return all(0 <= count <= TOKENS_MAX for count in counts)

@@ -14,13 +14,22 @@ ChatError
 ├── BadToolResult           a client's result does not fit what was asked
 ├── FileNotFound            no such file for this caller
 ├── TooManyFiles            the chat would hold more files than it may
+├── UserBarred              the user was locked out or deleted
 ├── RequestIdReused         the same request id came with another body
+├── UsageLimitReached       the owner has spent what they may
+├── NotPermitted            only administrators may do this
+├── ModelNotFound           no such model, or it is switched off
+├── ResourceNotFound        no such provider, model or key for this caller
+├── NameTaken               something else has the name
+├── VersionConflict         somebody changed it since it was read
 └── InvalidRequest          the request itself is wrong; `field` says where
 """
 
+from datetime import datetime
 from enum import StrEnum
 
 from chatd.domain.chat import ChatId, MessageId, QueuedMessageId, Role, Status
+from chatd.domain.limits import dollars
 
 
 class ChatError(Exception):
@@ -144,12 +153,74 @@ class TooManyFiles(ChatError):
         self.files_max = files_max
 
 
+class UserBarred(ChatError):
+    """Nobody may act for this user any more."""
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__("this user is locked out; an administrator can let them in again")
+        self.user_id = user_id
+
+
 class RequestIdReused(ChatError):
     """The same request id came with another body."""
 
     def __init__(self, request_id: str) -> None:
         super().__init__(f"request id {request_id} was used with another body; choose a new one")
         self.request_id = request_id
+
+
+class UsageLimitReached(ChatError):
+    """The owner has spent what they may until a moment."""
+
+    def __init__(self, *, spent_micros: int, limit_micros: int, resets_at: datetime) -> None:
+        super().__init__(
+            f"{dollars(spent_micros)} of {dollars(limit_micros)} are spent; go on after {resets_at}"
+        )
+        self.spent_micros = spent_micros
+        self.limit_micros = limit_micros
+        self.resets_at = resets_at
+
+
+class NotPermitted(ChatError):
+    """Only somebody with another role may do this."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"only administrators may {what}")
+        self.what = what
+
+
+class ModelNotFound(ChatError):
+    """There is no such model, or it is switched off."""
+
+    def __init__(self, model_id: str) -> None:
+        super().__init__(f"no model {model_id} can be used; choose one of the list of models")
+        self.model_id = model_id
+
+
+class ResourceNotFound(ChatError):
+    """There is no such provider, model or key for this caller."""
+
+    def __init__(self, resource: str, resource_id: str) -> None:
+        super().__init__(f"no {resource} {resource_id}")
+        self.resource = resource
+        self.resource_id = resource_id
+
+
+class NameTaken(ChatError):
+    """Something else has the name."""
+
+    def __init__(self, resource: str, name: str) -> None:
+        super().__init__(f"another {resource} is called {name}; choose another name")
+        self.resource = resource
+        self.name = name
+
+
+class VersionConflict(ChatError):
+    """Somebody changed it since it was read."""
+
+    def __init__(self, etag: str) -> None:
+        super().__init__("somebody changed it meanwhile; read it and try again")
+        self.etag = etag
 
 
 class InvalidRequest(ChatError):

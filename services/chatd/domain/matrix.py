@@ -84,6 +84,6 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
         PromoteQueuedMessage: (RUNNING,),
         Interrupt: (WAITING, RUNNING, ASKING),
         SubmitToolResults: (RUNNING,),
-        CancelRequiredAction: (RUNNING,),
+        CancelRequiredAction: (RUNNING, ASKING),
     },
 }

@@ -40,6 +40,7 @@ class ModelRequest:
     files: Mapping[str, FileData] = field(default_factory=dict)  # By id; one that is gone is not.
     chat_id: str = ""
     owner_id: str = ""
+    attempt: int = 1  # How often this history was tried; beyond 1 the call is a repetition.
 
 
 class FinishReason(StrEnum):
@@ -116,8 +117,8 @@ class ProviderToolResult:
 class UsageReported:
     """What the call used so far; the last one counts.
 
-    Input tokens are those that were neither read from a cache nor written to one; reasoning tokens
-    are part of the output.
+    Input tokens are those that were neither read from a cache nor written to one. Reasoning tokens
+    are part of the output, unless the provider counts them apart.
     """
 
     input_tokens: int = 0
@@ -126,6 +127,17 @@ class UsageReported:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     context_limit_tokens: int = 0  # Window that the provider names; 0 when it names none.
+    is_reasoning_apart: bool = False
+
+    @property
+    def written_tokens(self) -> int:
+        """Return all that the model wrote, its thoughts included."""
+        return self.output_tokens + (self.reasoning_tokens if self.is_reasoning_apart else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The provider is alive, but has nothing to say yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +158,7 @@ ModelEvent = (
     | SourceCited
     | ProviderToolResult
     | UsageReported
+    | Heartbeat
     | Finished
 )
 

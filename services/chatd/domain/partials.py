@@ -24,7 +24,3 @@ class KeptPartials(Protocol):
     async def add(self, chunks: tuple[Chunk, ...]) -> None:
         """Keep chunks."""
         ...
-
-    async def tidy(self) -> None:
-        """Drop the chunks of episodes that are over."""
-        ...

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from chatd.domain.arguments import is_kept
 from chatd.domain.chat import ModelUse, NewMessage, PendingCall, Role, Visibility
 from chatd.domain.compaction import CHAT_SUMMARIZED
 from chatd.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
@@ -74,7 +75,8 @@ def storable_call(call: ToolCall) -> ToolCall:
     """Return the call with arguments that are JSON: none given is an empty object."""
     if not call.args_json.strip():
         return msgspec.structs.replace(call, args_json="{}")
-    return call if is_json(call.args_json) else msgspec.structs.replace(call, args_json="")
+    args_json = repaired(call.args_json)
+    return msgspec.structs.replace(call, args_json=args_json if is_kept(args_json) else "")
 
 
 def interrupted_messages(
@@ -114,7 +116,7 @@ def given_up(call: ToolCall, reason: str) -> ToolResult:
 
 def _is_kept(part: Part) -> bool:
     if isinstance(part, ToolCall):
-        return part.created_at is not None or is_json(part.args_json)
+        return part.created_at is not None or is_kept(part.args_json)
     return True
 
 

@@ -1,14 +1,16 @@
 """What the engine needs from the world, as small as it can be said."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Protocol
 
-from chatd.domain.chat import ChatId, ChatState, Message, MessageId, Owner
+from chatd.domain.chat import ChatId, ChatState, Message, MessageId, Owner, OwnerId, TurnError
+from chatd.domain.choice import ModelChoice
 from chatd.domain.commands import Command
-from chatd.domain.model import ModelEvent, ModelRequest
+from chatd.domain.ledger import CallPurpose, LedgerEntry
+from chatd.domain.model import FileData, ModelEvent, ModelRequest
 from chatd.domain.pieces import Piece
 from chatd.domain.tools import Execution, Found, Outcome, StoredExecution, ToolSpec
-from chatd.domain.turn import TurnSetup
+from chatd.domain.turn import ModelProfile, TurnSetup
 
 
 class Chats(Protocol):
@@ -86,13 +88,36 @@ class Tools(Protocol):
 class Setups(Protocol):
     """What turns run with."""
 
-    async def prepare(self, chat_id: ChatId, owner: Owner) -> TurnSetup:
+    async def prepare(
+        self, chat_id: ChatId, owner: Owner, choice: ModelChoice | None = None
+    ) -> TurnSetup:
         """Return what the next turn of a chat runs with.
+
+        Args:
+            chat_id: The chat.
+            owner: Whose credentials it spends.
+            choice: What the message that starts it asks for, None when that is not known.
 
         Raises:
             ModelError: no model can be used, for example because its key is missing.
         """
         ...
+
+
+class Files(Protocol):
+    """Files that messages refer to."""
+
+    async def load(self, file_ids: Collection[str], owner_id: OwnerId) -> Mapping[str, FileData]:
+        """Return the files of an owner by their ids; one that is gone is not among them."""
+        ...
+
+
+class NoFiles:
+    """Has no files."""
+
+    async def load(self, file_ids: Collection[str], owner_id: OwnerId) -> Mapping[str, FileData]:
+        """Return nothing."""
+        return {}
 
 
 class Partials(Protocol):
@@ -103,3 +128,60 @@ class Partials(Protocol):
     ) -> tuple[Piece, ...]:
         """Return the pieces of one episode in order."""
         ...
+
+
+class Ledger(Protocol):
+    """Where calls of models are billed."""
+
+    async def enter(self, entry: LedgerEntry, owner_id: OwnerId) -> None:
+        """Enter a call, unless it is there already."""
+        ...
+
+
+class Spending(Protocol):
+    """What may still be spent."""
+
+    async def refusal(self, chat_id: ChatId, owner: Owner) -> TurnError | None:
+        """Return why no model may be called for a chat now, None if one may."""
+        ...
+
+
+class Unlimited:
+    """Lets everybody spend what they want."""
+
+    async def refusal(self, chat_id: ChatId, owner: Owner) -> TurnError | None:
+        """Refuse nothing."""
+        return None
+
+    async def admit(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> None:
+        """Refuse nobody."""
+
+    async def remember_groups(self, chat_id: ChatId, group_ids: tuple[str, ...]) -> None:
+        """Remember nothing: no limit depends on it."""
+
+
+class UtilityModels(Protocol):
+    """Models that do small things for a chat beside its own."""
+
+    async def for_purpose(
+        self, chat_id: ChatId, owner: Owner, purpose: CallPurpose
+    ) -> ModelProfile | None:
+        """Return the model that is set for titles, labels or summaries; None for the chat's own.
+
+        Raises:
+            ModelError: one is set and cannot be used; then nothing is generated.
+        """
+        ...
+
+
+class FixedUtilityModels:
+    """Gives every small generation the same model, or leaves it to the chat's own."""
+
+    def __init__(self, model: ModelProfile | None = None) -> None:
+        self._model = model
+
+    async def for_purpose(
+        self, chat_id: ChatId, owner: Owner, purpose: CallPurpose
+    ) -> ModelProfile | None:
+        """Return what was given."""
+        return self._model

@@ -7,8 +7,9 @@ endpoints give the same id twice. What is left out here stays stored.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 
 import msgspec
 
@@ -37,16 +38,40 @@ _ODD = re.compile(r"[^A-Za-z0-9_-]")
 
 def prompt_of(history: Sequence[Message], briefing: Briefing) -> tuple[PromptMessage, ...]:
     """Return what a model is shown of a live history."""
-    pairing = _Pairing()
-    for row in prompt_rows(history):
-        pairing.add(row)
-    messages = pairing.messages()
+    return GrowingPrompt().of(history, briefing)
+
+
+class GrowingPrompt:
+    """The prompt of one chat: while messages are only added, only those are read."""
+
+    def __init__(self) -> None:
+        self._seen: list[Message] = []
+        self._pairing = _Pairing()
+
+    def of(self, history: Sequence[Message], briefing: Briefing) -> tuple[PromptMessage, ...]:
+        """Return what a model is shown of a live history."""
+        added = history[len(self._seen) :]
+        is_continued = len(history) >= len(self._seen) and all(map(is_, history, self._seen))
+        if not is_continued or any(message.is_compressed for message in added):
+            self._pairing, added = _Pairing(), prompt_rows(history)
+        else:
+            added = [message for message in added if message.visibility is not Visibility.USER]
+        for row in added:
+            self._pairing.add(row)
+        self._seen = list(history)
+        return _briefed(self._pairing.messages(), briefing)
+
+
+def _briefed(messages: Sequence[PromptMessage], briefing: Briefing) -> tuple[PromptMessage, ...]:
+    """Put the briefing behind the leading instructions."""
     leading = 0
     while leading < len(messages) and messages[leading].role is Role.SYSTEM:
         leading += 1
     system = (_with_plan_path(message, briefing.plan_path) for message in messages[:leading])
     blocks = (PromptMessage(Role.SYSTEM, (Text(block),)) for block in blocks_of(briefing))
-    return (*system, *blocks, *messages[leading:])
+    house = (Text(briefing.house_instructions),) if briefing.house_instructions else ()
+    first = (PromptMessage(Role.SYSTEM, house),) if house else ()
+    return (*first, *system, *blocks, *messages[leading:])
 
 
 def prompt_rows(history: Sequence[Message]) -> list[Message]:
@@ -124,6 +149,11 @@ class _Exchange:
                 self.results[place] = msgspec.structs.replace(result, tool_call_id=prompt_id)
                 return
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether every call has its result, so that nothing changes any more."""
+        return len(self.results) == len(self.calls)
+
     def messages(self) -> Iterator[PromptMessage]:
         """Yield the message and, in the order of the calls, one result for each."""
         yield PromptMessage(Role.ASSISTANT, self.content, self.model_id)
@@ -135,11 +165,17 @@ class _Exchange:
             yield PromptMessage(Role.TOOL, tuple(results))
 
 
+def _messages_of(entry: PromptMessage | _Exchange) -> Iterable[PromptMessage]:
+    return entry.messages() if isinstance(entry, _Exchange) else (entry,)
+
+
 class _Pairing:
     """Brings every result to its call while rows are added in order."""
 
     def __init__(self) -> None:
         self._entries: list[PromptMessage | _Exchange] = []
+        self._finished: list[PromptMessage] = []  # Of the first entries, which never change again.
+        self._finished_count = 0
         self._ids: set[str] = set()
         # Exchanges by the stored ids of their calls, once for each call that waits.
         self._waiting: dict[str, list[_Exchange]] = {}
@@ -167,14 +203,15 @@ class _Pairing:
             self._add_result(result)
 
     def messages(self) -> list[PromptMessage]:
-        """Return the finished prompt."""
-        made: list[PromptMessage] = []
-        for entry in self._entries:
-            if isinstance(entry, _Exchange):
-                made.extend(entry.messages())
-            else:
-                made.append(entry)
-        return made
+        """Return the prompt of what was added so far."""
+        entries = self._entries[self._finished_count :]
+        for entry in entries:
+            if isinstance(entry, _Exchange) and not entry.is_complete:
+                break
+            self._finished.extend(_messages_of(entry))
+            self._finished_count += 1
+        rest = self._entries[self._finished_count :]
+        return [*self._finished, *(message for entry in rest for message in _messages_of(entry))]
 
     def _add_answer(self, row: Message) -> None:
         content: list[Part] = []

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from chatd.domain.chat import ChatState, ErrorKind, TurnError
+from chatd.domain.compaction import COMPACTIONS_MAX
 from chatd.domain.model import ModelError
 
 
@@ -14,6 +15,9 @@ class RetryPolicy:
     backoff_first_s: float = 1.0
     backoff_max_s: float = 60.0
     hint_max_s: float = 600.0
+    # Everybody who asks the same provider is told the same moment, and comes back one by one.
+    hint_share_s: float = 0.2
+    hint_spread_max_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +34,22 @@ class GiveUp:
     error: TurnError
 
 
-def after_failure(
-    error: ModelError, attempt: int, chance: float, policy: RetryPolicy
-) -> RetryIn | GiveUp:
-    """Decide after attempt `attempt` of one history failed; `chance` is between 0 and 1.
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An attempt that failed: how often this history was tried, and how many chats run beside."""
+
+    error: ModelError
+    attempt: int
+    chats_running: int = 1
+
+
+def after_failure(failed: Failed, chance: float, policy: RetryPolicy) -> RetryIn | GiveUp:
+    """Decide what follows a failed attempt; `chance` is between 0 and 1.
 
     The provider's hint is a floor. Jitter comes on top, so that chats that failed together do not
-    come back together.
+    come back together; the more of them there are, the wider it is.
     """
+    error, attempt = failed.error, failed.attempt
     if not error.is_retryable or attempt >= policy.attempts_max:
         return GiveUp(error.turn_error)
     hint_s = error.retry_after_s or 0.0
@@ -45,7 +57,17 @@ def after_failure(
         return GiveUp(_asked_to_wait(error, hint_s))
     doublings = min(attempt - 1, 30)
     backoff_s = min(policy.backoff_first_s * 2**doublings, policy.backoff_max_s)
-    return RetryIn(max(backoff_s, hint_s) + chance * backoff_s)
+    crowd_s = min(failed.chats_running * policy.hint_share_s, policy.hint_spread_max_s)
+    jitter_s = max(backoff_s, crowd_s) if hint_s else backoff_s
+    return RetryIn(max(backoff_s, hint_s) + chance * jitter_s)
+
+
+def after_failed_step(failed: Failed, chance: float, policy: RetryPolicy) -> RetryIn | GiveUp:
+    """Decide what follows a failed step; a history that was too long is summarised at once."""
+    is_too_long = failed.error.kind is ErrorKind.CONTEXT_OVERFLOW
+    if is_too_long and failed.attempt <= COMPACTIONS_MAX:
+        return RetryIn(0.0)
+    return after_failure(failed, chance, policy)
 
 
 def spent(state: ChatState, policy: RetryPolicy) -> TurnError | None:

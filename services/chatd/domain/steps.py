@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from chatd.domain.chat import (
     ChatState,
+    ErrorKind,
     Message,
     NewMessage,
     PendingCall,
@@ -27,6 +28,7 @@ from chatd.domain.compaction import (
     overflow_error,
     since_boundary,
 )
+from chatd.domain.loops import REPETITIONS_MAX, repeated_call
 from chatd.domain.parts import Notice, ToolCall, ToolOutcome, ToolResult
 
 STEPS_MAX = 1200
@@ -41,6 +43,7 @@ class StepPolicy:
     is_final_step_compacted: bool = True
     ending_tools: frozenset[str] = frozenset()
     steps_max: int = STEPS_MAX
+    repetitions_max: int = REPETITIONS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +60,11 @@ class EnterAction:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """Summarise the history."""
+    """Summarise the history; one that was too long for the model is shortened before."""
 
     source: CompactionSource
     use: ContextUse
+    shortenings: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class StepLimit:
-    """The turn took too many steps; end it with a notice to its reader."""
+    """The turn takes too many steps or goes in circles; end it with a notice to its reader."""
 
     notice: NewMessage
 
@@ -104,18 +108,29 @@ def next_action(state: ChatState, history: Sequence[Message], policy: StepPolicy
         return Compact(CompactionSource.MANUAL, use) if has_material else Finish()
     if is_resting_after_manual(history) or _has_ended(state, rows, policy.ending_tools):
         return Finish()
-    is_over = use.is_over(policy.threshold_percent)
+    shortenings = _shortenings(state)
+    is_over = shortenings > 0 or use.is_over(policy.threshold_percent)
     overflow = _overflow(state, history, use, policy) if is_over else None
     if rows and _is_final_answer(rows[-1]):
         goes_on = is_over and overflow is None and policy.is_final_step_compacted
         return Compact(CompactionSource.AUTOMATIC, use) if goes_on else Finish()
     if _steps_of_turn(state, history) >= policy.steps_max:
         return StepLimit(_step_notice(policy.steps_max))
+    looping = repeated_call(history, state.turn_id, policy.repetitions_max)
+    if looping is not None:
+        return StepLimit(_loop_notice(looping, policy.repetitions_max))
     if overflow is not None:
         return Fail(overflow)
     if is_over:
-        return Compact(CompactionSource.AUTOMATIC, use)
+        return Compact(CompactionSource.AUTOMATIC, use, shortenings)
     return CallModel()
+
+
+def _shortenings(state: ChatState) -> int:
+    """Return how often the history must be shortened to be summarised: more with every failure."""
+    retry = state.retry
+    is_too_long = retry is not None and retry.error.kind is ErrorKind.CONTEXT_OVERFLOW
+    return max(1, state.generation_attempt - 1) if is_too_long else 0
 
 
 def _overflow(
@@ -157,5 +172,15 @@ def _steps_of_turn(state: ChatState, history: Sequence[Message]) -> int:
 
 
 def _step_notice(steps_max: int) -> NewMessage:
-    told = f"The turn was stopped after {steps_max} steps. Send a message to let it go on."
+    return _notice(f"The turn was stopped after {steps_max} steps. Send a message to let it go on.")
+
+
+def _loop_notice(call: ToolCall, repetitions_max: int) -> NewMessage:
+    return _notice(
+        f"The turn was stopped: the model called {call.tool_name} {repetitions_max} times with the "
+        "same arguments. Say what it should do instead, or that it should go on."
+    )
+
+
+def _notice(told: str) -> NewMessage:
     return NewMessage(Role.ASSISTANT, (Notice(told),), visibility=Visibility.USER)

@@ -12,6 +12,7 @@ otherwise. A chat that runs without an owner waits for a sweep, which opens it.
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from chatd.domain.billing import entered_bills
 from chatd.domain.chat import (
     QUEUE_LENGTH_MAX,
     ChatState,
@@ -126,6 +127,8 @@ def decide(state: ChatState, command: Command, facts: Facts = NO_FACTS) -> Decis
     moved = replace(state, snapshot_version=state.snapshot_version + 1)
     if isinstance(command, WorkerCommand):
         decision = _decide_for_worker(moved, command)
+        if bills := entered_bills(state, command, decision.writes):
+            decision = replace(decision, writes=(*decision.writes, *bills))
     else:
         decision = _decide_for_user(moved, command, facts)
     if not isinstance(command, Reconcile):
@@ -165,6 +168,8 @@ def _is_done_already(state: ChatState, command: Command) -> bool:
         case Interrupt(turn_id):
             is_stoppable = state.status in (Status.RUNNING, Status.REQUIRES_ACTION)
             return not is_stoppable or turn_id not in (0, state.turn_id)
+        case CancelRequiredAction(history_version):
+            return state.history_version != history_version
         case _:
             return False
 
@@ -196,7 +201,7 @@ def _decide_for_user(moved: ChatState, command: UserCommand, facts: Facts) -> De
             )
         case SetArchived(archived):
             return Decision(replace(moved, archived=archived))
-        case CancelRequiredAction(claimed_by):
+        case CancelRequiredAction(_, claimed_by):
             cancelled, answers = _answered(moved, TIMED_OUT)
             return Decision(_running(cancelled, claimed_by), answers)
         case Reconcile():

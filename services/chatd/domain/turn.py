@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from chatd.domain.briefing import Briefing
 from chatd.domain.chat import ChatState, Owner
+from chatd.domain.choice import ModelChoice
 from chatd.domain.compaction import THRESHOLD_PERCENT
 from chatd.domain.cost import Price
 from chatd.domain.tools import ToolSpec
@@ -19,6 +20,9 @@ class ModelProfile:
     price: Price | None = None
     output_tokens_max: int | None = None
     reasoning_effort: str = ""
+    provider: str = ""  # As the ledger names it.
+    provider_id: str = ""
+    name: str = ""  # As the provider knows it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,9 @@ class FixedSetups:
     def __init__(self, setup: TurnSetup) -> None:
         self._setup = setup
 
-    async def prepare(self, chat_id: str, owner: Owner) -> TurnSetup:
+    async def prepare(
+        self, chat_id: str, owner: Owner, choice: ModelChoice | None = None
+    ) -> TurnSetup:
         """Return the setup."""
         return self._setup
 
@@ -78,3 +84,5 @@ class TurnEnded:
     owner: Owner
     state: ChatState
     text: str  # The last answer's text; empty when there is none.
+    asked: str = ""  # The text of the message that started the turn.
+    model: ModelProfile | None = None  # The model that it ran with, if it came that far.

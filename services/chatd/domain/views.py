@@ -6,21 +6,9 @@ from datetime import datetime
 from enum import StrEnum
 
 from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId
+from chatd.domain.choice import ReasoningEffort
 
 FILES_MAX = 50
-
-
-class ReasoningEffort(StrEnum):
-    """How hard a model thinks; ordered."""
-
-    DEFAULT = ""
-    NONE = "none"
-    MINIMAL = "minimal"
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
-    XHIGH = "xhigh"
-    MAX = "max"
 
 
 class ChatMode(StrEnum):

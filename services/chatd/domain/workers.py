@@ -35,10 +35,11 @@ class NamedChat:
 
 @dataclass(frozen=True, slots=True)
 class DueAction:
-    """A chat whose client let the time for its tools pass."""
+    """A chat whose client let the time for its tools pass, and the history that asked for them."""
 
     chat_id: ChatId
     owner: Owner
+    history_version: int
 
 
 @dataclass(frozen=True, slots=True)

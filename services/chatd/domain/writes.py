@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from chatd.domain.chat import MessageId, NewMessage, PendingCall, QueuedMessageId
+from chatd.domain.ledger import LedgerEntry
 from chatd.domain.parts import ToolResult
 from chatd.domain.tools import Dispatch
 
@@ -79,6 +80,13 @@ class DeleteMessagesFrom:
     message_id: MessageId
 
 
+@dataclass(frozen=True, slots=True)
+class EnterBill:
+    """Enter a call of a model into the ledger, unless it is there already."""
+
+    entry: LedgerEntry
+
+
 Write = (
     AppendMessages
     | AnswerPending
@@ -90,4 +98,5 @@ Write = (
     | PromoteHead
     | ClearQueue
     | DeleteMessagesFrom
+    | EnterBill
 )

@@ -6,9 +6,10 @@ from typing import assert_never
 import msgspec
 
 from chatd.domain.chat import ModelUse, Role
-from chatd.domain.cost import cost_micros
+from chatd.domain.metering import model_use
 from chatd.domain.model import (
     Finished,
+    Heartbeat,
     ModelEvent,
     ProviderToolResult,
     ReasoningDelta,
@@ -43,7 +44,8 @@ class Answer:
         self._clock = clock
         self._opened_s = clock.monotonic()
         self._pieces: list[Piece] = []
-        self._parts_count = 0
+        self.parts_count = 0
+        self.length = 0  # Characters that were taken so far.
         self._open: tuple[type[Part], str] | None = None  # Kind and block of the open deltas.
         self._inputs: dict[str, tuple[int, str]] = {}  # Place and id of calls by provider's id.
         self._call_ids: set[str] = set()
@@ -55,6 +57,11 @@ class Answer:
         """All that was written so far."""
         return joined(self._pieces)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the model did anything that its provider will want money for."""
+        return bool(self._pieces) or self.usage is not None
+
     def take(self, event: ModelEvent) -> None:
         """Take the next event."""
         match event:
@@ -62,7 +69,8 @@ class Answer:
                 self._append(Text(text), block_id)
             case TextEnded(metadata):
                 if metadata and self._is_open(Text):
-                    self._add(self._parts_count - 1, Text("", metadata))
+                    self.length += len(metadata)
+                    self._add(self.parts_count - 1, Text("", metadata))
                 self._open = None
             case ReasoningDelta(text, block_id):
                 is_new = self._open != (Reasoning, block_id)
@@ -72,15 +80,19 @@ class Answer:
                 self._end_reasoning(metadata)
             case ToolInputDelta(provider_id, tool_name, args_delta):
                 place, call_id = self._input(provider_id)
+                self.length += len(args_delta)
                 self._add(place, ToolCall(call_id, tool_name, args_delta))
             case ToolCallRequested(call):
                 self._complete_call(call)
             case SourceCited(source):
                 self._add(self._next_place(), source)
             case ProviderToolResult(result):
+                self.length += len(result.result_json)
                 self._add(self._next_place(), result)
             case UsageReported():
                 self.usage = event
+            case Heartbeat():
+                pass
             case Finished():
                 self._close_deltas()
                 self.finished = event
@@ -89,19 +101,8 @@ class Answer:
 
     def use(self, profile: ModelProfile, alive_ms: int) -> ModelUse:
         """Return what the call used, as it is stored with its message."""
-        usage = self.usage or UsageReported()
-        return ModelUse(
-            model_id=profile.id,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            reasoning_tokens=usage.reasoning_tokens,
-            cache_read_tokens=usage.cache_read_tokens,
-            cache_write_tokens=usage.cache_write_tokens,
-            context_limit_tokens=usage.context_limit_tokens or profile.context_limit_tokens,
-            cost_micros=None if self.usage is None else cost_micros(profile.price, usage),
-            runtime_ms=alive_ms,
-            model_runtime_ms=round((self._clock.monotonic() - self._opened_s) * 1000),
-        )
+        model_ms = round((self._clock.monotonic() - self._opened_s) * 1000)
+        return model_use(profile, self.usage, alive_ms=alive_ms, model_ms=model_ms)
 
     def _append(self, delta: Text | Reasoning, block_id: str) -> None:
         """Add to the open part, or open one."""
@@ -110,12 +111,14 @@ class Answer:
         if self._open != (type(delta), block_id):
             self._next_place()
             self._open = (type(delta), block_id)
-        self._add(self._parts_count - 1, delta)
+        self.length += len(delta.text)
+        self._add(self.parts_count - 1, delta)
 
     def _end_reasoning(self, metadata: str) -> None:
         now = self._clock.now()
+        self.length += len(metadata)
         if self._is_open(Reasoning):
-            self._add(self._parts_count - 1, Reasoning("", None, now, metadata))
+            self._add(self.parts_count - 1, Reasoning("", None, now, metadata))
         elif metadata:
             self._add(self._next_place(), Reasoning("", now, now, metadata))
         self._open = None
@@ -123,6 +126,7 @@ class Answer:
     def _complete_call(self, call: ToolCall) -> None:
         place, call_id = self._input(call.tool_call_id)
         del self._inputs[call.tool_call_id]
+        self.length += len(call.args_json)
         now = self._clock.now()
         self._add(place, msgspec.structs.replace(call, tool_call_id=call_id, created_at=now))
 
@@ -142,8 +146,8 @@ class Answer:
 
     def _next_place(self) -> int:
         self._close_deltas()
-        self._parts_count += 1
-        return self._parts_count - 1
+        self.parts_count += 1
+        return self.parts_count - 1
 
     def _close_deltas(self) -> None:
         if self._is_open(Reasoning):

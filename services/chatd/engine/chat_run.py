@@ -6,6 +6,7 @@ the next round goes on from what is stored: an interruption is finished with wha
 answer, a chat that is somebody else's is left alone.
 """
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import assert_never
 
@@ -18,10 +19,11 @@ from chatd.domain.commands import (
     RecordRetry,
 )
 from chatd.domain.errors import FenceLost
+from chatd.domain.ledger import CallOutcome
 from chatd.domain.model import ModelError
 from chatd.domain.parts import Text
 from chatd.domain.pieces import interrupted_messages, joined
-from chatd.domain.retries import GiveUp, RetryIn, after_failure, spent
+from chatd.domain.retries import Failed, GiveUp, RetryIn, after_failed_step, spent
 from chatd.domain.steps import (
     CallModel,
     Compact,
@@ -77,17 +79,21 @@ class ChatRun:
             Lost: it is somebody else's.
             FenceLost: this process may not go on with it, although it may still be its own.
         """
-        while self._session.is_owned:
-            self._session.look()
-            if self._session.state.status is Status.INTERRUPTING:
-                await self._finish_interruption()
-            else:
-                await self._advance()
+        try:
+            while self._session.is_owned:
+                self._session.look()
+                if self._session.state.status is Status.INTERRUPTING:
+                    await self._finish_interruption()
+                else:
+                    await self._advance()
+        finally:
+            self._bill_late()
 
     async def _advance(self) -> None:
         """Do the next thing of the present turn."""
         session = self._session
         session.unfinished = None
+        self._bill_late()
         if not await self._wait_for_retry():
             return
         await session.catch_up()
@@ -142,10 +148,14 @@ class ChatRun:
         if error is not None:
             await self._fail(error)
             return
+        error = await self._ports.spending.refusal(session.chat_id, session.owner)
+        if error is not None:
+            await self._fail(error)
+            return
+        request = await prepared.request(session, self._ports.files)
         if not self._world.may_act():
             raise FenceLost(session.chat_id)
         show = self._ports.live.open(session.chat_id, session.fence).add
-        request = prepared.request(session.history.messages)
         limits = self._world.limits.stream
         end: StepEnd
         if isinstance(action, Compact):
@@ -167,11 +177,13 @@ class ChatRun:
                 assert_never(end)
 
     async def _finish(self, messages: tuple[NewMessage, ...]) -> None:
-        if await self._session.apply(FinishTurn(self._session.fence, messages), messages):
+        bill = self._session.billed(CallOutcome.DONE)
+        if await self._session.apply(FinishTurn(self._session.fence, messages, bill), messages):
             self._tell(Ending.FINISHED, messages)
 
     async def _fail(self, error: TurnError) -> None:
-        if await self._session.apply(FailTurn(self._session.fence, error)):
+        bill = self._session.billed(CallOutcome.FAILED)
+        if await self._session.apply(FailTurn(self._session.fence, error, bill)):
             self._tell(Ending.FAILED)
 
     async def _broken(self, error: ModelError) -> None:
@@ -180,13 +192,15 @@ class ChatRun:
         session.unfinished = None
         attempt = session.state.generation_attempt
         limits = self._world.limits.retries
-        match after_failure(error, attempt, self._world.chance(), limits):
+        failed = Failed(error, attempt, self._world.chats_running())
+        match after_failed_step(failed, self._world.chance(), limits):
             case GiveUp(final):
                 await self._fail(final)
             case RetryIn(delay_s):
                 retrying_at = clock.now() + timedelta(seconds=delay_s)
                 retry = Retry(attempt, round(delay_s * 1000), retrying_at, error.turn_error)
-                await session.apply(RecordRetry(session.fence, retry))
+                bill = session.billed(CallOutcome.FAILED)
+                await session.apply(RecordRetry(session.fence, retry, bill))
 
     async def _wait_for_retry(self) -> bool:
         """Wait until the next attempt is due; return False when the chat moved meanwhile."""
@@ -215,7 +229,8 @@ class ChatRun:
         if any(not call.is_client and not call.is_recorded for call in session.state.pending):
             await self._settle_calls()
         messages = await self._kept_messages()
-        if await session.apply(FinishInterruption(session.fence, messages), messages):
+        bill = session.billed(CallOutcome.INTERRUPTED)
+        if await session.apply(FinishInterruption(session.fence, messages, bill), messages):
             self._tell(Ending.INTERRUPTED)
 
     async def _settle_calls(self) -> None:
@@ -255,5 +270,15 @@ class ChatRun:
         texts = [
             part.text for message in messages for part in message.content if isinstance(part, Text)
         ]
-        session = self._session
-        self._world.ended(TurnEnded(ending, session.owner, session.state, "".join(texts)))
+        session, prepared = self._session, self._prepared
+        ended = TurnEnded(ending, session.owner, session.state, "".join(texts))
+        if prepared is not None:
+            asked = session.history.text_of(prepared.turn_id)
+            ended = replace(ended, asked=asked, model=prepared.setup.model)
+        self._world.ended(ended)
+
+    def _bill_late(self) -> None:
+        """Hand over the bill of a call that ended without a commit of ours."""
+        entry = self._session.unbilled()
+        if entry is not None:
+            self._world.unbilled(entry, self._session.owner.id)

@@ -13,13 +13,15 @@ from chatd.domain.compaction import (
     summary_call,
     summary_result,
 )
+from chatd.domain.ledger import CallOutcome, CallPurpose
 from chatd.domain.model import ModelError, ModelRequest, PromptMessage
 from chatd.domain.parts import Text, ToolCall
 from chatd.domain.pieces import interrupted_messages
 from chatd.domain.ports import LanguageModel
 from chatd.domain.prompt import without_foreign_parts
+from chatd.domain.shortening import shortened
 from chatd.domain.steps import Compact
-from chatd.domain.turn import TurnSetup
+from chatd.domain.turn import ModelProfile, TurnSetup
 from chatd.engine.answer import Answer, Show, show_nothing
 from chatd.engine.calls import derived_id
 from chatd.engine.session import Session, Unfinished
@@ -53,9 +55,12 @@ class Summariser:
             session.fence, lambda at: interrupted_messages((call,), at, None)
         )
         answer = Answer(show_nothing, self.clock)
-        stream = ModelStream(self.model, replace(self.limits, total_s=SUMMARY_S), self.clock)
+        profile = self.setup.summariser or self.setup.model
+        session.metered(CallPurpose.COMPACTION, profile, answer)
+        limits = replace(self.limits, total_s=SUMMARY_S)
+        stream = ModelStream(self.model, limits, self.clock, profile.provider)
         end: StepEnd | Answered = await stream.read(
-            self._request(request), answer, session.superseded
+            self._request(request, action.shortenings), answer, session.superseded
         )
         if isinstance(end, Answered):
             end = await self._commit(session, action, call, answer, show)
@@ -70,17 +75,17 @@ class Summariser:
         )
         return msgspec.structs.replace(call, created_at=self.clock.now())
 
-    def _request(self, request: ModelRequest) -> ModelRequest:
+    def _request(self, request: ModelRequest, shortenings: int) -> ModelRequest:
         """Return the request of the next step, turned into one for a summary of it."""
-        messages = request.messages
+        messages = shortened(request.messages, shortenings) if shortenings else request.messages
         profile = self.setup.summariser or self.setup.model
-        if profile.id != self.setup.model.id:
+        if profile.id != self.setup.model.id and not _is_one_provider(profile, self.setup.model):
             messages = without_foreign_parts(messages)
         wish = PromptMessage(Role.USER, (Text(SUMMARY_REQUEST),))
-        return ModelRequest(
-            profile.id,
-            (*messages, wish),
-            request.tools,
+        return replace(
+            request,
+            model=profile.id,
+            messages=(*messages, wish),
             may_call_tools=False,
             output_tokens_max=profile.output_tokens_max,
             reasoning_effort=profile.reasoning_effort,
@@ -95,11 +100,16 @@ class Summariser:
             return Broken(_nothing_said())
         result = summary_result(call, summary, action.use)
         show(Role.TOOL, 0, result)
-        profile = self.setup.summariser or self.setup.model
-        use = answer.use(profile, session.alive_ms())
-        rows = stored_summary(call, result, summary, use)
-        await session.apply(CommitCompaction(session.fence, rows), rows)
+        bill = session.billed(CallOutcome.DONE)
+        assert bill is not None  # A call that was answered is always billed.
+        rows = stored_summary(call, result, summary, bill.use)
+        await session.apply(CommitCompaction(session.fence, rows, bill), rows)
         return Stepped()
+
+
+def _is_one_provider(summariser: ModelProfile, chat: ModelProfile) -> bool:
+    """Return whether both models are one provider's, so that one understands the other's parts."""
+    return bool(summariser.provider_id) and summariser.provider_id == chat.provider_id
 
 
 def _nothing_said() -> ModelError:

@@ -4,7 +4,9 @@ from collections import OrderedDict
 from datetime import datetime
 
 from chatd.domain.chat import ChatId, ChatState, Message, MessageId, NewMessage
+from chatd.domain.parts import Text
 from chatd.domain.ports import Chats
+from chatd.domain.prompt import GrowingPrompt
 
 CHATS_MAX = 256
 
@@ -14,6 +16,7 @@ class History:
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
+        self.prompt = GrowingPrompt()
         self._version = 0
 
     async def catch_up(self, chats: Chats, state: ChatState) -> None:
@@ -27,6 +30,14 @@ class History:
             self.messages = kept + [message for message in changes if not message.is_deleted]
             self.messages.sort(key=lambda message: message.id)
         self._version = state.history_version
+
+    def text_of(self, message_id: MessageId) -> str:
+        """Return the words of one message, nothing if it is not here."""
+        for message in reversed(self.messages):
+            if message.id <= message_id:
+                found = message.content if message.id == message_id else ()
+                return " ".join(part.text for part in found if isinstance(part, Text))
+        return ""
 
     def wrote(
         self, before: ChatState, after: ChatState, messages: tuple[NewMessage, ...], at: datetime
@@ -81,4 +92,5 @@ def as_written(message: NewMessage, message_id: MessageId, revision: int, at: da
         visibility=message.visibility,
         is_compressed=message.is_compressed,
         use=message.use,
+        choice=message.choice,
     )

@@ -15,7 +15,6 @@ from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
 BEAT_S = 0.5
-TIDY_EVERY_BEATS = 120
 CHUNK_CHARACTERS = 4096
 PENDING_CHARACTERS_MAX = 1 << 20  # Per episode; what is beyond is not kept.
 
@@ -67,14 +66,10 @@ class PartialWriter:
 
     async def run(self) -> None:
         """Write for ever; a database that is away costs pieces, never a turn."""
-        beats = 0
         while True:
             await self._until_due()
-            beats += 1
             try:
                 await self._flush()
-                if beats % TIDY_EVERY_BEATS == 0:
-                    await self._partials.tidy()
             except DatabaseUnavailable as error:
                 logger.warning("partial answers were not kept: %s", error)
 

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chatd.domain.calls import offered_tools
-from chatd.domain.chat import Message, MessageId
-from chatd.domain.model import ModelRequest
-from chatd.domain.ports import Setups, Tools
-from chatd.domain.prompt import prompt_of
+from chatd.domain.chat import MessageId
+from chatd.domain.choice import ModelChoice
+from chatd.domain.model import ModelRequest, PromptMessage
+from chatd.domain.parts import File
+from chatd.domain.ports import Files, Setups, Tools
 from chatd.domain.steps import StepPolicy
 from chatd.domain.tools import ToolSpec
 from chatd.domain.truncation import BUDGET_BYTES_UNKNOWN, result_budget_bytes
@@ -35,15 +36,22 @@ class Prepared:
         """Return how large one result may be, also for a turn that nobody prepared."""
         return BUDGET_BYTES_UNKNOWN if prepared is None else prepared.result_budget_bytes
 
-    def request(self, history: Sequence[Message]) -> ModelRequest:
-        """Return the request for the next step."""
+    async def request(self, session: Session, files: Files) -> ModelRequest:
+        """Return the request for the next step, with the files that it speaks of."""
         model = self.setup.model
+        history = session.history
+        messages = history.prompt.of(history.messages, self.setup.briefing)
+        file_ids = file_ids_of(messages)
         return ModelRequest(
             model.id,
-            prompt_of(history, self.setup.briefing),
+            messages,
             self.tools,
             output_tokens_max=model.output_tokens_max,
             reasoning_effort=model.reasoning_effort,
+            files=await files.load(file_ids, session.owner.id) if file_ids else {},
+            chat_id=session.chat_id,
+            owner_id=session.owner.id,
+            attempt=max(1, session.state.generation_attempt),
         )
 
 
@@ -53,7 +61,7 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
     Raises:
         ModelError: no model can be used.
     """
-    setup = await setups.prepare(session.chat_id, session.owner)
+    setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
     local = await tools.offer(session.chat_id, session.owner)
     offered = offered_tools(local, setup.client_tools)
     policy = StepPolicy(
@@ -65,3 +73,18 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
     )
     specs = {spec.name: spec for spec in offered}
     return Prepared(session.state.turn_id, setup, offered, specs, policy)
+
+
+def choice_of(session: Session) -> ModelChoice | None:
+    """Return what the message that started the present turn asks for, None if nobody knows."""
+    turn_id = session.state.turn_id
+    for message in reversed(session.history.messages):
+        if message.id == turn_id:
+            return message.choice
+    return None
+
+
+def file_ids_of(messages: Sequence[PromptMessage]) -> tuple[str, ...]:
+    """Return the files that a prompt speaks of, each once."""
+    files = (part for message in messages for part in message.content if isinstance(part, File))
+    return tuple(dict.fromkeys(file.file_id for file in files))

@@ -11,11 +11,15 @@ from datetime import datetime
 from chatd.domain.chat import ChatId, ChatState, NewMessage, Owner, Status
 from chatd.domain.commands import Fence, WorkerCommand
 from chatd.domain.errors import FenceLost, TransitionNotAllowed
+from chatd.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
 from chatd.domain.ports import Chats
 from chatd.domain.transitions import OWNED, fence_of
+from chatd.domain.turn import ModelProfile
 from chatd.domain.workers import Claimed
+from chatd.engine.answer import Answer
 from chatd.engine.history import History
 from chatd.engine.mailbox import Mailbox
+from chatd.engine.metering import MeteredCall
 from parley.clock import Clock
 
 
@@ -45,6 +49,7 @@ class Session:
         self.state = claimed.state
         self.history = history
         self.unfinished: Unfinished | None = None
+        self._call: MeteredCall | None = None  # Until a commit carries its bill.
         self.billed_until_s = clock.monotonic()
         self._epoch = claimed.state.owner_epoch
         self._mailbox = mailbox
@@ -88,6 +93,7 @@ class Session:
                 raise
             self.follow(present)
             return False
+        self._call = None
         self.history.wrote(before, written, messages, self._clock.now())
         self.state = written
         self._mailbox.put(written)
@@ -122,6 +128,22 @@ class Session:
     async def catch_up(self) -> None:
         """Bring the history up to the state."""
         await self.history.catch_up(self._chats, self.state)
+
+    def metered(self, purpose: CallPurpose, profile: ModelProfile, answer: Answer) -> MeteredCall:
+        """Return the call that begins now; the commit that ends its episode carries its bill."""
+        self._call = MeteredCall(self.fence, purpose, profile, answer, alive_ms=self.alive_ms)
+        return self._call
+
+    def billed(self, outcome: CallOutcome) -> Bill | None:
+        """Return the bill of the present episode's call, if there was one that did anything."""
+        if self._call is None or self._call.fence != self.fence:
+            return None
+        return self._call.bill(outcome)
+
+    def unbilled(self) -> LedgerEntry | None:
+        """Return the entry of a call that no commit will carry any more, once."""
+        call, self._call = self._call, None
+        return None if call is None else call.entry(self.chat_id, CallOutcome.ABORTED)
 
     def alive_ms(self) -> int:
         """Return the time since the last one that was accounted for, and account for it."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from chatd.domain.calls import local_calls, plan_calls
 from chatd.domain.chat import ErrorKind, NewMessage, PendingCall, Role
 from chatd.domain.commands import CommitStep
+from chatd.domain.ledger import CallOutcome, CallPurpose
 from chatd.domain.model import FinishReason, ModelError, ModelRequest
 from chatd.domain.parts import Part, Reasoning, Text, ToolCall
 from chatd.domain.pieces import completed, interrupted_messages
@@ -53,23 +54,22 @@ class ModelStep:
             Lost: the chat is not this runner's any more.
         """
         answer = Answer(show, self.clock)
-        profile = self.prepared.setup.model
+        call = session.metered(CallPurpose.TURN, self.prepared.setup.model, answer)
         session.unfinished = Unfinished(
             session.fence,
-            lambda at: interrupted_messages(
-                answer.content, at, answer.use(profile, session.alive_ms())
-            ),
+            lambda at: interrupted_messages(answer.content, at, call.use(CallOutcome.INTERRUPTED)),
         )
-        stream = ModelStream(self.model, self.limits, self.clock)
+        provider = self.prepared.setup.model.provider
+        stream = ModelStream(self.model, self.limits, self.clock, provider)
         end = await stream.read(request, answer, session.superseded)
         if not isinstance(end, Answered):
             return end
         content = completed(answer.content)
         if _is_refusal(answer, content):
-            return Broken(_refused(answer))
+            return Broken(_refused(answer, provider))
         if not content:
             return Done(())
-        use = answer.use(profile, session.alive_ms())
+        use = call.use(CallOutcome.DONE)
         session.unfinished = Unfinished(
             session.fence, lambda at: interrupted_messages(content, at, use)
         )
@@ -91,7 +91,9 @@ class ModelStep:
             show(Role.TOOL, place, result)
         refusals = (NewMessage(Role.TOOL, (result,)) for result in plan.refused)
         messages = (message, *refusals)
-        is_done = await session.apply(CommitStep(fence, messages, dispatches, asked), messages)
+        bill = session.billed(CallOutcome.DONE)
+        command = CommitStep(fence, messages, dispatches, asked, bill)
+        is_done = await session.apply(command, messages)
         return Stepped(dispatches if is_done else ())
 
     async def _commit_final(self, session: Session, message: NewMessage) -> StepEnd:
@@ -103,7 +105,8 @@ class ModelStep:
         history = [*session.history.messages, written]
         if isinstance(next_action(state, history, self.prepared.policy), Finish):
             return Done((message,))
-        await session.apply(CommitStep(session.fence, (message,)), (message,))
+        bill = session.billed(CallOutcome.DONE)
+        await session.apply(CommitStep(session.fence, (message,), bill=bill), (message,))
         return Stepped()
 
 
@@ -117,7 +120,9 @@ def _is_refusal(answer: Answer, content: tuple[Part, ...]) -> bool:
     return is_blank and finished is not None and finished.reason is FinishReason.CONTENT_FILTER
 
 
-def _refused(answer: Answer) -> ModelError:
+def _refused(answer: Answer, provider: str) -> ModelError:
     detail = "" if answer.finished is None else answer.finished.detail
-    message = "The AI provider blocked this answer under its content policy."
-    return ModelError(ErrorKind.CONTENT_FILTER, message, is_retryable=False, detail=detail)
+    message = f"{provider or 'The AI provider'} blocked this answer under its content policy."
+    return ModelError(
+        ErrorKind.CONTENT_FILTER, message, is_retryable=False, provider=provider, detail=detail
+    )

@@ -15,11 +15,17 @@ from parley.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class StreamLimits:
-    """How long a model may take: to its first event, between two, and in all."""
+    """How long a model may take: to its first event, between two, and in all; and how much it says.
+
+    A sign of life counts as an event, so that a model may think for as long as it shows that it
+    does; the limit for all of it holds nevertheless.
+    """
 
     startup_s: float = 60.0
     silence_s: float = 600.0
-    total_s: float | None = None
+    total_s: float = 3600.0
+    characters_max: int = 16 * 1024 * 1024
+    parts_max: int = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,10 @@ StreamEnd = Answered | Broken | Superseded
 class ModelStream:
     """Reads one answer."""
 
-    def __init__(self, model: LanguageModel, limits: StreamLimits, clock: Clock) -> None:
+    def __init__(
+        self, model: LanguageModel, limits: StreamLimits, clock: Clock, provider: str = ""
+    ) -> None:
+        self._provider = provider  # As people know it; empty when nobody does.
         self._model = model
         self._limits = limits
         self._clock = clock
@@ -76,18 +85,21 @@ class ModelStream:
             if task is None or task.cancelling():
                 raise
             # Nobody cancelled us: the provider's connection was torn down underneath.
-            return Broken(_cut_off("the connection was reset"))
+            return Broken(self._cut_off("the connection was reset"))
         finally:
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()
 
     async def _consume(self, stream: AsyncIterator[ModelEvent], answer: Answer) -> StreamEnd:
+        limits = self._limits
         async for event in stream:
             self._last_event_s = self._clock.monotonic()
             answer.take(event)
             if isinstance(event, Finished):
                 return Answered()
-        return Broken(_cut_off("the stream ended without its last event"))
+            if answer.length > limits.characters_max or answer.parts_count > limits.parts_max:
+                return Broken(self._endless())
+        return Broken(self._cut_off("the stream ended without its last event"))
 
     async def _until_silent(self) -> StreamEnd:
         while True:
@@ -101,24 +113,42 @@ class ModelStream:
         now_s, limits = self._clock.monotonic(), self._limits
         if self._last_event_s is None:
             wait_s = self._opened_s + limits.startup_s - now_s
-            error = _too_late(ErrorKind.STARTUP_TIMEOUT, "did not begin to answer in time")
+            kind, what = ErrorKind.STARTUP_TIMEOUT, "did not begin to answer in time"
         else:
             wait_s = self._last_event_s + limits.silence_s - now_s
-            error = _too_late(ErrorKind.STREAM_SILENCE_TIMEOUT, "stopped sending data")
-        if limits.total_s is not None and self._opened_s + limits.total_s - now_s < wait_s:
-            wait_s = self._opened_s + limits.total_s - now_s
-            error = _too_late(ErrorKind.TIMEOUT, "took too long")
-        return wait_s, error
+            kind, what = ErrorKind.STREAM_SILENCE_TIMEOUT, "stopped sending data"
+        left_s = self._opened_s + limits.total_s - now_s
+        if left_s < wait_s:
+            return left_s, self._too_long()
+        return wait_s, self._error(kind, f"{self._name} {what}.", is_retryable=True)
+
+    @property
+    def _name(self) -> str:
+        return self._provider or "The AI provider"
+
+    def _cut_off(self, detail: str) -> ModelError:
+        message = f"{self._name} is temporarily unavailable."
+        return self._error(ErrorKind.TIMEOUT, message, is_retryable=True, detail=detail)
+
+    def _too_long(self) -> ModelError:
+        message = "The answer took longer than it may. Ask for less at once."
+        detail = f"{self._limits.total_s:g} s"
+        return self._error(ErrorKind.TIMEOUT, message, is_retryable=False, detail=detail)
+
+    def _endless(self) -> ModelError:
+        message = f"{self._name} sent more than an answer may hold. Ask for less at once."
+        limits = self._limits
+        detail = f"at most {limits.characters_max} characters in {limits.parts_max} parts"
+        return self._error(ErrorKind.GENERIC, message, is_retryable=False, detail=detail)
+
+    def _error(
+        self, kind: ErrorKind, message: str, *, is_retryable: bool, detail: str = ""
+    ) -> ModelError:
+        provider = self._provider
+        return ModelError(
+            kind, message, is_retryable=is_retryable, provider=provider, detail=detail
+        )
 
 
 async def _ending(superseded: Callable[[], Awaitable[ChatState]]) -> StreamEnd:
     return Superseded(await superseded())
-
-
-def _too_late(kind: ErrorKind, what: str) -> ModelError:
-    return ModelError(kind, f"The AI provider {what}.", is_retryable=True)
-
-
-def _cut_off(detail: str) -> ModelError:
-    message = "The AI provider is temporarily unavailable."
-    return ModelError(ErrorKind.TIMEOUT, message, is_retryable=True, detail=detail)

@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Callable
 
-from chatd.domain.chat import ChatState, NewMessage
+from chatd.domain.chat import ChatState, NewMessage, OwnerId
 from chatd.domain.errors import ChatNotFound
+from chatd.domain.ledger import LedgerEntry
 from chatd.domain.turn import TurnEnded
 from chatd.domain.workers import Claimed
 from chatd.engine.chat_run import ChatRun
@@ -23,6 +24,10 @@ def tell_nobody(ended: TurnEnded) -> None:
     """Let the end of a turn pass."""
 
 
+def bill_nobody(entry: LedgerEntry, owner_id: OwnerId) -> None:
+    """Let a call pass that no commit carried into the ledger."""
+
+
 class TurnRunner:
     """Runs claimed chats and keeps their histories warm."""
 
@@ -35,9 +40,20 @@ class TurnRunner:
         may_act: Callable[[], bool],
         limits: TurnLimits | None = None,
         ended: Callable[[TurnEnded], None] = tell_nobody,
+        unbilled: Callable[[LedgerEntry, OwnerId], None] = bill_nobody,
     ) -> None:
-        self._world = TurnWorld(ports, clock, chance, may_act, ended, limits or TurnLimits())
+        self._world = TurnWorld(
+            ports,
+            clock,
+            chance,
+            may_act,
+            ended,
+            limits or TurnLimits(),
+            unbilled,
+            chats_running=lambda: self._running,
+        )
         self._histories = Histories()
+        self._running = 0
 
     def appended(
         self, before: ChatState, after: ChatState, messages: tuple[NewMessage, ...]
@@ -53,9 +69,12 @@ class TurnRunner:
         """
         chat_id = claimed.state.chat_id
         history = self._histories.take(chat_id)
+        self._running += 1
         try:
             await ChatRun(self._world, claimed, mailbox, history).run()
         except (Lost, ChatNotFound):
             logger.info("a chat is run elsewhere now", extra={"chat_id": chat_id})
         else:
             self._histories.keep(chat_id, history)
+        finally:
+            self._running -= 1

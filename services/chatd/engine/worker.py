@@ -366,7 +366,8 @@ class Worker:
     async def _answer_for_late_clients(self) -> None:
         for due in await self._ports.claims.due_actions(self._limits.acquire_batch_max):
             slot = self.reserve(due.owner.id)
-            command = CancelRequiredAction(None if slot is None else self.worker_id)
+            claimed_by = None if slot is None else self.worker_id
+            command = CancelRequiredAction(due.history_version, claimed_by)
             try:
                 with suppress(ChatError):  # The client answered after all, or somebody was faster.
                     state = await self._ports.apply(due.chat_id, command)

@@ -3,7 +3,19 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from chatd.domain.ports import Chats, LanguageModel, Partials, Setups, Tools
+from chatd.domain.chat import OwnerId
+from chatd.domain.ledger import LedgerEntry
+from chatd.domain.ports import (
+    Chats,
+    Files,
+    LanguageModel,
+    NoFiles,
+    Partials,
+    Setups,
+    Spending,
+    Tools,
+    Unlimited,
+)
 from chatd.domain.retries import RetryPolicy
 from chatd.domain.steps import STEPS_MAX
 from chatd.domain.turn import TurnEnded
@@ -23,6 +35,8 @@ class TurnPorts:
     setups: Setups
     live: LiveChats
     partials: Partials | None = None
+    spending: Spending = field(default_factory=Unlimited)
+    files: Files = field(default_factory=NoFiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +59,9 @@ class TurnWorld:
         chance: Gives numbers between 0 and 1.
         may_act: Says whether the lease of this process still allows to start anything.
         ended: Is told of every turn that ended.
+        unbilled: Is told of calls that no commit could carry into the ledger, with their owner.
         limits: Its patience.
+        chats_running: Says how many chats this process runs, which may all ask one provider.
     """
 
     ports: TurnPorts
@@ -54,3 +70,5 @@ class TurnWorld:
     may_act: Callable[[], bool]
     ended: Callable[[TurnEnded], None]
     limits: TurnLimits
+    unbilled: Callable[[LedgerEntry, OwnerId], None]
+    chats_running: Callable[[], int]

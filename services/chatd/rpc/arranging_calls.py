@@ -1,11 +1,16 @@
 """The calls that arrange chats: fields, archive, deletion, read marks, shares."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from chatd.domain.chat import ChatId, Owner
+from chatd.domain.choice import ModelChoice
 from chatd.domain.errors import InvalidRequest
 from chatd.domain.views import Grantee, GranteeKind, Reader
 from chatd.rpc import fields
 from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.convert import chat_to_proto, share_to_proto
+from chatd.rpc.defaults import Defaults
 from chatd.rpc.sending_calls import effort_of, mode_of
 from chatd.rpc.unbroken import Unbroken
 from chatd.store.metadata import ChatChanges
@@ -27,11 +32,23 @@ CHANGEABLE = (
 
 
 class ArrangingCalls:
-    """Arranges chats for their owners; all of it can be repeated as it is."""
+    """Arranges chats for their owners; all of it can be repeated as it is.
 
-    def __init__(self, stores: Stores, unbroken: Unbroken) -> None:
+    `changed` is told of every chat whose turns depend on something else now.
+    """
+
+    def __init__(
+        self,
+        stores: Stores,
+        unbroken: Unbroken,
+        *,
+        defaults: Defaults,
+        changed: Callable[[ChatId], None],
+    ) -> None:
         self._stores = stores
         self._unbroken = unbroken
+        self._defaults = defaults
+        self._changed = changed
 
     async def update(self, request: api.UpdateChatRequest) -> api.UpdateChatResponse:
         """Change fields of a chat."""
@@ -39,7 +56,11 @@ class ArrangingCalls:
         owner = caller_as_owner()
         chat_id = ChatId(fields.uuid_of(request.chat.id, "chat.id"))
         changes = changes_of(request.chat, tuple(request.update_mask.paths))
+        if changes.model_id:
+            choice = await self._defaults.choice(ModelChoice(changes.model_id))
+            changes = replace(changes, model_id=choice.model_id)
         await self._stores.metadata.change(chat_id, owner_id=owner.id, changes=changes)
+        self._changed(chat_id)
         return api.UpdateChatResponse(chat=await self._chat(chat_id, owner))
 
     async def set_archived(self, request: api.SetArchivedRequest) -> api.SetArchivedResponse:

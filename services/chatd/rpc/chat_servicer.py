@@ -1,22 +1,31 @@
 """ChatService: every method of the proto, each handed to the calls of its kind."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import grpc
 
+from chatd.domain.chat import ChatId
+from chatd.domain.ports import Unlimited
+from chatd.rpc.admission import Admission, Admitting
 from chatd.rpc.arranging_calls import ArrangingCalls
 from chatd.rpc.callers import Groups
 from chatd.rpc.claims import Claims
 from chatd.rpc.controlling_calls import ControllingCalls
+from chatd.rpc.defaults import Defaults, NoDefaults
 from chatd.rpc.reading_calls import ReadingCalls
 from chatd.rpc.sending_calls import SendingCalls
 from chatd.rpc.unbroken import Unbroken
+from chatd.store.creation import NewChat
 from chatd.store.stores import Stores
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceServicer
 
 Context = grpc.aio.ServicerContext
+
+
+def tell_nobody(new: NewChat) -> None:
+    """Let a new chat pass."""
 
 
 class ChatServicer(ChatServiceServicer):
@@ -27,16 +36,39 @@ class ChatServicer(ChatServiceServicer):
         claims: The worker of this process, which runs what its calls start.
         groups: Who belongs to which groups.
         tasks: Owns the work of calls that must not end with them.
+        spending: Who may spend; everybody, unless told otherwise.
+        created: Is told of every chat that is new.
+        defaults: What the configuration says to requests; nothing, unless told otherwise.
+        changed: Is told of every chat whose turns depend on something else now.
     """
 
     def __init__(
-        self, stores: Stores, *, claims: Claims, groups: Groups, tasks: asyncio.TaskGroup
+        self,
+        stores: Stores,
+        *,
+        claims: Claims,
+        groups: Groups,
+        tasks: asyncio.TaskGroup,
+        spending: Admitting | None = None,
+        created: Callable[[NewChat], None] = tell_nobody,
+        defaults: Defaults | None = None,
+        changed: Callable[[ChatId], None] = lambda chat_id: None,
     ) -> None:
         unbroken = Unbroken(tasks)
+        admission = Admission(spending or Unlimited(), groups, stores.keys)
         self._reading = ReadingCalls(stores, groups)
-        self._sending = SendingCalls(stores, claims, unbroken)
-        self._controlling = ControllingCalls(stores, claims, unbroken)
-        self._arranging = ArrangingCalls(stores, unbroken)
+        self._sending = SendingCalls(
+            stores,
+            claims,
+            unbroken,
+            admission=admission,
+            created=created,
+            defaults=defaults or NoDefaults(),
+        )
+        self._controlling = ControllingCalls(stores, claims, unbroken, admission=admission)
+        self._arranging = ArrangingCalls(
+            stores, unbroken, defaults=defaults or NoDefaults(), changed=changed
+        )
 
     async def CreateChat(  # noqa: N802 (the name is the proto's)
         self, request: api.CreateChatRequest, context: Context

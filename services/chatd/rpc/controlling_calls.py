@@ -15,6 +15,7 @@ from chatd.domain.commands import (
 )
 from chatd.domain.views import Reader
 from chatd.rpc import fields
+from chatd.rpc.admission import Admission
 from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.claims import Claims, reserved
 from chatd.rpc.content import results_from_proto
@@ -50,10 +51,13 @@ class Admitted:
 class ControllingCalls:
     """Steers chats for their owners; each answers with the chat as it is then."""
 
-    def __init__(self, stores: Stores, claims: Claims, unbroken: Unbroken) -> None:
+    def __init__(
+        self, stores: Stores, claims: Claims, unbroken: Unbroken, *, admission: Admission
+    ) -> None:
         self._stores = stores
         self._claims = claims
         self._unbroken = unbroken
+        self._admission = admission
 
     async def delete_queued(
         self, request: api.DeleteQueuedMessageRequest
@@ -94,7 +98,9 @@ class ControllingCalls:
         self, request: api.RequestCompactionRequest
     ) -> api.RequestCompactionResponse:
         """Summarise the history now."""
-        chat = await self._execute_and_start(await self._admit(request), RequestCompaction)
+        admitted = await self._admit(request)
+        await self._admission.to_chat(admitted.chat_id, admitted.owner, admitted.key)
+        chat = await self._execute_and_start(admitted, RequestCompaction)
         return api.RequestCompactionResponse(chat=chat)
 
     async def submit_tool_results(

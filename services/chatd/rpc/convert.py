@@ -22,7 +22,8 @@ from chatd.domain.chat import (
     Status,
     TurnError,
 )
-from chatd.domain.views import ChatMode, ChatView, GranteeKind, ReasoningEffort, Share
+from chatd.domain.choice import NO_CHOICE, ReasoningEffort
+from chatd.domain.views import ChatMode, ChatView, GranteeKind, Share
 from chatd.engine.live import LivePart
 from parley.api.chat.v1 import chat_pb2, event_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
@@ -127,6 +128,7 @@ def retry_to_proto(retry: Retry) -> chat_pb2.RetryState:
 def message_to_proto(chat_id: str, message: Message) -> message_pb2.Message:
     """Return a committed message."""
     use = message.use
+    asked = (message.choice or NO_CHOICE).model_id
     return message_pb2.Message(
         id=message.id,
         chat_id=chat_id,
@@ -134,7 +136,7 @@ def message_to_proto(chat_id: str, message: Message) -> message_pb2.Message:
         content=content_to_proto(message.content),
         revision=message.revision,
         created_by=message.created_by,
-        model_id="" if use is None else use.model_id,
+        model_id=asked if use is None else use.model_id,
         created_at=time_to_proto(message.created_at),
         usage=None if use is None else usage_to_proto(use),
         runtime_ms=0 if use is None else use.runtime_ms,
@@ -158,9 +160,12 @@ def usage_to_proto(use: ModelUse) -> message_pb2.Usage:
 
 def queued_to_proto(queued: QueuedMessage) -> chat_pb2.QueuedMessage:
     """Return a message that waits."""
+    choice = queued.choice or NO_CHOICE
     return chat_pb2.QueuedMessage(
         id=queued.id,
         content=content_to_proto(queued.content),
+        model_id=choice.model_id,
+        reasoning_effort=EFFORT[choice.reasoning_effort],
         created_by=queued.created_by,
         created_at=time_to_proto(queued.created_at),
     )

@@ -13,14 +13,22 @@ from chatd.domain.errors import (
     InvalidRequest,
     InvalidState,
     MessageNotFound,
+    ModelNotFound,
+    NameTaken,
     NotEditable,
     NothingToCompact,
+    NotPermitted,
     QueuedMessageNotFound,
     QueueFull,
     RequestIdReused,
+    ResourceNotFound,
     TooManyFiles,
     TransitionNotAllowed,
+    UsageLimitReached,
+    UserBarred,
+    VersionConflict,
 )
+from chatd.domain.limits import dollars
 from parley.api.chat.v1.error_reason_pb2 import ErrorReason
 from parley.postgres import DatabaseUnavailable
 from parley.rpc import ErrorTable, Problem, Violation
@@ -158,12 +166,77 @@ def _bad_tool_result(error: BadToolResult) -> Problem:
     )
 
 
+def _user_barred(error: UserBarred) -> Problem:
+    return _problem(
+        grpc.StatusCode.PERMISSION_DENIED, ErrorReason.ERROR_REASON_FORBIDDEN, str(error), {}
+    )
+
+
 def _request_id_reused(error: RequestIdReused) -> Problem:
     return _problem(
         grpc.StatusCode.ALREADY_EXISTS,
         ErrorReason.ERROR_REASON_REQUEST_ID_REUSED,
         "The request id was used before with another body; choose a new one.",
         {"request_id": error.request_id},
+    )
+
+
+def _usage_limit(error: UsageLimitReached) -> Problem:
+    return _problem(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        ErrorReason.ERROR_REASON_USAGE_LIMIT,
+        f"The spending limit of {dollars(error.limit_micros)} is reached; go on after "
+        f"{error.resets_at:%Y-%m-%d %H:%M} UTC, or ask an administrator to raise it.",
+        {
+            "spent_micros": str(error.spent_micros),
+            "limit_micros": str(error.limit_micros),
+            "resets_at": error.resets_at.isoformat().replace("+00:00", "Z"),
+        },
+    )
+
+
+def _not_permitted(error: NotPermitted) -> Problem:
+    return _problem(
+        grpc.StatusCode.PERMISSION_DENIED,
+        ErrorReason.ERROR_REASON_FORBIDDEN,
+        f"Only administrators may {error.what}.",
+        {},
+    )
+
+
+def _model_not_found(error: ModelNotFound) -> Problem:
+    return _problem(
+        grpc.StatusCode.NOT_FOUND,
+        ErrorReason.ERROR_REASON_MODEL_NOT_FOUND,
+        "There is no such model, or it is switched off; choose one of the list of models.",
+        {"model_id": error.model_id},
+    )
+
+
+def _resource_not_found(error: ResourceNotFound) -> Problem:
+    return _problem(
+        grpc.StatusCode.NOT_FOUND,
+        ErrorReason.ERROR_REASON_RESOURCE_NOT_FOUND,
+        f"There is no such {error.resource}, or you may not see it.",
+        {"resource": error.resource, "id": error.resource_id},
+    )
+
+
+def _name_taken(error: NameTaken) -> Problem:
+    return _problem(
+        grpc.StatusCode.ALREADY_EXISTS,
+        ErrorReason.ERROR_REASON_NAME_TAKEN,
+        f"Another {error.resource} has this name; choose another one.",
+        {"resource": error.resource, "name": error.name},
+    )
+
+
+def _version_conflict(error: VersionConflict) -> Problem:
+    return _problem(
+        grpc.StatusCode.ABORTED,
+        ErrorReason.ERROR_REASON_VERSION_CONFLICT,
+        "Somebody changed it meanwhile; read it and try again.",
+        {"etag": error.etag},
     )
 
 
@@ -201,6 +274,13 @@ ERRORS: ErrorTable = {
     NothingToCompact: _nothing_to_compact,
     BadToolResult: _bad_tool_result,
     RequestIdReused: _request_id_reused,
+    UsageLimitReached: _usage_limit,
+    NotPermitted: _not_permitted,
+    UserBarred: _user_barred,
+    ModelNotFound: _model_not_found,
+    ResourceNotFound: _resource_not_found,
+    NameTaken: _name_taken,
+    VersionConflict: _version_conflict,
     InvalidRequest: _invalid,
     DatabaseUnavailable: _unavailable,
 }

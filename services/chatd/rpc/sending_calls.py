@@ -1,7 +1,8 @@
 """The calls that put messages into chats: create, send, edit."""
 
 import uuid
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from chatd.domain import parts
 from chatd.domain.chat import (
@@ -16,11 +17,13 @@ from chatd.domain.chat import (
     Role,
     Visibility,
 )
+from chatd.domain.choice import ModelChoice, ReasoningEffort
 from chatd.domain.commands import BusyBehavior, EditMessage, SendMessage
 from chatd.domain.errors import InvalidRequest, RequestIdReused
 from chatd.domain.parts import Part
-from chatd.domain.views import ChatMode, ReasoningEffort
+from chatd.domain.views import ChatMode
 from chatd.rpc import fields
+from chatd.rpc.admission import Admission
 from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.claims import Claims, reserved
 from chatd.rpc.content import (
@@ -36,6 +39,7 @@ from chatd.rpc.convert import (
     message_to_proto,
     queued_to_proto,
 )
+from chatd.rpc.defaults import Defaults
 from chatd.rpc.unbroken import Unbroken
 from chatd.store.creation import NewChat
 from chatd.store.statements import ClientKey
@@ -65,12 +69,27 @@ class Asked:
 
 
 class SendingCalls:
-    """Takes messages of owners and lets this process run what they start."""
+    """Takes messages of owners and lets this process run what they start.
 
-    def __init__(self, stores: Stores, claims: Claims, unbroken: Unbroken) -> None:
+    `created` is told of every chat that is new.
+    """
+
+    def __init__(
+        self,
+        stores: Stores,
+        claims: Claims,
+        unbroken: Unbroken,
+        *,
+        admission: Admission,
+        created: Callable[[NewChat], None],
+        defaults: Defaults,
+    ) -> None:
         self._stores = stores
         self._claims = claims
         self._unbroken = unbroken
+        self._admission = admission
+        self._created = created
+        self._defaults = defaults
 
     async def create(self, request: api.CreateChatRequest) -> api.CreateChatResponse:
         """Create a chat with its first message and start its turn."""
@@ -82,6 +101,9 @@ class SendingCalls:
             content = await self._with_files(content, new.file_ids, owner.id)
             new = _new_chat(request, owner, content)
 
+        group_ids = await self._admission.to_new_chat(new.id, owner, key)
+        new = await self._defaults.complete(replace(new, owner_group_ids=group_ids))
+
         async def add() -> ChatState | None:
             with reserved(self._claims, owner) as reservation:
                 state = await self._stores.chats.add(
@@ -89,6 +111,7 @@ class SendingCalls:
                 )
                 if state is not None:
                     reservation.start(state)
+                    self._created(new)
                 return state
 
         if await self._unbroken.run(add) is None:
@@ -123,7 +146,11 @@ class SendingCalls:
         answer = api.SendMessageResponse(chat=chat_to_proto(outcome.chat), replayed=sent is None)
         if outcome.is_queued:
             queued = QueuedMessage(
-                queued_id, asked.message.content, asked.owner.id, outcome.happened_at
+                queued_id,
+                asked.message.content,
+                asked.owner.id,
+                outcome.happened_at,
+                asked.message.choice,
             )
             answer.queued_message.CopyFrom(queued_to_proto(queued))
         else:
@@ -160,21 +187,15 @@ class SendingCalls:
         chat_id = fields.chat_id_of(request.chat_id)
         key = fields.client_key_of(request, request.request_id)
         content = content_from_proto(request.content)
-        model_id = fields.model_id(request.model_id)
-        effort = effort_of(request.reasoning_effort)
+        wanted = ModelChoice(fields.model_id(request.model_id), effort_of(request.reasoning_effort))
         await self._stores.ownership.require(chat_id, owner.id)
+        choice = await self._defaults.choice(wanted)
+        await self._admission.to_chat(chat_id, owner, key)
         if file_ids := file_ids_of(content):
             content = await self._with_files(content, file_ids, owner.id)
             await self._stores.attachments.hold(chat_id, file_ids, owner_id=owner.id)
-        if model_id or effort:
-            await self._stores.metadata.choose_model(
-                chat_id,
-                owner_id=owner.id,
-                key=key.key,
-                model_id=model_id,
-                reasoning_effort=effort,
-            )
-        return Asked(chat_id, owner, key, NewMessage(Role.USER, content, owner.id))
+        message = NewMessage(Role.USER, content, owner.id, choice=choice)
+        return Asked(chat_id, owner, key, message)
 
     async def _with_files(
         self, content: tuple[Part, ...], file_ids: tuple[str, ...], owner_id: OwnerId
@@ -206,14 +227,16 @@ def mode_of(value: "chat_pb2.ChatMode.ValueType", field: str = "mode") -> ChatMo
 
 def _new_chat(request: api.CreateChatRequest, owner: Owner, content: tuple[Part, ...]) -> NewChat:
     own_title = fields.words(request.title, "title", characters_max=fields.TITLE_CHARACTERS_MAX)
+    choice = ModelChoice(fields.model_id(request.model_id), effort_of(request.reasoning_effort))
+    message = NewMessage(Role.USER, content, owner.id, choice=choice)
     return NewChat(
         id=_new_chat_id(request, owner.id),
         owner=owner,
         title=own_title or title_of(content),
         has_own_title=bool(own_title),
-        messages=_first_messages(request.system_prompt, NewMessage(Role.USER, content, owner.id)),
-        model_id=fields.model_id(request.model_id),
-        reasoning_effort=effort_of(request.reasoning_effort),
+        messages=_first_messages(request.system_prompt, message),
+        model_id=choice.model_id,
+        reasoning_effort=choice.reasoning_effort,
         mode=mode_of(request.mode),
         workspace_id=fields.optional_uuid(request.workspace_id, "workspace_id"),
         mcp_server_ids=fields.mcp_server_ids(request.mcp_server_ids),

@@ -10,12 +10,14 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 from types import TracebackType
 from typing import Self, TypeVar
 
 import asyncpg
 
 from chatd.domain.chat import ChatId, ChatState, NewMessage
+from chatd.domain.choice import ModelChoice
 from chatd.domain.commands import (
     CancelRequiredAction,
     Command,
@@ -29,7 +31,8 @@ from chatd.domain.commands import (
 from chatd.domain.errors import ChatError, ChatNotFound
 from chatd.domain.facts import Facts
 from chatd.domain.transitions import Decision, decide
-from chatd.domain.writes import AppendMessages
+from chatd.domain.writes import AppendMessages, EnterBill
+from chatd.store.codec import choice_from_json
 from chatd.store.rows import state_of
 from chatd.store.statements import SELECT_KEY, SELECT_STATE, ClientKey, decision_statement
 from parley.clock import Clock
@@ -44,6 +47,21 @@ T = TypeVar("T")
 
 FactsOf = Callable[[ChatId, Command], Awaitable[Facts]]
 Appended = Callable[[ChatState, ChatState, tuple[NewMessage, ...]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """A state that was written, and what a turn that it starts runs with, if that is known."""
+
+    state: ChatState
+    choice: ModelChoice | None = None
+
+
+class Unwritten(Enum):
+    """Why a decision was not written."""
+
+    REFUSED = "refused"  # Somebody moved the chat, or the worker may not claim it.
+    CUT_OFF = "cut off"  # The database went away and had not committed it when it came back.
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +174,11 @@ class Applier:
             if decision.state is seen:
                 return seen
             written = await self._write(self._pool, seen, decision, client_key)
-            if written is not None:
+            if isinstance(written, Wrote):
                 return self._learned(seen, decision, written)
             fresh = await self._read(self._pool, chat_id)
-            if fresh.snapshot_version == seen.snapshot_version:
+            is_same = fresh.snapshot_version == seen.snapshot_version
+            if written is Unwritten.REFUSED and is_same:
                 # Nobody moved the chat, so it was the claim that was refused.
                 command = _without_claim(command)
             seen, is_fresh = fresh, True
@@ -190,11 +209,11 @@ class Applier:
                 if decision.state is seen:
                     return seen
                 written = await self._write(connection, seen, decision, client_key)
-                if written is None:
+                if not isinstance(written, Wrote):
                     decision = await self._decide(seen, _without_claim(command), is_fresh=True)
                     assert decision is not None
                     written = await self._write(connection, seen, decision, client_key)
-        assert written is not None  # Locked, and nothing is claimed.
+        assert isinstance(written, Wrote)  # Locked, and nothing is claimed.
         return self._learned(seen, decision, written)
 
     async def _write(
@@ -203,8 +222,8 @@ class Applier:
         seen: ChatState,
         decision: Decision,
         client_key: ClientKey | None,
-    ) -> ChatState | None:
-        """Write a decision; None when the guard refused it."""
+    ) -> Wrote | Unwritten:
+        """Write a decision, or say why it is not written."""
         statement = decision_statement(seen, decision, client_key)
         try:
             with typed_outages():
@@ -214,12 +233,13 @@ class Applier:
                 raise
             return await self._after_outage(seen, decision, client_key)
         if row is None:
-            return None
-        return replace(decision.state, deadline_at=row["deadline_at"])
+            return Unwritten.REFUSED
+        state = replace(decision.state, deadline_at=row["deadline_at"])
+        return Wrote(state, choice_from_json(row["choice"]))
 
     async def _after_outage(
         self, seen: ChatState, decision: Decision, client_key: ClientKey | None
-    ) -> ChatState | None:
+    ) -> Wrote | Unwritten:
         """Find out whether a write that was cut off had been committed.
 
         The version alone proves nothing, because another may have used it. The whole state proves
@@ -228,13 +248,13 @@ class Applier:
         """
         stored = await self._patiently(seen.chat_id, lambda: self._read(self._pool, seen.chat_id))
         if stored != replace(decision.state, deadline_at=stored.deadline_at):
-            return None
+            return Unwritten.CUT_OFF
         if client_key is None:
-            return stored
+            return Wrote(stored)
         is_used = await self._patiently(
             seen.chat_id, lambda: self._is_used(seen.chat_id, client_key)
         )
-        return stored if is_used else None
+        return Wrote(stored) if is_used else Unwritten.CUT_OFF
 
     async def _patiently(self, chat_id: ChatId, read: Callable[[], Awaitable[T]]) -> T:
         deadline = self._clock.monotonic() + OUTAGE_PATIENCE_S
@@ -266,9 +286,14 @@ class Applier:
         self.known.learn(state)
         return state
 
-    def _learned(self, seen: ChatState, decision: Decision, written: ChatState) -> ChatState:
+    def _learned(self, seen: ChatState, decision: Decision, wrote: Wrote) -> ChatState:
+        written = wrote.state
         self.known.learn(written)
-        match decision.writes:
+        match tuple(each for each in decision.writes if not isinstance(each, EnterBill)):
+            case (AppendMessages((NewMessage(choice=ModelChoice()) as message,)),):
+                # Without the choice as it was stored, the message has to be read.
+                if wrote.choice is not None:
+                    self._appended(seen, written, (replace(message, choice=wrote.choice),))
             case (AppendMessages(messages),):
                 self._appended(seen, written, messages)
         self._moved(written)

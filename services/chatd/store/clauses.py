@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from chatd.domain.chat import MessageId, NewMessage
+from chatd.domain.choice import ModelChoice
 from chatd.domain.synthetic import synthetic_result
 from chatd.domain.writes import (
     AnswerPending,
@@ -17,13 +18,21 @@ from chatd.domain.writes import (
     DeleteMessagesFrom,
     DropQueued,
     EnqueueMessage,
+    EnterBill,
     MoveToHead,
     PromoteHead,
     RecordDispatches,
     StoreResult,
     Write,
 )
-from chatd.store.codec import CONTENT_VERSION, parts_to_json, result_to_json, use_to_json
+from chatd.store.codec import (
+    CONTENT_VERSION,
+    choice_to_json,
+    parts_to_json,
+    result_to_json,
+    use_to_json,
+)
+from chatd.store.ledger import ENTER_BILL, entry_arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +42,22 @@ class Clause:
     text: str
     arguments: Sequence[object]
     message_count: int = 0
+    is_choosing: bool = False  # Whether it names the model of a turn as `chosen`.
 
+
+# The model of a turn is what its message asks for, completed by what the chat used last; the chat
+# remembers it for the next one. The row of the chat is locked after its execution, as everywhere.
+REMEMBER = """
+    remembered AS (
+        UPDATE chat.chats c SET model_id = chosen.model_id,
+            reasoning_effort = chosen.reasoning_effort
+        FROM guard, chosen
+        WHERE c.id = guard.chat_id
+            AND (c.model_id, c.reasoning_effort) <> (chosen.model_id, chosen.reasoning_effort)),
+"""
+CHOICE = """
+    json_build_object('model_id', chosen.model_id, 'reasoning_effort', chosen.reasoning_effort)
+"""
 
 APPEND_MESSAGES = """
     appended AS (
@@ -57,6 +81,19 @@ ANSWER_PENDING = """
             AS new (id, execution_id, content)
         LEFT JOIN chat.tool_calls calls ON calls.execution_id = new.execution_id)
 """
+APPEND_TURN = f"""
+    chosen AS (
+        SELECT coalesce(nullif({{p5}}::text, ''), c.model_id) AS model_id,
+            coalesce(nullif({{p6}}::text, ''), c.reasoning_effort) AS reasoning_effort
+        FROM guard JOIN chat.chats c ON c.id = guard.chat_id),
+    {REMEMBER}
+    appended AS (
+        INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,
+            content_version, is_compressed, is_deleted, created_by, created_at, choice)
+        SELECT chat_id, {{p1}}::bigint, snapshot_version, 'user', {{p2}}::text, {{p3}}::text::json,
+            {{content_version}}, false, false, {{p4}}::text, changed_at, {CHOICE}
+        FROM guard, chosen)
+"""
 RECORD_DISPATCHES = """
     dispatched AS (
         INSERT INTO chat.tool_calls (execution_id, chat_id, message_id, tool_call_id, tool_name,
@@ -74,10 +111,10 @@ STORE_RESULT = """
 ENQUEUE_MESSAGE = """
     enqueued AS (
         INSERT INTO chat.chat_queue (chat_id, id, position, content, content_version, created_by,
-            created_at)
+            created_at, choice)
         SELECT chat_id, {p1}::uuid, 1 + coalesce((SELECT max(position) FROM chat.chat_queue behind
                 WHERE behind.chat_id = guard.chat_id), 0),
-            {p2}::text::json, {content_version}, {p3}::text, changed_at
+            {p2}::text::json, {content_version}, {p3}::text, changed_at, {p4}::text::json
         FROM guard)
 """
 DROP_QUEUED = """
@@ -91,19 +128,25 @@ MOVE_TO_HEAD = """
             FROM chat.chat_queue before WHERE before.chat_id = guard.chat_id)
         FROM guard WHERE chat_queue.chat_id = guard.chat_id AND id = {p1}::uuid)
 """
-PROMOTE_HEAD = """
+PROMOTE_HEAD = f"""
     head AS (
         DELETE FROM chat.chat_queue USING guard
         WHERE chat_queue.chat_id = guard.chat_id
-            AND id = coalesce({p2}::uuid, (SELECT first.id FROM chat.chat_queue first
+            AND id = coalesce({{p2}}::uuid, (SELECT first.id FROM chat.chat_queue first
                 WHERE first.chat_id = guard.chat_id ORDER BY position, id LIMIT 1))
-        RETURNING content, chat_queue.content_version, created_by),
+        RETURNING content, chat_queue.content_version, created_by, choice),
+    chosen AS (
+        SELECT coalesce(nullif(head.choice ->> 'model_id', ''), c.model_id) AS model_id,
+            coalesce(nullif(head.choice ->> 'reasoning_effort', ''), c.reasoning_effort)
+                AS reasoning_effort
+        FROM head, guard JOIN chat.chats c ON c.id = guard.chat_id),
+    {REMEMBER}
     promoted AS (
         INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,
-            content_version, is_compressed, is_deleted, created_by, created_at)
-        SELECT chat_id, {p1}::bigint, snapshot_version, 'user', 'both', head.content,
-            head.content_version, false, false, head.created_by, changed_at
-        FROM guard, head)
+            content_version, is_compressed, is_deleted, created_by, created_at, choice)
+        SELECT chat_id, {{p1}}::bigint, snapshot_version, 'user', 'both', head.content,
+            head.content_version, false, false, head.created_by, changed_at, {CHOICE}
+        FROM guard, head, chosen)
 """
 CLEAR_QUEUE = """
     cleared AS (
@@ -120,6 +163,8 @@ DELETE_MESSAGES = """
 def clause_of(write: Write, next_id: MessageId) -> Clause:
     """Return the clause of a write whose first message gets `next_id`."""
     match write:
+        case AppendMessages((NewMessage(choice=ModelChoice() as choice) as message,)):
+            return _append_turn(message, choice, next_id)
         case AppendMessages(messages):
             return _append(messages, next_id)
         case AnswerPending(calls, reason):
@@ -144,17 +189,20 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
             return Clause(STORE_RESULT, (call.execution_id, result_to_json(result)))
         case EnqueueMessage(queued_message_id, message):
             content = parts_to_json(message.content)
-            return Clause(ENQUEUE_MESSAGE, (queued_message_id, content, message.created_by))
+            wish = choice_to_json(message.choice)
+            return Clause(ENQUEUE_MESSAGE, (queued_message_id, content, message.created_by, wish))
         case DropQueued(queued_message_id):
             return Clause(DROP_QUEUED, (queued_message_id,))
         case MoveToHead(queued_message_id):
             return Clause(MOVE_TO_HEAD, (queued_message_id,))
         case PromoteHead(head):
-            return Clause(PROMOTE_HEAD, (next_id, head), 1)
+            return Clause(PROMOTE_HEAD, (next_id, head), 1, is_choosing=True)
         case ClearQueue():
             return Clause(CLEAR_QUEUE, ())
         case DeleteMessagesFrom(message_id):
             return Clause(DELETE_MESSAGES, (message_id,))
+        case EnterBill(entry):
+            return Clause(ENTER_BILL, entry_arguments(entry))
         case _:
             assert_never(write)
 
@@ -163,6 +211,19 @@ def numbered(clause: Clause, offset: int) -> str:
     """Return the clause's text for arguments that follow the first `offset` of a statement."""
     places = {f"p{place}": f"${offset + place}" for place in range(1, len(clause.arguments) + 1)}
     return clause.text.format_map({**places, "content_version": str(CONTENT_VERSION)})
+
+
+def _append_turn(message: NewMessage, choice: ModelChoice, next_id: MessageId) -> Clause:
+    """Return the clause of the one message that begins a turn."""
+    arguments = (
+        next_id,
+        message.visibility,
+        parts_to_json(message.content),
+        message.created_by,
+        choice.model_id,
+        choice.reasoning_effort,
+    )
+    return Clause(APPEND_TURN, arguments, 1, is_choosing=True)
 
 
 def _append(messages: tuple[NewMessage, ...], next_id: MessageId) -> Clause:

@@ -9,6 +9,7 @@ import re
 import msgspec
 
 from chatd.domain.chat import ModelUse, PendingCall, Retry, Role, TurnError
+from chatd.domain.choice import ModelChoice
 from chatd.domain.parts import Part, ToolResult
 from chatd.store.legacy import UnreadableContent, legacy_parts
 
@@ -25,6 +26,7 @@ _parts_decoder = msgspec.json.Decoder(tuple[Part, ...])
 _error_decoder = msgspec.json.Decoder(TurnError)
 _retry_decoder = msgspec.json.Decoder(Retry)
 _use_decoder = msgspec.json.Decoder(ModelUse)
+_choice_decoder = msgspec.json.Decoder(ModelChoice)
 _pending_decoder = msgspec.json.Decoder(tuple[PendingCall, ...])
 
 
@@ -96,6 +98,16 @@ def use_to_json(use: ModelUse | None) -> str | None:
 def use_from_json(text: str | None) -> ModelUse | None:
     """Return what a model call used."""
     return None if text is None else _use_decoder.decode(text)
+
+
+def choice_to_json(choice: ModelChoice | None) -> str | None:
+    """Return the stored form of which model a message asks for."""
+    return None if choice is None else _encoder.encode(choice).decode()
+
+
+def choice_from_json(text: str | None) -> ModelChoice | None:
+    """Return which model a message asks for."""
+    return None if text is None else _choice_decoder.decode(text)
 
 
 def text_as_stored(text: str) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import asyncpg
 
 from chatd.domain.chat import ChatId, ChatState, MessageId, NewMessage, Owner, Status, WorkerId
-from chatd.domain.views import ChatMode, ClientTool, ReasoningEffort
-from chatd.store.codec import CONTENT_VERSION, parts_to_json
+from chatd.domain.choice import ReasoningEffort
+from chatd.domain.views import ChatMode, ClientTool
+from chatd.store.codec import CONTENT_VERSION, choice_to_json, parts_to_json
 from chatd.store.statements import ClientKey
 from chatd.store.view_rows import labels_to_json, tools_to_json
 from parley.postgres import typed_outages
@@ -21,9 +22,10 @@ INSERT_CHAT = """
     made AS (
         INSERT INTO chat.chats (id, owner_id, owner_role, title, has_own_title, root_chat_id,
             model_id, reasoning_effort, mode, workspace_id, mcp_server_ids, labels, client_tools,
-            pin_order, summary, last_turn_summary, last_read_message_id, created_at)
+            pin_order, summary, last_turn_summary, last_read_message_id, created_at,
+            owner_group_ids)
         VALUES ($1, $2, $3, $4, $5, $1, $6, $7, $8, $9, $10, $11::text::jsonb, $12::text::json,
-            0, '', '', 0, clock_timestamp())
+            0, '', '', 0, clock_timestamp(), $23)
         ON CONFLICT DO NOTHING RETURNING id, owner_id, created_at),
     execution AS (
         INSERT INTO chat.chat_exec (chat_id, status, archived, snapshot_version, history_version,
@@ -36,11 +38,11 @@ INSERT_CHAT = """
         FROM made),
     messages AS (
         INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,
-            content_version, is_compressed, is_deleted, created_by, created_at)
+            content_version, is_compressed, is_deleted, created_by, created_at, choice)
         SELECT made.id, first.id, 1, first.role, first.visibility, first.content::json, $18::int,
-            false, false, first.created_by, made.created_at
-        FROM made, unnest($14::text[], $15::text[], $16::text[], $17::text[])
-            WITH ORDINALITY AS first (role, visibility, content, created_by, id)),
+            false, false, first.created_by, made.created_at, first.choice::json
+        FROM made, unnest($14::text[], $15::text[], $16::text[], $17::text[], $22::text[])
+            WITH ORDINALITY AS first (role, visibility, content, created_by, choice, id)),
     keyed AS (
         INSERT INTO chat.client_keys
             (chat_id, key, body_hash, snapshot_version, outcome, created_at)
@@ -72,6 +74,7 @@ class NewChat:
     labels: Mapping[str, str] = field(default_factory=dict)
     client_tools: tuple[ClientTool, ...] = ()
     file_ids: tuple[str, ...] = ()
+    owner_group_ids: tuple[str, ...] = ()  # Which a spend limit may depend on.
 
 
 async def insert_chat(
@@ -106,6 +109,8 @@ async def insert_chat(
             None if client_key is None else client_key.key,
             None if client_key is None else client_key.body_hash,
             new.file_ids,
+            [choice_to_json(message.choice) for message in new.messages],
+            new.owner_group_ids,
         )
     return None if row is None else _state_of_new(new, row["worker_id"])
 

@@ -5,7 +5,7 @@ constraint, or by a refusal of what was done already; both look the key up and a
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Protocol
 
 import asyncpg
@@ -34,18 +34,11 @@ SELECT_OUTCOME = f"""
         message.content_version AS message_content_version,
         message.is_compressed AS message_is_compressed, message.is_deleted AS message_is_deleted,
         message.created_by AS message_created_by, message.created_at AS message_created_at,
-        message.use::text AS message_use
+        message.use::text AS message_use, message.choice::text AS message_choice
     FROM {CHATS} JOIN chat.client_keys used ON used.chat_id = c.id AND used.key = $3
     LEFT JOIN chat.chat_messages message
         ON message.chat_id = c.id AND message.id = (used.outcome ->> 'turn_id')::bigint
     WHERE c.id = $1 AND c.owner_id = $2
-"""
-
-# Forget keys that nobody repeats any more; house-keeping, for no user.
-DELETE_OLD_KEYS = """
-    DELETE FROM chat.client_keys WHERE (chat_id, key) IN (
-        SELECT chat_id, key FROM chat.client_keys
-        WHERE created_at < clock_timestamp() - $1::interval ORDER BY created_at LIMIT $2)
 """
 
 
@@ -156,8 +149,3 @@ class Keys:
             snapshot_version=row["used_version"],
             happened_at=row["used_at"],
         )
-
-    async def forget(self, older_than: timedelta, *, keys_max: int) -> None:
-        """Remove keys that are older than anybody repeats, at most `keys_max` of them."""
-        with typed_outages():
-            await self._pool.execute(DELETE_OLD_KEYS, older_than, keys_max)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import asyncpg
 
 from chatd.domain.chat import ChatId, MessageId, OwnerId
+from chatd.domain.choice import ReasoningEffort
 from chatd.domain.errors import ChatNotFound, InvalidRequest
-from chatd.domain.views import ChatMode, ReasoningEffort
+from chatd.domain.views import ChatMode
 from chatd.store.pins import lock_pins, move_pin
 from chatd.store.view_rows import labels_to_json
 from parley.postgres import typed_outages
@@ -30,14 +31,6 @@ SELECT_PINNABLE = """
     SELECT c.parent_chat_id IS NULL AS is_root, e.archived
     FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
     WHERE c.id = $1 AND c.owner_id = $2
-"""
-
-# Choose the model of the turns from here on, for the owner; a repeated request chooses nothing.
-CHOOSE_MODEL = """
-    UPDATE chat.chats SET model_id = coalesce(nullif($4, ''), model_id),
-        reasoning_effort = coalesce(nullif($5, ''), reasoning_effort)
-    WHERE id = $1 AND owner_id = $2
-        AND NOT EXISTS (SELECT 1 FROM chat.client_keys WHERE chat_id = $1 AND key = $3)
 """
 
 # Move the owner's read mark forward, never back and never beyond the last message.
@@ -94,21 +87,6 @@ class Metadata:
                 )
         if found is None:
             raise ChatNotFound(chat_id)
-
-    async def choose_model(
-        self,
-        chat_id: ChatId,
-        *,
-        owner_id: OwnerId,
-        key: str,
-        model_id: str,
-        reasoning_effort: ReasoningEffort,
-    ) -> None:
-        """Use another model or effort from the turn of the request with `key` on."""
-        with typed_outages():
-            await self._pool.execute(
-                CHOOSE_MODEL, chat_id, owner_id, key, model_id, reasoning_effort
-            )
 
     async def mark_read(self, chat_id: ChatId, *, owner_id: OwnerId, message_id: int) -> MessageId:
         """Move the read mark forward; return where it is.

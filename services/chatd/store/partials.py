@@ -31,14 +31,6 @@ SELECT_CHUNKS = """
     WHERE chat_id = $1 AND history_version = $2 AND generation_attempt = $3 ORDER BY first_seq
 """
 
-# Chunks of episodes that are over.
-DELETE_OVER = """
-    DELETE FROM chat.chat_partials p USING chat.chat_exec e
-    WHERE e.chat_id = p.chat_id AND (e.status NOT IN ('running', 'interrupting')
-        OR (e.history_version, e.generation_attempt)
-            <> (p.history_version, p.generation_attempt))
-"""
-
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(tuple[Piece, ...])
 
@@ -75,8 +67,3 @@ class PostgresPartials:
         return tuple(
             piece for row in rows for piece in _decoder.decode(stored_text(row["content"]))
         )
-
-    async def tidy(self) -> None:
-        """Drop the chunks of episodes that are over."""
-        with typed_outages():
-            await self._pool.execute(DELETE_OVER)

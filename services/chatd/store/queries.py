@@ -5,7 +5,7 @@ Reads for people are in `reading` and `listing`, and carry their authorisation.
 
 MESSAGE_COLUMNS = """
     id, revision, role, visibility, content::text AS content, content_version, is_compressed,
-    is_deleted, created_by, created_at, use::text AS use
+    is_deleted, created_by, created_at, use::text AS use, choice::text AS choice
 """
 
 # The live history, for prompts and streams. What changed after a revision includes what was deleted
@@ -23,7 +23,7 @@ SELECT_EXECUTIONS = """
 
 # The queue in the order of execution.
 SELECT_QUEUE = """
-    SELECT id, content::text AS content, created_by, created_at
+    SELECT id, content::text AS content, created_by, created_at, choice::text AS choice
     FROM chat.chat_queue WHERE chat_id = $1 ORDER BY position, id
 """
 

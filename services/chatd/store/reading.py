@@ -39,7 +39,8 @@ SELECT_PAGE_DESCENDING = SELECT_PAGE.format(order="DESC")
 
 # What waits, for a reader, in the order of execution.
 SELECT_READABLE_QUEUE = f"""
-    SELECT queued.id, queued.content::text AS content, queued.created_by, queued.created_at
+    SELECT queued.id, queued.content::text AS content, queued.created_by, queued.created_at,
+        queued.choice::text AS choice
     FROM chat.chats c JOIN chat.chat_queue queued ON queued.chat_id = c.id
     WHERE c.id = $1 AND {READABLE} ORDER BY queued.position, queued.id
 """

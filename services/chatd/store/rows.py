@@ -19,6 +19,7 @@ from chatd.domain.chat import (
 )
 from chatd.domain.tools import Executor, StoredExecution
 from chatd.store.codec import (
+    choice_from_json,
     content_of,
     error_from_json,
     parts_from_json,
@@ -77,6 +78,7 @@ def message_of(row: Row) -> Message:
         is_compressed=row["is_compressed"],
         is_deleted=row["is_deleted"],
         use=use_from_json(row["use"]),
+        choice=choice_from_json(row["choice"]),
     )
 
 
@@ -87,6 +89,7 @@ def queued_message_of(row: asyncpg.Record) -> QueuedMessage:
         content=parts_from_json(row["content"]),
         created_by=row["created_by"],
         created_at=row["created_at"],
+        choice=choice_from_json(row["choice"]),
     )
 
 

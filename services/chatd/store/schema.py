@@ -8,7 +8,6 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    Numeric,
     PrimaryKeyConstraint,
     SmallInteger,
     Table,
@@ -30,8 +29,10 @@ from chatd.store.columns import (
     time_column,
 )
 from chatd.store.constraints import Constraint
+from chatd.store.model_tables import models, providers
+from chatd.store.usage_tables import spend_limits, usage
 
-__all__ = ["MIGRATIONS", "SCHEMA", "metadata"]
+__all__ = ["MIGRATIONS", "SCHEMA", "metadata", "models", "providers", "spend_limits", "usage"]
 
 chats = Table(
     "chats",
@@ -55,6 +56,10 @@ chats = Table(
     json_column("client_tools"),
     count_column("last_read_message_id"),
     time_column("created_at"),
+    Column(
+        "owner_group_ids", ARRAY(UUID(as_uuid=False)), nullable=False, server_default=text("'{}'")
+    ),
+    Column("summarised_until", BigInteger, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("id", name=Constraint.CHATS_KEY),
     ForeignKeyConstraint(
         ["parent_chat_id"], ["chat.chats.id"], name=Constraint.CHATS_PARENT, ondelete="CASCADE"
@@ -169,6 +174,7 @@ chat_messages = Table(
     text_column("created_by"),
     time_column("created_at"),
     json_column("use", nullable=True),
+    json_column("choice", nullable=True),
     PrimaryKeyConstraint("chat_id", "id", name=Constraint.MESSAGES_KEY),
     of_chat(Constraint.MESSAGES_CHAT),
     CheckConstraint(
@@ -181,6 +187,7 @@ chat_messages = Table(
     CheckConstraint(
         "use IS NULL OR role = 'assistant'", name=Constraint.MESSAGES_ONLY_ANSWERS_COST
     ),
+    CheckConstraint("choice IS NULL OR role = 'user'", name=Constraint.MESSAGES_ONLY_USERS_CHOOSE),
     Index("chat_messages_by_revision", "chat_id", "revision"),
     Index(
         "chat_messages_boundary",
@@ -200,6 +207,7 @@ chat_queue = Table(
     Column("content_version", SmallInteger, nullable=False),
     text_column("created_by"),
     time_column("created_at"),
+    json_column("choice", nullable=True),
     PrimaryKeyConstraint("chat_id", "id", name=Constraint.QUEUE_KEY),
     of_chat(Constraint.QUEUE_CHAT),
 )
@@ -307,41 +315,6 @@ chat_files = Table(
     ForeignKeyConstraint(
         ["file_id"], ["chat.files.id"], name=Constraint.CHAT_FILES_FILE, ondelete="RESTRICT"
     ),
-)
-
-# No reference to chats: what a chat cost stays counted after it is gone.
-usage = Table(
-    "usage",
-    metadata,
-    id_column("id"),
-    id_column("chat_id"),
-    id_column("root_chat_id"),
-    id_column("owner_id"),
-    text_column("purpose"),
-    text_column("provider"),
-    text_column("model"),
-    text_column("outcome"),
-    count_column("input_tokens"),
-    count_column("output_tokens"),
-    count_column("reasoning_tokens"),
-    count_column("cache_read_tokens"),
-    count_column("cache_write_tokens"),
-    Column("input_price", Numeric),
-    Column("output_price", Numeric),
-    Column("cache_read_price", Numeric),
-    Column("cache_write_price", Numeric),
-    Column("cost_micros", BigInteger),
-    count_column("model_runtime_ms"),
-    time_column("created_at"),
-    PrimaryKeyConstraint("id", name=Constraint.USAGE_KEY),
-    CheckConstraint(
-        "least(input_tokens, output_tokens, reasoning_tokens, cache_read_tokens,"
-        " cache_write_tokens, model_runtime_ms) >= 0",
-        name=Constraint.USAGE_COUNTS_POSITIVE,
-    ),
-    CheckConstraint("cost_micros >= 0", name=Constraint.USAGE_COST_POSITIVE),
-    Index("usage_by_owner", "owner_id", "created_at"),
-    Index("usage_by_root", "root_chat_id"),
 )
 
 settings = Table(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from chatd.domain.chat import ChatState, MessageId
 from chatd.domain.transitions import Decision
-from chatd.store.clauses import Clause, clause_of, numbered
+from chatd.store.clauses import CHOICE, Clause, clause_of, numbered
 from chatd.store.codec import error_to_json, pending_to_json, retry_to_json
 
 STATE_COLUMNS = """
@@ -78,24 +78,26 @@ def decision_statement(
 ) -> Statement:
     """Return the one statement that executes `decision` if the chat is still as `seen`.
 
-    It answers one row with `changed_at` and `deadline_at`, or none when somebody else moved the
-    chat or the worker that claims it may not.
+    It answers one row with `changed_at`, `deadline_at` and the `choice` that a turn it starts runs
+    with, or none when somebody else moved the chat or the worker that claims it may not.
     """
     clauses = [GUARD]
     arguments = [seen.chat_id, seen.snapshot_version, *_state_arguments(seen, decision)]
     next_id = seen.next_message_id
+    choice = "NULL"
     for write in decision.writes:
         clause = clause_of(write, next_id)
         clauses.append(numbered(clause, len(arguments)))
         arguments.extend(clause.arguments)
         next_id = MessageId(next_id + clause.message_count)
+        if clause.is_choosing:
+            choice = f"(SELECT {CHOICE} FROM chosen)"
     if client_key is not None:
         key_arguments = (client_key.key, client_key.body_hash)
         clauses.append(numbered(Clause(STORE_KEY, key_arguments), len(arguments)))
         arguments.extend(key_arguments)
-    return Statement(
-        ",".join(clauses) + "SELECT changed_at, deadline_at FROM guard", tuple(arguments)
-    )
+    answer = f"SELECT changed_at, deadline_at, {choice}::text AS choice FROM guard"
+    return Statement(",".join(clauses) + answer, tuple(arguments))
 
 
 def _state_arguments(seen: ChatState, decision: Decision) -> tuple[object, ...]:

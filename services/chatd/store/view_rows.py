@@ -4,7 +4,8 @@ import asyncpg
 import msgspec
 
 from chatd.domain.chat import ChatId, MessageId, Owner, OwnerId
-from chatd.domain.views import ChatMode, ChatView, ClientTool, ReasoningEffort
+from chatd.domain.choice import ReasoningEffort
+from chatd.domain.views import ChatMode, ChatView, ClientTool
 from chatd.store.rows import state_of
 from chatd.store.statements import STATE_COLUMNS
 

@@ -28,11 +28,7 @@ from parley.postgres import Session, typed_outages
 
 RENEWAL_MAX_S = 3.0
 
-# A worker starts; rows that nobody can be waiting for any more go.
 REGISTER = """
-    WITH forgotten AS (
-        DELETE FROM chat.workers
-        WHERE lease_until < clock_timestamp() - interval '1 day' AND id <> $1)
     INSERT INTO chat.workers (id, address, is_draining, lease_until, started_at)
     VALUES ($1, $2, false, clock_timestamp() + make_interval(secs => $3), clock_timestamp())
     ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until
@@ -138,7 +134,7 @@ RECLAIM = f"""
 """
 
 DUE_ACTIONS = """
-    SELECT e.chat_id, c.owner_id, c.owner_role
+    SELECT e.chat_id, e.history_version, c.owner_id, c.owner_role
     FROM chat.chat_exec e JOIN chat.chats c ON c.id = e.chat_id
     WHERE e.deadline_at <= clock_timestamp() ORDER BY e.deadline_at LIMIT $1::int
 """
@@ -261,7 +257,10 @@ class PostgresWorkers:
         """Return chats whose client is late, the longest overdue first."""
         with typed_outages():
             rows = await self._pool.fetch(DUE_ACTIONS, chats_max)
-        return tuple(DueAction(ChatId(str(row["chat_id"])), _owner_of(row)) for row in rows)
+        return tuple(
+            DueAction(ChatId(str(row["chat_id"])), _owner_of(row), row["history_version"])
+            for row in rows
+        )
 
     async def owned(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
         """Return the chats that name the worker."""

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +12,11 @@ from hypothesis import settings
 from hypothesis.stateful import initialize, run_state_machine_as_test
 
 from chatd.domain.chat import ChatId, ChatState, Message
+from chatd.domain.choice import ModelChoice, ReasoningEffort
 from chatd.domain.commands import Command
 from chatd.domain.errors import ChatError
 from chatd.store.chats import PostgresChats
+from chatd.store.ledger import entry_id
 from chatd.store.queries import MESSAGE_COLUMNS
 from chatd.store.rows import message_of
 from parley.clock import FakeClock
@@ -38,8 +40,13 @@ INSERT_IDLE_CHAT = """
     VALUES ($1, 'waiting', false, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, '[]', 0, false, now(),
         pg_current_xact_id())
 """
+SELECT_CHOICE = "SELECT model_id, reasoning_effort FROM chat.chats WHERE id = $1"
 INSERT_WORKER = """
     INSERT INTO chat.workers VALUES ($1, 'unix:/nowhere', false, now() + interval '1 day', now())
+"""
+
+SELECT_BILLED = """
+    SELECT id::text, message_id, purpose, outcome, cost_micros FROM chat.usage WHERE chat_id = $1
 """
 
 
@@ -67,11 +74,24 @@ class Lockstep(ChatMachine):
         assert type(stored_refusal) is type(refusal)
         assert self.run(self.everything()) == (
             without_times(self.chat.state),
-            [(m.id, m.revision, m.role, m.content, m.is_deleted) for m in self.chat.messages],
-            [(queued.id, queued.content) for queued in self.chat.queue],
+            [known(message) for message in self.chat.messages],
+            [(queued.id, queued.content, queued.choice) for queued in self.chat.queue],
+            self.chat.choice,
+            sorted(self.billed()),
         )
 
-    async def everything(self) -> tuple[object, object, object]:
+    def billed(self) -> Iterator[tuple[object, ...]]:
+        """Return the ledger as the database should have it."""
+        for entry in self.chat.ledger.values():
+            yield (
+                entry_id(replace(entry, chat_id=self.chat_id)),
+                entry.message_id,
+                entry.bill.purpose.value,
+                entry.bill.outcome.value,
+                entry.bill.use.cost_micros,
+            )
+
+    async def everything(self) -> tuple[object, ...]:
         state = await self.stored.state(self.chat_id)
         rows = await self.pool.fetch(
             f"SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages WHERE chat_id = $1 ORDER BY id",
@@ -79,11 +99,28 @@ class Lockstep(ChatMachine):
         )
         messages: list[Message] = [message_of(row) for row in rows]
         queue = await self.stored.queue(self.chat_id)
+        row = await self.pool.fetchrow(SELECT_CHOICE, self.chat_id)
+        assert row is not None
+        billed = await self.pool.fetch(SELECT_BILLED, self.chat_id)
         return (
             without_times(replace(state, chat_id=CHAT)),
-            [(m.id, m.revision, m.role, m.content, m.is_deleted) for m in messages],
-            [(queued.id, queued.content) for queued in queue],
+            [known(message) for message in messages],
+            [(queued.id, queued.content, queued.choice) for queued in queue],
+            ModelChoice(row["model_id"], ReasoningEffort(row["reasoning_effort"])),
+            sorted(map(tuple, billed)),
         )
+
+
+def known(message: Message) -> tuple[object, ...]:
+    """Return what both must agree on of a message."""
+    return (
+        message.id,
+        message.revision,
+        message.role,
+        message.content,
+        message.is_deleted,
+        message.choice,
+    )
 
 
 def without_times(state: ChatState) -> ChatState:

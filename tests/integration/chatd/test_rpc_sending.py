@@ -58,6 +58,7 @@ async def test_a_created_chat_runs_here_with_everything_it_was_given(served: Ser
         content=request.content,
         revision=1,
         created_by=ANN_ID,
+        model_id="m1",
         created_at=chat.created_at,
     )
     state = await served.state(chat_id)

@@ -359,7 +359,7 @@ async def test_actions_are_due_when_their_time_is_over(world: World, workers: Wo
     await world.insert(
         replace(asking, chat_id=early, deadline_at=now + timedelta(seconds=60)), ANN, 0
     )
-    due = (DueAction(others, BOB), DueAction(asking.chat_id, ANN))
+    due = (DueAction(others, BOB, 4), DueAction(asking.chat_id, ANN, 4))
     assert await workers.due_actions(10) == due
     assert await workers.due_actions(1) == due[:1]
     assert await workers.sweep(ME, PLENTY) == ()

@@ -144,17 +144,6 @@ async def test_a_renewal_does_not_wait_for_the_pool(
                 await pool.release(connection)
 
 
-async def test_workers_dead_for_long_are_forgotten(
-    pool: "asyncpg.Pool[asyncpg.Record]", workers: PostgresWorkers
-) -> None:
-    await pool.execute(
-        "UPDATE chat.workers SET lease_until = now() - interval '2 days' WHERE id = $1", TWO
-    )
-    await workers.register(DEAD, "unix:/nowhere", LEASE_S)
-    ids = await pool.fetch("SELECT id::text FROM chat.workers ORDER BY id")
-    assert [row["id"] for row in ids] == [ONE, DEAD]
-
-
 async def until_blocked(pool: "asyncpg.Pool[asyncpg.Record]", pid: int) -> None:
     """Return once that backend waits for a lock."""
     while True:

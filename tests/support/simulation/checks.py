@@ -40,6 +40,7 @@ def violations(
         yield from _of_numbers(chat)
         yield from _of_executions(chat, starts)
         yield from _of_messages(chat, database)
+        yield from _of_ledger(chat)
     for request in requests:
         yield from _of_request(request, database)
 
@@ -121,6 +122,13 @@ def _of_messages(chat: StoredChat, database: SimulatedDatabase) -> Iterator[str]
     expected = Counter(text for text in taken if (chat_id, text) not in witness.withdrawn)
     if stored != expected:
         yield f"messages of users are lost or doubled: {stored - expected}, {expected - stored}"
+
+
+def _of_ledger(chat: StoredChat) -> Iterator[str]:
+    answers = [message.id for message in chat.messages if message.use is not None]
+    billed = [entry.message_id for entry in chat.ledger.values() if entry.message_id is not None]
+    if sorted(billed) != answers:
+        yield f"the answers {answers} and the bills for {sorted(billed)} do not agree"
 
 
 def _of_request(request: Request, database: SimulatedDatabase) -> Iterator[str]:

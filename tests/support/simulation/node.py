@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from chatd.domain.chat import ChatId, ChatState, NewMessage, Owner, WorkerId
+from chatd.domain.choice import ModelChoice
 from chatd.domain.commands import Command
 from chatd.domain.retries import RetryPolicy
 from chatd.domain.turn import ModelProfile, TurnSetup
@@ -59,7 +60,9 @@ class UnluckySetups:
         self._mood = mood
         self._chance = chance
 
-    async def prepare(self, chat_id: ChatId, owner: Owner) -> TurnSetup:
+    async def prepare(
+        self, chat_id: ChatId, owner: Owner, choice: ModelChoice | None = None
+    ) -> TurnSetup:
         """Return the setup."""
         if self._mood.is_moody and self._chance.random() < CRASHES:
             raise RuntimeError("a bug")

@@ -18,7 +18,7 @@ from chatd.domain.pieces import Piece
 from chatd.domain.tools import StoredExecution
 from chatd.domain.transitions import Decision
 from chatd.domain.workers import Claimed, DueAction, NamedChat, SweepLimits
-from chatd.store.applying import Applier
+from chatd.store.applying import Applier, Unwritten, Wrote
 from chatd.store.statements import ClientKey
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
@@ -81,12 +81,13 @@ class ConnectedApplier(Applier):
 
     async def _write(
         self, source: object, seen: ChatState, decision: Decision, client_key: ClientKey | None
-    ) -> ChatState | None:
+    ) -> Wrote | Unwritten:
         key = None if client_key is None else client_key.key
         try:
-            return await self._line.ask(lambda: self._line.database.write(seen, decision, key))
+            state = await self._line.ask(lambda: self._line.database.write(seen, decision, key))
         except DatabaseUnavailable:
             return await self._after_outage(seen, decision, client_key)
+        return Unwritten.REFUSED if state is None else Wrote(state)
 
     async def _is_used(self, chat_id: ChatId, client_key: ClientKey) -> bool:
         return await self._line.ask(lambda: self._line.database.is_used(chat_id, client_key.key))
@@ -100,7 +101,7 @@ class ConnectedApplier(Applier):
         )
         if done.state is None:
             return done.seen
-        return self._learned(done.seen, done.decision, done.state)
+        return self._learned(done.seen, done.decision, Wrote(done.state))
 
 
 class ConnectedChats:
@@ -232,9 +233,6 @@ class ConnectedPartials:
     async def add(self, chunks: tuple[Chunk, ...]) -> None:
         """Keep chunks."""
         await self._line.ask(lambda: self._line.database.keep_partials(chunks))
-
-    async def tidy(self) -> None:
-        """Leave everything: a simulation is short."""
 
     async def load(
         self, chat_id: ChatId, history_version: int, generation_attempt: int

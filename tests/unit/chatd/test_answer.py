@@ -117,4 +117,6 @@ def test_use_has_tokens_cost_and_time() -> None:
     answer.take(UsageReported(10, 20, 5, 30, 40))
     clock.advance(1.5)
     profile = ModelProfile("m", 1000, Price(Decimal(1), Decimal(2)))
-    assert answer.use(profile, 2000) == ModelUse("m", 10, 20, 5, 30, 40, 1000, 50, 2000, 1500)
+    assert answer.use(profile, 2000) == ModelUse(
+        "m", 10, 20, 5, 30, 40, 1000, 50, 2000, 1500, price=profile.price
+    )

@@ -26,9 +26,6 @@ class NotedPartials:
     async def add(self, chunks: tuple[Chunk, ...]) -> None:
         self.chunks.put_nowait(chunks)
 
-    async def tidy(self) -> None:
-        return
-
 
 def part(seq: int, text: str, attempt: int = 1) -> LivePart:
     return LivePart(5, attempt, seq, 0, Role.ASSISTANT, Text(text))

@@ -31,7 +31,7 @@ from chatd.domain.parts import (
     ToolOutcome,
     ToolResult,
 )
-from chatd.domain.prompt import prompt_of
+from chatd.domain.prompt import GrowingPrompt, prompt_of
 from chatd.domain.transitions import INTERRUPTED
 from parley.clock.fake import EPOCH
 
@@ -243,6 +243,42 @@ def test_whatever_is_stored_every_local_call_has_exactly_one_result_right_after_
         assert message.content
     assert expected == []
     assert len(ids) == len(set(ids))
+
+
+def rows_of_any_kind() -> st.SearchStrategy[list[Message]]:
+    shapes = st.tuples(
+        st.sampled_from(Role), st.lists(parts(), max_size=3), st.sampled_from(Visibility)
+    )
+    return st.lists(st.tuples(shapes, st.booleans()), max_size=8).map(
+        lambda drawn: [
+            row(number, role, *content, visibility=visibility, is_compressed=is_compressed)
+            for number, ((role, content, visibility), is_compressed) in enumerate(drawn)
+        ]
+    )
+
+
+@given(rows_of_any_kind(), rows_of_any_kind(), st.data())
+def test_a_prompt_that_grew_equals_one_made_at_once(
+    rows: list[Message], others: list[Message], data: st.DataObject
+) -> None:
+    growing = GrowingPrompt()
+    for length in range(len(rows) + 1):
+        assert growing.of(rows[:length], NOTHING) == prompt(*rows[:length])
+    # An edit takes messages away and puts others in their place.
+    kept = data.draw(st.integers(0, len(rows)))
+    edited = [*rows[:kept], *others]
+    assert growing.of(edited, NOTHING) == prompt(*edited)
+
+
+def test_only_what_was_added_is_read_again() -> None:
+    rows = [row(1, Role.USER, Text("a")), row(2, Role.ASSISTANT, ToolCall("c", "t", "{}"))]
+    growing = GrowingPrompt()
+    growing.of(rows, NOTHING)
+    rows.append(row(3, Role.TOOL, done("c")))
+    first = growing.of(rows, NOTHING)
+    rows.append(row(4, Role.ASSISTANT, Text("b")))
+    second = growing.of(rows, NOTHING)
+    assert all(old is new for old, new in zip(first, second, strict=False))
 
 
 @pytest.mark.parametrize("mode", Mode)

@@ -1,3 +1,5 @@
+from datetime import UTC, datetime
+
 from chatd.domain.chat import ChatId, MessageId, QueuedMessageId, Role, Status
 from chatd.domain.errors import (
     BadToolResult,
@@ -9,14 +11,21 @@ from chatd.domain.errors import (
     InvalidRequest,
     InvalidState,
     MessageNotFound,
+    ModelNotFound,
+    NameTaken,
     NotEditable,
     NothingToCompact,
+    NotPermitted,
     QueuedMessageNotFound,
     QueueFull,
     RequestIdReused,
+    ResourceNotFound,
     ResultProblem,
     TooManyFiles,
     TransitionNotAllowed,
+    UsageLimitReached,
+    UserBarred,
+    VersionConflict,
 )
 from chatd.rpc.errors import ERRORS
 from parley.api.chat.v1.error_reason_pb2 import ErrorReason
@@ -57,7 +66,31 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         "BAD_TOOL_RESULT",
         {"tool_call_id": "t", "problem": "duplicate"},
     ),
+    (
+        UsageLimitReached(
+            spent_micros=7, limit_micros=5, resets_at=datetime(2026, 2, 1, tzinfo=UTC)
+        ),
+        "RESOURCE_EXHAUSTED",
+        "USAGE_LIMIT",
+        {"spent_micros": "7", "limit_micros": "5", "resets_at": "2026-02-01T00:00:00Z"},
+    ),
+    (NotPermitted("spend"), "PERMISSION_DENIED", "FORBIDDEN", {}),
+    (UserBarred("u"), "PERMISSION_DENIED", "FORBIDDEN", {}),
     (RequestIdReused("r"), "ALREADY_EXISTS", "REQUEST_ID_REUSED", {"request_id": "r"}),
+    (ModelNotFound("m"), "NOT_FOUND", "MODEL_NOT_FOUND", {"model_id": "m"}),
+    (
+        ResourceNotFound("key", "k"),
+        "NOT_FOUND",
+        "RESOURCE_NOT_FOUND",
+        {"resource": "key", "id": "k"},
+    ),
+    (
+        NameTaken("provider", "ours"),
+        "ALREADY_EXISTS",
+        "NAME_TAKEN",
+        {"resource": "provider", "name": "ours"},
+    ),
+    (VersionConflict("3"), "ABORTED", "VERSION_CONFLICT", {"etag": "3"}),
     (
         InvalidRequest("title", "is empty"),
         "INVALID_ARGUMENT",

@@ -128,7 +128,8 @@ COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
     "compact": lambda _: RequestCompaction(OTHER),
     "archive": lambda _: SetArchived(archived=True),
     "unarchive": lambda _: SetArchived(archived=False),
-    "give up on client": lambda _: CancelRequiredAction(OTHER),
+    "give up on client": lambda state: CancelRequiredAction(state.history_version, OTHER),
+    "give up on what is over": lambda _: CancelRequiredAction(7, OTHER),
     "reconcile": lambda _: Reconcile(),
     "step": lambda state: CommitStep(fence_of(state), (ANSWER,)),
     "commit results": lambda state: CommitResults(fence_of(state)),
@@ -163,6 +164,7 @@ OUTCOMES: Mapping[str, Mapping[str, str]] = {
     "archive": {"W": "XW", "E0": "XE0", "E1": "XE1", "XW": "=", "XE0": "=", "XE1": "="},
     "unarchive": {"W": "=", "E0": "=", "E1": "=", "XW": "W", "XE0": "E0", "XE1": "E1"},
     "give up on client": {"A0": "R0", "A1": "R1"},
+    "give up on what is over": {"A0": "=", "A1": "="},
     "reconcile": {},
     "step": {"R0": "R0", "R1": "R1"},
     "commit results": {"R0": "R0", "R1": "R1"},
@@ -215,7 +217,7 @@ def test_every_command_in_every_state_does_what_the_matrix_says(name: str, comma
 def refusal_of(state: ChatState, command: str) -> type[ChatError]:
     if state.archived and command in {
         "send", "send urgently", "edit", "drop queued", "promote", "interrupt", "answer",
-        "compact", "give up on client",
+        "compact", "give up on client", "give up on what is over",
     }:  # fmt: skip
         return ChatArchived
     if command in {"drop queued", "promote"}:

@@ -18,7 +18,7 @@ from chatd.domain.model import (
     ReasoningDelta,
     TextDelta,
 )
-from chatd.domain.retries import GiveUp, RetryIn, RetryPolicy, after_failure
+from chatd.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
 from parley.clock.fake import EPOCH
 from support.journaling_tools import Crash
 from support.turn_stage import CHAT, Stage, live_parts
@@ -101,16 +101,35 @@ async def test_an_heir_waits_for_the_rest_of_a_retry() -> None:
 
 
 def test_the_hint_of_a_provider_is_a_floor_and_jitter_comes_on_top() -> None:
-    def asked_to_wait(hint_s: float) -> ModelError:
-        return ModelError(ErrorKind.RATE_LIMIT, "slow", is_retryable=True, retry_after_s=hint_s)
+    def asked_to_wait(hint_s: float, attempt: int) -> Failed:
+        error = ModelError(ErrorKind.RATE_LIMIT, "slow", is_retryable=True, retry_after_s=hint_s)
+        return Failed(error, attempt)
 
-    assert after_failure(asked_to_wait(30), 1, 0.0, POLICY) == RetryIn(30)
-    assert after_failure(asked_to_wait(0.5), 3, 0.0, POLICY) == RetryIn(4)
-    assert after_failure(asked_to_wait(30), 3, 0.5, POLICY) == RetryIn(32)
-    assert after_failure(asked_to_wait(600), 1, 0.0, POLICY) == RetryIn(600)
-    too_long = after_failure(asked_to_wait(601), 1, 0.0, POLICY)
+    assert after_failure(asked_to_wait(30, 1), 0.0, POLICY) == RetryIn(30)
+    assert after_failure(asked_to_wait(0.5, 3), 0.0, POLICY) == RetryIn(4)
+    assert after_failure(asked_to_wait(0.5, 3), 0.5, POLICY) == RetryIn(6)
+    assert after_failure(asked_to_wait(30, 3), 0.5, POLICY) == RetryIn(32)
+    assert after_failure(asked_to_wait(30, 9), 0.5, POLICY) == RetryIn(90)
+    assert after_failure(asked_to_wait(600, 1), 0.0, POLICY) == RetryIn(600)
+    too_long = after_failure(asked_to_wait(601, 1), 0.0, POLICY)
     assert isinstance(too_long, GiveUp)
     assert too_long.error.kind is ErrorKind.RATE_LIMIT
+
+
+@pytest.mark.parametrize("hint_s", [0.5, 7, 60, 600])
+def test_chats_that_are_told_the_same_moment_come_back_over_half_a_minute(hint_s: float) -> None:
+    error = ModelError(ErrorKind.RATE_LIMIT, "slow", is_retryable=True, retry_after_s=hint_s)
+    decided = [after_failure(Failed(error, 1, 200), chat / 200, POLICY) for chat in range(200)]
+    delays_s = sorted(each.delay_s for each in decided if isinstance(each, RetryIn))
+    assert len(delays_s) == 200
+    assert delays_s[0] >= hint_s
+    assert delays_s[-1] - delays_s[0] >= 30
+    assert max(sum(s <= d < s + 1 for d in delays_s) for s in delays_s) <= 10
+
+
+def test_a_chat_that_is_alone_comes_back_nearly_when_it_was_told() -> None:
+    error = ModelError(ErrorKind.RATE_LIMIT, "slow", is_retryable=True, retry_after_s=7)
+    assert after_failure(Failed(error, 1), 1.0, POLICY) == RetryIn(8)
 
 
 async def test_a_hint_of_more_than_ten_minutes_ends_the_turn() -> None:

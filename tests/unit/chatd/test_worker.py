@@ -8,7 +8,6 @@ from chatd.domain.chat import (
     ErrorKind,
     NewMessage,
     OwnerId,
-    PendingCall,
     QueuedMessageId,
     Role,
     Status,
@@ -253,31 +252,6 @@ async def test_a_chat_whose_owners_keep_dying_is_parked_and_told(stage: Stage) -
         assert stage.state(A).status is Status.ERROR
         assert stage.state(A).last_error == CRASH_LOOP
         assert stage.moved == [stage.state(A)]
-
-
-async def test_a_late_client_is_answered_for_and_its_chat_goes_on(stage: Stage) -> None:
-    state = stage.add(A, status=Status.REQUIRES_ACTION)
-    stage.store(
-        replace(state, pending=(PendingCall("call_0", "ask"),), deadline_at=stage.clock.now())
-    )
-    async with stage.worker() as worker:
-        await stage.pass_time(CONTACT_S + 2)
-        assert started(stage) == [A]
-        assert worker.owns(A)
-        running = stage.state(A)
-        assert (running.status, running.worker_id, running.pending) == (Status.RUNNING, ONE, ())
-
-
-async def test_without_a_slot_a_late_client_is_answered_for_and_the_chat_waits(
-    stage: Stage,
-) -> None:
-    state = stage.add(A, status=Status.REQUIRES_ACTION)
-    stage.store(
-        replace(state, pending=(PendingCall("call_0", "ask"),), deadline_at=stage.clock.now())
-    )
-    async with stage.worker(limits=replace(LIMITS, slots_max=0)):
-        await stage.pass_time(CONTACT_S + 2)
-        assert (stage.state(A).status, stage.state(A).worker_id) == (Status.RUNNING, None)
 
 
 async def test_a_crashed_runner_becomes_an_error_of_its_chat(stage: Stage) -> None:

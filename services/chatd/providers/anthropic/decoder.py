@@ -158,16 +158,16 @@ class AnthropicDecoder:
         """Report usage; numbers are totals, and what is absent has not changed."""
         if usage is None:
             return ()
-        details = usage.output_tokens_details
-        told = {
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "reasoning_tokens": None if details is None else details.thinking_tokens,
-            "cache_read_tokens": usage.cache_read_input_tokens,
-            "cache_write_tokens": usage.cache_creation_input_tokens,
-        }
-        changed = {name: max(0, count) for name, count in told.items() if count is not None}
-        self._usage = replace(self._usage, **changed)
+        before, details = self._usage, usage.output_tokens_details
+        thinking = None if details is None else details.thinking_tokens
+        self._usage = replace(
+            before,
+            input_tokens=_newer(usage.input_tokens, before.input_tokens),
+            output_tokens=_newer(usage.output_tokens, before.output_tokens),
+            reasoning_tokens=_newer(thinking, before.reasoning_tokens),
+            cache_read_tokens=_newer(usage.cache_read_input_tokens, before.cache_read_tokens),
+            cache_write_tokens=_newer(usage.cache_creation_input_tokens, before.cache_write_tokens),
+        )
         return (self._usage,)
 
     def _note_reason(self, delta: events.Delta) -> None:
@@ -228,3 +228,7 @@ def _reported(error: msgspec.Raw, data: bytes) -> ProviderFailed:
 def _unreadable(data: bytes) -> ProviderFailed:
     text = "the stream holds an event that cannot be read"
     return ProviderFailed(Failure(text, body=data[:BODY_BYTES_MAX]))
+
+
+def _newer(told: int | None, before: int) -> int:
+    return before if told is None else max(0, told)

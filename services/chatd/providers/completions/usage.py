@@ -23,15 +23,15 @@ def usage_of(told: object) -> UsageReported | None:
     )
     output_details = _details(told, "completion_tokens_details", "output_tokens_details")
     reasoning = _first(output_details, "reasoning_tokens") or _first(told, "reasoning_tokens")
-    if reasoning and _first(told, "total_tokens") == prompt + output + reasoning:
-        # Some, xAI among them, count thoughts beside the output; the sum gives it away.
-        output += reasoning
+    # Some, xAI among them, count thoughts beside the output; the sum gives it away.
+    is_apart = bool(reasoning) and _first(told, "total_tokens") == prompt + output + reasoning
     usage = UsageReported(
         input_tokens=max(0, prompt - read - written),
         output_tokens=output,
         reasoning_tokens=reasoning,
         cache_read_tokens=read,
         cache_write_tokens=written,
+        is_reasoning_apart=is_apart,
     )
     return None if usage == UsageReported() else usage
 

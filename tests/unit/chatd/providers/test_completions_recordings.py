@@ -126,7 +126,7 @@ def _usage(told: dict[str, Any] | None) -> UsageReported | None:
     # xAI counts thoughts beside the output, which only the total shows.
     extra = told["total_tokens"] - prompt - output
     assert extra in (0, reasoning)
-    return UsageReported(prompt - cached, output + extra, reasoning, cached)
+    return UsageReported(prompt - cached, output, reasoning, cached, is_reasoning_apart=extra != 0)
 
 
 def said_by(answer: Decoded) -> Said:

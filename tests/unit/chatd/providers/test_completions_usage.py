@@ -54,7 +54,9 @@ def test_caches_are_named_in_many_ways(counts: Any, expected: UsageReported) -> 
 def test_thoughts_that_are_counted_beside_the_output_belong_to_it() -> None:
     counts = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 62}
     details = {"completion_tokens_details": {"reasoning_tokens": 50}}
-    assert reported(**counts, **details) == [UsageReported(10, 52, 50)]
+    (usage,) = reported(**counts, **details)
+    assert usage == UsageReported(10, 2, 50, is_reasoning_apart=True)
+    assert usage.written_tokens == 52
 
 
 @pytest.mark.parametrize(

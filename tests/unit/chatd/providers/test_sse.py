@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chatd.providers.sse import ServerSentEvents
+from chatd.providers.sse import BYTE_ORDER_MARK, ServerSentEvents
 from chatd.providers.wire import Failure, ProviderFailed
 
 
@@ -63,11 +63,26 @@ def events(*chunks: bytes) -> list[bytes]:
 )
 def test_each_event_gives_its_data(body: bytes, data: list[bytes]) -> None:
     assert events(body) == data
+    assert events(b":\n\n", body.removeprefix(BYTE_ORDER_MARK)) == data
     assert events(*(body[place : place + 1] for place in range(len(body)))) == data
 
 
 LINES = st.sampled_from(
-    [b"data: ", b"data:", b": ", b"event: x", b"\n", b"\r", b"\r\n", b"\n\n", b'{"a":1}', b"\xc3"]
+    [
+        b"data: 1\n\n",
+        b"event: y\ndata: 2\n\n",
+        b"event: error\ndata: {}\n\n",
+        b"data: ",
+        b"data:",
+        b": ",
+        b"event: x",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"\n\n",
+        b'{"a":1}',
+        b"\xc3",
+    ]
 )
 
 
@@ -80,6 +95,7 @@ def test_how_the_bytes_are_cut_changes_nothing(body: bytes, cuts: list[int]) -> 
     places = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
     chunks = [body[start:end] for start, end in pairwise(places)]
     assert events(*chunks) == events(body)
+    assert events(b":\n\n", *chunks) == events(b":\n\n", body) == events(b":\n\n" + body)
 
 
 def test_an_event_comes_with_its_last_byte_and_not_later() -> None:

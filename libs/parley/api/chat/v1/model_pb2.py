@@ -26,25 +26,25 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from parley.api.chat.v1 import chat_pb2 as parley_dot_api_dot_chat_dot_v1_dot_chat__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eparley/api/chat/v1/model.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dparley/api/chat/v1/chat.proto\"\xab\x02\n\x08Provider\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12.\n\x04type\x18\x04 \x01(\x0e\x32 .parley.api.chat.v1.ProviderType\x12\x10\n\x08\x62\x61se_url\x18\x05 \x01(\t\x12\x0f\n\x07\x65nabled\x18\x06 \x01(\x08\x12\x19\n\x11user_keys_allowed\x18\x07 \x01(\x08\x12-\n\x04keys\x18\x08 \x03(\x0b\x32\x1f.parley.api.chat.v1.ProviderKey\x12\x14\n\x0coptions_json\x18\t \x01(\t\x12.\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04\x65tag\x18\x0b \x01(\t\"w\n\x0bProviderKey\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04hint\x18\x02 \x01(\t\x12\x0f\n\x07user_id\x18\x03 \x01(\t\x12\r\n\x05order\x18\x04 \x01(\x05\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"P\n\x06Prices\x12\r\n\x05input\x18\x01 \x01(\t\x12\x0e\n\x06output\x18\x02 \x01(\t\x12\x12\n\ncache_read\x18\x03 \x01(\t\x12\x13\n\x0b\x63\x61\x63he_write\x18\x04 \x01(\t\"\x98\x03\n\x05Model\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0bprovider_id\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x04 \x01(\t\x12\x0f\n\x07\x65nabled\x18\x05 \x01(\x08\x12\x12\n\nis_default\x18\x06 \x01(\x08\x12\x1c\n\x14\x63ontext_limit_tokens\x18\x07 \x01(\x03\x12\x1b\n\x13output_limit_tokens\x18\x08 \x01(\x03\x12$\n\x1c\x63ompaction_threshold_percent\x18\t \x01(\x05\x12;\n\x0e\x64\x65\x66\x61ult_effort\x18\n \x01(\x0e\x32#.parley.api.chat.v1.ReasoningEffort\x12\x37\n\nmax_effort\x18\x0b \x01(\x0e\x32#.parley.api.chat.v1.ReasoningEffort\x12*\n\x06prices\x18\x0c \x01(\x0b\x32\x1a.parley.api.chat.v1.Prices\x12\x14\n\x0coptions_json\x18\r \x01(\t\x12\x0c\n\x04\x65tag\x18\x0e \x01(\t\"\x93\x01\n\rModelOverride\x12\x31\n\x07purpose\x18\x01 \x01(\x0e\x32 .parley.api.chat.v1.ModelPurpose\x12\x10\n\x08model_id\x18\x02 \x01(\t\x12=\n\x10reasoning_effort\x18\x03 \x01(\x0e\x32#.parley.api.chat.v1.ReasoningEffort*\xd9\x01\n\x0cProviderType\x12\x1d\n\x19PROVIDER_TYPE_UNSPECIFIED\x10\x00\x12\x1b\n\x17PROVIDER_TYPE_ANTHROPIC\x10\x01\x12\x18\n\x14PROVIDER_TYPE_OPENAI\x10\x02\x12#\n\x1fPROVIDER_TYPE_OPENAI_COMPATIBLE\x10\x03\x12\x17\n\x13PROVIDER_TYPE_AZURE\x10\x04\x12\x19\n\x15PROVIDER_TYPE_BEDROCK\x10\x05\x12\x1a\n\x16PROVIDER_TYPE_SCRIPTED\x10\x06*\xd0\x01\n\x0cModelPurpose\x12\x1d\n\x19MODEL_PURPOSE_UNSPECIFIED\x10\x00\x12\x19\n\x15MODEL_PURPOSE_UTILITY\x10\x01\x12\x17\n\x13MODEL_PURPOSE_TITLE\x10\x02\x12\x1c\n\x18MODEL_PURPOSE_COMPACTION\x10\x03\x12\x19\n\x15MODEL_PURPOSE_ADVISOR\x10\x04\x12\x19\n\x15MODEL_PURPOSE_GENERAL\x10\x05\x12\x19\n\x15MODEL_PURPOSE_EXPLORE\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eparley/api/chat/v1/model.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dparley/api/chat/v1/chat.proto\"\xc5\x02\n\x08Provider\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12.\n\x04type\x18\x04 \x01(\x0e\x32 .parley.api.chat.v1.ProviderType\x12\x10\n\x08\x62\x61se_url\x18\x05 \x01(\t\x12\x0f\n\x07\x65nabled\x18\x06 \x01(\x08\x12\x19\n\x11user_keys_allowed\x18\x07 \x01(\x08\x12-\n\x04keys\x18\x08 \x03(\x0b\x32\x1f.parley.api.chat.v1.ProviderKey\x12\x14\n\x0coptions_json\x18\t \x01(\t\x12.\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04\x65tag\x18\x0b \x01(\t\x12\x18\n\x10\x66rom_environment\x18\x0c \x01(\x08\"\x8c\x01\n\x0bProviderKey\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04hint\x18\x02 \x01(\t\x12\x0f\n\x07user_id\x18\x03 \x01(\t\x12\r\n\x05order\x18\x04 \x01(\x05\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0bprovider_id\x18\x06 \x01(\t\"P\n\x06Prices\x12\r\n\x05input\x18\x01 \x01(\t\x12\x0e\n\x06output\x18\x02 \x01(\t\x12\x12\n\ncache_read\x18\x03 \x01(\t\x12\x13\n\x0b\x63\x61\x63he_write\x18\x04 \x01(\t\"\x90\x04\n\x05Model\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0bprovider_id\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x04 \x01(\t\x12\x0f\n\x07\x65nabled\x18\x05 \x01(\x08\x12\x12\n\nis_default\x18\x06 \x01(\x08\x12\x1c\n\x14\x63ontext_limit_tokens\x18\x07 \x01(\x03\x12\x1b\n\x13output_limit_tokens\x18\x08 \x01(\x03\x12$\n\x1c\x63ompaction_threshold_percent\x18\t \x01(\x05\x12;\n\x0e\x64\x65\x66\x61ult_effort\x18\n \x01(\x0e\x32#.parley.api.chat.v1.ReasoningEffort\x12\x37\n\nmax_effort\x18\x0b \x01(\x0e\x32#.parley.api.chat.v1.ReasoningEffort\x12*\n\x06prices\x18\x0c \x01(\x0b\x32\x1a.parley.api.chat.v1.Prices\x12\x14\n\x0coptions_json\x18\r \x01(\t\x12\x0c\n\x04\x65tag\x18\x0e \x01(\t\x12\x18\n\x10\x66rom_environment\x18\x0f \x01(\x08\x12\x34\n\x10\x65\x66\x66\x65\x63tive_prices\x18\x10 \x01(\x0b\x32\x1a.parley.api.chat.v1.Prices\x12&\n\x1e\x65\x66\x66\x65\x63tive_context_limit_tokens\x18\x11 \x01(\x03\"\x93\x01\n\rModelOverride\x12\x31\n\x07purpose\x18\x01 \x01(\x0e\x32 .parley.api.chat.v1.ModelPurpose\x12\x10\n\x08model_id\x18\x02 \x01(\t\x12=\n\x10reasoning_effort\x18\x03 \x01(\x0e\x32#.parley.api.chat.v1.ReasoningEffort*\xd9\x01\n\x0cProviderType\x12\x1d\n\x19PROVIDER_TYPE_UNSPECIFIED\x10\x00\x12\x1b\n\x17PROVIDER_TYPE_ANTHROPIC\x10\x01\x12\x18\n\x14PROVIDER_TYPE_OPENAI\x10\x02\x12#\n\x1fPROVIDER_TYPE_OPENAI_COMPATIBLE\x10\x03\x12\x17\n\x13PROVIDER_TYPE_AZURE\x10\x04\x12\x19\n\x15PROVIDER_TYPE_BEDROCK\x10\x05\x12\x1a\n\x16PROVIDER_TYPE_SCRIPTED\x10\x06*\xd0\x01\n\x0cModelPurpose\x12\x1d\n\x19MODEL_PURPOSE_UNSPECIFIED\x10\x00\x12\x19\n\x15MODEL_PURPOSE_UTILITY\x10\x01\x12\x17\n\x13MODEL_PURPOSE_TITLE\x10\x02\x12\x1c\n\x18MODEL_PURPOSE_COMPACTION\x10\x03\x12\x19\n\x15MODEL_PURPOSE_ADVISOR\x10\x04\x12\x19\n\x15MODEL_PURPOSE_GENERAL\x10\x05\x12\x19\n\x15MODEL_PURPOSE_EXPLORE\x10\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.chat.v1.model_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PROVIDERTYPE']._serialized_start=1185
-  _globals['_PROVIDERTYPE']._serialized_end=1402
-  _globals['_MODELPURPOSE']._serialized_start=1405
-  _globals['_MODELPURPOSE']._serialized_end=1613
+  _globals['_PROVIDERTYPE']._serialized_start=1353
+  _globals['_PROVIDERTYPE']._serialized_end=1570
+  _globals['_MODELPURPOSE']._serialized_start=1573
+  _globals['_MODELPURPOSE']._serialized_end=1781
   _globals['_PROVIDER']._serialized_start=119
-  _globals['_PROVIDER']._serialized_end=418
-  _globals['_PROVIDERKEY']._serialized_start=420
-  _globals['_PROVIDERKEY']._serialized_end=539
-  _globals['_PRICES']._serialized_start=541
-  _globals['_PRICES']._serialized_end=621
-  _globals['_MODEL']._serialized_start=624
-  _globals['_MODEL']._serialized_end=1032
-  _globals['_MODELOVERRIDE']._serialized_start=1035
-  _globals['_MODELOVERRIDE']._serialized_end=1182
+  _globals['_PROVIDER']._serialized_end=444
+  _globals['_PROVIDERKEY']._serialized_start=447
+  _globals['_PROVIDERKEY']._serialized_end=587
+  _globals['_PRICES']._serialized_start=589
+  _globals['_PRICES']._serialized_end=669
+  _globals['_MODEL']._serialized_start=672
+  _globals['_MODEL']._serialized_end=1200
+  _globals['_MODELOVERRIDE']._serialized_start=1203
+  _globals['_MODELOVERRIDE']._serialized_end=1350
 # @@protoc_insertion_point(module_scope)

@@ -118,8 +118,9 @@ class Provider(_message.Message):
     OPTIONS_JSON_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
+    FROM_ENVIRONMENT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Id, a UUIDv7."""
+    """Id, a UUID; the one of the demo is `scripted`."""
     name: _builtins.str
     """Short name, unique, lower-case letters, digits and dashes."""
     display_name: _builtins.str
@@ -136,6 +137,8 @@ class Provider(_message.Message):
     """Further options as one JSON object, such as region or API version."""
     etag: _builtins.str
     """Version for conditional updates."""
+    from_environment: _builtins.bool
+    """Whether it comes from the environment of the server, so that it cannot be changed here."""
     @_builtins.property
     def keys(self) -> _containers.RepeatedCompositeFieldContainer[Global___ProviderKey]:
         """Its keys, without their values."""
@@ -158,10 +161,11 @@ class Provider(_message.Message):
         options_json: _builtins.str = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
         etag: _builtins.str = ...,
+        from_environment: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["base_url", b"base_url", "created_at", b"created_at", "display_name", b"display_name", "enabled", b"enabled", "etag", b"etag", "id", b"id", "keys", b"keys", "name", b"name", "options_json", b"options_json", "type", b"type", "user_keys_allowed", b"user_keys_allowed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["base_url", b"base_url", "created_at", b"created_at", "display_name", b"display_name", "enabled", b"enabled", "etag", b"etag", "from_environment", b"from_environment", "id", b"id", "keys", b"keys", "name", b"name", "options_json", b"options_json", "type", b"type", "user_keys_allowed", b"user_keys_allowed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -178,14 +182,17 @@ class ProviderKey(_message.Message):
     USER_ID_FIELD_NUMBER: _builtins.int
     ORDER_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
+    PROVIDER_ID_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Id, a UUIDv7."""
+    """Id, a UUID."""
     hint: _builtins.str
     """Its last four characters, for recognition."""
     user_id: _builtins.str
     """User who brought it; empty for the installation's."""
     order: _builtins.int
     """Order in which keys are tried, from 1."""
+    provider_id: _builtins.str
+    """Provider that it opens."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was stored."""
@@ -198,10 +205,11 @@ class ProviderKey(_message.Message):
         user_id: _builtins.str = ...,
         order: _builtins.int = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
+        provider_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "hint", b"hint", "id", b"id", "order", b"order", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "hint", b"hint", "id", b"id", "order", b"order", "provider_id", b"provider_id", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -261,8 +269,11 @@ class Model(_message.Message):
     PRICES_FIELD_NUMBER: _builtins.int
     OPTIONS_JSON_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
+    FROM_ENVIRONMENT_FIELD_NUMBER: _builtins.int
+    EFFECTIVE_PRICES_FIELD_NUMBER: _builtins.int
+    EFFECTIVE_CONTEXT_LIMIT_TOKENS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Id, a UUIDv7."""
+    """Id, a UUID; the one of the demo is `scripted`."""
     provider_id: _builtins.str
     """Provider that serves it."""
     name: _builtins.str
@@ -274,11 +285,11 @@ class Model(_message.Message):
     is_default: _builtins.bool
     """Whether it answers where no model is named."""
     context_limit_tokens: _builtins.int
-    """Tokens its context holds."""
+    """Tokens its context holds; 0 for what the price book says."""
     output_limit_tokens: _builtins.int
-    """Tokens of the longest answer; 0 for the default of 32,000."""
+    """Tokens of the longest answer; 0 for the default of 32,000 or less, as the model can."""
     compaction_threshold_percent: _builtins.int
-    """Share of the context, in percent, at which the history is compacted; 100 never."""
+    """Share of the context, in percent, at which the history is compacted; 100 never, 0 for 70."""
     default_effort: _chat_pb2.ReasoningEffort.ValueType
     """How hard it thinks unless asked otherwise."""
     max_effort: _chat_pb2.ReasoningEffort.ValueType
@@ -287,9 +298,17 @@ class Model(_message.Message):
     """Further options for the provider as one JSON object."""
     etag: _builtins.str
     """Version for conditional updates."""
+    from_environment: _builtins.bool
+    """Whether it comes from the environment of the server, so that it cannot be changed here."""
+    effective_context_limit_tokens: _builtins.int
+    """The context that turns reckon with, the price book's included; 0 when it is not known."""
     @_builtins.property
     def prices(self) -> Global___Prices:
         """Prices that replace the price book's; absent ones come from there."""
+
+    @_builtins.property
+    def effective_prices(self) -> Global___Prices:
+        """The prices that calls are charged with, the price book's included; absent when none is known."""
 
     def __init__(
         self,
@@ -308,10 +327,13 @@ class Model(_message.Message):
         prices: Global___Prices | None = ...,
         options_json: _builtins.str = ...,
         etag: _builtins.str = ...,
+        from_environment: _builtins.bool = ...,
+        effective_prices: Global___Prices | None = ...,
+        effective_context_limit_tokens: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["prices", b"prices"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["effective_prices", b"effective_prices", "prices", b"prices"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["compaction_threshold_percent", b"compaction_threshold_percent", "context_limit_tokens", b"context_limit_tokens", "default_effort", b"default_effort", "display_name", b"display_name", "enabled", b"enabled", "etag", b"etag", "id", b"id", "is_default", b"is_default", "max_effort", b"max_effort", "name", b"name", "options_json", b"options_json", "output_limit_tokens", b"output_limit_tokens", "prices", b"prices", "provider_id", b"provider_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["compaction_threshold_percent", b"compaction_threshold_percent", "context_limit_tokens", b"context_limit_tokens", "default_effort", b"default_effort", "display_name", b"display_name", "effective_context_limit_tokens", b"effective_context_limit_tokens", "effective_prices", b"effective_prices", "enabled", b"enabled", "etag", b"etag", "from_environment", b"from_environment", "id", b"id", "is_default", b"is_default", "max_effort", b"max_effort", "name", b"name", "options_json", b"options_json", "output_limit_tokens", b"output_limit_tokens", "prices", b"prices", "provider_id", b"provider_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

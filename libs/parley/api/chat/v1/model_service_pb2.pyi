@@ -536,6 +536,135 @@ class DeleteProviderKeyResponse(_message.Message):
 Global___DeleteProviderKeyResponse: _TypeAlias = DeleteProviderKeyResponse  # noqa: Y015
 
 @_typing.final
+class ListProviderKeysRequest(_message.Message):
+    """Asks for the caller's own keys."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListProviderKeysRequest: _TypeAlias = ListProviderKeysRequest  # noqa: Y015
+
+@_typing.final
+class ListProviderKeysResponse(_message.Message):
+    """The caller's own keys."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEYS_FIELD_NUMBER: _builtins.int
+    PROVIDERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def keys(self) -> _containers.RepeatedCompositeFieldContainer[_model_pb2.ProviderKey]:
+        """The keys without their values."""
+
+    @_builtins.property
+    def providers(self) -> _containers.RepeatedCompositeFieldContainer[_model_pb2.Provider]:
+        """Providers that take keys of users, with their ids and names only."""
+
+    def __init__(
+        self,
+        *,
+        keys: _abc.Iterable[_model_pb2.ProviderKey] | None = ...,
+        providers: _abc.Iterable[_model_pb2.Provider] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys", "providers", b"providers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListProviderKeysResponse: _TypeAlias = ListProviderKeysResponse  # noqa: Y015
+
+@_typing.final
+class CheckProviderRequest(_message.Message):
+    """Asks a provider about itself."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROVIDER_ID_FIELD_NUMBER: _builtins.int
+    provider_id: _builtins.str
+    """The provider."""
+    def __init__(
+        self,
+        *,
+        provider_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["provider_id", b"provider_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckProviderRequest: _TypeAlias = CheckProviderRequest  # noqa: Y015
+
+@_typing.final
+class CheckProviderResponse(_message.Message):
+    """What a provider said to each of the installation's keys."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEYS_FIELD_NUMBER: _builtins.int
+    MODEL_NAMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def keys(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeyCheck]:
+        """One entry per key, in the order in which keys are tried; one without an id for a provider that needs none."""
+
+    @_builtins.property
+    def model_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the models that it offers, sorted; at most 1000."""
+
+    def __init__(
+        self,
+        *,
+        keys: _abc.Iterable[Global___KeyCheck] | None = ...,
+        model_names: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys", "model_names", b"model_names"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckProviderResponse: _TypeAlias = CheckProviderResponse  # noqa: Y015
+
+@_typing.final
+class KeyCheck(_message.Message):
+    """What a provider said to one key."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_ID_FIELD_NUMBER: _builtins.int
+    WORKS_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    key_id: _builtins.str
+    """The key; empty for a call without one."""
+    works: _builtins.bool
+    """Whether it works."""
+    problem: _builtins.str
+    """Why it does not, in words that are safe to show; empty when it works."""
+    def __init__(
+        self,
+        *,
+        key_id: _builtins.str = ...,
+        works: _builtins.bool = ...,
+        problem: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key_id", b"key_id", "problem", b"problem", "works", b"works"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeyCheck: _TypeAlias = KeyCheck  # noqa: Y015
+
+@_typing.final
 class ListModelOverridesRequest(_message.Message):
     """Asks for overrides."""
 

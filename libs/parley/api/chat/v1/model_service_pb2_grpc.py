@@ -85,6 +85,16 @@ class ModelServiceStub:
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.DeleteProviderKeyRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.DeleteProviderKeyResponse.FromString,
                 _registered_method=True)
+        self.ListProviderKeys = channel.unary_unary(
+                '/parley.api.chat.v1.ModelService/ListProviderKeys',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListProviderKeysRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListProviderKeysResponse.FromString,
+                _registered_method=True)
+        self.CheckProvider = channel.unary_unary(
+                '/parley.api.chat.v1.ModelService/CheckProvider',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.CheckProviderRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.CheckProviderResponse.FromString,
+                _registered_method=True)
         self.ListModelOverrides = channel.unary_unary(
                 '/parley.api.chat.v1.ModelService/ListModelOverrides',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListModelOverridesRequest.SerializeToString,
@@ -171,6 +181,20 @@ class ModelServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListProviderKeys(self, request, context):
+        """List the caller's own keys, and the providers that take such keys.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CheckProvider(self, request, context):
+        """Ask a provider whether its keys work and which models it offers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListModelOverrides(self, request, context):
         """List which purposes have a model of their own.
         """
@@ -237,6 +261,16 @@ def add_ModelServiceServicer_to_server(servicer, server):
                     servicer.DeleteProviderKey,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.DeleteProviderKeyRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.DeleteProviderKeyResponse.SerializeToString,
+            ),
+            'ListProviderKeys': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListProviderKeys,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListProviderKeysRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListProviderKeysResponse.SerializeToString,
+            ),
+            'CheckProvider': grpc.unary_unary_rpc_method_handler(
+                    servicer.CheckProvider,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.CheckProviderRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.CheckProviderResponse.SerializeToString,
             ),
             'ListModelOverrides': grpc.unary_unary_rpc_method_handler(
                     servicer.ListModelOverrides,
@@ -520,6 +554,60 @@ class ModelService:
             '/parley.api.chat.v1.ModelService/DeleteProviderKey',
             parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.DeleteProviderKeyRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.DeleteProviderKeyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListProviderKeys(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ModelService/ListProviderKeys',
+            parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListProviderKeysRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListProviderKeysResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CheckProvider(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ModelService/CheckProvider',
+            parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.CheckProviderRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.CheckProviderResponse.FromString,
             options,
             channel_credentials,
             insecure,

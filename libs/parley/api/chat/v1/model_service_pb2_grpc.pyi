@@ -35,6 +35,10 @@ class ModelServiceStub:
     """Store a key: the installation's by administrators, a user's own by that user."""
     DeleteProviderKey: _aio.UnaryUnaryMultiCallable[_model_service_pb2.DeleteProviderKeyRequest, _model_service_pb2.DeleteProviderKeyResponse]
     """Forget a key, under the same rule."""
+    ListProviderKeys: _aio.UnaryUnaryMultiCallable[_model_service_pb2.ListProviderKeysRequest, _model_service_pb2.ListProviderKeysResponse]
+    """List the caller's own keys, and the providers that take such keys."""
+    CheckProvider: _aio.UnaryUnaryMultiCallable[_model_service_pb2.CheckProviderRequest, _model_service_pb2.CheckProviderResponse]
+    """Ask a provider whether its keys work and which models it offers."""
     ListModelOverrides: _aio.UnaryUnaryMultiCallable[_model_service_pb2.ListModelOverridesRequest, _model_service_pb2.ListModelOverridesResponse]
     """List which purposes have a model of their own."""
     SetModelOverride: _aio.UnaryUnaryMultiCallable[_model_service_pb2.SetModelOverrideRequest, _model_service_pb2.SetModelOverrideResponse]
@@ -112,6 +116,20 @@ class ModelServiceServicer:
         context: _aio.ServicerContext[_model_service_pb2.DeleteProviderKeyRequest, _abc.Awaitable[_model_service_pb2.DeleteProviderKeyResponse]],
     ) -> _abc.Awaitable[_model_service_pb2.DeleteProviderKeyResponse]:
         """Forget a key, under the same rule."""
+
+    def ListProviderKeys(
+        self,
+        request: _model_service_pb2.ListProviderKeysRequest,
+        context: _aio.ServicerContext[_model_service_pb2.ListProviderKeysRequest, _abc.Awaitable[_model_service_pb2.ListProviderKeysResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.ListProviderKeysResponse]:
+        """List the caller's own keys, and the providers that take such keys."""
+
+    def CheckProvider(
+        self,
+        request: _model_service_pb2.CheckProviderRequest,
+        context: _aio.ServicerContext[_model_service_pb2.CheckProviderRequest, _abc.Awaitable[_model_service_pb2.CheckProviderResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.CheckProviderResponse]:
+        """Ask a provider whether its keys work and which models it offers."""
 
     def ListModelOverrides(
         self,

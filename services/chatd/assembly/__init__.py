@@ -1,0 +1,1 @@
+"""Parts of the process, each put together from its rooms."""

@@ -1,0 +1,117 @@
+"""The models of a process: what is configured, and all of it as one model."""
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from chatd.domain.model import ModelEvent, ModelRequest
+from chatd.domain.price_book import PriceBook, shipped_book
+from chatd.engine.configuration import ConfigurationCache
+from chatd.news import CONFIG_TOPIC
+from chatd.providers.anthropic import AnthropicWire
+from chatd.providers.bedrock import BedrockWire
+from chatd.providers.breaker import Breakers
+from chatd.providers.checking import check
+from chatd.providers.completions import CompletionsWire
+from chatd.providers.discovery import Discovery
+from chatd.providers.environment import given_by
+from chatd.providers.guarded import GuardedModels
+from chatd.providers.responses import ResponsesWire
+from chatd.providers.router import Call, RoutedModel
+from chatd.providers.scripted import ScriptedModel, demo_with
+from chatd.providers.traced import TracedModels
+from chatd.providers.transport import HttpModels
+from chatd.providers.wire_choice import WireName
+from chatd.rpc.model_servicer import ModelPorts
+from chatd.settings import Settings
+from chatd.store.catalogue import StoredCatalogue
+from chatd.store.config_version import Changed, ConfigChanges
+from chatd.store.models import Models
+from chatd.store.providers import Providers
+from parley.bus import Bus, Notice
+from parley.postgres import Database
+from parley.process import Process
+from parley.secrets import Keyring, SecretBox
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What a process knows of models, and all of them as one.
+
+    Attributes:
+        configuration: What is configured.
+        changes: Changes it.
+        changed: Tells every process, this one included, that something of it is another.
+        model: All models.
+        book: The shipped prices.
+        discovery: Asks endpoints of the environment for their models.
+        ports: What ModelService is made of.
+    """
+
+    configuration: ConfigurationCache
+    changes: ConfigChanges
+    changed: Changed
+    model: RoutedModel
+    book: PriceBook
+    discovery: Discovery
+    ports: ModelPorts
+
+
+async def open_catalogue(
+    settings: Settings, process: Process, database: Database, bus: Bus, stack: AsyncExitStack
+) -> Catalogue:
+    """Return the models that this process can talk to, over connections that the stack closes."""
+    box = SecretBox(Keyring.load(settings.master_key_file))
+    given, book = given_by(settings.environment_keys), shipped_book()
+    configuration = ConfigurationCache(
+        StoredCatalogue(database.pool, box), given.catalogue, given.values, process.clock
+    )
+
+    def changed(what: str, version: int) -> None:
+        configuration.heard(what, version)
+        bus.publish(Notice(CONFIG_TOPIC, what, version))
+
+    changes = ConfigChanges(database.pool, changed)
+    discovery = Discovery(given, configuration.give, process.clock)
+    await discovery.ask()
+    await configuration.current()
+    logger.info("providers of the environment", extra={"providers": given.provider_names})
+    http = await stack.enter_async_context(HttpModels(process.clock))
+    return Catalogue(
+        configuration=configuration,
+        changes=changes,
+        changed=changed,
+        model=_routed(configuration, http, process),
+        book=book,
+        discovery=discovery,
+        ports=ModelPorts(Providers(changes, box), Models(changes), configuration, book, check),
+    )
+
+
+def _routed(configuration: ConfigurationCache, http: HttpModels, process: Process) -> RoutedModel:
+    """Return all models as one, each call traced and each credential behind its own breaker."""
+    guarded = GuardedModels(
+        TracedModels(http, process.telemetry, process.clock),
+        breakers=Breakers(),
+        clock=process.clock,
+        chance=process.random.random,
+    )
+
+    def stream(call: Call, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        return guarded.of(call.wire, call.target, call.credential_id).stream(request)
+
+    return RoutedModel(
+        configuration,
+        stream=stream,
+        wires={
+            WireName.ANTHROPIC: AnthropicWire(),
+            WireName.BEDROCK: BedrockWire(process.clock),
+            WireName.RESPONSES: ResponsesWire(),
+            WireName.COMPLETIONS: CompletionsWire(),
+        },
+        demo=ScriptedModel(demo_with(process.clock)),
+        clock=process.clock,
+    )

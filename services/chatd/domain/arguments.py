@@ -1,0 +1,87 @@
+"""Arguments of tool calls: what may be kept of them and sent on, and what may not."""
+
+import json
+from collections.abc import Callable
+
+# Executors take messages of 4 MiB, and a history keeps what it is given.
+ARGUMENTS_BYTES_MAX = 2 * 1024 * 1024
+ARGUMENTS_DEPTH_MAX = 100
+
+
+class Arguments(dict[str, object]):
+    """A JSON object whose names are all different."""
+
+    @classmethod
+    def of(cls, pairs: list[tuple[str, object]]) -> "Arguments":
+        """Make an object of its members."""
+        made = cls(pairs)
+        if len(made) < len(pairs):
+            raise ValueError("an object names the same property twice")
+        return made
+
+    def has_case_variants(self) -> bool:
+        """Return whether two names differ only in case."""
+        return len({name.casefold() for name in self}) < len(self)
+
+
+def parsed(args_json: str) -> Arguments:
+    """Return the arguments of a call; none given is an empty object.
+
+    Raises:
+        ValueError: they cannot be used; says why to whoever made the call.
+    """
+    if not args_json.strip():
+        return Arguments()
+    try:
+        value = _loaded(args_json, Arguments.of)
+    except _Unbounded:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the arguments are not valid JSON: {error}") from None
+    if not isinstance(value, Arguments):
+        raise ValueError("the arguments must be a JSON object")
+    return value
+
+
+def is_kept(args_json: str) -> bool:
+    """Return whether arguments are JSON of a size and a depth that a history can hold."""
+    try:
+        _loaded(args_json, dict)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+class _Unbounded(ValueError):
+    """The arguments are JSON, but more of it than anybody would read."""
+
+
+def _loaded(args_json: str, to_object: Callable[[list[tuple[str, object]]], object]) -> object:
+    if len(args_json.encode(errors="replace")) > ARGUMENTS_BYTES_MAX:
+        size = f"{ARGUMENTS_BYTES_MAX // 2**20} MiB"
+        raise _Unbounded(f"the arguments are larger than {size}; do less with one call")
+    value: object = json.loads(
+        args_json, object_pairs_hook=to_object, parse_constant=_refuse_constant
+    )
+    if _is_deeper(value, ARGUMENTS_DEPTH_MAX):
+        raise _Unbounded(f"the arguments are nested more than {ARGUMENTS_DEPTH_MAX} levels deep")
+    return value
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _is_deeper(value: object, depth_max: int) -> bool:
+    level = [value]
+    for _ in range(depth_max):
+        level = [child for each in level for child in _children(each)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []

@@ -1,0 +1,52 @@
+"""Small work behind the turns: a few at a time, dropped when there is too much or at the end."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+JOBS_MAX = 4
+WAITING_MAX = 256
+
+logger = logging.getLogger(__name__)
+
+Job = Callable[[], Awaitable[None]]
+
+
+class SmallJobs:
+    """Runs jobs that nobody waits for.
+
+    Args:
+        jobs_max: How many run at once.
+        waiting_max: How many may wait; more are dropped.
+    """
+
+    def __init__(self, jobs_max: int = JOBS_MAX, waiting_max: int = WAITING_MAX) -> None:
+        self._jobs_max = jobs_max
+        self._waiting: asyncio.Queue[Job] = asyncio.Queue(waiting_max)
+
+    def add(self, job: Job) -> None:
+        """Take a job; never waits."""
+        try:
+            self._waiting.put_nowait(job)
+        except asyncio.QueueFull:
+            logger.warning("a small generation is dropped because too many wait")
+
+    async def run(self) -> None:
+        """Run what comes until this is cancelled; what is under way then ends with it."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._jobs_max):
+                group.create_task(self._work())
+
+    async def done(self) -> None:
+        """Wait until everything that was taken has ended."""
+        await self._waiting.join()
+
+    async def _work(self) -> None:
+        while True:
+            job = await self._waiting.get()
+            try:
+                await job()
+            except Exception:
+                logger.exception("a small generation failed")
+            finally:
+                self._waiting.task_done()

@@ -1,0 +1,155 @@
+"""Holding back from a provider that cannot cope: a budget for repetitions, and a breaker.
+
+Both belong to one credential of one provider. They are plain state: whoever asks brings the time,
+and chance where it is needed. The breaker opens after a row of failures that mean "too much", lets
+one call through after a while to see, and closes with the first that is answered. The budget keeps
+repetitions a small part of all calls, but always leaves a few, so that one chat can try again.
+"""
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+
+from chatd.domain.chat import ErrorKind
+
+TOO_MUCH = frozenset(
+    {
+        ErrorKind.OVERLOADED,
+        ErrorKind.TIMEOUT,
+        ErrorKind.STARTUP_TIMEOUT,
+        ErrorKind.STREAM_SILENCE_TIMEOUT,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerPolicy:
+    """When to hold back, and for how long.
+
+    Attributes:
+        failures_max: Failures in a row that open the breaker.
+        open_first_s: How long it stays open the first time; twice as long each time after.
+        open_max_s: The longest that it stays open, jitter aside.
+        probe_s: How long a call that was let through to see keeps the others waiting.
+        window_s: What the budget looks back at.
+        retries_min: Repetitions within the window that are always allowed.
+        retries_per_call: How many more for each call within the window.
+    """
+
+    failures_max: int = 5
+    open_first_s: float = 5.0
+    open_max_s: float = 60.0
+    probe_s: float = 30.0
+    window_s: int = 10
+    retries_min: int = 5
+    retries_per_call: float = 0.1
+
+
+@dataclass(slots=True)
+class _Second:
+    """What was let through within one second."""
+
+    number: int
+    calls: int = 0
+    retries: int = 0
+
+
+class Breaker:
+    """One credential's state; every call that is let through is settled in one of three ways."""
+
+    def __init__(self, policy: BreakerPolicy | None = None) -> None:
+        self._policy = policy or BreakerPolicy()
+        self._failures = 0
+        self._openings = 0
+        self._open_until_s: float | None = None
+        self._probe_until_s: float | None = None
+        self._seconds: deque[_Second] = deque()
+
+    def admit(self, now_s: float, *, is_retry: bool = False) -> float | None:
+        """Let a call through and return None, or return how long to hold it back."""
+        wait_s = self._breaker_wait_s(now_s)
+        if wait_s is None and is_retry:
+            wait_s = self._budget_wait_s(now_s)
+        if wait_s is not None:
+            return wait_s
+        if self._open_until_s is not None:
+            self._probe_until_s = now_s + self._policy.probe_s
+        present = self._present(now_s)
+        present.calls += 1
+        present.retries += is_retry
+        return None
+
+    def is_open(self, now_s: float) -> bool:
+        """Return whether calls are held back now; asking changes nothing."""
+        return self._breaker_wait_s(now_s) is not None
+
+    def succeeded(self) -> None:
+        """Note that a call was answered."""
+        self._failures = self._openings = 0
+        self._open_until_s = self._probe_until_s = None
+
+    def failed(self, kind: ErrorKind, now_s: float, chance: float) -> None:
+        """Note that a call failed; `chance` is between 0 and 1."""
+        if kind not in TOO_MUCH:
+            self.abandoned()
+            return
+        self._failures += 1
+        if self._probe_until_s is not None or self._failures >= self._policy.failures_max:
+            self._open(now_s, chance)
+
+    def abandoned(self) -> None:
+        """Note that a call ended in a way that tells nothing about how the provider copes."""
+        self._probe_until_s = None
+
+    def _open(self, now_s: float, chance: float) -> None:
+        policy = self._policy
+        if self._open_until_s is not None and self._probe_until_s is None:
+            return  # A call from before it opened fails late; that is no news.
+        open_s = min(policy.open_first_s * 2 ** min(self._openings, 16), policy.open_max_s)
+        self._openings += 1
+        self._probe_until_s = None
+        self._open_until_s = now_s + open_s * (1 + chance)
+
+    def _breaker_wait_s(self, now_s: float) -> float | None:
+        for until_s in (self._open_until_s, self._probe_until_s):
+            if until_s is not None and now_s < until_s:
+                return until_s - now_s
+        return None
+
+    def _budget_wait_s(self, now_s: float) -> float | None:
+        self._present(now_s)
+        calls = sum(second.calls for second in self._seconds)
+        retries = sum(second.retries for second in self._seconds)
+        policy = self._policy
+        if retries < max(policy.retries_min, policy.retries_per_call * calls):
+            return None
+        oldest = next(second.number for second in self._seconds if second.retries)
+        return oldest + policy.window_s - now_s
+
+    def _present(self, now_s: float) -> _Second:
+        """Return the present second, and forget those that are too long ago."""
+        number = int(now_s)
+        while self._seconds and self._seconds[0].number <= number - self._policy.window_s:
+            self._seconds.popleft()
+        if not self._seconds or self._seconds[-1].number != number:
+            self._seconds.append(_Second(number))
+        return self._seconds[-1]
+
+
+class Breakers:
+    """The breakers of all credentials; those that were not asked for the longest are forgotten."""
+
+    def __init__(self, policy: BreakerPolicy | None = None, kept_max: int = 4096) -> None:
+        self._policy = policy or BreakerPolicy()
+        self._kept_max = kept_max
+        self._kept: OrderedDict[tuple[str, str], Breaker] = OrderedDict()
+
+    def of(self, provider_id: str, credential_id: str) -> Breaker:
+        """Return the breaker of a credential."""
+        key = (provider_id, credential_id)
+        breaker = self._kept.get(key)
+        if breaker is None:
+            breaker = self._kept[key] = Breaker(self._policy)
+            if len(self._kept) > self._kept_max:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return breaker

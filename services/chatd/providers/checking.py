@@ -1,0 +1,133 @@
+"""Trying the keys of a provider with its official SDK, which is loaded only for that."""
+
+import asyncio
+import importlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from chatd.domain.catalogue import Provider, ProviderType
+from chatd.providers.credentials import Credential
+from chatd.store.catalogue import KeyValues
+from parley.secrets import SecretsError
+
+CHECK_S = 15.0
+NAMES_MAX = 1000
+NO_LIST = "Keys of this kind of provider can only be tried by asking a model."
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChecked:
+    """What a provider said to one key; no problem means that it works."""
+
+    key_id: str
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChecked:
+    """What a provider said to each key, and the models that it offers."""
+
+    keys: tuple[KeyChecked, ...]
+    model_names: tuple[str, ...] = ()
+
+
+ListNames = Callable[[Provider, Credential], Awaitable[tuple[str, ...]]]
+
+
+class Refused(Exception):
+    """A provider did not list its models; `problem` is safe to show."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
+async def check(
+    provider: Provider, values: KeyValues, list_names: ListNames | None = None
+) -> ProviderChecked:
+    """Try each key of the installation, one after another; without any, ask without one."""
+    keys: list[KeyChecked] = []
+    names: set[str] = set()
+    for key in provider.keys or (None,):
+        key_id = "" if key is None else key.id
+        try:
+            credential = Credential() if key is None else Credential(key.id, values.open(key))
+            async with asyncio.timeout(CHECK_S):
+                names |= set(await (list_names or names_by_sdk)(provider, credential))
+        except SecretsError:
+            keys.append(KeyChecked(key_id, "It cannot be opened; enter it again."))
+        except Refused as refused:
+            keys.append(KeyChecked(key_id, refused.problem))
+        except TimeoutError:
+            keys.append(KeyChecked(key_id, f"It did not answer within {CHECK_S:g} s."))
+        else:
+            keys.append(KeyChecked(key_id))
+    return ProviderChecked(tuple(keys), tuple(sorted(names)[:NAMES_MAX]))
+
+
+async def names_by_sdk(provider: Provider, credential: Credential) -> tuple[str, ...]:
+    """Return the names that the provider's SDK lists.
+
+    Raises:
+        Refused: the key does not work, or nobody answered.
+    """
+    if provider.needs_key and not credential.id:
+        raise Refused("There is no key; add one.")
+    match provider.type:
+        case ProviderType.SCRIPTED:
+            return ("scripted",)
+        case ProviderType.BEDROCK:
+            raise Refused(NO_LIST)
+        case ProviderType.ANTHROPIC:
+            return await _anthropic_names(provider, credential)
+        case ProviderType.OPENAI | ProviderType.OPENAI_COMPATIBLE | ProviderType.AZURE:
+            return await _openai_names(provider, credential)
+
+
+async def _anthropic_names(provider: Provider, credential: Credential) -> tuple[str, ...]:
+    await _load("anthropic")
+    from anthropic import APIError, APIStatusError, AsyncAnthropic
+
+    client = AsyncAnthropic(
+        api_key=credential.value.reveal(), base_url=provider.base_url or None, max_retries=0
+    )
+    try:
+        async with client:
+            return tuple([model.id async for model in client.models.list(limit=NAMES_MAX)])
+    except APIStatusError as error:
+        raise Refused(_told(error.status_code)) from None
+    except APIError as error:
+        raise Refused(f"It cannot be reached ({type(error).__name__}).") from None
+
+
+async def _openai_names(provider: Provider, credential: Credential) -> tuple[str, ...]:
+    await _load("openai")
+    from openai import APIError, APIStatusError, AsyncOpenAI
+
+    base_url = provider.base_url or None
+    if provider.type is ProviderType.AZURE and base_url is not None:
+        base_url = f"{base_url.removesuffix('/v1').removesuffix('/openai')}/openai/v1"
+    client = AsyncOpenAI(
+        # The SDK wants one, and endpoints that need none ignore it.
+        api_key=credential.value.reveal() or "none",
+        base_url=base_url,
+        max_retries=0,
+    )
+    try:
+        async with client:
+            return tuple([model.id async for model in client.models.list()])
+    except APIStatusError as error:
+        raise Refused(_told(error.status_code)) from None
+    except APIError as error:
+        raise Refused(f"It cannot be reached ({type(error).__name__}).") from None
+
+
+async def _load(sdk: str) -> None:
+    """Load an SDK in a thread: it takes longer than the process may stand still."""
+    await asyncio.to_thread(importlib.import_module, sdk)
+
+
+def _told(status_code: int) -> str:
+    if status_code in (401, 403):
+        return "The key was refused; enter another one."
+    return f"It answered with status {status_code}."

@@ -1,0 +1,114 @@
+"""What a failure tells in words that are safe to show: its own, without secrets and markup."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from chatd.providers.wire import Failure
+from parley.telemetry import Redactor
+
+DETAIL_CHARACTERS_MAX = 500
+BODY_BYTES_MAX = 64 * 1024
+
+_URL = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s\"'<>]+")
+# SDKs put the call before what the provider said.
+_CALL = re.compile(r"^(?:GET|POST|PUT|PATCH|DELETE)\s+\"?\w+://[^\s\"]+\"?:\s*\d{3}\b[^{\n]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the body of an answer says.
+
+    Attributes:
+        message: Its sentence; empty when it has none that can be shown.
+        codes: The machine-readable names beside it.
+        status_code: A status that it names itself; else 0.
+    """
+
+    message: str = ""
+    codes: tuple[str, ...] = ()
+    status_code: int = 0
+
+
+NOTHING_TOLD = Told()
+
+
+def told_by(failure: Failure) -> Told:
+    """Return what the body says: an error object's message, or the first line of plain text."""
+    body = failure.body
+    if len(body) > BODY_BYTES_MAX:
+        return NOTHING_TOLD
+    content_type = failure.headers.get("content-type", "").lower()
+    text = body.decode(errors="replace").strip()
+    if not text or "html" in content_type or text.startswith("<"):
+        return NOTHING_TOLD
+    document = _parsed(text)
+    if document is not None:
+        return _told_in(document)
+    if content_type.startswith("text/plain") or not content_type:
+        return Told(text.splitlines()[0])
+    return NOTHING_TOLD
+
+
+def safe(text: str) -> str:
+    """Return a text on one line, without secrets, and no longer than people read."""
+    line = "".join(each if each.isprintable() else " " for each in text)
+    line = _URL.sub(_bare_url, " ".join(line.split()))
+    line = Redactor().clean(_unwrapped(line))
+    if len(line) <= DETAIL_CHARACTERS_MAX:
+        return line
+    return f"{line[: DETAIL_CHARACTERS_MAX - 1]}…"
+
+
+def safe_text(failure: Failure) -> str:
+    """Return what the failure says of itself, empty if that is a web page."""
+    return "" if failure.text.lstrip().startswith("<") else safe(failure.text)
+
+
+def _parsed(text: str) -> Mapping[str, object] | None:
+    """Return the JSON object that a text is, or the only one in the list that it is."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return value if isinstance(value, dict) else None
+
+
+def _told_in(document: Mapping[str, object]) -> Told:
+    error = document.get("error")
+    inner = error if isinstance(error, dict) else {}
+    candidates = (inner.get("message"), document.get("message"), error, document.get("detail"))
+    message = next((each for each in candidates if isinstance(each, str) and each.strip()), "")
+    upstream = inner.get("metadata")
+    raw = upstream.get("raw") if isinstance(upstream, dict) else None
+    if isinstance(raw, str) and raw.strip():
+        message = f"{message}: {raw}"
+    code = inner.get("code")
+    status_code = code if isinstance(code, int) and 400 <= code <= 599 else 0
+    return Told(message, tuple(_codes(document, inner)), status_code)
+
+
+def _codes(*objects: Mapping[str, object]) -> Iterator[str]:
+    for each in objects:
+        for name in ("type", "code", "status", "__type"):
+            value = each.get(name)
+            if isinstance(value, str):
+                yield value
+
+
+def _unwrapped(line: str) -> str:
+    """Return what a provider said, without the call that an SDK writes before it."""
+    bare = _CALL.sub("", line)
+    if bare == line:
+        return line
+    document = _parsed(bare)
+    return (_told_in(document).message if document is not None else bare.strip()) or line
+
+
+def _bare_url(match: re.Match[str]) -> str:
+    scheme, _, rest = match[0].partition("#")[0].partition("?")[0].partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"

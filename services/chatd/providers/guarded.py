@@ -1,0 +1,113 @@
+"""Models behind their credentials, held back while a provider cannot cope."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Protocol
+
+from chatd.domain.chat import ErrorKind
+from chatd.domain.model import Heartbeat, ModelError, ModelEvent, ModelRequest
+from chatd.providers.breaker import Breaker, Breakers
+from chatd.providers.classifier import OVERLOADED
+from chatd.providers.target import Target
+from chatd.providers.wire import Wire
+from parley.clock import Clock
+
+# Who gives up after that long without a word does not do so because the answer is not wanted.
+SILENT_S = 45.0
+
+
+class Models(Protocol):
+    """Streams the answers of models, as `HttpModels` does."""
+
+    def stream(
+        self, wire: Wire, request: ModelRequest, target: Target
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """Ask a model and yield what comes back."""
+        ...
+
+
+class GuardedModels:
+    """Puts every target behind the breaker of its credential."""
+
+    def __init__(
+        self, models: Models, *, breakers: Breakers, clock: Clock, chance: Callable[[], float]
+    ) -> None:
+        self._models = models
+        self._breakers = breakers
+        self._clock = clock
+        self._chance = chance
+
+    def of(self, wire: Wire, target: Target, credential_id: str) -> "GuardedModel":
+        """Return the model that a target is."""
+        breaker = self._breakers.of(target.provider_id, credential_id)
+        return GuardedModel(
+            self._models, wire, target, breaker=breaker, clock=self._clock, chance=self._chance
+        )
+
+
+class GuardedModel:
+    """One target behind its breaker; a `LanguageModel`."""
+
+    def __init__(
+        self,
+        models: Models,
+        wire: Wire,
+        target: Target,
+        *,
+        breaker: Breaker,
+        clock: Clock,
+        chance: Callable[[], float],
+    ) -> None:
+        self._models = models
+        self._wire = wire
+        self._target = target
+        self._breaker = breaker
+        self._clock = clock
+        self._chance = chance
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Ask and yield what comes back.
+
+        Raises:
+            ModelError: the call failed, or is held back; it says for how long.
+        """
+        asked_s = self._clock.monotonic()
+        wait_s = self._breaker.admit(asked_s, is_retry=request.attempt > 1)
+        if wait_s is not None:
+            raise self._held_back(wait_s)
+        is_settled = False
+        try:
+            async with aclosing(self._models.stream(self._wire, request, self._target)) as events:
+                async for event in events:
+                    if not is_settled and not isinstance(event, Heartbeat):
+                        is_settled = True
+                        self._breaker.succeeded()
+                    yield event
+        except ModelError as error:
+            is_settled = True
+            self._failed(error.kind)
+            raise
+        finally:
+            if not is_settled:
+                self._given_up(asked_s)
+
+    def _given_up(self, asked_s: float) -> None:
+        """Settle a call that was closed before it said a word."""
+        if self._clock.monotonic() - asked_s >= SILENT_S:
+            self._failed(ErrorKind.STARTUP_TIMEOUT)
+        else:
+            self._breaker.abandoned()
+
+    def _failed(self, kind: ErrorKind) -> None:
+        self._breaker.failed(kind, self._clock.monotonic(), self._chance())
+
+    def _held_back(self, wait_s: float) -> ModelError:
+        name = self._target.provider_name
+        return ModelError(
+            ErrorKind.OVERLOADED,
+            OVERLOADED.format(provider=name or "The AI provider"),
+            is_retryable=True,
+            retry_after_s=wait_s,
+            provider=name,
+            detail="too many calls failed; this one was not made",
+        )

@@ -1,0 +1,200 @@
+"""One model for the engine, all providers behind it: each call goes where the catalogue says."""
+
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from chatd.domain.catalogue import Model, Provider, ProviderType
+from chatd.domain.chat import ErrorKind, OwnerId
+from chatd.domain.model import Heartbeat, ModelError, ModelEvent, ModelRequest
+from chatd.domain.ports import LanguageModel
+from chatd.domain.resolution import usable_provider
+from chatd.providers.credentials import OF_THE_KEY, Credential, SetAside
+from chatd.providers.switching import Reader, for_reader
+from chatd.providers.target import Target
+from chatd.providers.wire import Wire
+from chatd.providers.wire_choice import WireName, wire_name
+from chatd.store.catalogue import Snapshot, UserConfig
+from parley.clock import Clock
+from parley.secrets import SecretsError
+
+# Anthropic signs a thought for the model that had it.
+BOUND = frozenset({ProviderType.ANTHROPIC, ProviderType.BEDROCK})
+
+logger = logging.getLogger(__name__)
+
+
+class Configuration(Protocol):
+    """What is configured now; asking costs nothing while nothing changed."""
+
+    async def current(self) -> Snapshot:
+        """Return the catalogue."""
+        ...
+
+    async def user(self, user_id: OwnerId) -> UserConfig:
+        """Return what a user set and brought."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a target with one credential, before it is made."""
+
+    wire: Wire
+    target: Target
+    credential_id: str
+
+
+# Makes a call; ends with `Finished` or raises `ModelError`.
+StreamCall = Callable[[Call, ModelRequest], AsyncGenerator[ModelEvent, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    model: Model
+    provider: Provider
+    snapshot: Snapshot
+    user: UserConfig
+
+
+class RoutedModel:
+    """A `LanguageModel` that is all models of the catalogue.
+
+    Args:
+        configuration: What there is.
+        stream: Makes one call.
+        wires: The wire formats.
+        demo: Answers for the demo.
+        clock: Time, for keys that rest.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        *,
+        stream: StreamCall,
+        wires: Mapping[WireName, Wire],
+        demo: LanguageModel,
+        clock: Clock,
+    ) -> None:
+        self._configuration = configuration
+        self._stream = stream
+        self._wires = wires
+        self._demo = demo
+        self._set_aside = SetAside(clock)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Ask the model that the request names, with the first key that works.
+
+        Raises:
+            ModelError: it cannot be asked, or the call failed at any place of the stream.
+        """
+        route = await self._route(request)
+        if route.provider.type is ProviderType.SCRIPTED:
+            async with aclosing(_closable(self._demo.stream(request))) as demo:
+                async for event in demo:
+                    yield event
+            return
+        reader = Reader(
+            route.model.id, route.provider.id, has_bound_thoughts=route.provider.type in BOUND
+        )
+        messages = for_reader(request.messages, reader, route.snapshot.catalogue.provider_of)
+        sent = replace(request, messages=messages)
+        credentials = self._credentials(route)
+        for place, credential in enumerate(credentials):
+            is_last = place == len(credentials) - 1
+            is_answered = False
+            call = self._call(route, credential)
+            try:
+                async with aclosing(self._stream(call, sent)) as answer:
+                    async for event in answer:
+                        is_answered = is_answered or not isinstance(event, Heartbeat)
+                        yield event
+            except ModelError as error:
+                if error.kind in OF_THE_KEY and not is_answered:
+                    self._rest(route, credential, error)
+                    if not is_last:
+                        continue
+                raise
+            self._set_aside.clear(credential.id)
+            return
+
+    async def _route(self, request: ModelRequest) -> _Route:
+        snapshot = await self._configuration.current()
+        model = snapshot.catalogue.models.get(request.model)
+        if model is None:
+            raise ModelError(
+                ErrorKind.CONFIG,
+                "The model of this chat does not exist any more; choose another one.",
+                is_retryable=False,
+            )
+        user = UserConfig()
+        if request.owner_id:
+            user = await self._configuration.user(OwnerId(request.owner_id))
+        own = {key.provider_id for key in user.keys}
+        provider = usable_provider(snapshot.catalogue, model, own)
+        return _Route(model, provider, snapshot, user)
+
+    def _credentials(self, route: _Route) -> list[Credential]:
+        """Return the keys that open, the user's own first; fail closed when none does."""
+        provider = route.provider
+        keys = [(key, route.snapshot.values) for key in provider.keys]
+        if provider.user_keys_allowed:
+            own = [key for key in route.user.keys if key.provider_id == provider.id]
+            keys = [*((key, route.user.values) for key in own), *keys]
+        opened: list[Credential] = []
+        for key, values in keys:
+            try:
+                opened.append(Credential(key.id, values.open(key)))
+            except SecretsError as damaged:
+                logger.error(
+                    "a stored key cannot be opened: %s",
+                    damaged,
+                    extra={"provider": provider.name, "key_id": key.id},
+                )
+        if opened:
+            return self._set_aside.ordered(opened)
+        if keys or provider.needs_key:
+            raise ModelError(
+                ErrorKind.CONFIG,
+                f"The stored keys of {provider.display_name} cannot be opened; ask an "
+                "administrator to enter them again.",
+                is_retryable=False,
+                provider=provider.display_name,
+            )
+        return [Credential()]
+
+    def _call(self, route: _Route, credential: Credential) -> Call:
+        provider, model = route.provider, route.model
+        options = {**provider.options, **model.options}
+        target = Target(
+            provider_id=provider.id,
+            provider_type=provider.type,
+            provider_name=provider.display_name,
+            model_name=model.name,
+            base_url=provider.base_url,
+            api_key=credential.value,
+            options={name: value for name, value in options.items() if name != "wire"},
+        )
+        wire = self._wires[wire_name(provider.type, model.name, options, provider.display_name)]
+        return Call(wire, target, credential.id)
+
+    def _rest(self, route: _Route, credential: Credential, error: ModelError) -> None:
+        rest_s = self._set_aside.put(credential.id, error)
+        logger.warning(
+            "a key was refused and rests",
+            extra={
+                "provider": route.provider.name,
+                "key_id": credential.id,
+                "kind": error.kind.value,
+                "status_code": error.status_code,
+                "rest_s": rest_s,
+            },
+        )
+
+
+async def _closable(events: AsyncIterator[ModelEvent]) -> AsyncGenerator[ModelEvent, None]:
+    async for event in events:
+        yield event

@@ -1,0 +1,88 @@
+"""What can be told from a failure before it is judged: its status, its words, its provider."""
+
+import re
+from dataclasses import dataclass
+
+from chatd.domain.catalogue import ProviderType
+from chatd.providers.failure_detail import Told, told_by
+from chatd.providers.wire import Failure
+
+SOMEBODY = "The AI provider"
+
+_NAMED_STATUS = re.compile(
+    r"\b(?:status(?:[ _]code)?|http(?:/\d(?:\.\d)?)?)[\s:=]*([1-5]\d\d)(?![\w]|\.\d)"
+)
+_STANDALONE_STATUS = re.compile(
+    r"(?<![\w.:/-])(401|403|408|429|500|502|503|504|529)(?![\w-]|[.:]\d)"
+)
+_NO_STATUS_AFTER = re.compile(r"(?:stream[ _]?id|port)\s*[:=#]?\s*$")
+
+_GUESSES = (
+    (re.compile(r"openai[ _-]compat"), "The OpenAI-compatible endpoint"),
+    (re.compile(r"\bazure"), "Azure OpenAI"),
+    (re.compile(r"openrouter"), "OpenRouter"),
+    (re.compile(r"bedrock"), "AWS Bedrock"),
+    (re.compile(r"\bvercel"), "Vercel AI Gateway"),
+    (re.compile(r"anthropic|\bclaude"), "Anthropic"),
+    (re.compile(r"\bgoogle|gemini|\bvertex"), "Google"),
+    (re.compile(r"openai"), "OpenAI"),
+)
+_TYPE_NAMES = {
+    ProviderType.ANTHROPIC: "Anthropic",
+    ProviderType.OPENAI: "OpenAI",
+    ProviderType.OPENAI_COMPATIBLE: "",
+    ProviderType.AZURE: "Azure OpenAI",
+    ProviderType.BEDROCK: "AWS Bedrock",
+    ProviderType.SCRIPTED: "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What the rules look at.
+
+    Attributes:
+        status_code: Status of the answer, or the one that the words name; else 0.
+        own_words: What the error calls itself, in lower case: its text and its codes.
+        words: The same, and what the provider's sentence says.
+        failure: The failure itself.
+        told: What the body says.
+    """
+
+    status_code: int
+    own_words: str
+    words: str
+    failure: Failure
+    told: Told
+
+    @classmethod
+    def of(cls, failure: Failure) -> "Signals":
+        """Read a failure."""
+        told = told_by(failure)
+        own_words = " ".join((failure.text, *told.codes)).lower()
+        words = f"{own_words} {told.message.lower()}"
+        return cls(_status(failure, told, words), own_words, words, failure, told)
+
+
+def provider_label(name: str, provider_type: ProviderType | None, words: str) -> str:
+    """Return how an error calls its provider: as configured, or by what the words give away."""
+    if name:
+        return name
+    known = _TYPE_NAMES[provider_type] if provider_type is not None else ""
+    if known:
+        return known
+    return next((label for pattern, label in _GUESSES if pattern.search(words)), SOMEBODY)
+
+
+def _status(failure: Failure, told: Told, words: str) -> int:
+    if failure.status_code:
+        return failure.status_code
+    if told.status_code:
+        return told.status_code
+    named = _NAMED_STATUS.search(words)
+    if named is not None:
+        return int(named[1])
+    for found in _STANDALONE_STATUS.finditer(words):
+        if not _NO_STATUS_AFTER.search(words[: found.start()]):
+            return int(found[1])
+    return 0

@@ -1,0 +1,74 @@
+"""A prompt for a provider that did not write all of it: what is another's own stays at home."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from chatd.domain.chat import Role
+from chatd.domain.model import PromptMessage
+from chatd.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who shall read a prompt.
+
+    Attributes:
+        has_bound_thoughts: Whether its provider takes thoughts back only for the model that had
+            them, and refuses those of its other models.
+    """
+
+    model_id: str
+    provider_id: str
+    has_bound_thoughts: bool = False
+
+
+def for_reader(
+    messages: Sequence[PromptMessage], reader: Reader, provider_of: Callable[[str], str]
+) -> tuple[PromptMessage, ...]:
+    """Return the prompt as this model may read it.
+
+    Answers that another provider wrote, or that nobody knows the writer of, lose what that provider
+    executed itself and what it wanted back. Nothing stored changes: a chat that switches back has
+    it all again.
+    """
+    kept: list[PromptMessage] = []
+    for message in messages:
+        change = _change_for(message, reader, provider_of)
+        if change is None:
+            kept.append(message)
+            continue
+        content = tuple(part for each in message.content if (part := change(each)) is not None)
+        if content:
+            kept.append(PromptMessage(message.role, content, message.model_id))
+    return tuple(kept)
+
+
+def _change_for(
+    message: PromptMessage, reader: Reader, provider_of: Callable[[str], str]
+) -> Callable[[Part], Part | None] | None:
+    """Return what happens to the parts of a message, None if it stays as it is."""
+    if message.role is not Role.ASSISTANT:
+        return None
+    if provider_of(message.model_id) != reader.provider_id:
+        return _plain
+    is_own = message.model_id == reader.model_id
+    return _without_bound_thought if reader.has_bound_thoughts and not is_own else None
+
+
+def _without_bound_thought(part: Part) -> Part | None:
+    return _plain(part) if isinstance(part, Reasoning) else part
+
+
+def _plain(part: Part) -> Part | None:
+    match part:
+        case ToolCall(provider_executed=True) | ToolResult(provider_executed=True):
+            return None
+        case Reasoning(text=text):
+            # A thought without words was nothing but what its provider wanted back.
+            return msgspec.structs.replace(part, provider_metadata="") if text.strip() else None
+        case Text() | ToolCall() | ToolResult():
+            return msgspec.structs.replace(part, provider_metadata="")
+        case _:
+            return part

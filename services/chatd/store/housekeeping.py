@@ -1,0 +1,74 @@
+"""What nobody needs any more: found and removed a little at a time, by one process at a time."""
+
+from datetime import timedelta
+
+import asyncpg
+
+from parley.postgres import typed_outages
+
+KEYS_KEPT = timedelta(hours=24)  # As long as a client may repeat a request.
+WORKERS_KEPT = timedelta(days=1)
+
+# One process at a time; the others have nothing to wait for.
+TRY_TO_BEGIN = "SELECT pg_try_advisory_xact_lock(hashtextextended('chat housekeeping', 0))"
+
+# Forget keys that nobody repeats any more; for no user.
+DELETE_KEYS = """
+    WITH gone AS (
+        DELETE FROM chat.client_keys WHERE (chat_id, key) IN (
+            SELECT chat_id, key FROM chat.client_keys
+            WHERE created_at < clock_timestamp() - $1::interval
+            ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+        RETURNING 1)
+    SELECT count(*) FROM gone
+"""
+
+# Pieces of answers whose episode is over: their chat rests, or went on to another one.
+DELETE_PARTIALS = """
+    WITH over AS MATERIALIZED (
+        SELECT p.chat_id, p.history_version, p.generation_attempt, p.first_seq
+        FROM chat.chat_partials p JOIN chat.chat_exec e ON e.chat_id = p.chat_id
+        WHERE e.status NOT IN ('running', 'interrupting')
+            OR (e.history_version, e.generation_attempt)
+                <> (p.history_version, p.generation_attempt)
+        LIMIT $1 FOR UPDATE OF p SKIP LOCKED),
+    gone AS (
+        DELETE FROM chat.chat_partials p USING over
+        WHERE (p.chat_id, p.history_version, p.generation_attempt, p.first_seq)
+            = (over.chat_id, over.history_version, over.generation_attempt, over.first_seq)
+        RETURNING 1)
+    SELECT count(*) FROM gone
+"""
+
+# Workers that ended long ago; a chat that still names one has been free ever since.
+DELETE_WORKERS = """
+    WITH gone AS (
+        DELETE FROM chat.workers WHERE id IN (
+            SELECT id FROM chat.workers WHERE lease_until < clock_timestamp() - $1::interval
+            LIMIT $2 FOR UPDATE SKIP LOCKED)
+        RETURNING 1)
+    SELECT count(*) FROM gone
+"""
+
+
+class PostgresHousekeeping:
+    """Removes keys, partial answers and workers that are over."""
+
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+        self._pool = pool
+
+    async def tidy(self, rows_max: int) -> bool:
+        """Remove at most `rows_max` rows of each kind; return whether there may be more.
+
+        While another process does so nothing is done here.
+        """
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                if not await connection.fetchval(TRY_TO_BEGIN):
+                    return False
+                removed: tuple[int, ...] = (
+                    await connection.fetchval(DELETE_KEYS, KEYS_KEPT, rows_max),
+                    await connection.fetchval(DELETE_PARTIALS, rows_max),
+                    await connection.fetchval(DELETE_WORKERS, WORKERS_KEPT, rows_max),
+                )
+        return max(removed) >= rows_max

@@ -1,0 +1,96 @@
+"""The ledger: one row for each call of a model, written with what the call was made for.
+
+The id of a row is derived from what the call was for, so that however often the same call is
+entered, it is there once.
+"""
+
+import uuid
+
+import asyncpg
+
+from chatd.domain.chat import OwnerId
+from chatd.domain.ledger import LedgerEntry
+from chatd.domain.price import Price
+from parley.postgres import typed_outages
+
+_NO_PRICE = Price()
+
+COLUMNS = """
+    id, message_id, purpose, outcome, provider, model, input_tokens, output_tokens,
+    reasoning_tokens, cache_read_tokens, cache_write_tokens, input_price, output_price,
+    cache_read_price, cache_write_price, cost_micros, model_runtime_ms, model_name, chat_id,
+    root_chat_id, owner_id, created_at
+"""
+
+# The arguments of an entry, as clauses number them.
+VALUES = """
+    {p1}::uuid, {p2}::bigint, {p3}::text, {p4}::text, {p5}::text, {p6}::text, {p7}::bigint,
+    {p8}::bigint, {p9}::bigint, {p10}::bigint, {p11}::bigint, {p12}::numeric, {p13}::numeric,
+    {p14}::numeric, {p15}::numeric, {p16}::bigint, {p17}::bigint,
+    {p18}::text
+"""
+
+# As a clause of the statement that ends the call's episode; it takes the time of that. A bill that
+# was entered by itself meanwhile, because nobody knew of this commit, learns of its answer.
+ENTER_BILL = f"""
+    billed AS (
+        INSERT INTO chat.usage ({COLUMNS})
+        SELECT {VALUES}, c.id, c.root_chat_id, c.owner_id, guard.changed_at
+        FROM guard JOIN chat.chats c ON c.id = guard.chat_id
+        ON CONFLICT (id) DO UPDATE
+            SET message_id = excluded.message_id, outcome = excluded.outcome)
+"""
+
+_PLACES = {f"p{place}": f"${place}" for place in range(1, 19)}
+
+# By itself, for a call whose chat went on without it or is gone.
+ENTER = f"""
+    INSERT INTO chat.usage ({COLUMNS})
+    SELECT {VALUES.format_map(_PLACES)}, $19::uuid,
+        coalesce((SELECT root_chat_id FROM chat.chats WHERE id = $19::uuid), $19::uuid),
+        $20::uuid, clock_timestamp()
+    ON CONFLICT DO NOTHING
+"""
+
+
+def entry_arguments(entry: LedgerEntry) -> tuple[object, ...]:
+    """Return an entry as the arguments of a statement."""
+    use, price = entry.bill.use, entry.bill.use.price or _NO_PRICE
+    return (
+        entry_id(entry),
+        entry.message_id,
+        entry.bill.purpose,
+        entry.bill.outcome,
+        use.provider,
+        use.model_id,
+        use.input_tokens,
+        use.output_tokens,
+        use.reasoning_tokens,
+        use.cache_read_tokens,
+        use.cache_write_tokens,
+        price.input,
+        price.output,
+        price.cache_read,
+        price.cache_write,
+        use.cost_micros,
+        use.model_runtime_ms,
+        use.model_name,
+    )
+
+
+def entry_id(entry: LedgerEntry) -> str:
+    """Return the id that a call has in the ledger, the same however often it is asked for."""
+    episode = f"{entry.history_version}.{entry.generation_attempt}"
+    return str(uuid.uuid5(uuid.UUID(entry.chat_id), f"{entry.bill.purpose} {episode}"))
+
+
+class PostgresLedger:
+    """Enters calls that no commit of their chat carried."""
+
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+        self._pool = pool
+
+    async def enter(self, entry: LedgerEntry, owner_id: OwnerId) -> None:
+        """Enter a call of an owner's chat, unless it is there already."""
+        with typed_outages():
+            await self._pool.execute(ENTER, *entry_arguments(entry), entry.chat_id, owner_id)

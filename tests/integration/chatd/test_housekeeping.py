@@ -1,0 +1,117 @@
+"""What is over goes in small batches, what may still be needed stays, and one process does it."""
+
+import asyncio
+
+import asyncpg
+
+from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Role, Status, WorkerId
+from chatd.domain.partials import Chunk
+from chatd.domain.parts import Text
+from chatd.domain.pieces import Piece
+from chatd.store.housekeeping import TRY_TO_BEGIN, PostgresHousekeeping
+from chatd.store.partials import PostgresPartials
+from support.chat_rows import insert_chat
+
+RUNS = ChatId("00000000-0000-0000-0000-000000000001")
+RESTS = ChatId("00000000-0000-0000-0000-000000000002")
+ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
+WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
+PIECES = (Piece(Role.ASSISTANT, 0, Text("hello")),)
+RUNNING = ChatState(RUNS, Status.RUNNING, 5, 4, 2, MessageId(3), owner_epoch=1, worker_id=WORKER)
+RESTING = ChatState(RESTS, Status.WAITING, 5, 4, 0, MessageId(3))
+
+ADD_KEY = """
+    INSERT INTO chat.client_keys (chat_id, key, body_hash, snapshot_version, outcome, created_at)
+    VALUES ($1, $2, '', 1, '{}', now() - make_interval(hours => $3))
+"""
+ADD_WORKER = """
+    INSERT INTO chat.workers (id, address, is_draining, lease_until, started_at)
+    VALUES ($1, 'unix:/nowhere', false, now() - make_interval(hours => $2), now())
+"""
+
+
+async def fill(pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    """Store some of everything, old and young."""
+    for state in (RUNNING, RESTING):
+        await insert_chat(pool, state, ANN)
+    for key, age_h in (("oldest", 80), ("old", 25), ("young", 23)):
+        await pool.execute(ADD_KEY, RUNS, key, age_h)
+    for number, age_h in ((1, 80), (2, 25), (3, 23), (4, -1)):
+        await pool.execute(ADD_WORKER, f"00000000-0000-0000-0000-00000000000{number}", age_h)
+    await PostgresPartials(pool).add(
+        tuple(
+            Chunk(chat_id, history_version, attempt, seq, PIECES)
+            for chat_id, history_version, attempt in (
+                (RUNS, 4, 2),
+                (RUNS, 4, 1),
+                (RUNS, 3, 2),
+                (RESTS, 4, 0),
+            )
+            for seq in (1, 2)
+        )
+    )
+
+
+async def left(pool: "asyncpg.Pool[asyncpg.Record]") -> tuple[list[str], list[int], list[object]]:
+    """Return the keys, the workers and the episodes that are stored."""
+    keys = await pool.fetch("SELECT key FROM chat.client_keys ORDER BY created_at")
+    workers = await pool.fetch("SELECT id::text AS id FROM chat.workers ORDER BY id")
+    episodes = await pool.fetch(
+        "SELECT DISTINCT chat_id::text AS chat_id, history_version, generation_attempt"
+        " FROM chat.chat_partials ORDER BY chat_id, history_version, generation_attempt"
+    )
+    return (
+        [row["key"] for row in keys],
+        [int(row["id"][-1]) for row in workers],
+        [tuple(row) for row in episodes],
+    )
+
+
+TIDY = (["young"], [3, 4], [(RUNS, 4, 2)])
+
+
+async def test_only_what_is_over_goes(pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    await fill(pool)
+    assert not await PostgresHousekeeping(pool).tidy(1000)
+    assert await left(pool) == TIDY
+
+
+async def test_a_batch_is_bounded_and_the_oldest_keys_go_first(
+    pool: "asyncpg.Pool[asyncpg.Record]",
+) -> None:
+    await fill(pool)
+    housekeeping = PostgresHousekeeping(pool)
+    assert await housekeeping.tidy(1)
+    keys, workers, _ = await left(pool)
+    assert (keys, len(workers)) == (["old", "young"], 3)
+    assert await pool.fetchval("SELECT count(*) FROM chat.chat_partials") == 7
+    while await housekeeping.tidy(1):
+        pass
+    assert await left(pool) == TIDY
+
+
+async def test_while_one_process_tidies_another_does_nothing(
+    pool: "asyncpg.Pool[asyncpg.Record]",
+) -> None:
+    await fill(pool)
+    before = await left(pool)
+    housekeeping = PostgresHousekeeping(pool)
+    async with asyncio.timeout(5), pool.acquire() as other, other.transaction():
+        assert await other.fetchval(TRY_TO_BEGIN)
+        assert not await housekeeping.tidy(1000)
+        assert await left(pool) == before
+    await housekeeping.tidy(1000)
+    assert await left(pool) == TIDY
+
+
+async def test_what_somebody_else_holds_is_left_for_the_next_round(
+    pool: "asyncpg.Pool[asyncpg.Record]",
+) -> None:
+    await fill(pool)
+    housekeeping = PostgresHousekeeping(pool)
+    async with asyncio.timeout(5), pool.acquire() as other, other.transaction():
+        await other.execute("SELECT 1 FROM chat.client_keys WHERE key = 'old' FOR UPDATE")
+        assert not await housekeeping.tidy(1000)
+    assert (await left(pool))[0] == ["old", "young"]
+    await housekeeping.tidy(1000)
+    assert await left(pool) == TIDY
