@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mcpgateway import demo
+from parley.cli.model_providers import PROVIDER_VARIABLES
 from parley.cli.request import KNOWN_VARIABLES
-from parley.cli.service_settings import PROVIDER_KEYS
 from parley.cli.stack import CHATD, GATEWAY, MCPGATEWAY, TOOLRUNNER, prefix_of
 from parley.process import ServiceSettings
 from parley.settings import SettingLine, describe
@@ -64,7 +64,10 @@ COMMAND_DOCS: Mapping[str, str] = {
     "PARLEY_LOG_FORMAT": "Given to every service as its `LOG_FORMAT`.",
     "PARLEY_LOG_LEVEL": "Given to every service as its `LOG_LEVEL`.",
     "PARLEY_OTLP_ENDPOINT": "Given to every service as its `OTLP_ENDPOINT`.",
-    **dict.fromkeys(PROVIDER_KEYS, "Given to chatd alone."),
+    **{
+        name: f"Given to chatd alone, as its `CHATD_{setting}`."
+        for name, setting in PROVIDER_VARIABLES.items()
+    },
 }
 
 
@@ -100,7 +103,7 @@ def document() -> str:
 
 
 def _command_table() -> str:
-    wrong = set(COMMAND_DOCS) ^ {*KNOWN_VARIABLES, *PROVIDER_KEYS}
+    wrong = set(COMMAND_DOCS) ^ {*KNOWN_VARIABLES, *PROVIDER_VARIABLES}
     if wrong:
         raise SystemExit(f"COMMAND_DOCS in {__file__} is wrong about {sorted(wrong)}")
     rows = [(f"`{name}`", doc) for name, doc in sorted(COMMAND_DOCS.items())]

@@ -52,7 +52,8 @@ def test_up_in_the_background_returns_when_everything_is_ready(
 
 def test_status_tells_what_is_documented_and_nothing_else(stack: LocalStack) -> None:
     status = stack.status()
-    assert set(status) == {"http", "processes"}
+    assert set(status) == {"http", "models", "processes"}
+    assert status["models"].startswith("the scripted demo answers")
     assert status["http"] == f"http://{stack.http}"
     assert {tuple(process) for process in status["processes"]} == {
         ("service", "pid", "address", "healthy", "restarts", "rss_bytes")

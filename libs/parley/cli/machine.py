@@ -4,9 +4,10 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from parley.cli.model_providers import HOW_TO_GET_ONE, found_providers
 from parley.cli.sandbox_probe import SandboxOffer
 
 PYTHON_MIN = (3, 11)
@@ -77,6 +78,13 @@ def find_user_namespaces(offer: SandboxOffer) -> Finding:
         return Finding("user namespaces", True, "allowed")
     cost = "sandbox level ns is out of reach; allow them, or use Landlock"
     return Finding("user namespaces", False, "not allowed", cost)
+
+
+def find_models(environment: Mapping[str, str]) -> Finding:
+    """Look for keys of model providers in the environment."""
+    providers = found_providers(environment)
+    cost = "" if providers else f"the scripted demo answers; {HOW_TO_GET_ONE}"
+    return Finding("models", bool(providers), ", ".join(providers) or "no key found", cost)
 
 
 def find_cores() -> Finding:

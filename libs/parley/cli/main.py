@@ -16,19 +16,25 @@ from parley.cli.errors import CliError
 from parley.cli.invocation import Invocation, program_called
 from parley.cli.options import HomeGroup
 
-#: Command -> (module with a click command of the same name, one line of help).
+#: Command -> (module with a click command of the same name, "_" for "-", one line of help).
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "up": ("parley.cli.commands.up", "Start Parley on this machine and look after it."),
     "down": ("parley.cli.commands.down", "Stop it."),
     "status": ("parley.cli.commands.status", "Show its processes and their health."),
     "logs": ("parley.cli.commands.logs", "Show what the processes wrote."),
     "run": ("parley.cli.commands.run", "Ask one thing in a new chat and print the answer."),
+    "ls": ("parley.cli.commands.ls", "List chats."),
+    "show": ("parley.cli.commands.show", "Print a chat and what was said in it."),
+    "send": ("parley.cli.commands.send", "Send a message to a chat and print the answer."),
+    "interrupt": ("parley.cli.commands.interrupt", "Stop what a chat does."),
     "doctor": ("parley.cli.commands.doctor", "Show what this machine offers and lacks."),
     "token": ("parley.cli.commands.token", "Issue, list and revoke tokens for internal callers."),
     "audit": ("parley.cli.commands.audit", "Check what must hold in the database of chats."),
     "certs": ("parley.cli.commands.certs", "Issue and renew certificates for mTLS."),
     "init": ("parley.cli.commands.init", "Make the secrets of services that run apart."),
     "health": ("parley.cli.commands.health", "Ask one service whether it is well."),
+    "llm-mock": ("parley.cli.commands.llm_mock", "Play model providers, with faults if wanted."),
+    "replay": ("parley.cli.commands.replay", "Play recorded answers through the real adapters."),
 }
 
 INTERRUPTED = 130
@@ -46,7 +52,7 @@ class LazyGroup(HomeGroup):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(COMMANDS[cmd_name][0])
-        command = getattr(module, cmd_name)
+        command = getattr(module, cmd_name.replace("-", "_"))
         assert isinstance(command, click.Command)
         return command
 

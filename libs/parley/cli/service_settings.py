@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 
+from parley.cli.model_providers import provider_settings
 from parley.cli.stack import CHATD, GATEWAY, MCP_DEMO, MCPGATEWAY, TOOLRUNNER, Stack, prefix_of
 
 #: Variables of the caller that every process gets.
 INHERITED = ("PATH", "HOME", "LANG")
-#: Variables of the caller that only chatd gets, because only chatd calls model providers.
-PROVIDER_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 #: Variable of the caller -> the setting that it gives to every service.
 SHARED: Mapping[str, str] = {
     "PARLEY_ENVIRONMENT": "ENVIRONMENT",
@@ -20,11 +19,13 @@ SHARED: Mapping[str, str] = {
 def environment_of(stack: Stack, service: str, number: int) -> dict[str, str]:
     """Return the whole environment of one process."""
     caller = stack.caller.environment
-    allowed = INHERITED + (PROVIDER_KEYS if service == CHATD else ())
     shared = {} if service == MCP_DEMO else _shared_settings(caller, service)
+    # Only chatd calls model providers.
+    models = provider_settings(caller, prefix_of(CHATD)) if service == CHATD else {}
     return {
-        **{name: caller[name] for name in allowed if name in caller},
+        **{name: caller[name] for name in INHERITED if name in caller},
         **shared,
+        **models,
         **_settings_of_caller(caller, service),
         **settings_of(stack, service, number),
     }

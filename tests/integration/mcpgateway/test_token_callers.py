@@ -32,7 +32,7 @@ def servicer(journal: Journal, servers: Servers) -> RuntimeServicer:
 
 async def asked(servicer: RuntimeServicer, key: api.CallKey) -> api.GetCallResponse:
     """Ask where a call is as the token's holder."""
-    SERVED_CALL.set(ServedCall(TOKEN, 0.0))
+    SERVED_CALL.set(ServedCall(TOKEN, 0.0, "mcp.Runtime/GetCall"))
     return await servicer.GetCall(api.GetCallRequest(key=key), None)
 
 

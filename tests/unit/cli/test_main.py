@@ -65,7 +65,9 @@ def test_a_stack_that_does_not_run_has_no_processes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["status", "--json"], invocation(tmp_path)) == 1
-    assert capsys.readouterr().out == '{\n  "http": null,\n  "processes": []\n}\n'
+    assert (
+        capsys.readouterr().out == '{\n  "http": null,\n  "models": null,\n  "processes": []\n}\n'
+    )
 
 
 def test_an_unknown_option_is_a_configuration_error(tmp_path: Path) -> None:

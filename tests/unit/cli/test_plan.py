@@ -90,8 +90,11 @@ def test_the_demo_server_gets_an_address_and_mcpgateway_its_url() -> None:
 def test_provider_keys_reach_chatd_only_and_nothing_else_of_the_caller_reaches_anyone() -> None:
     caller = {"PATH": "/bin", "LANG": "C", "OPENAI_API_KEY": "k", "AWS_SECRET": "s"}
     specs = plan(stack(environment=caller))
-    with_key = {spec.service for spec in specs if "OPENAI_API_KEY" in spec.environment}
+    with_key = {spec.service for spec in specs if "k" in spec.environment.values()}
     assert with_key == {"chatd"}
+    chatd = find(specs, "chatd-0")
+    assert chatd.environment["CHATD_OPENAI_API_KEY"] == "k"
+    assert "k" not in chatd.argv
     assert not [spec for spec in specs if "AWS_SECRET" in spec.environment]
     assert {spec.environment["PATH"] for spec in specs} == {"/bin"}
 

@@ -16,9 +16,10 @@ from parley.cli.sandbox_probe import SandboxOffer, probe_sandbox
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(as_json: bool) -> None:
     """Show what this machine offers to Parley: PostgreSQL, Node, sandbox level, browser."""
-    search_path = current().environment.get("PATH")
+    environment = current().environment
+    search_path = environment.get("PATH")
     offer = probe_sandbox(search_path)
-    findings = look_around(search_path, offer)
+    findings = (*look_around(search_path, offer), machine.find_models(environment))
     if as_json:
         click.echo(json.dumps(_document(findings, offer), indent=2))
     else:

@@ -1,25 +1,19 @@
 """`parley run`: one prompt in a new chat, its answer on standard output."""
 
-import json
 import sys
 import threading
 import uuid
-from collections.abc import Callable
 from time import monotonic
 
 import click
 
-from parley.cli.answer import Answer, Ending, Note, Text, sanitized
-from parley.cli.api import REQUEST_S_MAX, Api, ApiRefused, Unreachable
-from parley.cli.errors import CliError, NeedsAction, TimedOut
+from parley.cli.api import Api
+from parley.cli.chats import CHATS
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
+from parley.cli.posting import post
 from parley.cli.server import find_server
-from parley.cli.sse import ServerEvent, follow
-
-CHATS = "/api/v1/chats"
-CREATE_TRIES = 20
-CREATE_PAUSE_S = 0.5
+from parley.cli.showing import Patience, show_turn
 
 
 @click.command(cls=HomeCommand)
@@ -38,56 +32,15 @@ def run(prompt: str, as_json: bool, timeout_s: float | None) -> None:
         prompt = sys.stdin.read()
     api = Api(find_server(current()))
     deadline = monotonic() + timeout_s if timeout_s is not None else float("inf")
-    pause = threading.Event().wait
-    # The key makes it safe to send the request again when the answer got lost.
-    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
-    chat_id = create_chat(api, prompt, key, deadline=deadline, pause=pause)
-    answer = Answer()
-    try:
-        for event in follow(api, f"{CHATS}/{chat_id}/events", deadline=deadline, pause=pause):
-            _show(event, answer, as_json=as_json)
-            if answer.ending is not None:
-                break
-    except TimedOut as error:
-        raise TimedOut(f"chat {chat_id} is still running after {timeout_s:g} s") from error
-    match answer.ending:
-        case Ending.ERROR:
-            raise CliError(sanitized(answer.problem or "the turn failed") + f" (chat {chat_id})")
-        case Ending.REQUIRES_ACTION:
-            raise NeedsAction(f"chat {chat_id} waits for results of tools that run elsewhere")
-
-
-def create_chat(
-    api: Api, prompt: str, key: str, *, deadline: float, pause: Callable[[float], object]
-) -> str:
-    """Create a chat that starts with `prompt` and return its id; try again while nobody answers."""
-    body = {"content": [{"type": "text", "text": prompt}]}
-    headers = {"Idempotency-Key": f'"{key}"'}
-    for attempt in range(1, CREATE_TRIES + 1):
-        left_s = max(0.01, min(REQUEST_S_MAX, deadline - monotonic()))
-        try:
-            created = api.call("POST", CHATS, body, headers, needs="id", within_s=left_s)
-            return str(created["id"])
-        except (Unreachable, ApiRefused) as error:
-            is_passing = isinstance(error, Unreachable) or error.status in (502, 503, 504)
-            if is_passing and monotonic() + CREATE_PAUSE_S > deadline:
-                raise TimedOut(f"no chat could be created in time: {error.message}") from error
-            if not is_passing or attempt == CREATE_TRIES:
-                raise
-            pause(CREATE_PAUSE_S)
-    raise AssertionError("the last attempt returns or raises")
-
-
-def _show(event: ServerEvent, answer: Answer, *, as_json: bool) -> None:
-    shown = answer.take(event)
-    if as_json:
-        printed = {"type": event.type, "cursor": event.cursor, **event.data}
-        click.echo(json.dumps(printed, ensure_ascii=False))
-        return
-    for piece in shown:
-        match piece:
-            case Text(text):
-                is_terminal = sys.stdout.isatty()
-                click.echo(sanitized(text) if is_terminal else text, nl=False)
-            case Note(line):
-                click.echo(sanitized(line), err=True)
+    patience = Patience(timeout_s, deadline, threading.Event().wait)
+    created = post(
+        api,
+        CHATS,
+        {"content": [{"type": "text", "text": prompt}]},
+        key=str(uuid.uuid4()),  # noqa: TID251 (a command's own composition root)
+        needs="id",
+        deadline=patience.deadline,
+        pause=patience.pause,
+        late="no chat could be created in time",
+    )
+    show_turn(api, str(created["id"]), patience, as_json=as_json)

@@ -44,6 +44,7 @@ def status(as_json: bool) -> None:
     if as_json:
         document = {
             "http": table.http if is_up else None,
+            "models": table.models if is_up else None,
             "processes": [asdict(process) for process in found],
         }
         click.echo(json.dumps(document, indent=2))
@@ -52,7 +53,7 @@ def status(as_json: bool) -> None:
             f"Parley does not run in {home.root}: start it with `{invocation.hint('up')}`"
         )
     if not as_json:
-        click.echo(f"{table.http}\n")
+        click.echo(f"{table.http}\nmodels: {table.models}\n")
         click.echo(text_table(COLUMNS, [_row(process) for process in found]), nl=False)
 
 

@@ -13,6 +13,7 @@ from parley.cli.background import Outcome, PipeReport, start_in_background
 from parley.cli.errors import CliError
 from parley.cli.invocation import Invocation, current
 from parley.cli.lock import locked
+from parley.cli.model_providers import models_line
 from parley.cli.options import HomeCommand
 from parley.cli.plan import PROGRAMS
 from parley.cli.progress import Progress, TextProgress
@@ -171,6 +172,7 @@ def tell_how_to_use(prepared: "Prepared", invocation: Invocation, progress: Prog
     progress.confide(f"  log in once:  {http.url}/login?token={prepared.login_token}")
     progress.say(f'  try it:       {invocation.hint("run")} "hello"')
     progress.say(f"  stop it:      {invocation.hint('down')}")
+    progress.say(f"  models:       {models_line(prepared.stack.caller.environment)}")
     if not http.is_loopback:
         progress.say(UNPROTECTED)
 

@@ -1,0 +1,77 @@
+"""`parley send`: one more message in a chat, its answer on standard output."""
+
+import json
+import sys
+import threading
+import uuid
+from time import monotonic
+from typing import Any
+
+import click
+
+from parley.cli.api import Api
+from parley.cli.chats import chat_path
+from parley.cli.invocation import current
+from parley.cli.options import HomeCommand
+from parley.cli.posting import post
+from parley.cli.server import find_server
+from parley.cli.showing import Patience, show_turn
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+@click.command(cls=HomeCommand)
+@click.argument("chat_id", metavar="CHAT")
+@click.argument("prompt")
+@click.option("--interrupt", is_flag=True, help="Stop what runs and go next, instead of waiting.")
+@click.option("--model", "model_id", metavar="ID", help="The model to use from here on.")
+@click.option("--effort", type=click.Choice(EFFORTS), help="How hard it thinks from here on.")
+@click.option("--no-wait", is_flag=True, help="Return as soon as the message is taken.")
+@click.option("--json", "as_json", is_flag=True, help="Print every event as one line of JSON.")
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(min=0.1), metavar="SECONDS",
+    help="Give up after so long; exit code 124.",
+)  # fmt: skip
+def send(
+    chat_id: str,
+    prompt: str,
+    interrupt: bool,
+    model_id: str | None,
+    effort: str | None,
+    no_wait: bool,
+    as_json: bool,
+    timeout_s: float | None,
+) -> None:
+    """Send PROMPT to the chat CHAT and print the answer; `-` reads it from standard input.
+
+    While another turn runs the message waits for its end, and this command does not.
+    """
+    body: dict[str, Any] = {
+        "content": [{"type": "text", "text": sys.stdin.read() if prompt == "-" else prompt}],
+        "busy_behavior": "interrupt" if interrupt else "queue",
+    }
+    body |= {"model_id": model_id} if model_id else {}
+    body |= {"reasoning_effort": effort} if effort else {}
+    api = Api(find_server(current()))
+    deadline = monotonic() + timeout_s if timeout_s is not None else float("inf")
+    patience = Patience(timeout_s, deadline, threading.Event().wait)
+    sent = post(
+        api,
+        f"{chat_path(chat_id)}/messages",
+        body,
+        key=str(uuid.uuid4()),  # noqa: TID251 (a command's own composition root)
+        needs="queued",
+        deadline=patience.deadline,
+        pause=patience.pause,
+        late="the message could not be sent in time",
+    )
+    is_over = no_wait or sent["queued"]
+    if as_json and is_over:
+        click.echo(json.dumps(sent, ensure_ascii=False))
+    elif sent["queued"]:
+        click.echo(f"Queued as {sent['queued_message']['id']}.", err=True)
+    elif no_wait:
+        click.echo(f"Sent as message {sent['message']['id']}.", err=True)
+    if not is_over:
+        after_id = sent["message"]["id"]
+        show_turn(api, chat_id, patience, as_json=as_json, after_id=after_id)

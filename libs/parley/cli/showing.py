@@ -1,0 +1,70 @@
+"""Showing a turn on the terminal as it happens, and how it ended by the exit code."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import click
+
+from parley.cli.answer import Answer, Ending, Note, Text, sanitized
+from parley.cli.api import Api
+from parley.cli.chats import chat_path
+from parley.cli.errors import CliError, NeedsAction, TimedOut
+from parley.cli.sse import ServerEvent, follow
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a command waits.
+
+    Attributes:
+        timeout_s: What was given with --timeout; None waits as long as it takes.
+        deadline: The `time.monotonic` at which to give up.
+        pause: Waits that many seconds.
+    """
+
+    timeout_s: float | None
+    deadline: float
+    pause: Callable[[float], object]
+
+
+def show_turn(
+    api: Api, chat_id: str, patience: Patience, *, as_json: bool, after_id: int = 0
+) -> None:
+    """Print what happens in a chat after the message `after_id` until its turn ends.
+
+    Raises:
+        CliError: the turn failed.
+        NeedsAction: it waits for tools that run elsewhere.
+        TimedOut: it still runs at the deadline.
+    """
+    path = f"{chat_path(chat_id)}/events" + (f"?after_id={after_id}" if after_id else "")
+    answer = Answer()
+    try:
+        for event in follow(api, path, deadline=patience.deadline, pause=patience.pause):
+            _show(event, answer, as_json=as_json)
+            if answer.ending is not None:
+                break
+    except TimedOut as error:
+        raise TimedOut(f"chat {chat_id} is still running after {patience.timeout_s:g} s") from error
+    match answer.ending:
+        case Ending.ERROR:
+            raise CliError(sanitized(answer.problem or "the turn failed") + f" (chat {chat_id})")
+        case Ending.REQUIRES_ACTION:
+            raise NeedsAction(f"chat {chat_id} waits for results of tools that run elsewhere")
+
+
+def _show(event: ServerEvent, answer: Answer, *, as_json: bool) -> None:
+    shown = answer.take(event)
+    if as_json:
+        printed = {"type": event.type, "cursor": event.cursor, **event.data}
+        click.echo(json.dumps(printed, ensure_ascii=False))
+        return
+    for piece in shown:
+        match piece:
+            case Text(text):
+                is_terminal = sys.stdout.isatty()
+                click.echo(sanitized(text) if is_terminal else text, nl=False)
+            case Note(line):
+                click.echo(sanitized(line), err=True)

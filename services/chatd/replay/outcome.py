@@ -1,0 +1,101 @@
+"""What an answer came to: its events added up."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+from chatd.domain.model import (
+    Finished,
+    Heartbeat,
+    ModelError,
+    ModelEvent,
+    ProviderToolResult,
+    ReasoningDelta,
+    ReasoningEnded,
+    SourceCited,
+    TextDelta,
+    TextEnded,
+    ToolCallRequested,
+    ToolInputDelta,
+    UsageReported,
+)
+from chatd.domain.parts import Source, ToolCall
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The sum of the events so far, and the error that ended them, if one did."""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: list[ToolCall] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    usage: UsageReported = field(default_factory=UsageReported)
+    finish_reason: str | None = None
+    error: ModelError | None = None
+    events: int = 0
+
+    def take(self, event: ModelEvent) -> None:
+        """Add one event."""
+        self.events += 1
+        match event:
+            case TextDelta():
+                self.text += event.text
+            case ReasoningDelta():
+                self.reasoning += event.text
+            case ToolCallRequested():
+                self.calls.append(event.call)
+            case SourceCited():
+                self.sources.append(event.source)
+            case UsageReported():
+                self.usage = event
+            case Finished():
+                self.finish_reason = event.reason.value
+            case Heartbeat():
+                self.events -= 1  # Nothing that the provider said: it comes and goes with time.
+            case TextEnded() | ReasoningEnded() | ToolInputDelta() | ProviderToolResult():
+                pass
+            case _:
+                assert_never(event)
+
+    def document(self, file: str) -> dict[str, Any]:
+        """Return all of it as a JSON value."""
+        return {
+            "file": file,
+            "text": self.text,
+            "reasoning": self.reasoning,
+            "tool_calls": [_told(call) for call in self.calls if not call.provider_executed],
+            "provider_tool_calls": [_told(call) for call in self.calls if call.provider_executed],
+            "sources": [{"url": each.url, "title": each.title} for each in self.sources],
+            "usage": {
+                "input_tokens": self.usage.input_tokens,
+                "output_tokens": self.usage.output_tokens,
+                "reasoning_tokens": self.usage.reasoning_tokens,
+                "cache_read_tokens": self.usage.cache_read_tokens,
+                "cache_write_tokens": self.usage.cache_write_tokens,
+            },
+            "finish_reason": self.finish_reason,
+            "error": None if self.error is None else _failure(self.error),
+            "events": self.events,
+        }
+
+
+def _told(call: ToolCall) -> dict[str, Any]:
+    try:
+        arguments = json.loads(call.args_json, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        arguments = call.args_json
+    return {"id": call.tool_call_id, "name": call.tool_name, "arguments": arguments}
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _failure(error: ModelError) -> dict[str, Any]:
+    return {
+        "kind": error.kind.value,
+        "retryable": error.is_retryable,
+        "status_code": error.status_code,
+        "message": error.message,
+    }

@@ -1,0 +1,86 @@
+"""Playing one recording: its bytes from a server on this machine, through the real adapter."""
+
+from contextlib import aclosing
+from pathlib import Path
+
+from chatd.domain.catalogue import ProviderType
+from chatd.domain.chat import Role
+from chatd.domain.model import ModelError, ModelRequest, PromptMessage
+from chatd.domain.parts import Text
+from chatd.providers.anthropic import AnthropicWire
+from chatd.providers.completions import CompletionsWire
+from chatd.providers.responses import ResponsesWire
+from chatd.providers.target import Target
+from chatd.providers.transport import HttpModels
+from chatd.providers.wire import Wire
+from chatd.replay.outcome import Outcome
+from parley.clock import Clock
+from parley.llm_mock import MockModels, Recording, RecordingUnreadable, read_recording
+from parley.settings import Secret
+
+OPENAI_HOST = "api.openai.com"
+MODEL = "recorded"
+QUESTION = ModelRequest(
+    model=MODEL,
+    messages=(PromptMessage(Role.USER, (Text("Say it again."),)),),
+    tools=(),
+)
+
+
+class NotPlayable(Exception):
+    """A file that holds no recording, or one of no protocol of ours; says why."""
+
+
+async def play(path: Path, models: HttpModels, clock: Clock) -> Outcome:
+    """Return what the adapter makes of a recording; an error that it holds is part of that.
+
+    Raises:
+        NotPlayable: the file cannot be played.
+    """
+    try:
+        recording = read_recording(path)
+    except RecordingUnreadable as error:
+        raise NotPlayable(str(error)) from error
+    wire = _wire(recording, path)
+    outcome = Outcome()
+    async with MockModels.serving(clock=clock, recordings=(recording,)) as server:
+        target = _target(recording, server.url)
+        try:
+            async with aclosing(models.stream(wire, QUESTION, target)) as events:
+                async for event in events:
+                    outcome.take(event)
+        except ModelError as error:
+            outcome.error = error
+    return outcome
+
+
+def _wire(recording: Recording, path: Path) -> Wire:
+    match recording.protocol:
+        case "/messages":
+            return AnthropicWire()
+        case "/responses":
+            return ResponsesWire()
+        case "/chat/completions":
+            return CompletionsWire()
+        case _:
+            raise NotPlayable(
+                f"{path} was recorded at {recording.path}: only Anthropic Messages, OpenAI "
+                "Responses and Chat Completions can be played"
+            )
+
+
+def _target(recording: Recording, url: str) -> Target:
+    if recording.protocol == "/messages":
+        kind, base_url = ProviderType.ANTHROPIC, url
+    elif recording.host == OPENAI_HOST:
+        kind, base_url = ProviderType.OPENAI, f"{url}/v1"
+    else:
+        kind, base_url = ProviderType.OPENAI_COMPATIBLE, f"{url}/v1"
+    return Target(
+        provider_id=MODEL,
+        provider_type=kind,
+        provider_name=recording.host or kind.value,
+        model_name=MODEL,
+        base_url=base_url,
+        api_key=Secret("recorded"),
+    )
