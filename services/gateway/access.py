@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from parley.identity import Role
+from google.protobuf.descriptor import FileDescriptor
+
+from parley.api.chat.v1 import (
+    chat_service_pb2,
+    model_service_pb2,
+    settings_service_pb2,
+    stream_service_pb2,
+    usage_service_pb2,
+)
+from parley.api.identity.v1 import token_service_pb2, user_service_pb2
+from parley.identity import Role, rule_of
 
 
 class Need(StrEnum):
@@ -22,11 +32,19 @@ class Access:
         doc: What the route is for, in one sentence.
         need: Whether one has to be signed in.
         roles: The roles that may, if so.
+        method: The method that does the same over gRPC; empty if there is none.
     """
 
     doc: str
     need: Need = Need.SIGN_IN
     roles: frozenset[Role] = frozenset()
+    method: str = ""
+
+    @property
+    def scope(self) -> str | None:
+        """What a program's token must hold for the method, as its proto declares it."""
+        rule = rule_of(self.method) if self.method else None
+        return None if rule is None else rule.scope
 
 
 EVERYONE = frozenset(Role)
@@ -35,23 +53,175 @@ CHATTERS = frozenset({Role.OWNER, Role.ADMIN, Role.MEMBER})
 MANAGERS = frozenset({Role.OWNER, Role.ADMIN})
 OVERSEERS = MANAGERS | {Role.AUDITOR}
 
-ACCESS: Mapping[tuple[str, str], Access] = {
-    ("GET", "/"): Access("The page.", Need.NOTHING),
-    ("GET", "/docs"): Access("This list of routes.", Need.NOTHING),
-    ("GET", "/login"): Access("Sign in by the one-time link.", Need.NOTHING),
-    ("GET", "/healthz"): Access("Whether this process lives.", Need.NOTHING),
-    ("GET", "/readyz"): Access("Whether this process can do its work.", Need.NOTHING),
-    ("GET", "/api/v1/me"): Access("Who is signed in.", roles=EVERYONE),
-    ("POST", "/api/v1/chats"): Access("Create a chat and start its turn.", roles=CHATTERS),
-    ("GET", "/api/v1/chats/{chat_id}"): Access("Read a chat.", roles=CHATTERS),
-    ("GET", "/api/v1/chats/{chat_id}/messages"): Access("Read its history.", roles=CHATTERS),
-    ("POST", "/api/v1/chats/{chat_id}/messages"): Access("Send a message.", roles=CHATTERS),
-    ("GET", "/api/v1/chats/{chat_id}/events"): Access("Follow what happens.", roles=CHATTERS),
-    ("POST", "/api/v1/service-tokens"): Access("Issue a service token.", roles=MANAGERS),
-    ("GET", "/api/v1/service-tokens"): Access("List service tokens.", roles=OVERSEERS),
-    ("DELETE", "/api/v1/service-tokens/{token_id}"): Access(
-        "Revoke a service token.", roles=MANAGERS
+
+def _anyone(doc: str) -> Access:
+    return Access(doc, Need.NOTHING)
+
+
+class _Service:
+    """A gRPC service whose methods are offered over HTTP."""
+
+    def __init__(self, file: FileDescriptor) -> None:
+        (self._service,) = file.services_by_name.values()
+
+    def __call__(self, method: str, doc: str, roles: frozenset[Role] = CHATTERS) -> Access:
+        name = self._service.methods_by_name[method].name
+        return Access(doc, roles=roles, method=f"/{self._service.full_name}/{name}")
+
+
+_chats = _Service(chat_service_pb2.DESCRIPTOR)
+_streams = _Service(stream_service_pb2.DESCRIPTOR)
+_models = _Service(model_service_pb2.DESCRIPTOR)
+_settings = _Service(settings_service_pb2.DESCRIPTOR)
+_usage = _Service(usage_service_pb2.DESCRIPTOR)
+_users = _Service(user_service_pb2.DESCRIPTOR)
+_tokens = _Service(token_service_pb2.DESCRIPTOR)
+
+_API = "/api/v1"
+_CHAT = f"{_API}/chats/{{chat_id}}"
+
+PAGES: Mapping[tuple[str, str], Access] = {
+    ("GET", "/"): _anyone("The page."),
+    ("GET", "/docs"): _anyone("This list of routes."),
+    ("GET", "/login"): _anyone("Sign in by the one-time link."),
+    ("GET", "/healthz"): _anyone("Whether this process lives."),
+    ("GET", "/readyz"): _anyone("Whether this process can do its work."),
+    ("GET", "/openapi.json"): _anyone("The description of this API for programs."),
+}
+CHATS: Mapping[tuple[str, str], Access] = {
+    ("POST", f"{_API}/chats"): _chats("CreateChat", "Create a chat and start its turn."),
+    ("GET", f"{_API}/chats"): _chats("ListChats", "List chats, filtered and searched."),
+    ("GET", _CHAT): _chats("GetChat", "Read a chat."),
+    ("PATCH", _CHAT): _chats("UpdateChat", "Change its title, labels, pin, mode or model."),
+    ("DELETE", _CHAT): _chats("DeleteChat", "Remove it and its children for good."),
+    ("POST", f"{_CHAT}/archive"): _chats("SetArchived", "Put it and its children away."),
+    ("POST", f"{_CHAT}/unarchive"): _chats("SetArchived", "Take it and its children back."),
+    ("PUT", f"{_CHAT}/read"): _chats("MarkRead", "Remember how far its owner has read."),
+    ("GET", f"{_CHAT}/export"): _chats("ExportChat", "Read all of it, as json, jsonl or md."),
+    ("GET", f"{_CHAT}/shares"): _chats("GetShares", "Read with whom it is shared."),
+    ("PUT", f"{_CHAT}/shares"): _chats("SetShares", "Share it with exactly these readers."),
+    ("GET", f"{_CHAT}/messages"): _chats("ListMessages", "Read its history and its queue."),
+    ("POST", f"{_CHAT}/messages"): _chats("SendMessage", "Send a message."),
+    ("PATCH", f"{_CHAT}/messages/{{message_id}}"): _chats(
+        "EditMessage", "Replace a message and run anew from there."
     ),
+    ("DELETE", f"{_CHAT}/queue/{{queued_message_id}}"): _chats(
+        "DeleteQueuedMessage", "Drop a message that waits."
+    ),
+    ("POST", f"{_CHAT}/queue/{{queued_message_id}}/promote"): _chats(
+        "PromoteQueuedMessage", "Send a message that waits now."
+    ),
+    ("POST", f"{_CHAT}/interrupt"): _chats("Interrupt", "Stop its turn, keep what was said."),
+    ("POST", f"{_CHAT}/compact"): _chats("RequestCompaction", "Summarise its history now."),
+    ("POST", f"{_CHAT}/tool-results"): _chats(
+        "SubmitToolResults", "Answer the tools that the client executes."
+    ),
+    ("POST", f"{_CHAT}/reconcile"): _chats(
+        "ReconcileChat", "Bring an impossible state to rest as an error."
+    ),
+    ("GET", f"{_CHAT}/events"): _streams("Subscribe", "Follow what happens."),
+    ("GET", f"{_CHAT}/usage"): _usage("GetChatUsage", "Sum up what its tree used and cost."),
+}
+MODELS: Mapping[tuple[str, str], Access] = {
+    ("GET", f"{_API}/models"): _models("ListModels", "List the models.", EVERYONE),
+    ("POST", f"{_API}/models"): _models("CreateModel", "Make a model known.", MANAGERS),
+    ("GET", f"{_API}/models/{{model_id}}"): _models("ListModels", "Read a model.", EVERYONE),
+    ("PATCH", f"{_API}/models/{{model_id}}"): _models("UpdateModel", "Change a model.", MANAGERS),
+    ("DELETE", f"{_API}/models/{{model_id}}"): _models("DeleteModel", "Forget a model.", MANAGERS),
+    ("GET", f"{_API}/model-overrides"): _models(
+        "ListModelOverrides", "List the purposes that have a model of their own.", EVERYONE
+    ),
+    ("PUT", f"{_API}/model-overrides/{{purpose}}"): _models(
+        "SetModelOverride", "Give a purpose a model of its own.", MANAGERS
+    ),
+    ("DELETE", f"{_API}/model-overrides/{{purpose}}"): _models(
+        "SetModelOverride", "Take it away again.", MANAGERS
+    ),
+    ("GET", f"{_API}/providers"): _models("ListProviders", "List the providers.", MANAGERS),
+    ("POST", f"{_API}/providers"): _models("CreateProvider", "Make one known.", MANAGERS),
+    ("GET", f"{_API}/providers/{{provider_id}}"): _models(
+        "ListProviders", "Read a provider.", MANAGERS
+    ),
+    ("PATCH", f"{_API}/providers/{{provider_id}}"): _models(
+        "UpdateProvider", "Change a provider.", MANAGERS
+    ),
+    ("DELETE", f"{_API}/providers/{{provider_id}}"): _models(
+        "DeleteProvider", "Forget a provider, its models and its keys.", MANAGERS
+    ),
+    ("POST", f"{_API}/providers/{{provider_id}}/check"): _models(
+        "CheckProvider", "Ask it whether its keys work and what it offers.", MANAGERS
+    ),
+    ("POST", f"{_API}/provider-keys"): _models(
+        "AddProviderKey", "Store a key of the installation.", MANAGERS
+    ),
+    ("DELETE", f"{_API}/provider-keys/{{key_id}}"): _models(
+        "DeleteProviderKey", "Forget a key of the installation.", MANAGERS
+    ),
+    ("GET", f"{_API}/me/provider-keys"): _models(
+        "ListProviderKeys", "List one's own keys, and who takes such keys."
+    ),
+    ("POST", f"{_API}/me/provider-keys"): _models("AddProviderKey", "Store one's own key."),
+    ("DELETE", f"{_API}/me/provider-keys/{{key_id}}"): _models(
+        "DeleteProviderKey", "Forget one's own key."
+    ),
+}
+SETTINGS: Mapping[tuple[str, str], Access] = {
+    ("GET", f"{_API}/settings"): _settings(
+        "GetInstallationSettings", "Read the installation's settings.", EVERYONE
+    ),
+    ("PATCH", f"{_API}/settings"): _settings(
+        "UpdateInstallationSettings", "Change the installation's settings.", MANAGERS
+    ),
+    ("GET", f"{_API}/me/settings"): _settings("GetUserSettings", "Read one's own settings."),
+    ("PATCH", f"{_API}/me/settings"): _settings("UpdateUserSettings", "Change one's own settings."),
+}
+USAGE: Mapping[tuple[str, str], Access] = {
+    ("GET", f"{_API}/usage"): _usage("ListUsage", "Sum up what everyone used.", MANAGERS),
+    ("GET", f"{_API}/users/{{user_id}}/usage"): _usage(
+        "GetUserUsage", "Sum up what somebody used.", OVERSEERS
+    ),
+    ("GET", f"{_API}/me/usage"): _usage("GetUserUsage", "Sum up what one used oneself."),
+    ("GET", f"{_API}/me/spend"): _usage("GetSpendStatus", "Where one stands against a limit."),
+    ("GET", f"{_API}/spend-limits"): _usage("ListSpendLimits", "List the limits.", MANAGERS),
+    **{
+        (method, f"{_API}/spend-limits/{subject}"): _usage("SetSpendLimit", doc, MANAGERS)
+        for method, doc in (("PUT", "Limit what they may spend."), ("DELETE", "No longer."))
+        for subject in ("everyone", "users/{user_id}", "groups/{group_id}")
+    },
+}
+USERS: Mapping[tuple[str, str], Access] = {
+    ("GET", f"{_API}/me"): _users("GetUser", "Who is signed in.", EVERYONE),
+    ("PATCH", f"{_API}/me"): Access("Change one's own name and address.", roles=EVERYONE),
+    ("GET", f"{_API}/users"): _users("ListUsers", "List users.", OVERSEERS),
+    ("POST", f"{_API}/users"): _users("CreateUser", "Create a user.", MANAGERS),
+    ("GET", f"{_API}/users/{{user_id}}"): _users("GetUser", "Read a user.", OVERSEERS),
+    ("PATCH", f"{_API}/users/{{user_id}}"): _users("UpdateUser", "Change a user.", MANAGERS),
+    ("DELETE", f"{_API}/users/{{user_id}}"): _users(
+        "DeleteUser", "Delete a deactivated user for good.", MANAGERS
+    ),
+    ("POST", f"{_API}/users/{{user_id}}/deactivate"): _users(
+        "DeactivateUser", "Lock a user out.", MANAGERS
+    ),
+    ("POST", f"{_API}/users/{{user_id}}/reactivate"): _users(
+        "UpdateUser", "Let a user in again.", MANAGERS
+    ),
+    ("POST", f"{_API}/service-tokens"): _tokens(
+        "IssueServiceToken", "Issue a service token.", MANAGERS
+    ),
+    ("GET", f"{_API}/service-tokens"): _tokens(
+        "ListServiceTokens", "List service tokens.", OVERSEERS
+    ),
+    ("DELETE", f"{_API}/service-tokens/{{token_id}}"): _tokens(
+        "RevokeServiceToken", "Revoke a service token.", MANAGERS
+    ),
+}
+ACCESS: Mapping[tuple[str, str], Access] = {
+    **PAGES,
+    **CHATS,
+    **MODELS,
+    **SETTINGS,
+    **USAGE,
+    **USERS,
 }
 
 

@@ -6,14 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from gateway.application import (
-    AnyRoute,
-    Application,
-    OpenRoute,
-    Surroundings,
-    UserRoute,
-    served_operation,
-)
+from gateway.application import Application, Surroundings, served_operation
 from gateway.authentication import Authentication
 from gateway.chat_events import ChatdEvents
 from gateway.chatd import Chatd
@@ -22,9 +15,21 @@ from gateway.http_server import serve_http
 from gateway.identity_errors import DOMAIN, ERRORS
 from gateway.identity_store import IdentityStore
 from gateway.revocation_feed import RevocationFeed
+from gateway.route_table import Rooms, routes
 from gateway.routes_chats import ChatRoutes
-from gateway.routes_identity import IdentityRoutes
+from gateway.routes_events import EventRoutes
+from gateway.routes_export import ExportRoutes
+from gateway.routes_messages import MessageRoutes
+from gateway.routes_models import ModelRoutes
 from gateway.routes_pages import PageRoutes
+from gateway.routes_providers import ProviderRoutes
+from gateway.routes_queue import QueueRoutes
+from gateway.routes_settings import SettingsRoutes
+from gateway.routes_shares import ShareRoutes
+from gateway.routes_tokens import TokenRoutes
+from gateway.routes_turns import TurnRoutes
+from gateway.routes_usage import UsageRoutes
+from gateway.routes_users import UserRoutes
 from gateway.rpc.tokens import ServiceTokenServicer
 from gateway.rpc.users import UserServicer
 from gateway.schema import MIGRATIONS, SCHEMA
@@ -129,27 +134,6 @@ async def gateway(
             running.stop()
 
 
-def routes(pages: PageRoutes, chats: ChatRoutes, identity: IdentityRoutes) -> tuple[AnyRoute, ...]:
-    """Return every route; `gateway.access` says who may use them."""
-    return (
-        OpenRoute("GET", "/", pages.page),
-        OpenRoute("GET", "/docs", pages.docs),
-        # Looking at the link's headers must not spend it.
-        OpenRoute("GET", "/login", pages.login, answers_head=False),
-        OpenRoute("GET", "/healthz", pages.healthz),
-        OpenRoute("GET", "/readyz", pages.readyz),
-        UserRoute("GET", "/api/v1/me", identity.me),
-        UserRoute("POST", "/api/v1/chats", chats.create),
-        UserRoute("GET", "/api/v1/chats/{chat_id}", chats.read),
-        UserRoute("GET", "/api/v1/chats/{chat_id}/messages", chats.messages),
-        UserRoute("POST", "/api/v1/chats/{chat_id}/messages", chats.send),
-        UserRoute("GET", "/api/v1/chats/{chat_id}/events", chats.events, answers_head=False),
-        UserRoute("POST", "/api/v1/service-tokens", identity.issue_token),
-        UserRoute("GET", "/api/v1/service-tokens", identity.list_tokens),
-        UserRoute("DELETE", "/api/v1/service-tokens/{token_id}", identity.revoke_token),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _Identity:
     """People and tokens, as both servers need them."""
@@ -194,7 +178,7 @@ def _application(
     draining: asyncio.Event,
     limits: StreamLimits,
 ) -> Application:
-    clock = process.clock
+    clock, new_id = process.clock, process.new_id
     pages = PageRoutes(
         identity.authentication,
         identity.people,
@@ -203,13 +187,11 @@ def _application(
         clock=clock,
         draining=draining,
     )
-    chats = ChatRoutes(
-        chatd,
+    events = EventRoutes(
         ChatdEvents(chatd),
         identity.sign_ins,
         clock=clock,
         chance=process.random,
-        new_id=process.new_id,
         draining=draining,
         limits=limits,
     )
@@ -218,10 +200,25 @@ def _application(
         telemetry=process.telemetry,
         public_url=settings.public_url,
         allowed_hosts=settings.allowed_hosts,
-        new_id=process.new_id,
+        new_id=new_id,
     )
-    tokens = IdentityRoutes(identity.tokens, new_id=process.new_id)
-    return Application(routes(pages, chats, tokens), around)
+    rooms = Rooms(
+        pages=pages,
+        events=events,
+        chats=ChatRoutes(chatd, new_id=new_id),
+        messages=MessageRoutes(chatd, new_id=new_id),
+        queue=QueueRoutes(chatd, new_id=new_id),
+        turns=TurnRoutes(chatd, new_id=new_id),
+        shares=ShareRoutes(chatd, new_id=new_id),
+        export=ExportRoutes(chatd),
+        models=ModelRoutes(chatd, new_id=new_id),
+        providers=ProviderRoutes(chatd, new_id=new_id),
+        settings=SettingsRoutes(chatd, new_id=new_id),
+        usage=UsageRoutes(chatd, new_id=new_id),
+        users=UserRoutes(identity.users, identity.people, new_id=new_id),
+        tokens=TokenRoutes(identity.tokens, new_id=new_id),
+    )
+    return Application(routes(rooms), around)
 
 
 @asynccontextmanager

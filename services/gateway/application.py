@@ -71,12 +71,23 @@ class OpenRoute:
 
 @dataclass(frozen=True, slots=True)
 class UserRoute:
-    """A route for users who are signed in."""
+    """A route for users who are signed in.
+
+    Attributes:
+        method: The method.
+        path: The path, with its parameters in braces.
+        handle: What answers.
+        answers_head: Whether HEAD is answered like GET.
+        body: What it reads as JSON, if anything.
+        query: The parameters that it takes.
+    """
 
     method: str
     path: str
     handle: UserHandler
     answers_head: bool = True
+    body: type[msgspec.Struct] | None = None
+    query: tuple[str, ...] = ()
 
 
 AnyRoute = OpenRoute | UserRoute

@@ -8,6 +8,7 @@ import asyncio
 import difflib
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,10 +22,10 @@ BODY_S_MAX = 30.0
 DRAINED_BYTES_MAX = 8 * 1024 * 1024
 DRAINED_S_MAX = 1.0
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 128
-# Beyond this a number in JSON is not the same in every client.
-INTEGER_MAX = 2**53 - 1
+JSON_TYPE = "application/json"
+MERGE_PATCH_TYPE = "application/merge-patch+json"
 
-_AT = re.compile(r"^(?P<problem>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
+_AT = re.compile(r"^(?P<problem>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?$", re.DOTALL)
 _FIELD = re.compile(r"^Object (?P<kind>contains unknown|missing required) field `(?P<name>.*)`$")
 _KEY = re.compile(r'"((?:[^"\\]|\\["\\])*)"|([!#-\[\]-~]+)')
 
@@ -37,12 +38,35 @@ async def read_json(request: Request, body_type: type[T]) -> T:
     Raises:
         HttpRefusal: It is too large (413), not JSON (400, 415), or not of that type (422).
     """
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise HttpRefusal(
-            415, "UNSUPPORTED_MEDIA_TYPE", "Send the body as Content-Type: application/json."
-        )
+    _check_media_type(request, JSON_TYPE)
     return decode(await _bounded(request), body_type)
+
+
+async def read_patch(request: Request, body_type: type[T]) -> T:
+    """Return a JSON Merge Patch as `body_type`, whose fields all may be unset.
+
+    Raises:
+        HttpRefusal: It cannot be read (400, 413, 415, 422), or names no field (422).
+    """
+    _check_media_type(request, MERGE_PATCH_TYPE, JSON_TYPE)
+    patch = decode(await _bounded(request), body_type)
+    names = _field_names(body_type, "")
+    if all(getattr(patch, name) is msgspec.UNSET for name in names):
+        raise _invalid(FieldError("EMPTY_PATCH", f"Name some of {', '.join(names)}.", pointer=""))
+    return patch
+
+
+async def read_optional_json(request: Request, body_type: type[T]) -> T:
+    """Return the body as `body_type`, of which no body at all is the default.
+
+    Raises:
+        HttpRefusal: There is one that cannot be read (400, 413, 415, 422).
+    """
+    body = await _bounded(request)
+    if not body:
+        return body_type()
+    _check_media_type(request, JSON_TYPE)
+    return decode(body, body_type)
 
 
 def decode(body: bytes, body_type: type[T]) -> T:
@@ -64,18 +88,21 @@ def decode(body: bytes, body_type: type[T]) -> T:
     return decoded
 
 
-def read_query(request: Request, *known: str) -> Mapping[str, str]:
-    """Return the query's parameters.
+def read_query(
+    request: Request, *known: str, repeatable: tuple[str, ...] = ()
+) -> Mapping[str, str]:
+    """Return the query's parameters; of a repeatable one the last.
 
     Raises:
         HttpRefusal: One is unknown, repeated or holds a NUL (422).
     """
+    known = (*known, *repeatable)
     found: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name not in known:
             hint = _nearest(name, known)
             raise _invalid(FieldError("UNKNOWN_PARAMETER", f"Unknown.{hint}", parameter=name))
-        if name in found:
+        if name in found and name not in repeatable:
             raise _invalid(FieldError("REPEATED", "Give it once.", parameter=name))
         if "\0" in value:
             raise _invalid(FieldError("NUL", "Leave out the NUL character.", parameter=name))
@@ -98,6 +125,25 @@ def whole_number(query: Mapping[str, str], name: str, *, least: int, most: int) 
     raise _invalid(FieldError("NOT_IN_RANGE", detail, parameter=name))
 
 
+def moment(query: Mapping[str, str], name: str) -> datetime | None:
+    """Return a parameter as a time; None if it is not there.
+
+    Raises:
+        HttpRefusal: It is no RFC 3339 time with its offset (422).
+    """
+    text = query.get(name)
+    if text is None:
+        return None
+    try:
+        # A plus sign that was not encoded arrives as a blank.
+        found = datetime.fromisoformat(text.replace(" ", "+"))
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise invalid_parameter(name, "Give a time like 2026-01-31T12:00:00Z.")
+    return found
+
+
 def flag(query: Mapping[str, str], name: str) -> bool:
     """Return whether a parameter is true; absent is false.
 
@@ -108,6 +154,11 @@ def flag(query: Mapping[str, str], name: str) -> bool:
     if text not in ("true", "false"):
         raise invalid_parameter(name, "Give true or false.")
     return text == "true"
+
+
+def invalid_field(pointer: str, detail: str) -> HttpRefusal:
+    """Return the refusal of a value in the body."""
+    return _invalid(FieldError("INVALID", detail, pointer=pointer))
 
 
 def invalid_parameter(name: str, detail: str) -> HttpRefusal:
@@ -152,6 +203,16 @@ async def drain(receive: Receive) -> None:
                 has_more = message.get("more_body", False)
     except TimeoutError:
         return
+
+
+def _check_media_type(request: Request, *accepted: str) -> None:
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given not in accepted:
+        raise HttpRefusal(
+            415,
+            "UNSUPPORTED_MEDIA_TYPE",
+            f"Send the body as Content-Type: {' or '.join(accepted)}.",
+        )
 
 
 async def _bounded(request: Request) -> bytes:

@@ -12,7 +12,10 @@ from grpc_health.v1.health_pb2_grpc import HealthStub  # type: ignore[import-unt
 
 from gateway.errors import UpstreamRefused
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
+from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
+from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
+from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
 from parley.identity import User
 from parley.rpc import Address, Channels, Problem, acting_for, problem_of, ranked
 
@@ -27,6 +30,9 @@ class Stubs:
 
     chats: ChatServiceStub
     streams: StreamServiceStub
+    models: ModelServiceStub
+    usage: UsageServiceStub
+    settings: SettingsServiceStub
     health: HealthStub
 
 
@@ -62,6 +68,17 @@ class Chatd:
                     _log.warning("a chatd does not answer: %s", refusal)
         raise refusal
 
+    async def ask_any(self, user: User, question: Callable[[Stubs], Awaitable[T]]) -> T:
+        """Return the answer to what concerns no single chat.
+
+        A user's questions go to one process while it is there, which has what it told them before.
+
+        Raises:
+            UpstreamRefused: The answer is a problem, or there is none.
+        """
+        answer, _ = await self.ask(user, user.id, question)
+        return answer
+
     async def is_healthy(self, within_s: float) -> bool:
         """Tell whether any process says that it serves."""
         async with asyncio.TaskGroup() as tasks:
@@ -79,7 +96,12 @@ class Chatd:
         if address not in self._stubs:
             channel = self._channels.at(address)
             self._stubs[address] = Stubs(
-                ChatServiceStub(channel), StreamServiceStub(channel), HealthStub(channel)
+                chats=ChatServiceStub(channel),
+                streams=StreamServiceStub(channel),
+                models=ModelServiceStub(channel),
+                usage=UsageServiceStub(channel),
+                settings=SettingsServiceStub(channel),
+                health=HealthStub(channel),
             )
         return self._stubs[address]
 

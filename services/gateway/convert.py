@@ -15,7 +15,6 @@ from gateway.convert_parts import (
     time_of,
     words_of,
 )
-from gateway.inputs import BusyBehavior, TextInput
 from gateway.records import ServiceTokenRecord, UserRecord
 from parley.api.chat.v1 import chat_pb2, chat_service_pb2, event_pb2, message_pb2
 
@@ -24,15 +23,6 @@ ERROR_KIND = words_of(chat_pb2.ErrorKind, "ERROR_KIND_")
 EFFORT = words_of(chat_pb2.ReasoningEffort, "REASONING_EFFORT_")
 MODE = words_of(chat_pb2.ChatMode, "CHAT_MODE_")
 ROLE = words_of(message_pb2.Role, "ROLE_")
-BUSY_BEHAVIOR = {
-    BusyBehavior.QUEUE: chat_service_pb2.BUSY_BEHAVIOR_QUEUE,
-    BusyBehavior.INTERRUPT: chat_service_pb2.BUSY_BEHAVIOR_INTERRUPT,
-}
-
-
-def content_to_proto(content: Iterable[TextInput]) -> list[message_pb2.Part]:
-    """Return what a client wrote as parts."""
-    return [message_pb2.Part(text=message_pb2.TextPart(text=each.text)) for each in content]
 
 
 def chat_to_json(chat: chat_pb2.Chat, children: Iterable[chat_pb2.Chat] = ()) -> Json:
@@ -111,6 +101,15 @@ def queued_to_json(queued: chat_pb2.QueuedMessage) -> Json:
     }
 
 
+def share_to_json(share: chat_service_pb2.Share) -> Json:
+    """Return whom a chat is shared with."""
+    return {
+        "user_id": share.user_id or None,
+        "group_id": share.group_id or None,
+        "created_at": time_of(share, "created_at"),
+    }
+
+
 def error_to_json(error: chat_pb2.ChatError) -> Json:
     """Return why a turn failed."""
     return {
@@ -169,6 +168,17 @@ def user_to_json(user: UserRecord) -> Json:
         "email": user.email or None,
         "role": user.role,
         "created_at": rfc3339(user.created_at),
+    }
+
+
+def managed_user_to_json(user: UserRecord) -> Json:
+    """Return a user as whoever manages users sees them."""
+    gone_at = user.deactivated_at
+    return user_to_json(user) | {
+        "state": user.state,
+        "version": user.version,
+        "updated_at": rfc3339(user.updated_at),
+        "deactivated_at": None if gone_at is None else rfc3339(gone_at),
     }
 
 

@@ -7,6 +7,7 @@ status. Texts of errors that nobody foresaw, and of the machinery between servic
     UpstreamRefused          a call that another service refused
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -14,7 +15,7 @@ from http import HTTPStatus
 import grpc
 
 from gateway.identity_errors import ERRORS
-from parley.rpc import Problem
+from parley.rpc import Problem, Violation
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 
@@ -44,11 +45,19 @@ HTTP_STATUS_OF_REASON: Mapping[str, int] = {
     "REQUEST_ID_REUSED": 422,
     "MESSAGE_TOO_LARGE": 413,
     "USAGE_LIMIT": 409,
+    # Trying again later does not help.
+    "TOO_MANY_FILES": 409,
 }
 #: Reason -> facts of it that clients are shown.
 SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
     "TRANSITION_NOT_ALLOWED": ("status", "command"),
     "QUEUE_FULL": ("queue_length_max",),
+    "NOT_EDITABLE": ("role",),
+    "BAD_TOOL_RESULT": ("tool_call_id", "problem"),
+    "TOO_MANY_FILES": ("files_max",),
+    "MODEL_NOT_FOUND": ("model_id",),
+    "RESOURCE_NOT_FOUND": ("resource",),
+    "NAME_TAKEN": ("resource", "name"),
     "USAGE_LIMIT": ("spent_micros", "limit_micros", "resets_at"),
     "TOKEN_ALREADY_ISSUED": ("token_id",),
 }
@@ -59,6 +68,20 @@ GENERIC_DETAIL: Mapping[int, str] = {
     503: "A service behind this one does not answer; try again shortly.",
     504: "A service behind this one took too long; try again.",
 }
+#: Field of a request to another service -> parameter or header of ours that it comes from.
+PARAMETER_OF_FIELD: Mapping[str, str] = {
+    "page_size": "limit",
+    "page_token": "cursor",
+    "query": "q",
+    "request_id": "Idempotency-Key",
+    "start": "start",
+    "end": "end",
+}
+# Steps of a path in a proto that are none in the JSON.
+_PROTO_ONLY = re.compile(
+    r"^(?:chat|model|provider|settings|override|limit|user)\.(?=\w)"
+    r"|(?<=\])\.(?:file|file_reference)(?=\.)|_json$"
+)
 RETRYABLE = frozenset({429, 502, 503, 504})
 RETRY_AFTER_S_DEFAULT = 1.0
 
@@ -208,13 +231,19 @@ def _refusal_of_problem(problem: Problem) -> HttpRefusal:
         status,
         reason,
         detail,
-        errors=tuple(
-            FieldError("INVALID", each.description, pointer=pointer_of(each.field))
-            for each in problem.violations
-        ),
+        errors=tuple(map(_field_error, problem.violations)),
         facts={name: problem.metadata[name] for name in shown if name in problem.metadata},
         retry_after_s=problem.retry_after_s,
     )
+
+
+def _field_error(violation: Violation) -> FieldError:
+    """Return a fault in a proto's field as one in the request that became it."""
+    parameter = PARAMETER_OF_FIELD.get(violation.field)
+    if parameter is not None:
+        return FieldError("INVALID", violation.description, parameter=parameter)
+    pointer = pointer_of(_PROTO_ONLY.sub("", violation.field))
+    return FieldError("INVALID", violation.description, pointer=pointer)
 
 
 def pointer_of(path: str) -> str:

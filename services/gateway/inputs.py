@@ -1,12 +1,33 @@
-"""The bodies that requests may carry."""
+"""The bodies of requests about chats and service tokens.
+
+In a patch a field that is absent stays as it is, and null takes its value away.
+"""
 
 from enum import StrEnum
 from typing import Annotated
 
 import msgspec
+from msgspec import UNSET, UnsetType
+
+# Beyond this a number in JSON is not the same in every client.
+INTEGER_MAX = 2**53 - 1
+SYSTEM_PROMPT_CHARACTERS_MAX = 128 * 1024
 
 Title = Annotated[str, msgspec.Meta(max_length=200)]
 Name = Annotated[str, msgspec.Meta(max_length=128)]
+ModelId = Annotated[str, msgspec.Meta(max_length=200)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=INTEGER_MAX)]
+Place = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Line = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+Id = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+Ids = Annotated[tuple[Id, ...], msgspec.Meta(max_length=100)]
+LabelKey = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._/-]*$")
+]
+LabelValue = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+Labels = Annotated[dict[LabelKey, LabelValue], msgspec.Meta(max_length=50)]
+#: A JSON object whose members are kept as they were written.
+JsonObject = dict[str, msgspec.Raw]
 
 
 class TextInput(
@@ -17,7 +38,27 @@ class TextInput(
     text: Annotated[str, msgspec.Meta(min_length=1)]
 
 
-Content = Annotated[tuple[TextInput, ...], msgspec.Meta(min_length=1, max_length=100)]
+class FileInput(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="file"
+):
+    """A file that was uploaded before."""
+
+    file_id: Id
+
+
+class FileReferenceInput(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="file-reference"
+):
+    """Lines of a file that the writer points at."""
+
+    file_name: Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
+    start_line: Line
+    end_line: Line
+    content: str
+
+
+ContentInput = TextInput | FileInput | FileReferenceInput
+Content = Annotated[tuple[ContentInput, ...], msgspec.Meta(min_length=1, max_length=100)]
 
 
 class BusyBehavior(StrEnum):
@@ -27,12 +68,62 @@ class BusyBehavior(StrEnum):
     INTERRUPT = "interrupt"
 
 
+class Effort(StrEnum):
+    """How hard a model thinks."""
+
+    NONE = "none"
+    MINIMAL = "minimal"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    XHIGH = "xhigh"
+    MAX = "max"
+
+
+class Mode(StrEnum):
+    """A way of working that users choose."""
+
+    PLAN = "plan"
+
+
+class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a request that says all by its path."""
+
+
+class ClientToolInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A tool that the client executes itself."""
+
+    name: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
+    input_schema: JsonObject
+    description: Annotated[str, msgspec.Meta(max_length=8192)] = ""
+
+
 class NewChat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of POST /chats."""
 
     content: Content
     title: Title = ""
-    model_id: Name = ""
+    model_id: ModelId = ""
+    reasoning_effort: Effort | None = None
+    mode: Mode | None = None
+    workspace_id: Name = ""
+    mcp_server_ids: Ids = ()
+    labels: Labels = {}
+    system_prompt: Annotated[str, msgspec.Meta(max_length=SYSTEM_PROMPT_CHARACTERS_MAX)] = ""
+    client_tools: Annotated[tuple[ClientToolInput, ...], msgspec.Meta(max_length=250)] = ()
+
+
+class ChatPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of PATCH /chats/{chat_id}; labels are replaced as a whole."""
+
+    title: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | UnsetType = UNSET
+    labels: Labels | UnsetType | None = UNSET
+    pin_order: Place | UnsetType | None = UNSET
+    mode: Mode | UnsetType | None = UNSET
+    model_id: ModelId | UnsetType | None = UNSET
+    reasoning_effort: Effort | UnsetType | None = UNSET
+    workspace_id: Name | UnsetType | None = UNSET
+    mcp_server_ids: Ids | UnsetType | None = UNSET
 
 
 class NewMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,7 +131,55 @@ class NewMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     content: Content
     busy_behavior: BusyBehavior = BusyBehavior.QUEUE
-    model_id: Name = ""
+    model_id: ModelId = ""
+    reasoning_effort: Effort | None = None
+
+
+class MessageEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of PATCH /chats/{chat_id}/messages/{message_id}."""
+
+    content: Content
+    model_id: ModelId = ""
+    reasoning_effort: Effort | None = None
+
+
+class TurnToInterrupt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of POST /chats/{chat_id}/interrupt; 0 means whichever turn runs."""
+
+    turn_message_id: Count = 0
+
+
+class ToolResultInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The result of one tool that the client executed; any JSON value."""
+
+    tool_call_id: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
+    output: msgspec.Raw
+    is_error: bool = False
+
+
+class ToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of POST /chats/{chat_id}/tool-results."""
+
+    results: Annotated[tuple[ToolResultInput, ...], msgspec.Meta(min_length=1, max_length=1000)]
+
+
+class ReadMark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of PUT /chats/{chat_id}/read."""
+
+    last_message_id: Count
+
+
+class ShareInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whom a chat is shared with: a user or a group."""
+
+    user_id: Name = ""
+    group_id: Name = ""
+
+
+class NewShares(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of PUT /chats/{chat_id}/shares."""
+
+    shares: Annotated[tuple[ShareInput, ...], msgspec.Meta(max_length=100)]
 
 
 class NewServiceToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

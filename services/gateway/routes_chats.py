@@ -1,81 +1,73 @@
-"""Chats over HTTP: create, read, send, follow."""
+"""Chats over HTTP: create, list, read, arrange, put away, remove."""
 
-import asyncio
-import random  # noqa: TID251 (only the type; chance is an argument)
 from collections.abc import Callable
-from dataclasses import replace
 from uuid import UUID, uuid5
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.authentication import SignedIn
-from gateway.bodies import INTEGER_MAX, idempotency_key, read_json, read_query, whole_number
-from gateway.chat_events import ChatEvents
-from gateway.chatd import Chatd
-from gateway.convert import (
-    BUSY_BEHAVIOR,
-    chat_to_json,
-    content_to_proto,
-    message_to_json,
-    queued_to_json,
+from gateway.bodies import (
+    flag,
+    idempotency_key,
+    invalid_parameter,
+    read_json,
+    read_optional_json,
+    read_patch,
+    read_query,
 )
-from gateway.errors import HttpRefusal
-from gateway.event_stream import EventStream, StreamLimits
-from gateway.inputs import NewChat, NewMessage
+from gateway.chatd import Chatd
+from gateway.convert import chat_to_json
+from gateway.convert_requests import chat_patch_to_proto, new_chat_to_proto
+from gateway.inputs import ChatPatch, Labels, NewChat, Nothing, ReadMark
+from gateway.paging import page_request, page_to_json
+from gateway.paths import chat_id_of
+from gateway.preconditions import refuse_condition
 from gateway.responses import json_response
-from gateway.sign_in_watch import SignInWatch
 from parley.api.chat.v1 import chat_service_pb2 as api
-from parley.clock import Clock
 from parley.identity import UserId
 
-MESSAGES_MAX = 200
-CURSOR_CHARACTERS_MAX = 512
-# Streams end at different times, so that a crowd does not come back at once.
-LIFETIME_SPREAD = 0.1
+QUERY_CHARACTERS_MAX = 4096
 
 
 class ChatRoutes:
-    """The routes under /chats."""
+    """The routes /chats and /chats/{chat_id}."""
 
-    def __init__(
-        self,
-        chatd: Chatd,
-        events: ChatEvents,
-        sign_ins: SignInWatch,
-        *,
-        clock: Clock,
-        chance: random.Random,
-        new_id: Callable[[], str],
-        draining: asyncio.Event,
-        limits: StreamLimits,
-    ) -> None:
+    def __init__(self, chatd: Chatd, *, new_id: Callable[[], str]) -> None:
         self._chatd = chatd
-        self._events = events
-        self._sign_ins = sign_ins
-        self._clock = clock
-        self._chance = chance
         self._new_id = new_id
-        self._draining = draining
-        self._limits = limits
 
     async def create(self, request: Request, visitor: SignedIn) -> Response:
         """Create a chat with its first message."""
+        read_query(request)
         key = idempotency_key(request) or self._new_id()
         body = await read_json(request, NewChat)
         chat_id = chat_id_for(visitor.user.id, key)
-        asked = api.CreateChatRequest(
-            request_id=key,
-            chat_id=chat_id,
-            content=content_to_proto(body.content),
-            title=body.title,
-            model_id=body.model_id,
-        )
+        asked = new_chat_to_proto(body, request_id=key, chat_id=chat_id)
         answer, _ = await self._chatd.ask(
             visitor.user, chat_id, lambda stubs: stubs.chats.CreateChat(asked)
         )
         headers = {"location": f"/api/v1/chats/{answer.chat.id}"}
         return json_response(chat_to_json(answer.chat), status=201, headers=headers)
+
+    async def list(self, request: Request, visitor: SignedIn) -> Response:
+        """List chats: pinned first, then newest change first."""
+        query = read_query(
+            request, "q", "archived", "shared_with_me", "limit", "cursor", repeatable=("label",)
+        )
+        page = page_request(query)
+        asked = api.ListChatsRequest(
+            page_size=page.page_size,
+            page_token=page.page_token,
+            query=_search(query.get("q", "")),
+            labels=_labels(request.query_params.getlist("label")),
+            archived=flag(query, "archived"),
+            shared_with_me=flag(query, "shared_with_me"),
+        )
+        answer = await self._chatd.ask_any(visitor.user, lambda stubs: stubs.chats.ListChats(asked))
+        items = map(chat_to_json, answer.chats)
+        return json_response(page_to_json(items, answer.next_page_token))
 
     async def read(self, request: Request, visitor: SignedIn) -> Response:
         """Read one chat."""
@@ -87,70 +79,63 @@ class ChatRoutes:
         )
         return json_response(chat_to_json(answer.chat, answer.children))
 
-    async def messages(self, request: Request, visitor: SignedIn) -> Response:
-        """Read a page of the history."""
-        chat_id = chat_id_of(request)
-        query = read_query(request, "before_id", "after_id", "limit")
-        asked = api.ListMessagesRequest(
-            chat_id=chat_id,
-            before_id=whole_number(query, "before_id", least=0, most=INTEGER_MAX) or 0,
-            after_id=whole_number(query, "after_id", least=0, most=INTEGER_MAX) or 0,
-            limit=whole_number(query, "limit", least=1, most=MESSAGES_MAX) or 0,
-        )
-        answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.ListMessages(asked)
-        )
-        return json_response(
-            {
-                "messages": [message_to_json(message) for message in answer.messages],
-                "has_more": answer.has_more,
-                "queued_messages": [queued_to_json(queued) for queued in answer.queued_messages],
-            }
-        )
-
-    async def send(self, request: Request, visitor: SignedIn) -> Response:
-        """Send a message."""
+    async def update(self, request: Request, visitor: SignedIn) -> Response:
+        """Change title, labels, pin, mode, model, effort, workspace or MCP servers."""
+        read_query(request)
+        refuse_condition(request)
         chat_id = chat_id_of(request)
         key = idempotency_key(request) or self._new_id()
-        body = await read_json(request, NewMessage)
-        asked = api.SendMessageRequest(
-            request_id=key,
-            chat_id=chat_id,
-            content=content_to_proto(body.content),
-            busy_behavior=BUSY_BEHAVIOR[body.busy_behavior],
-            model_id=body.model_id,
+        body = await read_patch(request, ChatPatch)
+        asked = chat_patch_to_proto(body, request_id=key, chat_id=chat_id)
+        answer, _ = await self._chatd.ask(
+            visitor.user, chat_id, lambda stubs: stubs.chats.UpdateChat(asked)
+        )
+        return json_response(chat_to_json(answer.chat))
+
+    async def archive(self, request: Request, visitor: SignedIn) -> Response:
+        """Put a chat and its children away."""
+        return await self._set_archived(request, visitor, archived=True)
+
+    async def unarchive(self, request: Request, visitor: SignedIn) -> Response:
+        """Take a chat and its children back."""
+        return await self._set_archived(request, visitor, archived=False)
+
+    async def delete(self, request: Request, visitor: SignedIn) -> Response:
+        """Remove a chat and its children for good."""
+        read_query(request)
+        refuse_condition(request)
+        chat_id = chat_id_of(request)
+        key = idempotency_key(request) or self._new_id()
+        asked = api.DeleteChatRequest(request_id=key, chat_id=chat_id)
+        await self._chatd.ask(visitor.user, chat_id, lambda stubs: stubs.chats.DeleteChat(asked))
+        return Response(status_code=204)
+
+    async def mark_read(self, request: Request, visitor: SignedIn) -> Response:
+        """Remember how far the owner has read."""
+        read_query(request)
+        chat_id = chat_id_of(request)
+        key = idempotency_key(request) or self._new_id()
+        body = await read_json(request, ReadMark)
+        asked = api.MarkReadRequest(
+            request_id=key, chat_id=chat_id, last_message_id=body.last_message_id
         )
         answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.SendMessage(asked)
+            visitor.user, chat_id, lambda stubs: stubs.chats.MarkRead(asked)
         )
-        is_queued = answer.HasField("queued_message")
-        has_message = answer.HasField("message")
-        document = {
-            "message": message_to_json(answer.message) if has_message else None,
-            "queued_message": queued_to_json(answer.queued_message) if is_queued else None,
-            "queued": is_queued,
-            "snapshot_version": answer.chat.versions.snapshot,
-        }
-        headers = {"idempotency-replayed": "true"} if answer.replayed else {}
-        return json_response(document, status=202, headers=headers)
+        return json_response({"last_message_id": answer.last_message_id})
 
-    async def events(self, request: Request, visitor: SignedIn) -> EventStream:
-        """Follow what happens in a chat, from where the client left off."""
+    async def _set_archived(
+        self, request: Request, visitor: SignedIn, *, archived: bool
+    ) -> Response:
+        read_query(request)
         chat_id = chat_id_of(request)
-        query = read_query(request, "cursor", "after_id")
-        after_id = whole_number(query, "after_id", least=0, most=INTEGER_MAX) or 0
-        subscription = await self._events.open(
-            visitor.user, chat_id, cursor=_cursor(request, query.get("cursor")), after_id=after_id
+        key = idempotency_key(request) or self._new_id()
+        await read_optional_json(request, Nothing)
+        asked = api.SetArchivedRequest(request_id=key, chat_id=chat_id, archived=archived)
+        answer, _ = await self._chatd.ask(
+            visitor.user, chat_id, lambda stubs: stubs.chats.SetArchived(asked)
         )
-        spread = 1 + LIFETIME_SPREAD * (2 * self._chance.random() - 1)
-        return EventStream(
-            subscription,
-            chat_id=chat_id,
-            sign_in=self._sign_ins.watching(visitor),
-            clock=self._clock,
-            draining=self._draining,
-            limits=replace(self._limits, lifetime_s=self._limits.lifetime_s * spread),
-        )
+        return json_response(chat_to_json(answer.chat))
 
 
 def chat_id_for(user_id: UserId, key: str) -> str:
@@ -161,22 +146,23 @@ def chat_id_for(user_id: UserId, key: str) -> str:
     return str(uuid5(UUID(user_id), key))
 
 
-def chat_id_of(request: Request) -> str:
-    """Return the chat that the path names, in the one spelling that all processes hash alike.
+def _search(text: str) -> str:
+    if len(text) > QUERY_CHARACTERS_MAX:
+        raise invalid_parameter("q", f"Give at most {QUERY_CHARACTERS_MAX} characters.")
+    return text
 
-    Raises:
-        HttpRefusal: It is no id, so there is no such chat (404).
-    """
+
+def _labels(texts: list[str]) -> dict[str, str]:
+    """Return the labels that a list is narrowed by, each written as key:value."""
+    pairs = [text.partition(":") for text in texts]
+    labels = {key: value for key, _, value in pairs}
+    if len(labels) < len(pairs):
+        raise invalid_parameter("label", "Give each key once.")
     try:
-        return str(UUID(request.path_params["chat_id"]))
-    except ValueError:
-        raise HttpRefusal(
-            404, "CHAT_NOT_FOUND", "There is no such chat, or you may not see it."
+        return msgspec.convert(labels, Labels)
+    except msgspec.ValidationError:
+        raise invalid_parameter(
+            "label",
+            "Give key:value; a key has 1 to 64 letters, digits and ._/-, a value 1 to 256 "
+            "characters, and there are at most 50.",
         ) from None
-
-
-def _cursor(request: Request, asked: str | None) -> str:
-    """Return where to go on; what cannot be a cursor counts as none."""
-    cursor = request.headers.get("last-event-id") or asked or ""
-    is_usable = cursor.isascii() and cursor.isprintable() and len(cursor) <= CURSOR_CHARACTERS_MAX
-    return cursor if is_usable else ""

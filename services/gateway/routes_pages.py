@@ -67,10 +67,10 @@ class PageRoutes:
         rows = "".join(
             f"<tr><td><code>{method} {escape(path)}</code></td><td>{escape(access.doc)}</td><td>"
             + ("everyone" if access.need is Need.NOTHING else ", ".join(sorted(access.roles)))
-            + "</td></tr>"
+            + f"</td><td>{escape(access.scope or '')}</td></tr>"
             for (method, path), access in ACCESS.items()
         )
-        head = "<tr><th>Route</th><th>What it does</th><th>Who may</th></tr>"
+        head = "<tr><th>Route</th><th>What it does</th><th>Who may</th><th>Scope</th></tr>"
         return HTMLResponse(
             _document(
                 "Parley: the API",

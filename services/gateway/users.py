@@ -25,6 +25,8 @@ TOPIC: Final = "identity.users"
 NAME_CHARACTERS_MAX: Final = 128
 EMAIL_CHARACTERS_MAX: Final = 254
 CHANGEABLE: Final = frozenset({"login", "display_name", "email", "role", "group_ids", "state"})
+#: What everyone may change of themselves.
+OWN: Final = frozenset({"display_name", "email"})
 
 _LOGIN: Final = re.compile(r"[a-z0-9._-]{1,64}")
 
@@ -137,6 +139,26 @@ class Users:
         self._announce(changed)
         return changed
 
+    async def change_own(self, caller: User, asked: UserChange) -> UserRecord:
+        """Change what everyone may change of themselves; `asked` is about the caller.
+
+        Raises:
+            InvalidRequest: Fields are not theirs to change, or outside their limits.
+            UserNotFound: They were deleted meanwhile.
+            VersionConflict: They changed since they were read.
+        """
+        violations = tuple(_change_violations(asked, OWN))
+        if violations:
+            raise InvalidRequest(*violations)
+        changed = await self._store.change(
+            caller.id,
+            {name: getattr(asked, name) for name in asked.fields},
+            expected_version=asked.expected_version,
+            now=self._clock.now(),
+        )
+        self._announce(changed)
+        return changed
+
     async def deactivate(self, caller: User, user_id: str) -> UserRecord:
         """Lock a user out; one who is locked out stays so.
 
@@ -191,10 +213,12 @@ def _violations(asked: NewUser) -> Iterator[Violation]:
     yield from _text_violations(asked.login, asked.display_name or asked.login, asked.email)
 
 
-def _change_violations(asked: UserChange) -> Iterator[Violation]:
-    unknown = sorted(asked.fields - CHANGEABLE)
+def _change_violations(
+    asked: UserChange, changeable: frozenset[str] = CHANGEABLE
+) -> Iterator[Violation]:
+    unknown = sorted(asked.fields - changeable)
     if unknown or not asked.fields:
-        yield Violation("update_mask", f"name some of {', '.join(sorted(CHANGEABLE))}")
+        yield Violation("update_mask", f"name some of {', '.join(sorted(changeable))}")
     if "state" in asked.fields and asked.state is not UserState.ACTIVE:
         yield Violation("user.state", "can only become active; deactivate with DeactivateUser")
     if "role" in asked.fields and asked.role is None:

@@ -9,7 +9,17 @@ from typing import Any
 
 import grpc
 
-from parley.api.chat.v1 import chat_pb2, event_pb2, message_pb2
+from parley.api.chat.v1 import (
+    chat_pb2,
+    event_pb2,
+    message_pb2,
+    model_service_pb2,
+    model_service_pb2_grpc,
+    settings_service_pb2,
+    settings_service_pb2_grpc,
+    usage_service_pb2,
+    usage_service_pb2_grpc,
+)
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import stream_service_pb2 as streams_api
 from parley.api.chat.v1.chat_service_pb2_grpc import (
@@ -33,6 +43,7 @@ from parley.rpc import (
 )
 from parley.telemetry import Telemetry
 
+QUEUED_ID = "00000000-0000-0000-0000-0000000000aa"
 CHAT_NOT_FOUND = Problem(
     grpc.StatusCode.NOT_FOUND, "CHAT_NOT_FOUND", "There is no such chat, or you may not see it."
 )
@@ -75,14 +86,21 @@ class FakeChatd:
 
     Attributes:
         chats: The chats there are, by id.
+        queues: The messages that wait, by chat.
         calls: The requests so far, each with the user it was made for.
-        refusal: What the next calls of ChatService are refused with, if anything.
+        refusal: What the next calls are refused with, if anything.
+        answers: What methods answer, by their names; others answer what chats there are, or
+            nothing in particular.
+        is_cut_off: Whether an export ends before its end.
         subscriptions: The Subscribe calls, in order.
     """
 
     def __init__(self) -> None:
         self.chats: dict[str, chat_pb2.Chat] = {}
         self.messages: dict[str, list[message_pb2.Message]] = {}
+        self.queues: dict[str, list[chat_pb2.QueuedMessage]] = {}
+        self.answers: dict[str, Any] = {}
+        self.is_cut_off = False
         self.calls: list[tuple[User | None, Any]] = []
         self.refusal: Problem | None = None
         self.subscriptions: asyncio.Queue[FakeSubscription] = asyncio.Queue()
@@ -115,7 +133,7 @@ class FakeChatd:
         )
         async with serve(
             Address.parse(f"unix:{socket}"),
-            (chats, streams),
+            (chats, streams, *self._scripted_services()),
             guard=guard,
             errors={},
             domain="chat.parley",
@@ -123,6 +141,22 @@ class FakeChatd:
             drain_s=0.1,
         ) as server:
             yield server
+
+    def _scripted_services(self) -> tuple[Registration, ...]:
+        """Serve models, usage and settings: every method answers what the test says."""
+        services = (
+            (model_service_pb2, model_service_pb2_grpc, "ModelService"),
+            (usage_service_pb2, usage_service_pb2_grpc, "UsageService"),
+            (settings_service_pb2, settings_service_pb2_grpc, "SettingsService"),
+        )
+        return tuple(
+            Registration(
+                messages.DESCRIPTOR.services_by_name[name],
+                getattr(generated, f"add_{name}Servicer_to_server"),
+                _scripted(self, messages, getattr(generated, f"{name}Servicer"), name),
+            )
+            for messages, generated, name in services
+        )
 
     def take(self, request: Any) -> None:
         """Note a call, and refuse it if the test said so."""
@@ -140,7 +174,7 @@ class FakeChatd:
 
 
 class _Chats(ChatServiceServicer):
-    """The chat methods; those a test does not need stay unserved."""
+    """The chat methods, over the chats of the test."""
 
     def __init__(self, fake: FakeChatd) -> None:
         self._fake = fake
@@ -169,14 +203,118 @@ class _Chats(ChatServiceServicer):
     async def ListMessages(self, request: Any, context: Any) -> chats_api.ListMessagesResponse:  # noqa: N802
         self._fake.take(request)
         self._fake.chat_of(request.chat_id)
-        return chats_api.ListMessagesResponse(messages=self._fake.messages[request.chat_id])
+        return chats_api.ListMessagesResponse(
+            messages=self._fake.messages[request.chat_id],
+            queued_messages=self._fake.queues.get(request.chat_id, []),
+        )
 
     async def SendMessage(self, request: Any, context: Any) -> chats_api.SendMessageResponse:  # noqa: N802
         self._fake.take(request)
         chat = self._fake.chat_of(request.chat_id)
+        if "SendMessage" in self._fake.answers:
+            answer: chats_api.SendMessageResponse = self._fake.answers["SendMessage"]
+            return answer
         message = self._message(request)
         self._fake.messages[request.chat_id].append(message)
         return chats_api.SendMessageResponse(chat=chat, message=message)
+
+    async def ListChats(self, request: Any, context: Any) -> chats_api.ListChatsResponse:  # noqa: N802
+        self._fake.take(request)
+        found = self._fake.chats.values()
+        chats = [chat for chat in found if chat.archived == request.archived]
+        length = request.page_size or len(chats)
+        token = "more" if len(chats) > length else ""
+        return chats_api.ListChatsResponse(chats=chats[:length], next_page_token=token)
+
+    async def UpdateChat(self, request: Any, context: Any) -> chats_api.UpdateChatResponse:  # noqa: N802
+        self._fake.take(request)
+        chat = self._fake.chat_of(request.chat.id)
+        for path in request.update_mask.paths:
+            chat.ClearField(path)
+        chat.MergeFrom(request.chat)
+        return chats_api.UpdateChatResponse(chat=chat)
+
+    async def SetArchived(self, request: Any, context: Any) -> chats_api.SetArchivedResponse:  # noqa: N802
+        self._fake.take(request)
+        chat = self._fake.chat_of(request.chat_id)
+        chat.archived = request.archived
+        return chats_api.SetArchivedResponse(chat=chat)
+
+    async def DeleteChat(self, request: Any, context: Any) -> chats_api.DeleteChatResponse:  # noqa: N802
+        self._fake.take(request)
+        self._fake.chat_of(request.chat_id)
+        del self._fake.chats[request.chat_id]
+        return chats_api.DeleteChatResponse()
+
+    async def ExportChat(  # noqa: N802
+        self, request: Any, context: Any
+    ) -> AsyncIterator[chats_api.ExportChatResponse]:
+        self._fake.take(request)
+        yield chats_api.ExportChatResponse(chat=self._fake.chat_of(request.chat_id))
+        messages = self._fake.messages[request.chat_id]
+        for message in messages:
+            yield chats_api.ExportChatResponse(message=message)
+        if not self._fake.is_cut_off:
+            complete = chats_api.ExportComplete(message_count=len(messages))
+            yield chats_api.ExportChatResponse(complete=complete)
+
+    async def EditMessage(self, request: Any, context: Any) -> chats_api.EditMessageResponse:  # noqa: N802
+        self._fake.take(request)
+        chat = self._fake.chat_of(request.chat_id)
+        known = self._fake.messages[request.chat_id]
+        gone = [message.id for message in known if message.id >= request.message_id]
+        message = self._message(request)
+        known[:] = [each for each in known if each.id not in gone] + [message]
+        return chats_api.EditMessageResponse(message=message, deleted_message_ids=gone, chat=chat)
+
+    async def DeleteQueuedMessage(  # noqa: N802
+        self, request: Any, context: Any
+    ) -> chats_api.DeleteQueuedMessageResponse:
+        chat = self._chat(request)
+        return chats_api.DeleteQueuedMessageResponse(chat=chat)
+
+    async def PromoteQueuedMessage(  # noqa: N802
+        self, request: Any, context: Any
+    ) -> chats_api.PromoteQueuedMessageResponse:
+        chat = self._chat(request)
+        return chats_api.PromoteQueuedMessageResponse(chat=chat)
+
+    async def Interrupt(self, request: Any, context: Any) -> chats_api.InterruptResponse:  # noqa: N802
+        chat = self._chat(request)
+        chat.status = chat_pb2.CHAT_STATUS_INTERRUPTING
+        return chats_api.InterruptResponse(chat=chat)
+
+    async def RequestCompaction(  # noqa: N802
+        self, request: Any, context: Any
+    ) -> chats_api.RequestCompactionResponse:
+        return chats_api.RequestCompactionResponse(chat=self._chat(request))
+
+    async def SubmitToolResults(  # noqa: N802
+        self, request: Any, context: Any
+    ) -> chats_api.SubmitToolResultsResponse:
+        return chats_api.SubmitToolResultsResponse(chat=self._chat(request))
+
+    async def ReconcileChat(self, request: Any, context: Any) -> chats_api.ReconcileChatResponse:  # noqa: N802
+        chat = self._chat(request)
+        chat.status = chat_pb2.CHAT_STATUS_ERROR
+        return chats_api.ReconcileChatResponse(chat=chat)
+
+    async def MarkRead(self, request: Any, context: Any) -> chats_api.MarkReadResponse:  # noqa: N802
+        self._chat(request)
+        return chats_api.MarkReadResponse(last_message_id=request.last_message_id)
+
+    async def GetShares(self, request: Any, context: Any) -> chats_api.GetSharesResponse:  # noqa: N802
+        self._chat(request)
+        answer: chats_api.GetSharesResponse = self._fake.answers["GetShares"]
+        return answer
+
+    async def SetShares(self, request: Any, context: Any) -> chats_api.SetSharesResponse:  # noqa: N802
+        self._chat(request)
+        return chats_api.SetSharesResponse(shares=request.shares)
+
+    def _chat(self, request: Any) -> chat_pb2.Chat:
+        self._fake.take(request)
+        return self._fake.chat_of(request.chat_id)
 
     def _message(self, request: Any) -> message_pb2.Message:
         known = self._fake.messages.get(request.chat_id, [])
@@ -186,6 +324,20 @@ class _Chats(ChatServiceServicer):
             role=message_pb2.ROLE_USER,
             content=request.content,
         )
+
+
+def _scripted(fake: FakeChatd, messages: Any, servicer: type[Any], name: str) -> Any:
+    """Return a servicer whose every method notes its request and answers as scripted."""
+
+    def answering(method: Any) -> Any:
+        async def answer(self: Any, request: Any, context: Any) -> Any:
+            fake.take(request)
+            return fake.answers.get(method.name) or getattr(messages, method.output_type.name)()
+
+        return answer
+
+    methods = messages.DESCRIPTOR.services_by_name[name].methods
+    return type(name, (servicer,), {method.name: answering(method) for method in methods})()
 
 
 class _Streams(StreamServiceServicer):

@@ -92,7 +92,7 @@ async def test_unknown_paths_and_methods_are_problems_too(stack: GatewayStack) -
     assert (path.status, path.json()["code"]) == (404, "NO_SUCH_PATH")
     assert (slash.status, slash.json()["code"]) == (404, "NO_SUCH_PATH")
     assert (method.status, method.json()["code"]) == (405, "METHOD_NOT_ALLOWED")
-    assert method.headers["allow"] == "POST"
+    assert method.headers["allow"] == "GET, HEAD, POST"
     assert method.headers["content-type"] == "application/problem+json"
 
 

@@ -1,19 +1,12 @@
-import asyncio
-import random  # noqa: TID251 (chance is an argument here)
 from typing import Any
 
 import pytest
 
 from gateway.access import ACCESS, Access, Need, RouteUndeclared
-from gateway.app import routes
 from gateway.application import Application, OpenRoute, Surroundings, UserRoute, host_name
-from gateway.event_stream import StreamLimits
-from gateway.routes_chats import ChatRoutes
-from gateway.routes_identity import IdentityRoutes
-from gateway.routes_pages import PageRoutes
 from gateway.settings import PublicUrl
-from parley.clock import FakeClock
 from parley.telemetry import InMemoryTelemetry
+from support.gateway_routes import every_route
 
 NOBODY: Any = None  # Stands for what putting routes together never asks.
 
@@ -32,28 +25,11 @@ async def answer(*arguments: Any) -> Any:
     raise AssertionError("no request is made here")
 
 
-def all_routes() -> tuple[OpenRoute | UserRoute, ...]:
-    chats = ChatRoutes(
-        NOBODY,
-        NOBODY,
-        NOBODY,
-        clock=FakeClock(),
-        chance=random.Random(1),
-        new_id=lambda: "id",
-        draining=asyncio.Event(),
-        limits=StreamLimits(),
-    )
-    pages = PageRoutes(
-        NOBODY, NOBODY, NOBODY, login_token=None, clock=FakeClock(), draining=asyncio.Event()
-    )
-    return routes(pages, chats, IdentityRoutes(NOBODY, new_id=lambda: "id"))
-
-
 async def test_every_route_declares_who_may_use_it() -> None:
     declared = {route: access.need for route, access in ACCESS.items()}
     served = {
         (route.method, route.path): Need.NOTHING if isinstance(route, OpenRoute) else Need.SIGN_IN
-        for route in all_routes()
+        for route in every_route()
     }
 
     assert served == declared
@@ -75,6 +51,7 @@ def test_everything_under_the_api_needs_a_sign_in() -> None:
         "/login",
         "/healthz",
         "/readyz",
+        "/openapi.json",
     }
 
 

@@ -51,7 +51,8 @@ def test_a_body_becomes_its_type() -> None:
             b'{"content":[{"type":"text","text":"x"}],"a/b~":1}',
             FieldError(
                 "UNKNOWN_FIELD",
-                "Unknown field. Known: content, title, model_id.",
+                "Unknown field. Known: content, title, model_id, reasoning_effort, mode, "
+                "workspace_id, mcp_server_ids, labels, system_prompt, client_tools.",
                 pointer="/a~1b~0",
             ),
         ),
@@ -67,6 +68,14 @@ def test_a_body_becomes_its_type() -> None:
         (
             b'{"content":[{"type":"video"}]}',
             FieldError("INVALID", "Invalid value 'video'.", pointer="/content/0/type"),
+        ),
+        (
+            b'{"content":[{"type":"text","text":"x"}],"labels":{"-":"x"}}',
+            FieldError(
+                "INVALID",
+                "Expected `str` matching regex '^[a-zA-Z0-9][a-zA-Z0-9._/-]*$'.",
+                pointer="/labels",
+            ),
         ),
         (b"[]", FieldError("INVALID", "Expected `object`, got `array`.", pointer="")),
         (

@@ -120,3 +120,36 @@ def test_every_refusal_about_identity_is_in_the_table() -> None:
 
 def test_pointers_escape_what_json_pointer_reserves() -> None:
     assert pointer_of("a~b.c[2]") == "/a~0b/c/2"
+
+
+@pytest.mark.parametrize(
+    ("field", "place"),
+    [
+        ("content[0].text", {"pointer": "/content/0/text"}),
+        ("content[0].file.file_id", {"pointer": "/content/0/file_id"}),
+        ("content[2].file_reference.start_line", {"pointer": "/content/2/start_line"}),
+        ("client_tools[1].input_schema_json", {"pointer": "/client_tools/1/input_schema"}),
+        ("chat.title", {"pointer": "/title"}),
+        ("model.prices.input", {"pointer": "/prices/input"}),
+        ("user.role", {"pointer": "/role"}),
+        ("limit.limit_micros", {"pointer": "/limit_micros"}),
+        ("model_id", {"pointer": "/model_id"}),
+        ("query", {"parameter": "q"}),
+        ("page_token", {"parameter": "cursor"}),
+        ("page_size", {"parameter": "limit"}),
+        ("request_id", {"parameter": "Idempotency-Key"}),
+    ],
+)
+def test_a_field_of_a_proto_is_told_as_what_the_client_wrote(
+    field: str, place: dict[str, str]
+) -> None:
+    problem = Problem(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "INVALID_REQUEST",
+        "said",
+        violations=(Violation(field, "wrong"),),
+    )
+
+    (error,) = refusal_of(UpstreamRefused(problem)).errors
+
+    assert error.document() == {**place, "code": "INVALID", "detail": "wrong"}

@@ -1,4 +1,4 @@
-"""People and tokens over HTTP: who is signed in, and service tokens."""
+"""Service tokens over HTTP."""
 
 from collections.abc import Callable
 
@@ -14,27 +14,22 @@ from gateway.bodies import (
     read_query,
     whole_number,
 )
-from gateway.convert import token_to_json, user_to_json
+from gateway.convert import token_to_json
 from gateway.inputs import NewServiceToken
 from gateway.responses import json_response
 from gateway.service_tokens import PAGE_SIZE_MAX, NewToken, ServiceTokens, is_uuid
 
 
-class IdentityRoutes:
-    """The routes /me and /service-tokens."""
+class TokenRoutes:
+    """The routes /service-tokens."""
 
     def __init__(self, tokens: ServiceTokens, *, new_id: Callable[[], str]) -> None:
         self._tokens = tokens
         self._new_id = new_id
 
-    async def me(self, request: Request, visitor: SignedIn) -> Response:
-        """Say who is signed in, and by what."""
-        read_query(request)
-        document = user_to_json(visitor.record) | {"signed_in_by": visitor.credential}
-        return json_response(document)
-
-    async def issue_token(self, request: Request, visitor: SignedIn) -> Response:
+    async def issue(self, request: Request, visitor: SignedIn) -> Response:
         """Issue a service token; this answer is the only one with its text."""
+        read_query(request)
         key = idempotency_key(request) or self._new_id()
         body = await read_json(request, NewServiceToken)
         asked = NewToken(
@@ -45,9 +40,11 @@ class IdentityRoutes:
             lifetime_s=body.lifetime_s,
         )
         issued = await self._tokens.issue(visitor.user, asked)
-        return json_response(token_to_json(issued.record) | {"token": issued.text}, status=201)
+        document = token_to_json(issued.record) | {"token": issued.text}
+        headers = {"location": f"/api/v1/service-tokens/{issued.record.id}"}
+        return json_response(document, status=201, headers=headers)
 
-    async def list_tokens(self, request: Request, visitor: SignedIn) -> Response:
+    async def list(self, request: Request, visitor: SignedIn) -> Response:
         """List service tokens, newest first."""
         query = read_query(request, "limit", "cursor", "user_id", "include_ended")
         cursor = query.get("cursor", "")
@@ -62,7 +59,8 @@ class IdentityRoutes:
         items = [token_to_json(record) for record in page.records]
         return json_response({"items": items, "next_cursor": page.next_page_token or None})
 
-    async def revoke_token(self, request: Request, visitor: SignedIn) -> Response:
+    async def revoke(self, request: Request, visitor: SignedIn) -> Response:
         """Revoke a service token for good; one that is revoked stays so."""
+        read_query(request)
         record = await self._tokens.revoke(request.path_params["token_id"])
         return json_response(token_to_json(record))

@@ -1,0 +1,40 @@
+"""The bodies of requests about users.
+
+In a patch a field that is absent stays as it is, and null takes its value away.
+"""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from parley.identity import Role
+
+Login = Annotated[str, msgspec.Meta(pattern="^[a-z0-9._-]{1,64}$")]
+DisplayName = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+Email = Annotated[str, msgspec.Meta(max_length=254)]
+
+
+class NewUserInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of POST /users."""
+
+    login: Login
+    role: Role
+    display_name: DisplayName | None = None
+    email: Email = ""
+
+
+class UserPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of PATCH /users/{user_id}."""
+
+    login: Login | UnsetType = UNSET
+    display_name: DisplayName | UnsetType = UNSET
+    email: Email | UnsetType | None = UNSET
+    role: Role | UnsetType = UNSET
+
+
+class MePatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of PATCH /me."""
+
+    display_name: DisplayName | UnsetType = UNSET
+    email: Email | UnsetType | None = UNSET

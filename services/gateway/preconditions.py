@@ -1,0 +1,89 @@
+"""Entity tags: what a reader has already, and what a change was made from."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gateway.errors import FieldError, HttpRefusal, UpstreamRefused
+from gateway.identity_errors import VersionConflict
+from gateway.responses import json_response
+
+_TAG = re.compile(r'(?:W/)?"([!#-~]{1,128})"')
+
+
+def if_match(request: Request) -> str:
+    """Return the tag that a change was made from; empty when it may replace any.
+
+    Raises:
+        HttpRefusal: It is not one tag (422), or a weak one, which never matches (412).
+    """
+    text = request.headers.get("if-match", "*").strip()
+    if text == "*":
+        return ""
+    found = _TAG.fullmatch(text)
+    if found is None:
+        detail = "Give the one ETag of what was read, in its quotes, or *."
+        error = FieldError("INVALID", detail, parameter="If-Match")
+        raise HttpRefusal(422, "INVALID_REQUEST", f"If-Match: {detail}", errors=(error,))
+    if text.startswith("W/"):
+        raise _changed_meanwhile()
+    return found[1]
+
+
+def refuse_condition(request: Request) -> None:
+    """Refuse a condition on what has no version, rather than overlook it.
+
+    Raises:
+        HttpRefusal: There is one that could fail (422).
+    """
+    if request.headers.get("if-match", "*").strip() != "*":
+        detail = "This has no ETag and cannot be changed on a condition; leave the header out."
+        error = FieldError("INVALID", detail, parameter="If-Match")
+        raise HttpRefusal(422, "INVALID_REQUEST", f"If-Match: {detail}", errors=(error,))
+
+
+@contextmanager
+def conditional(tag: str) -> Iterator[None]:
+    """Tell a conflict as a condition that failed, if there was a condition.
+
+    Raises:
+        HttpRefusal: What is inside met another version than `tag` (412).
+    """
+    try:
+        yield
+    except (UpstreamRefused, VersionConflict) as error:
+        if tag and _is_conflict(error):
+            raise _changed_meanwhile() from error
+        raise
+
+
+def tagged(tag: str) -> Mapping[str, str]:
+    """Return the header that tells a version; none for what has none."""
+    return {"etag": f'"{tag}"'} if tag else {}
+
+
+def tagged_response(request: Request, document: object, tag: str) -> Response:
+    """Return a document with its tag, or that the reader has it already (304)."""
+    headers = tagged(tag)
+    known = request.headers.get("if-none-match", "").strip()
+    tags = [found[1] for found in _TAG.finditer(known)]
+    if tag and (known == "*" or tag in tags):
+        return Response(status_code=304, headers=headers)
+    return json_response(document, headers=headers)
+
+
+def _is_conflict(error: UpstreamRefused | VersionConflict) -> bool:
+    if isinstance(error, VersionConflict):
+        return True
+    # A tag that no version ever had matches none.
+    is_no_tag = any(each.field.endswith(".etag") for each in error.problem.violations)
+    return error.problem.reason == "VERSION_CONFLICT" or is_no_tag
+
+
+def _changed_meanwhile() -> HttpRefusal:
+    return HttpRefusal(
+        412, "VERSION_CONFLICT", "Somebody changed it meanwhile; read it and try again."
+    )

@@ -1,0 +1,229 @@
+"""Every route with what answers it; `gateway.access` says who may use them."""
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gateway import inputs, inputs_models, inputs_users
+from gateway.application import AnyRoute, OpenHandler, OpenRoute, UserRoute
+from gateway.openapi import described
+from gateway.responses import json_response
+from gateway.routes_chats import ChatRoutes
+from gateway.routes_events import EventRoutes
+from gateway.routes_export import ExportRoutes
+from gateway.routes_messages import MessageRoutes
+from gateway.routes_models import ModelRoutes
+from gateway.routes_pages import PageRoutes
+from gateway.routes_providers import ProviderRoutes
+from gateway.routes_queue import QueueRoutes
+from gateway.routes_settings import SettingsRoutes
+from gateway.routes_shares import ShareRoutes
+from gateway.routes_tokens import TokenRoutes
+from gateway.routes_turns import TurnRoutes
+from gateway.routes_usage import UsageRoutes
+from gateway.routes_users import UserRoutes
+
+API = "/api/v1"
+CHAT = f"{API}/chats/{{chat_id}}"
+MODEL = f"{API}/models/{{model_id}}"
+OVERRIDE = f"{API}/model-overrides/{{purpose}}"
+PROVIDER = f"{API}/providers/{{provider_id}}"
+USER = f"{API}/users/{{user_id}}"
+LIMITS = f"{API}/spend-limits"
+
+PAGE = ("limit", "cursor")
+SPAN = ("start", "end")
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What answers, by noun."""
+
+    pages: PageRoutes
+    events: EventRoutes
+    chats: ChatRoutes
+    messages: MessageRoutes
+    queue: QueueRoutes
+    turns: TurnRoutes
+    shares: ShareRoutes
+    export: ExportRoutes
+    models: ModelRoutes
+    providers: ProviderRoutes
+    settings: SettingsRoutes
+    usage: UsageRoutes
+    users: UserRoutes
+    tokens: TokenRoutes
+
+
+def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
+    """Return every route."""
+    served = (
+        *_pages(rooms.pages),
+        *_chats(rooms),
+        *_turns(rooms),
+        *_models(rooms.models),
+        *_providers(rooms.providers),
+        *_settings(rooms.settings),
+        *_usage(rooms.usage),
+        *_users(rooms.users),
+        *_tokens(rooms.tokens),
+    )
+    return (*served, OpenRoute("GET", "/openapi.json", _describing(served)))
+
+
+def _describing(served: tuple[AnyRoute, ...]) -> OpenHandler:
+    document = described(served)
+
+    async def describe(request: Request) -> Response:
+        return json_response(document)
+
+    return describe
+
+
+def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
+    return (
+        OpenRoute("GET", "/", pages.page),
+        OpenRoute("GET", "/docs", pages.docs),
+        # Looking at the link's headers must not spend it.
+        OpenRoute("GET", "/login", pages.login, answers_head=False),
+        OpenRoute("GET", "/healthz", pages.healthz),
+        OpenRoute("GET", "/readyz", pages.readyz),
+    )
+
+
+def _chats(rooms: Rooms) -> tuple[AnyRoute, ...]:
+    chats, shares, export = rooms.chats, rooms.shares, rooms.export.export
+    listed = ("q", "archived", "shared_with_me", *PAGE, "label")
+    return (
+        UserRoute("POST", f"{API}/chats", chats.create, body=inputs.NewChat),
+        UserRoute("GET", f"{API}/chats", chats.list, query=listed),
+        UserRoute("GET", CHAT, chats.read),
+        UserRoute("PATCH", CHAT, chats.update, body=inputs.ChatPatch),
+        UserRoute("DELETE", CHAT, chats.delete),
+        UserRoute("POST", f"{CHAT}/archive", chats.archive, body=inputs.Nothing),
+        UserRoute("POST", f"{CHAT}/unarchive", chats.unarchive, body=inputs.Nothing),
+        UserRoute("PUT", f"{CHAT}/read", chats.mark_read, body=inputs.ReadMark),
+        UserRoute("GET", f"{CHAT}/export", export, answers_head=False, query=("format",)),
+        UserRoute("GET", f"{CHAT}/shares", shares.list),
+        UserRoute("PUT", f"{CHAT}/shares", shares.replace, body=inputs.NewShares),
+        UserRoute(
+            "GET",
+            f"{CHAT}/events",
+            rooms.events.events,
+            answers_head=False,
+            query=("cursor", "after_id"),
+        ),
+    )
+
+
+def _turns(rooms: Rooms) -> tuple[AnyRoute, ...]:
+    messages, queue, turns = rooms.messages, rooms.queue, rooms.turns
+    bounds = ("before_id", "after_id", "limit")
+    message, queued = f"{CHAT}/messages/{{message_id}}", f"{CHAT}/queue/{{queued_message_id}}"
+    nothing = inputs.Nothing
+    return (
+        UserRoute("GET", f"{CHAT}/messages", messages.list, query=bounds),
+        UserRoute("POST", f"{CHAT}/messages", messages.send, body=inputs.NewMessage),
+        UserRoute("PATCH", message, messages.edit, body=inputs.MessageEdit),
+        UserRoute("DELETE", queued, queue.delete),
+        UserRoute("POST", f"{queued}/promote", queue.promote, body=nothing),
+        UserRoute("POST", f"{CHAT}/interrupt", turns.interrupt, body=inputs.TurnToInterrupt),
+        UserRoute("POST", f"{CHAT}/compact", turns.compact, body=nothing),
+        UserRoute(
+            "POST", f"{CHAT}/tool-results", turns.submit_tool_results, body=inputs.ToolResults
+        ),
+        UserRoute("POST", f"{CHAT}/reconcile", turns.reconcile, body=nothing),
+    )
+
+
+def _models(models: ModelRoutes) -> tuple[AnyRoute, ...]:
+    return (
+        UserRoute("GET", f"{API}/models", models.list, query=PAGE),
+        UserRoute("POST", f"{API}/models", models.create, body=inputs_models.NewModel),
+        UserRoute("GET", MODEL, models.read),
+        UserRoute("PATCH", MODEL, models.update, body=inputs_models.ModelPatch),
+        UserRoute("DELETE", MODEL, models.delete),
+        UserRoute("GET", f"{API}/model-overrides", models.list_overrides),
+        UserRoute("PUT", OVERRIDE, models.put_override, body=inputs_models.NewOverride),
+        UserRoute("DELETE", OVERRIDE, models.delete_override),
+    )
+
+
+def _providers(providers: ProviderRoutes) -> tuple[AnyRoute, ...]:
+    key, keys, own_keys = (
+        inputs_models.NewProviderKey,
+        f"{API}/provider-keys",
+        f"{API}/me/provider-keys",
+    )
+    return (
+        UserRoute("GET", f"{API}/providers", providers.list, query=PAGE),
+        UserRoute("POST", f"{API}/providers", providers.create, body=inputs_models.NewProvider),
+        UserRoute("GET", PROVIDER, providers.read),
+        UserRoute("PATCH", PROVIDER, providers.update, body=inputs_models.ProviderPatch),
+        UserRoute("DELETE", PROVIDER, providers.delete),
+        UserRoute("POST", f"{PROVIDER}/check", providers.check, body=inputs.Nothing),
+        UserRoute("POST", keys, providers.add_key, body=key),
+        UserRoute("DELETE", f"{keys}/{{key_id}}", providers.delete_key),
+        UserRoute("GET", own_keys, providers.list_own_keys),
+        UserRoute("POST", own_keys, providers.add_own_key, body=key),
+        UserRoute("DELETE", f"{own_keys}/{{key_id}}", providers.delete_key),
+    )
+
+
+def _settings(settings: SettingsRoutes) -> tuple[AnyRoute, ...]:
+    own = f"{API}/me/settings"
+    return (
+        UserRoute("GET", f"{API}/settings", settings.read),
+        UserRoute(
+            "PATCH", f"{API}/settings", settings.update, body=inputs_models.InstallationPatch
+        ),
+        UserRoute("GET", own, settings.read_own),
+        UserRoute("PATCH", own, settings.update_own, body=inputs_models.UserSettingsPatch),
+    )
+
+
+def _usage(usage: UsageRoutes) -> tuple[AnyRoute, ...]:
+    limited = tuple(
+        route
+        for subject in ("everyone", "users/{user_id}", "groups/{group_id}")
+        for route in (
+            UserRoute(
+                "PUT", f"{LIMITS}/{subject}", usage.put_limit, body=inputs_models.NewSpendLimit
+            ),
+            UserRoute("DELETE", f"{LIMITS}/{subject}", usage.delete_limit),
+        )
+    )
+    return (
+        UserRoute("GET", f"{CHAT}/usage", usage.of_chat),
+        UserRoute("GET", f"{API}/usage", usage.list, query=(*SPAN, *PAGE)),
+        UserRoute("GET", f"{USER}/usage", usage.of_user, query=SPAN),
+        UserRoute("GET", f"{API}/me/usage", usage.own, query=SPAN),
+        UserRoute("GET", f"{API}/me/spend", usage.standing),
+        UserRoute("GET", LIMITS, usage.list_limits, query=PAGE),
+        *limited,
+    )
+
+
+def _users(users: UserRoutes) -> tuple[AnyRoute, ...]:
+    nothing = inputs.Nothing
+    return (
+        UserRoute("GET", f"{API}/me", users.me),
+        UserRoute("PATCH", f"{API}/me", users.update_me, body=inputs_users.MePatch),
+        UserRoute("GET", f"{API}/users", users.list, query=("q", "state", *PAGE)),
+        UserRoute("POST", f"{API}/users", users.create, body=inputs_users.NewUserInput),
+        UserRoute("GET", USER, users.read),
+        UserRoute("PATCH", USER, users.update, body=inputs_users.UserPatch),
+        UserRoute("DELETE", USER, users.delete),
+        UserRoute("POST", f"{USER}/deactivate", users.deactivate, body=nothing),
+        UserRoute("POST", f"{USER}/reactivate", users.reactivate, body=nothing),
+    )
+
+
+def _tokens(tokens: TokenRoutes) -> tuple[AnyRoute, ...]:
+    query = (*PAGE, "user_id", "include_ended")
+    return (
+        UserRoute("POST", f"{API}/service-tokens", tokens.issue, body=inputs.NewServiceToken),
+        UserRoute("GET", f"{API}/service-tokens", tokens.list, query=query),
+        UserRoute("DELETE", f"{API}/service-tokens/{{token_id}}", tokens.revoke),
+    )

@@ -1,0 +1,85 @@
+"""What can be asked of Parley over gRPC can be asked over HTTP, by the same people."""
+
+import pytest
+from google.protobuf.descriptor import FileDescriptor
+
+from gateway.access import ACCESS, Need
+from parley.api.chat.v1 import (
+    chat_service_pb2,
+    model_service_pb2,
+    settings_service_pb2,
+    stream_service_pb2,
+    usage_service_pb2,
+)
+from parley.api.identity.v1 import token_service_pb2, user_service_pb2
+from parley.identity import Role, ServiceName, rule_of
+
+FILES: tuple[FileDescriptor, ...] = (
+    chat_service_pb2.DESCRIPTOR,
+    model_service_pb2.DESCRIPTOR,
+    settings_service_pb2.DESCRIPTOR,
+    stream_service_pb2.DESCRIPTOR,
+    usage_service_pb2.DESCRIPTOR,
+    user_service_pb2.DESCRIPTOR,
+    token_service_pb2.DESCRIPTOR,
+)
+#: Method -> why there is no route that stands for it.
+NOT_OVER_HTTP = {
+    "BatchGetUsers": "names for services; a page of users has them",
+    "WatchRevocations": "services alone follow what is revoked",
+}
+#: Streams between processes; routes follow chats through them.
+STREAMS_BETWEEN_PROCESSES = frozenset(
+    method.name
+    for service in stream_service_pb2.DESCRIPTOR.services_by_name.values()
+    for method in service.methods
+) - {"Subscribe"}
+
+
+def methods() -> list[str]:
+    return [
+        f"/{service.full_name}/{method.name}"
+        for file in FILES
+        for service in file.services_by_name.values()
+        for method in service.methods
+    ]
+
+
+@pytest.mark.parametrize("method", methods())
+def test_every_method_has_a_route_or_a_reason_why_not(method: str) -> None:
+    offered = {access.method for access in ACCESS.values()}
+    name = method.rpartition("/")[2]
+    is_excused = name in NOT_OVER_HTTP or name in STREAMS_BETWEEN_PROCESSES
+
+    assert (method in offered) is not is_excused
+
+
+def test_every_route_behind_a_sign_in_stands_for_a_method_but_ones_own_name() -> None:
+    without = [
+        route
+        for route, access in ACCESS.items()
+        if access.need is Need.SIGN_IN and not access.method
+    ]
+
+    assert without == [("PATCH", "/api/v1/me")]
+
+
+def test_no_route_lets_in_whom_its_method_refuses() -> None:
+    refused: list[tuple[tuple[str, str], Role]] = []
+    for route, access in ACCESS.items():
+        rule = rule_of(access.method) if access.method else None
+        if rule is None:
+            continue
+        assert ServiceName.GATEWAY in rule.for_users, route
+        refused += [(route, role) for role in access.roles if not rule.accepts_role(role)]
+
+    assert refused == []
+
+
+def test_every_route_tells_its_scope_but_those_that_no_token_may_use() -> None:
+    without = [route for route, access in ACCESS.items() if access.method and access.scope is None]
+
+    assert without == [
+        ("POST", "/api/v1/service-tokens"),
+        ("DELETE", "/api/v1/service-tokens/{token_id}"),
+    ]

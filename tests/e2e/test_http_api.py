@@ -1,0 +1,161 @@
+"""A chat's whole life over HTTP and through the command, in a real stack."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from support.http_client import HttpClient, Reply
+from support.local_stack import LocalStack
+
+pytestmark = pytest.mark.slow
+
+CHATS = "/api/v1/chats"
+REST_S_MAX = 30
+
+
+def client_of(stack: LocalStack) -> HttpClient:
+    key = stack.home.api_key_file.read_text().strip()
+    port = int(stack.http.rpartition(":")[2])
+    return HttpClient(port, {"Authorization": f"Bearer {key}"})
+
+
+def prompt(text: str, **fields: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], **fields}
+
+
+async def asked(client: HttpClient, status: int, method: str, path: str, body: Any = None) -> Any:
+    """Make a request that must be answered with `status`, and return its document."""
+    reply: Reply = await client.request(method, path, body)
+    assert reply.status == status, (method, path, reply.body)
+    return reply.json() if reply.body else None
+
+
+async def at_rest(client: HttpClient, path: str) -> dict[str, Any]:
+    """Return a chat once nothing runs in it any more."""
+    async with asyncio.timeout(REST_S_MAX):
+        while True:
+            chat: dict[str, Any] = await asked(client, 200, "GET", path)
+            if chat["status"] in ("waiting", "error"):
+                return chat
+
+
+def texts(page: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return who said what, newest first."""
+    return [
+        (message["role"], "".join(part.get("text", "") for part in message["content"]))
+        for message in page["messages"]
+    ]
+
+
+async def test_a_chat_lives_its_whole_life_over_http(stack: LocalStack) -> None:
+    client = client_of(stack)
+    created = await asked(client, 201, "POST", CHATS, prompt("count to 500"))
+    path = f"{CHATS}/{created['id']}"
+
+    first = await asked(client, 202, "POST", f"{path}/messages", prompt("repeat after me: no"))
+    second = await asked(client, 202, "POST", f"{path}/messages", prompt("repeat after me: yes"))
+    assert (first["queued"], second["queued"]) == (True, True)
+    page = await asked(client, 200, "GET", f"{path}/messages")
+    queue = [queued["id"] for queued in page["queued_messages"]]
+    assert queue == [first["queued_message"]["id"], second["queued_message"]["id"]]
+    dropped = await asked(client, 200, "DELETE", f"{path}/queue/{queue[0]}")
+    assert dropped["queue_length"] == 1
+    promoted = await asked(client, 202, "POST", f"{path}/queue/{queue[1]}/promote")
+    assert promoted["status"] in ("interrupting", "running")
+    await at_rest(client, path)
+    page = await asked(client, 200, "GET", f"{path}/messages?limit=2")
+    assert texts(page) == [("assistant", "yes"), ("user", "repeat after me: yes")]
+    assert page["has_more"] is True
+
+    edited = await asked(
+        client, 202, "PATCH", f"{path}/messages/1", prompt("repeat after me: edited")
+    )
+    assert 1 in edited["deleted_message_ids"]
+    await at_rest(client, path)
+    page = await asked(client, 200, "GET", f"{path}/messages")
+    assert texts(page) == [("assistant", "edited"), ("user", "repeat after me: edited")]
+
+    await asked(client, 202, "POST", f"{path}/messages", prompt("count to 500"))
+    stopped = await asked(client, 202, "POST", f"{path}/interrupt")
+    assert stopped["status"] == "interrupting"
+    await at_rest(client, path)
+    busy = prompt("repeat after me: last", busy_behavior="interrupt")
+    await asked(client, 202, "POST", f"{path}/messages", busy)
+    await at_rest(client, path)
+
+    patch = {"title": "Whole life", "labels": {"kind": "e2e"}, "pin_order": 1}
+    patched = await asked(client, 200, "PATCH", path, patch)
+    assert patched | patch == patched
+    listed = await asked(client, 200, "GET", f"{CHATS}?label=kind:e2e&q=title:whole")
+    assert [chat["id"] for chat in listed["items"]] == [created["id"]]
+    assert await asked(client, 200, "PUT", f"{path}/shares", {"shares": []}) == {"shares": []}
+    newest = (await asked(client, 200, "GET", f"{path}/messages?limit=1"))["messages"][0]["id"]
+    marked = await asked(client, 200, "PUT", f"{path}/read", {"last_message_id": newest})
+    assert marked == {"last_message_id": newest}
+
+    await asked(client, 202, "POST", f"{path}/compact")
+    await at_rest(client, path)
+    whole = await asked(client, 200, "GET", f"{path}/export")
+    page = await asked(client, 200, "GET", f"{path}/messages?limit=200")
+    assert whole["messages"] == page["messages"][::-1]
+    assert whole["message_count"] == len(page["messages"])
+
+    assert (await asked(client, 200, "POST", f"{path}/archive"))["archived"] is True
+    refused = await asked(client, 409, "POST", f"{path}/messages", prompt("hello?"))
+    assert refused["code"] == "CHAT_ARCHIVED"
+    archived = await asked(client, 200, "GET", f"{CHATS}?archived=true&limit=200")
+    assert created["id"] in [chat["id"] for chat in archived["items"]]
+    assert (await asked(client, 200, "POST", f"{path}/unarchive"))["archived"] is False
+    await asked(client, 204, "DELETE", path)
+    gone = await asked(client, 404, "GET", path)
+    assert gone["code"] == "CHAT_NOT_FOUND"
+    assert stack.parley("audit").returncode == 0
+
+
+async def test_models_usage_and_settings_are_served(stack: LocalStack) -> None:
+    client = client_of(stack)
+    created = await asked(client, 201, "POST", CHATS, prompt("repeat after me: yes"))
+    await at_rest(client, f"{CHATS}/{created['id']}")
+
+    models = await asked(client, 200, "GET", "/api/v1/models")
+    used = await asked(client, 200, "GET", f"{CHATS}/{created['id']}/usage")
+    spent = await asked(client, 200, "GET", "/api/v1/me/spend")
+    body = {"custom_prompt": "Be brief."}
+    await asked(client, 200, "PATCH", "/api/v1/me/settings", body)
+    settings = await asked(client, 200, "GET", "/api/v1/me/settings")
+
+    assert "scripted" in [model["id"] for model in models["items"]]
+    assert used["root_chat_id"] == created["id"]
+    assert used["totals"]["priced_calls"] + used["totals"]["unpriced_calls"] >= 1
+    assert spent["limit"] is None
+    assert settings == body | {"compaction_threshold_percents": {}}
+    await asked(client, 200, "PATCH", "/api/v1/me/settings", {"custom_prompt": None})
+
+
+def test_the_command_lists_shows_sends_and_interrupts(stack: LocalStack) -> None:
+    made = stack.parley("run", "repeat after me: one", "--json")
+    chat_id = json.loads(made.stdout.splitlines()[0])["chat_id"]
+
+    listed = stack.parley("ls", "--json")
+    assert chat_id in [chat["id"] for chat in json.loads(listed.stdout)["items"]]
+    answered = stack.parley("send", chat_id, "repeat after me: two")
+    assert (answered.returncode, answered.stdout) == (0, "two\n"), answered.stderr
+    shown = stack.parley("show", chat_id)
+    assert shown.stdout.splitlines()[1:] == [
+        "--- user 1",
+        "repeat after me: one",
+        "--- assistant 2",
+        "one",
+        "--- user 3",
+        "repeat after me: two",
+        "--- assistant 4",
+        "two",
+    ]
+    assert stack.parley("send", chat_id, "count to 500", "--no-wait").returncode == 0
+    queued = stack.parley("send", chat_id, "repeat after me: three")
+    assert queued.stderr.startswith("Queued as ")
+    stopped = stack.parley("interrupt", chat_id, "--json")
+    assert json.loads(stopped.stdout)["status"] in ("interrupting", "running", "waiting")

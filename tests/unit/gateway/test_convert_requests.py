@@ -1,0 +1,114 @@
+from msgspec import UNSET
+
+from gateway.bodies import decode
+from gateway.convert_models import model_to_json, override_to_proto, provider_to_json
+from gateway.convert_requests import (
+    chat_patch_to_proto,
+    effort_to_proto,
+    given_fields,
+    json_text,
+    tool_result_to_proto,
+)
+from gateway.convert_usage import limit_to_json, period_to_proto
+from gateway.inputs import ChatPatch, Effort, NewChat, ToolResults
+from gateway.inputs_models import LimitPeriod, ModelPatch, ProviderType
+from parley.api.chat.v1 import chat_pb2, chat_service_pb2, model_pb2, usage_pb2
+
+
+def test_every_effort_and_the_model_s_own_has_its_value() -> None:
+    values = [effort_to_proto(effort) for effort in (None, *Effort)]
+
+    assert values == list(chat_pb2.ReasoningEffort.values())
+
+
+def test_every_period_has_its_value() -> None:
+    values = [period_to_proto(period) for period in LimitPeriod]
+
+    assert values == list(usage_pb2.LimitPeriod.values())[1:]
+
+
+def test_every_type_of_provider_but_the_demo_s_can_be_asked_for() -> None:
+    names = {f"PROVIDER_TYPE_{kind.name}" for kind in ProviderType}
+    not_asked = {"PROVIDER_TYPE_UNSPECIFIED", "PROVIDER_TYPE_SCRIPTED"}
+
+    assert names == set(model_pb2.ProviderType.keys()) - not_asked
+
+
+def test_a_patch_names_only_what_was_given_and_null_is_given() -> None:
+    patch = decode(b'{"model_id":null,"pin_order":0}', ChatPatch)
+
+    assert given_fields(patch) == {"pin_order": 0, "model_id": None}
+    assert (patch.title, patch.labels) == (UNSET, UNSET)
+    assert chat_patch_to_proto(patch, request_id="r", chat_id="c").chat == chat_pb2.Chat(id="c")
+
+
+def test_every_field_of_a_patch_is_one_of_the_proto_s() -> None:
+    assert set(ChatPatch.__struct_fields__) <= set(chat_pb2.Chat.DESCRIPTOR.fields_by_name)
+    known = set(model_pb2.Model.DESCRIPTOR.fields_by_name) | {"options"}
+    assert set(ModelPatch.__struct_fields__) <= known
+
+
+def test_a_json_object_is_sent_with_its_numbers_as_written() -> None:
+    body = decode(
+        b'{"content":[{"type":"text","text":"x"}],"client_tools":[{"name":"t","input_schema":'
+        b'{"a": 12345678901234567890, "b": [1.50]}}]}',
+        NewChat,
+    )
+
+    assert json_text(body.client_tools[0].input_schema) == ('{"a":12345678901234567890,"b":[1.50]}')
+    assert json_text(None) == ""
+
+
+def test_a_tool_s_output_is_sent_byte_for_byte() -> None:
+    body = decode(b'{"results":[{"tool_call_id":"t","output": [1.0 ,  "\xc3\xa9"] }]}', ToolResults)
+
+    assert tool_result_to_proto(body.results[0]) == chat_service_pb2.ClientToolResult(
+        tool_call_id="t", output_json='[1.0 ,  "é"]'
+    )
+
+
+def test_what_is_unknown_of_a_model_is_null() -> None:
+    shown = model_to_json(model_pb2.Model(id="m", name="n"))
+
+    absent = {name for name, value in shown.items() if value is None}
+    assert absent == {
+        "effective_context_limit_tokens",
+        "default_effort",
+        "max_effort",
+        "prices",
+        "effective_prices",
+        "etag",
+    }
+
+
+def test_a_key_is_shown_by_its_hint() -> None:
+    provider = model_pb2.Provider(id="p", keys=[model_pb2.ProviderKey(id="k", hint="wxyz")])
+
+    assert provider_to_json(provider)["keys"] == [
+        {
+            "id": "k",
+            "provider_id": None,
+            "hint": "wxyz",
+            "user_id": None,
+            "order": 0,
+            "created_at": None,
+        }
+    ]
+
+
+def test_an_override_that_goes_names_no_model() -> None:
+    purpose = model_pb2.MODEL_PURPOSE_ADVISOR
+
+    assert override_to_proto(purpose, None) == model_pb2.ModelOverride(purpose=purpose)
+
+
+def test_a_limit_says_whom_it_binds() -> None:
+    shown = limit_to_json(usage_pb2.SpendLimit(group_id="g", limit_micros=1))
+
+    assert shown == {
+        "user_id": None,
+        "group_id": "g",
+        "everyone": False,
+        "limit_micros": 1,
+        "period": None,
+    }
