@@ -11,10 +11,12 @@ from chatd.domain.ports import Tools
 from chatd.domain.tools import Executor
 from chatd.domain.turn import FixedSetups, ModelProfile, TurnSetup
 from chatd.domain.workers import is_ownerless
+from chatd.engine.leases import LeaseTiming
 from chatd.engine.live import LiveChats
 from chatd.engine.partials import PartialWriter
 from chatd.engine.turn import TurnPorts, TurnRunner
 from chatd.engine.worker import Worker, WorkerLimits, WorkerPorts
+from chatd.faults import Faults
 from chatd.news import CHAT_TOPIC, SWEEP_TOPIC, follow_chats, follow_sweeps
 from chatd.providers.scripted import ScriptedModel, demo_with
 from chatd.rpc.callers import KnownGroups
@@ -22,7 +24,6 @@ from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.stream_servicer import StreamServicer
 from chatd.settings import Settings
-from chatd.store.chats import PostgresChats
 from chatd.store.fingerprints import check_keyring
 from chatd.store.partials import PostgresPartials
 from chatd.store.schema import MIGRATIONS, SCHEMA
@@ -39,6 +40,8 @@ DEMO_SETUP = TurnSetup(ModelProfile("scripted"))
 
 async def run(settings: Settings, process: Process) -> None:
     """Serve chats until the process is asked to stop, then hand its own over."""
+    faults = Faults(settings.faultpoints_directory, process)
+    process = faults.process
     database_url = settings.database_url.reveal()
     keyring = Keyring.load(settings.master_key_file)
     await migrate(database_url, schema=SCHEMA, scripts=MIGRATIONS, clock=process.clock)
@@ -55,7 +58,7 @@ async def run(settings: Settings, process: Process) -> None:
         bus = await stack.enter_async_context(
             PostgresBus.open(database_url, application_name=process.instance, clock=process.clock)
         )
-        tools = await _tools(settings, neighbours, stack)
+        tools = faults.tools(await _tools(settings, neighbours, stack))
         partials = PostgresPartials(database.pool)
         writer = PartialWriter(partials, process.clock)
         live = LiveChats(writer.shown)
@@ -75,14 +78,14 @@ async def run(settings: Settings, process: Process) -> None:
             turns.appended(before, after, messages)
 
         chats = await stack.enter_async_context(
-            PostgresChats(database.pool, moved, process.clock, appended=appended)
+            faults.chats(database.pool, moved, process.clock, appended=appended)
         )
         workers = PostgresWorkers(database.pool, Session(database_url, f"{process.instance} lease"))
         stack.callback(workers.close)
         turns = TurnRunner(
             TurnPorts(
                 chats=chats,
-                model=ScriptedModel(demo_with(process.clock)),
+                model=faults.model(ScriptedModel(demo_with(process.clock))),
                 tools=tools,
                 setups=FixedSetups(DEMO_SETUP),
                 live=live,
@@ -99,7 +102,7 @@ async def run(settings: Settings, process: Process) -> None:
                 leases=workers,
                 claims=workers,
                 apply=chats.apply,
-                run_chat=turns.run,
+                run_chat=faults.runner(turns.run),
                 moved=chats.noticed,
                 offer=offer,
                 clock=process.clock,
@@ -110,6 +113,7 @@ async def run(settings: Settings, process: Process) -> None:
                 running_per_user_max=settings.running_chats_per_user_max,
                 acquire_batch_max=settings.acquire_batch_max,
             ),
+            timing=LeaseTiming.of(settings.lease_s, settings.lease_renew_s),
         )
         background = await stack.enter_async_context(asyncio.TaskGroup())
         working = background.create_task(worker.run())
