@@ -87,6 +87,7 @@ async def test_h2_a_tool_that_hangs_is_stopped_by_an_interrupt_and_leaves_nothin
         here = await lab.client(victim.address)
         chat_ids = await fault.create_all(here, fault.texts("run: echo @ >> runs; sleep 6789"))
         await until_running(fault)
+        assert not await none_sleeps(fault)
         if is_killed:
             victim.kill()
         elsewhere = await lab.client(*others_of(lab, victim))

@@ -1,12 +1,14 @@
 """A running stack, faults that are done to it, and the check of what is left after each."""
 
 import asyncio
+import http.client
 import json
-import math
 import os
 import signal
 import socket
 import time
+import urllib.error
+import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -40,6 +42,7 @@ LOOK_EVERY_S = 0.05
 WHOLE_S_MAX = 60.0
 REST_S_MAX = 90.0
 PAGE_LENGTH = 200
+FAULTS_PER_TRIAL_MAX = 2
 ONCE = Patience(deadline_s=45.0, calls=Backoff(attempts_max=1))
 STUBBORN = Patience(deadline_s=90.0, calls=Backoff(attempts_max=60, last_s=1.0))
 LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, asyncpg.PostgresError)
@@ -122,6 +125,11 @@ class FaultLab:
         """The database, as its superuser."""
         url: str = self.stack.endpoints()["database"]
         return url
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much is wanted that long waits are worth it."""
+        return self.trials_wanted >= 50
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -218,7 +226,9 @@ class FaultLab:
     async def faults(self, *, chats: int | None = None) -> AsyncIterator["Fault"]:
         """Give faults until there were enough trials; each is checked when the next begins."""
         size = min(chats or self.chats_per_fault, self.trials_wanted)
-        for number in range(math.ceil(self.trials_wanted / size)):
+        for number in range(FAULTS_PER_TRIAL_MAX * self.trials_wanted):
+            if self.row.trials >= self.trials_wanted:
+                break
             await self.until_whole()
             self.points.disarm()
             self.points.forget()
@@ -228,6 +238,28 @@ class FaultLab:
             self.points.disarm()
             await fault.check()
         self.row.require_clean()
+
+    async def http(self, method: str, path: str, body: object, key: str) -> tuple[int, Any, Any]:
+        """Ask the gateway once; return status, headers and JSON, or status 0 without an answer."""
+        return await asyncio.to_thread(self._http, method, path, body, key)
+
+    def _http(self, method: str, path: str, body: object, key: str) -> tuple[int, Any, Any]:
+        api_key = self.stack.home.api_key_file.read_text().strip()
+        headers = {
+            "Authorization": f"Bearer {api_key}",
+            "Content-Type": "application/json",
+            "Idempotency-Key": key,
+        }
+        url = f"http://{self.stack.http}/api/v1{path}"
+        request = urllib.request.Request(url, json.dumps(body).encode(), headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, answer.headers, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.headers, json.loads(error.read() or b"{}")
+        except (OSError, http.client.HTTPException):
+            return 0, {}, {}
 
     def workspace(self, chat_id: str) -> Path:
         """Return the directory that the tools of a chat work in."""
@@ -276,6 +308,22 @@ class Fault:
             self.chat_ids.append(chat.id)
         return chat.id
 
+    async def create_by_http(self, text: str, *, key: str = "") -> str | None:
+        """Create a chat through the gateway; return its id if the client was told one."""
+        key = key or self.lab.unique()
+        operation = self.history.invoke("", key, text)
+        body = {"content": [{"type": "text", "text": text}]}
+        status, _, document = await self.lab.http("POST", "/chats", body, key)
+        self.row.counts[f"http_{status}"] += 1
+        if status not in (200, 201, 202):
+            self.history.end(operation, Known.OPEN)
+            return None
+        operation.chat_id = chat_id = str(document["id"])
+        self.history.end(operation, Known.OK)
+        if chat_id not in self.chat_ids:
+            self.chat_ids.append(chat_id)
+        return chat_id
+
     async def create_all(self, client: Parley, texts: Sequence[str]) -> list[str]:
         """Create chats side by side; all must be accepted."""
         async with asyncio.TaskGroup() as tasks:
@@ -302,6 +350,18 @@ class Fault:
         self.row.counts[f"client_{type(error).__name__}"] += 1
         if not isinstance(error, Unavailable | TooSlow | ServerFault):
             self.row.counts[error.reason] += 1
+
+    async def load(self, client: Parley, count: int | None = None) -> list[str]:
+        """Create chats that stream, that run a tool, and that have a message in their queue."""
+        patterns = ("count to 40, @", "run: echo @ >> runs; sleep 3; seq 1 9", "count to 30, @")
+        made = []
+        for place in range(count or self.size):
+            chat_id = await self.create(client, *self.texts(patterns[place % 3], 1))
+            if chat_id is not None:
+                made.append(chat_id)
+                if place % 3 == 2:
+                    await self.send(client, chat_id, *self.texts("repeat after me: @", 1))
+        return made
 
     async def until_held(self, point: str, chat_ids: Iterable[str], within_s: float = 30) -> None:
         """Wait until chats stand at a point."""
