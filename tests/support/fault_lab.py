@@ -10,8 +10,10 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -119,6 +121,7 @@ class FaultLab:
     _clients: dict[tuple[tuple[str, ...], int], Parley] = field(default_factory=dict)
     _connection: "asyncpg.Connection[asyncpg.Record] | None" = None
     _serial: int = 0
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(256))
 
     @property
     def database_url(self) -> str:
@@ -241,7 +244,8 @@ class FaultLab:
 
     async def http(self, method: str, path: str, body: object, key: str) -> tuple[int, Any, Any]:
         """Ask the gateway once; return status, headers and JSON, or status 0 without an answer."""
-        return await asyncio.to_thread(self._http, method, path, body, key)
+        asking = partial(self._http, method, path, body, key)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, asking)
 
     def _http(self, method: str, path: str, body: object, key: str) -> tuple[int, Any, Any]:
         api_key = self.stack.home.api_key_file.read_text().strip()

@@ -10,14 +10,7 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from parley.clock import Clock, SystemClock
-from parley.postgres.errors import DatabaseUnavailable
-from parley.postgres.session import (
-    Session,
-    SessionLimits,
-    first_line,
-    is_unavailable,
-    typed_outages,
-)
+from parley.postgres.session import Session, SessionLimits, outage_of, typed_outages
 
 STARTUP_PATIENCE_S = 30.0
 QUERIES_PER_CONNECTION_MAX = 10_000_000
@@ -100,9 +93,10 @@ class Database:
                     connection = await stack.enter_async_context(self.engine.connect())
                 yield connection
         except (DBAPIError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            if not is_unavailable(error):
+            outage = outage_of(error)
+            if outage is None:
                 raise
-            raise DatabaseUnavailable(first_line(error)) from error
+            raise outage from error
 
 
 def _pool(session: Session, connections_max: int) -> "asyncpg.Pool[asyncpg.Record]":

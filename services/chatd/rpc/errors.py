@@ -22,7 +22,7 @@ from chatd.domain.errors import (
     TransitionNotAllowed,
 )
 from parley.api.chat.v1.error_reason_pb2 import ErrorReason
-from parley.postgres import DatabaseUnavailable
+from parley.postgres import DatabaseBusy, DatabaseUnavailable
 from parley.rpc import ErrorTable, Problem, Violation
 
 DOMAIN = "chat.parley"
@@ -186,6 +186,16 @@ def _unavailable(_: DatabaseUnavailable) -> Problem:
     )
 
 
+def _contended(_: DatabaseBusy) -> Problem:
+    # Not UNAVAILABLE: at another process it would wait for the same lock.
+    return Problem(
+        grpc.StatusCode.ABORTED,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_VERSION_CONFLICT).removeprefix("ERROR_REASON_"),
+        "The chat is being changed by others; try again.",
+        retry_after_s=RETRY_STORE_AFTER_S,
+    )
+
+
 ERRORS: ErrorTable = {
     ChatNotFound: _chat_not_found,
     MessageNotFound: _message_not_found,
@@ -203,4 +213,5 @@ ERRORS: ErrorTable = {
     RequestIdReused: _request_id_reused,
     InvalidRequest: _invalid,
     DatabaseUnavailable: _unavailable,
+    DatabaseBusy: _contended,
 }

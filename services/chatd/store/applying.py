@@ -33,10 +33,11 @@ from chatd.domain.writes import AppendMessages
 from chatd.store.rows import state_of
 from chatd.store.statements import SELECT_KEY, SELECT_STATE, ClientKey, decision_statement
 from parley.clock import Clock
-from parley.postgres import DatabaseUnavailable, typed_outages
+from parley.postgres import DatabaseUnavailable, Deadlocked, StatementEnded, typed_outages
 
 KNOWN_STATES_MAX = 10_000
 MISSES_BEFORE_LOCK = 3
+DEADLOCKS_MAX = 3
 OUTAGE_PATIENCE_S = 30.0
 OUTAGE_PAUSE_S = 0.25
 
@@ -117,6 +118,7 @@ class Applier:
 
         Raises:
             ChatError: the command is refused; see `domain.errors`.
+            StatementEnded: the database gave the write up, which changed nothing.
             DatabaseUnavailable: the database did not come back in time; read before repeating.
         """
         task = self._under_way.create_task(self._carried(chat_id, command, client_key))
@@ -206,16 +208,22 @@ class Applier:
     ) -> ChatState | None:
         """Write a decision; None when the guard refused it."""
         statement = decision_statement(seen, decision, client_key)
-        try:
-            with typed_outages():
-                row = await source.fetchrow(statement.text, *statement.arguments)
-        except DatabaseUnavailable:
-            if source is not self._pool:
+        for is_last in (*(DEADLOCKS_MAX - 1) * (False,), True):
+            try:
+                with typed_outages():
+                    row = await source.fetchrow(statement.text, *statement.arguments)
+            except Deadlocked:
+                if is_last or source is not self._pool:
+                    raise
+                continue
+            except StatementEnded:
                 raise
-            return await self._after_outage(seen, decision, client_key)
-        if row is None:
-            return None
-        return replace(decision.state, deadline_at=row["deadline_at"])
+            except DatabaseUnavailable:
+                if source is not self._pool:
+                    raise
+                return await self._after_outage(seen, decision, client_key)
+            return None if row is None else replace(decision.state, deadline_at=row["deadline_at"])
+        raise AssertionError("unreachable")
 
     async def _after_outage(
         self, seen: ChatState, decision: Decision, client_key: ClientKey | None
