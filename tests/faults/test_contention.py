@@ -1,4 +1,4 @@
-"""Locks, a full disk and a deadlock in the database: rows A27 to A30."""
+"""Locks and a deadlock in the database: rows A27, A28 and A30."""
 
 import asyncio
 import contextlib
@@ -7,15 +7,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from support.fault_history import Known
 from support.fault_lab import ONCE, Fault, FaultLab
 
 pytestmark = pytest.mark.slow
 
 LOCK_CHATS = "SELECT 1 FROM chat.chat_exec WHERE chat_id = ANY ($1::uuid[]) FOR UPDATE"
-RETRYABLE = (409, 429, 503, 504)
-DISK_BYTES = 16 << 20
-MOVED = ("chat.chat_messages", "chat.tool_calls")
 
 
 @contextlib.asynccontextmanager
@@ -25,25 +21,6 @@ async def locked(lab: FaultLab, chat_ids: list[str]) -> AsyncIterator[None]:
     async with connection.transaction():
         await connection.execute(LOCK_CHATS, chat_ids)
         yield
-
-
-async def send_by_http(fault: Fault, chat_id: str, text: str, key: str) -> int:
-    """Send once through the gateway; an answer that cannot be repeated is a problem."""
-    operation = fault.history.invoke(chat_id, key, text)
-    body = {"content": [{"type": "text", "text": text}]}
-    began_s = time.monotonic()
-    status, headers, document = await fault.lab.http(
-        "POST", f"/chats/{chat_id}/messages", body, key
-    )
-    fault.row.figures["answered_s"].append(time.monotonic() - began_s)
-    fault.row.counts[f"http_{status}"] += 1
-    if status < 300 and status > 0:
-        fault.history.end(operation, Known.OK)
-    elif status not in RETRYABLE:
-        fault.row.problems.append(f"{chat_id}: a locked row is answered with {status} {document}")
-    elif status == 503 and "Retry-After" not in headers:
-        fault.row.problems.append(f"{chat_id}: 503 without Retry-After")
-    return status
 
 
 async def time_of_others(fault: Fault) -> None:
@@ -75,7 +52,7 @@ async def test_a27_a_pool_full_of_waiting_writes_costs_no_lease(lab: FaultLab) -
         }
         async with locked(lab, chat_ids), asyncio.TaskGroup() as tasks:
             for chat_id, (key, text) in keyed.items():
-                tasks.create_task(send_by_http(fault, chat_id, text, key))
+                tasks.create_task(fault.send_by_http(chat_id, text, key))
             fault.trial(len(keyed))
             await lab.sleep(lab.lease_s + 4)
             states = await lab.states(watched)
@@ -105,7 +82,7 @@ async def test_a28_a_row_that_stays_locked_is_refused_in_time_and_delays_nobody_
             async with locked(lab, [chat_id]):
                 began_s = time.monotonic()
                 sends = [
-                    tasks.create_task(send_by_http(fault, chat_id, text, key))
+                    tasks.create_task(fault.send_by_http(chat_id, text, key))
                     for key, text in keyed.items()
                 ]
                 fault.trial(len(sends))

@@ -44,6 +44,7 @@ LOOK_EVERY_S = 0.05
 WHOLE_S_MAX = 60.0
 REST_S_MAX = 90.0
 PAGE_LENGTH = 200
+RETRYABLE = (409, 429, 503, 504)
 FAULTS_PER_TRIAL_MAX = 2
 ONCE = Patience(deadline_s=45.0, calls=Backoff(attempts_max=1))
 STUBBORN = Patience(deadline_s=90.0, calls=Backoff(attempts_max=60, last_s=1.0))
@@ -346,6 +347,23 @@ class Fault:
         operation.replays += sent.is_replay
         self.history.end(operation, Known.OK, None if sent.message is None else sent.message.id)
         return True
+
+    async def send_by_http(self, chat_id: str, text: str, key: str) -> int:
+        """Send once through the gateway; a refusal that cannot be repeated is a problem."""
+        operation = self.history.invoke(chat_id, key, text)
+        body = {"content": [{"type": "text", "text": text}]}
+        began_s = time.monotonic()
+        path = f"/chats/{chat_id}/messages"
+        status, headers, document = await self.lab.http("POST", path, body, key)
+        self.row.figures["answered_s"].append(time.monotonic() - began_s)
+        self.row.counts[f"http_{status}"] += 1
+        if 200 <= status < 300:
+            self.history.end(operation, Known.OK)
+        elif status not in RETRYABLE:
+            self.row.problems.append(f"{chat_id}: the answer was {status} {document}")
+        elif status == 503 and "Retry-After" not in headers:
+            self.row.problems.append(f"{chat_id}: 503 without Retry-After")
+        return status
 
     def _failed(self, key: str, error: CallFailed) -> None:
         operation = self.history.operations[key]
