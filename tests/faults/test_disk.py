@@ -84,6 +84,7 @@ async def test_a29_a_full_disk_is_told_and_everything_goes_on_when_there_is_room
                 client,
                 fault.texts("run: echo @ >> runs; sleep 1; head -c 20000 /dev/urandom | base64"),
             )
+            running += await fault.create_all(client, fault.texts("count to 60, @"))
             keyed = {
                 chat_id: (lab.unique(), text + secrets.token_hex(40_000))
                 for chat_id, text in zip(chat_ids, fault.texts("repeat after me: @"), strict=True)
