@@ -63,10 +63,10 @@ def demo_with(clock: Clock) -> Play:
         said = _said(_present_turn(request.messages))
         if not request.may_call_tools:
             return _summarise(request.messages)
-        if (filled := _use(request.messages)) is not None:
-            return (TextDelta("This used much of the window."), filled, Finished())
         if commands := RUN.findall(said):
             return _run(commands, request)
+        if (filled := _use(request.messages)) is not None:
+            return (TextDelta("This used much of the window."), filled, Finished())
         if (echoed := ECHO.search(said)) is not None:
             return (TextDelta(echoed[1]), Finished())
         wanted = COUNT.search(said)
@@ -102,6 +102,8 @@ def _run(commands: list[str], request: ModelRequest) -> Iterable[ModelEvent]:
         yield ToolCallRequested(ToolCall(f"call_{len(results)}", SHELL_TOOL, arguments))
     else:
         yield from _report(results)
+    if (filled := _use(request.messages)) is not None:
+        yield filled
     yield Finished()
 
 
