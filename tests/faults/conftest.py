@@ -6,6 +6,7 @@ among the variants of a row. A trial is one chat that was in the row's phase whe
 """
 
 import math
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from support.fault_lab import FaultLab, issue_token, lab_of
 from support.fault_report import FaultReport
 from support.local_stack import LocalStack
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 REPORT = pytest.StashKey[FaultReport]()
 SHORT_CHATS = 5
 
@@ -112,4 +114,10 @@ async def lab(
         yield opened
     path = pytestconfig.getoption("--fault-report")
     if path is not None:
-        report.write(path)
+        report.write(path, commit=commit_of(ROOT), lease_s=options["lease_s"])
+
+
+def commit_of(root: Path) -> str:
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
+    described = subprocess.run(command, capture_output=True, text=True, check=False)
+    return described.stdout.strip()

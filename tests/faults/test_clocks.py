@@ -9,7 +9,8 @@ import pytest
 
 from parley.client import Parley
 from parley.faultpoints import Action
-from support.fault_lab import Fault, FaultLab
+from support.fault_lab import FaultLab
+from support.fault_trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +36,7 @@ RECONNECT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usenam
 async def test_b1_a_process_with_a_wrong_clock_loses_no_chat_and_refuses_nobody(
     lab: FaultLab, offset_s: float
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         victim = await lab.victim()
         here = await lab.client(victim.address)
         await fault.create_all(here, fault.texts("count to 60, @"))
@@ -78,7 +79,7 @@ async def shimmed(lab: FaultLab) -> AsyncIterator[None]:
 @pytest.mark.row("B2")
 async def test_b2_a_server_whose_clock_jumps_ahead_makes_no_second_owner(lab: FaultLab) -> None:
     async with shimmed(lab):
-        async for fault in lab.faults():
+        async for fault in faults(lab):
             client = await lab.client()
             chat_ids = await fault.load(client)
             await lab.sleep(0.5)
@@ -104,7 +105,7 @@ async def measure_turn(fault: Fault, client: Parley) -> None:
 async def test_b3_a_blocked_event_loop_loses_its_chats_and_writes_nothing_afterwards(
     lab: FaultLab,
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         victim = await lab.victim()
         here = await lab.client(victim.address)
         chat_ids = await fault.create_all(here, fault.texts("count to 60, @"))

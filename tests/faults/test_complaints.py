@@ -20,6 +20,7 @@ from parley.client import (
 )
 from parley.faultpoints import Action
 from support.fault_lab import FaultLab
+from support.fault_trials import faults
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +35,7 @@ SUMMARIES = """
 @pytest.mark.row("H1")
 async def test_h1_a_chat_is_at_rest_after_every_one_of_many_turns(lab: FaultLab) -> None:
     turns = TURNS if lab.trials_wanted >= 50 else 20
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         client = await lab.client()
         chat_ids = await fault.create_all(client, fault.texts("repeat after me: @"))
         for _ in range(turns // (lab.trials_wanted or 1)):
@@ -54,7 +55,7 @@ async def test_h1_a_chat_is_at_rest_after_every_one_of_many_turns(lab: FaultLab)
 async def test_h6_a_history_that_never_fits_is_summarised_at_most_three_times(
     lab: FaultLab,
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         victim = await lab.victim()
         here = await lab.client(victim.address)
         # A crash in between must not make the count begin anew.
@@ -77,7 +78,7 @@ async def test_h6_a_history_that_never_fits_is_summarised_at_most_three_times(
 
 @pytest.mark.row("H7")
 async def test_h7_work_that_does_not_fit_ends_with_an_error_that_says_so(lab: FaultLab) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         client = await lab.client()
         # The summary repeats what was asked for, so every step begins over the limit again.
         text = "use 95 tokens of 100, @\nrun: seq 1 9\nrun: seq 1 9"
@@ -98,7 +99,7 @@ async def test_h7_work_that_does_not_fit_ends_with_an_error_that_says_so(lab: Fa
 async def test_h20_a_reader_who_stayed_through_a_crash_has_the_whole_history(
     lab: FaultLab,
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         victim = await lab.victim()
         here, client = await lab.client(victim.address), await lab.client()
         chat_ids = await fault.create_all(here, fault.texts("count to 40, @"))
@@ -147,7 +148,7 @@ def shown(messages: Sequence[Message]) -> list[tuple[int, str, str]]:
 async def test_h25_a_very_long_tool_runs_once_although_its_chat_changes_owners(
     lab: FaultLab,
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         victim = await lab.victim()
         here = await lab.client(victim.address)
         began_s = time.monotonic()
@@ -187,7 +188,7 @@ async def test_h27_steps_that_were_done_are_not_done_again_by_the_next_owner(
     lab: FaultLab,
 ) -> None:
     steps = "\n".join(f"run: echo @-{number} >> runs; seq 1 9" for number in range(4))
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         victim = await lab.victim()
         here = await lab.client(victim.address)
         lab.points.arm("tools.execute", Action.HOLD, pid=victim.pid, nth=3)

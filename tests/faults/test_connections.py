@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from support.extra_chatd import extra_chatd, socket_of, through
-from support.fault_lab import ONCE, ChatdProcess, Fault, FaultLab
+from support.fault_lab import ONCE, ChatdProcess, FaultLab
 from support.fault_proxy import Cut, FaultProxy
+from support.fault_trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +47,7 @@ async def test_a25_a_listener_that_hears_nothing_is_replaced_and_news_arrives_me
     lab: FaultLab,
 ) -> None:
     async with proxied_chatd(lab) as proxied:
-        async for fault in lab.faults():
+        async for fault in faults(lab):
             here = await lab.client(proxied.process.address)
             elsewhere = await lab.client()
             chat_ids = await fault.create_all(here, fault.texts("count to 600, @"))
@@ -86,7 +87,7 @@ async def test_a26_a_commit_whose_answer_is_lost_is_neither_doubled_nor_forgotte
     async with proxied_chatd(lab) as proxied:
         once = await lab.client(proxied.process.address, patience=ONCE)
         client = await lab.client(proxied.process.address)
-        async for fault in lab.faults():
+        async for fault in faults(lab):
             chat_ids = await fault.create_all(client, fault.texts("repeat after me: @"))
             await fault.at_rest()
             for chat_id in chat_ids:

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from support.fault_lab import ONCE, Fault, FaultLab
+from support.fault_lab import ONCE, FaultLab
+from support.fault_trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +39,7 @@ async def time_of_others(fault: Fault) -> None:
 @pytest.mark.row("A27")
 async def test_a27_a_pool_full_of_waiting_writes_costs_no_lease(lab: FaultLab) -> None:
     count = 200 if lab.is_full else 40
-    async for fault in lab.faults(chats=count):
+    async for fault in faults(lab, chats=count):
         client = await lab.client()
         watched = await fault.create_all(client, fault.texts("count to 600, @", 3))
         for chat_id in watched:
@@ -72,7 +73,7 @@ async def test_a28_a_row_that_stays_locked_is_refused_in_time_and_delays_nobody_
     lab: FaultLab,
 ) -> None:
     locked_s = 60.0 if lab.is_full else 12.0
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         client = await lab.client()
         (chat_id,) = await fault.create_all(client, fault.texts("repeat after me: @", 1))
         await fault.at_rest()
@@ -97,7 +98,7 @@ async def test_a28_a_row_that_stays_locked_is_refused_in_time_and_delays_nobody_
 @pytest.mark.row("A30")
 @pytest.mark.short
 async def test_a30_a_write_that_a_deadlock_ended_is_done_again(lab: FaultLab) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         client = await lab.client(patience=ONCE)
         chat_ids = await fault.create_all(client, fault.texts("repeat after me: @"))
         await fault.at_rest()

@@ -11,7 +11,8 @@ import pytest
 
 from parley.client import Parley
 from parley.faultpoints import Action
-from support.fault_lab import ONCE, Fault, FaultLab
+from support.fault_lab import ONCE, FaultLab
+from support.fault_trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 
@@ -101,19 +102,19 @@ async def restart(lab: FaultLab, number: signal.Signals) -> None:
 @pytest.mark.row("A20")
 @pytest.mark.short
 async def test_a20_no_phase_of_a_turn_minds_an_immediate_restart(lab: FaultLab) -> None:
-    async for fault in lab.faults(chats=2 * lab.chats_per_fault):
+    async for fault in faults(lab, chats=2 * lab.chats_per_fault):
         await hit_in_every_phase(lab, fault, lambda: restart(lab, signal.SIGQUIT))
 
 
 @pytest.mark.row("A21")
 async def test_a21_no_phase_of_a_turn_minds_a_fast_restart(lab: FaultLab) -> None:
-    async for fault in lab.faults(chats=2 * lab.chats_per_fault):
+    async for fault in faults(lab, chats=2 * lab.chats_per_fault):
         await hit_in_every_phase(lab, fault, lambda: restart(lab, signal.SIGINT))
 
 
 @pytest.mark.row("A22")
 async def test_a22_no_phase_of_a_turn_minds_a_server_that_was_killed(lab: FaultLab) -> None:
-    async for fault in lab.faults(chats=2 * lab.chats_per_fault):
+    async for fault in faults(lab, chats=2 * lab.chats_per_fault):
         await hit_in_every_phase(lab, fault, lambda: restart(lab, signal.SIGKILL))
 
 
@@ -125,14 +126,14 @@ async def test_a23_no_phase_of_a_turn_minds_one_killed_session(lab: FaultLab) ->
         )
         os.kill(rows[0]["pid"], signal.SIGKILL)
 
-    async for fault in lab.faults(chats=2 * lab.chats_per_fault):
+    async for fault in faults(lab, chats=2 * lab.chats_per_fault):
         await hit_in_every_phase(lab, fault, kill_one)
 
 
 @pytest.mark.short
 @pytest.mark.row("A24")
 async def test_a24_news_arrives_soon_although_every_listener_was_lost(lab: FaultLab) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         victim = await lab.victim()
         others = [address for address in lab.addresses if address != victim.address]
         here, elsewhere = await lab.client(victim.address), await lab.client(*others)

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from support.fault_lab import FaultLab
+from support.fault_trials import faults
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +77,7 @@ async def test_a29_a_full_disk_is_told_and_everything_goes_on_when_there_is_room
     lab: FaultLab, small_disk: Path
 ) -> None:
     async with tables_on(lab, small_disk):
-        async for fault in lab.faults():
+        async for fault in faults(lab):
             client = await lab.client()
             chat_ids = await fault.create_all(client, fault.texts("repeat after me: @"))
             await fault.at_rest()

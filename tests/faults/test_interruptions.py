@@ -11,7 +11,8 @@ import pytest
 
 from parley.client import Parley, PartStreamed, Text, ToolOutcome, ToolResult
 from parley.faultpoints import Action
-from support.fault_lab import ChatdProcess, Fault, FaultLab
+from support.fault_lab import ChatdProcess, FaultLab
+from support.fault_trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +47,7 @@ async def watched(client: Parley, chat_ids: list[str]) -> AsyncIterator[dict[str
 async def test_a8_what_was_said_before_an_interrupt_survives_the_death_of_who_said_it(
     lab: FaultLab,
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         victim = await lab.victim()
         here = await lab.client(victim.address)
         elsewhere = await lab.client(*others_of(lab, victim))
@@ -82,7 +83,7 @@ async def test_a8_what_was_said_before_an_interrupt_survives_the_death_of_who_sa
 async def test_h2_a_tool_that_hangs_is_stopped_by_an_interrupt_and_leaves_nothing_behind(
     lab: FaultLab, is_killed: bool
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         victim = await lab.victim()
         here = await lab.client(victim.address)
         chat_ids = await fault.create_all(here, fault.texts("run: echo @ >> runs; sleep 6789"))
@@ -107,7 +108,7 @@ async def test_h2_a_tool_that_hangs_is_stopped_by_an_interrupt_and_leaves_nothin
 async def test_h5_a_chat_with_an_interrupted_call_goes_on_with_a_whole_history(
     lab: FaultLab,
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         victim = await lab.victim()
         here = await lab.client(victim.address)
         chat_ids = await fault.create_all(here, fault.texts("run: echo @ >> runs; sleep 6789"))
@@ -140,7 +141,7 @@ async def test_h5_a_chat_with_an_interrupted_call_goes_on_with_a_whole_history(
 async def test_h21_a_message_right_after_a_stop_keeps_what_was_said_before(
     lab: FaultLab, is_stopped: bool
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         victim = await lab.victim()
         client = await lab.client()
         here = await lab.client(victim.address)

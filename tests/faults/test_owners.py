@@ -7,7 +7,8 @@ import pytest
 
 from parley.client import ToolResult
 from parley.faultpoints import Action
-from support.fault_lab import ChatdProcess, Fault, FaultLab
+from support.fault_lab import ChatdProcess, FaultLab
+from support.fault_trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +42,7 @@ async def kill(lab: FaultLab, fault: Fault, victim: ChatdProcess) -> None:
 async def test_a3_an_owner_killed_before_the_first_token_is_followed_by_another(
     lab: FaultLab,
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         await kill_at(lab, fault, "model.asked", "count to 10, @")
 
 
@@ -52,7 +53,7 @@ async def test_a3_an_owner_killed_before_the_first_token_is_followed_by_another(
 async def test_a4_an_answer_cut_while_it_streams_is_given_once_and_complete(
     lab: FaultLab, nth: int
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         await kill_at(lab, fault, "model.event", "count to 30, @", nth=nth)
 
 
@@ -61,7 +62,7 @@ async def test_a4_an_answer_cut_while_it_streams_is_given_once_and_complete(
 async def test_a5_a_call_that_was_dispatched_and_never_left_is_executed_once(
     lab: FaultLab,
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         await kill_at(lab, fault, "tools.execute", RUN_ONCE)
         await fault.at_rest()
         require_all_done(fault)
@@ -74,7 +75,7 @@ async def test_a6_a_call_that_runs_is_attached_to_and_its_output_is_complete(
     lab: FaultLab, sleep_s: int
 ) -> None:
     pattern = f"run: echo @ >> runs; seq 1 500; sleep {sleep_s}; seq 501 1000"
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         victim = await lab.victim()
         here = await lab.client(victim.address)
         await fault.create_all(here, fault.texts(pattern))
@@ -103,7 +104,7 @@ async def test_a6_a_call_that_runs_is_attached_to_and_its_output_is_complete(
 async def test_a7_a_result_that_was_not_committed_is_fetched_again_and_not_made_again(
     lab: FaultLab, point: str
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         await kill_at(lab, fault, point, RUN_ONCE)
 
 
@@ -117,7 +118,7 @@ async def test_a7_a_result_that_was_not_committed_is_fetched_again_and_not_made_
     ],
 )
 async def test_a9_a_summary_that_is_cut_leaves_the_history_whole(lab: FaultLab, point: str) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         victim = await lab.victim()
         here = await lab.client(victim.address)
         chat_ids = await fault.create_all(here, fault.texts("repeat after me: @"))
@@ -139,7 +140,7 @@ async def test_a9_a_summary_that_is_cut_leaves_the_history_whole(lab: FaultLab, 
 async def test_a10_a_chat_that_kills_three_owners_is_parked_and_others_are_not_hurt(
     lab: FaultLab,
 ) -> None:
-    async for fault in lab.faults(chats=min(5, lab.chats_per_fault)):
+    async for fault in faults(lab, chats=min(5, lab.chats_per_fault)):
         victim = await lab.victim()
         client = await lab.client()
         poisoned = await fault.create_all(

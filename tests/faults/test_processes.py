@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from parley.faultpoints import Action
-from support.fault_lab import ONCE, Fault, FaultLab
+from support.fault_lab import ONCE, FaultLab
+from support.fault_trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +40,7 @@ def stopped(processes: list[psutil.Process]) -> Iterator[None]:
 @pytest.mark.row("A11")
 async def test_a11_all_chats_go_on_after_every_chatd_was_gone(lab: FaultLab) -> None:
     gone_s = GONE_S if lab.is_full else 2.0
-    async for fault in lab.faults(chats=4 * lab.chats_per_fault):
+    async for fault in faults(lab, chats=4 * lab.chats_per_fault):
         chat_ids = await fault.load(await lab.client())
         with stopped([lab.stack.supervisor()]):
             for process in lab.processes():
@@ -57,7 +58,7 @@ async def test_a11_all_chats_go_on_after_every_chatd_was_gone(lab: FaultLab) -> 
 async def test_a17_a_process_that_was_stopped_finds_its_chats_taken_and_does_nothing(
     lab: FaultLab,
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         victim = await lab.victim()
         here = await lab.client(victim.address)
         third = max(1, fault.size // 3)
@@ -91,7 +92,7 @@ async def test_a17_a_process_that_was_stopped_finds_its_chats_taken_and_does_not
 
 @pytest.mark.row("A19")
 async def test_a19_everything_is_stopped_in_turn_and_no_message_is_lost(lab: FaultLab) -> None:
-    async for fault in lab.faults(chats=4 * lab.chats_per_fault):
+    async for fault in faults(lab, chats=4 * lab.chats_per_fault):
         async with asyncio.TaskGroup() as tasks:
             loading = tasks.create_task(load_for_ever(fault))
             for service in ("chatd", "toolrunner", "mcpgateway", "gateway"):
@@ -113,7 +114,7 @@ async def test_a19_everything_is_stopped_in_turn_and_no_message_is_lost(lab: Fau
 async def test_b4_a_machine_that_was_suspended_goes_on_without_doing_anything_twice(
     lab: FaultLab,
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         chat_ids = await fault.load(await lab.client())
         await lab.sleep(0.5)
         with stopped(lab.stack.everyone()):
@@ -127,7 +128,7 @@ async def test_b4_a_machine_that_was_suspended_goes_on_without_doing_anything_tw
 @pytest.mark.row("B5")
 async def test_b5_many_chats_on_one_core_lose_no_lease(lab: FaultLab) -> None:
     count = 200 if lab.is_full or lab.trials_wanted > 10 else 20
-    async for fault in lab.faults(chats=count):
+    async for fault in faults(lab, chats=count):
         everyone = lab.stack.everyone()
         for process in everyone:
             with suppress(psutil.NoSuchProcess):
@@ -153,7 +154,7 @@ async def test_b5_many_chats_on_one_core_lose_no_lease(lab: FaultLab) -> None:
 async def test_h22_a_message_sent_at_any_moment_of_a_start_is_delivered_or_refused(
     lab: FaultLab,
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         for process in lab.processes():
             process.kill()
         client = await lab.client()
@@ -185,7 +186,7 @@ async def test_h22_a_message_sent_at_any_moment_of_a_start_is_delivered_or_refus
 async def test_h28_a_run_whose_owner_died_blocks_no_queue_and_is_in_the_log(
     lab: FaultLab,
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         victim = await lab.victim()
         here = await lab.client(victim.address)
         chat_ids = await fault.create_all(here, fault.texts("count to 100, @"))

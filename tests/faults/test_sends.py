@@ -6,7 +6,8 @@ import pytest
 
 from parley.client import Parley
 from parley.faultpoints import Action
-from support.fault_lab import ONCE, Fault, FaultLab
+from support.fault_lab import ONCE, FaultLab
+from support.fault_trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +43,7 @@ async def kill_during_sends(lab: FaultLab, fault: Fault, point: str) -> None:
 async def test_a1_a_send_cut_before_its_commit_is_stored_once_by_its_repetition(
     lab: FaultLab,
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         await kill_during_sends(lab, fault, "SendMessage.before")
     assert lab.row.counts["replays"] == 0
 
@@ -52,7 +53,7 @@ async def test_a1_a_send_cut_before_its_commit_is_stored_once_by_its_repetition(
 async def test_a2_a_send_cut_after_its_commit_is_found_again_by_its_repetition(
     lab: FaultLab,
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         await kill_during_sends(lab, fault, "SendMessage.after")
     assert lab.row.counts["replays"] == lab.row.trials
 
@@ -62,7 +63,7 @@ async def test_a2_a_send_cut_after_its_commit_is_found_again_by_its_repetition(
 async def test_h26_a_create_cut_around_its_commit_makes_one_chat_that_runs(
     lab: FaultLab, point: str
 ) -> None:
-    async for fault in lab.faults():
+    async for fault in faults(lab):
         victim = await lab.victim()
         lab.points.arm(point, Action.HOLD, pid=victim.pid)
         once = await lab.client(victim.address, patience=ONCE)

@@ -89,9 +89,9 @@ class FaultReport:
         sums["problems"] = sum(len(row.problems) for row in self.rows)
         return {"row": "total", "rows": len(self.rows), **sums}
 
-    def write(self, path: Path) -> None:
-        """Write one line of JSON per row, and the total."""
-        documents = [*(row.document() for row in self.rows), self.total()]
+    def write(self, path: Path, **circumstances: object) -> None:
+        """Write one line of JSON per row, and the total with its circumstances."""
+        documents = [*(row.document() for row in self.rows), self.total() | circumstances]
         path.write_text("".join(json.dumps(document) + "\n" for document in documents))
 
     def table(self) -> list[str]:
