@@ -78,7 +78,7 @@ async def run(settings: Settings, process: Process) -> None:
             turns.appended(before, after, messages)
 
         chats = await stack.enter_async_context(
-            faults.chats(database.pool, moved, process.clock, appended=appended)
+            faults.chats(database.pool, moved, appended=appended)
         )
         workers = PostgresWorkers(database.pool, Session(database_url, f"{process.instance} lease"))
         stack.callback(workers.close)

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chatd.domain.chat import ChatId, ChatState, Owner, WorkerId
 from chatd.domain.commands import Command
@@ -21,11 +21,15 @@ from chatd.domain.tools import Execution, Found, Outcome, ToolSpec
 from chatd.domain.workers import Claimed
 from chatd.engine.mailbox import Mailbox
 from chatd.engine.runners import Runner
+from chatd.store.applying import Appended
 from chatd.store.chats import PostgresChats
 from chatd.store.creation import NewChat
 from chatd.store.statements import ClientKey
 from parley.faultpoints import FaultpointDirectory, OffsetClock
 from parley.process import Process
+
+if TYPE_CHECKING:
+    import asyncpg
 
 Reached = Callable[[str, str], Awaitable[None]]
 
@@ -41,11 +45,21 @@ class Faults:
             self.process = replace(process, clock=OffsetClock(process.clock, directory))
         self._running: ContextVar[str] = ContextVar("the chat that a task runs", default="")
 
-    def chats(self, *arguments: Any, **options: Any) -> PostgresChats:
+    def chats(
+        self,
+        pool: "asyncpg.Pool[asyncpg.Record]",
+        moved: Callable[[ChatState], None],
+        *,
+        appended: Appended,
+    ) -> PostgresChats:
         """Return a store with points around its commits."""
+        chats: PostgresChats
         if self._points is None:
-            return PostgresChats(*arguments, **options)
-        return _FaultyChats(self._points.reached, *arguments, **options)
+            chats = PostgresChats(pool, moved, self.process.clock, appended=appended)
+        else:
+            chats = _FaultyChats(pool, moved, self.process.clock, appended=appended)
+            chats.reached = self._points.reached
+        return chats
 
     def model(self, model: LanguageModel) -> LanguageModel:
         """Return a model with points in its stream."""
@@ -73,25 +87,23 @@ class Faults:
 class _FaultyChats(PostgresChats):
     """A store of chats that may be held before and after each commit."""
 
-    def __init__(self, reached: Reached, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._reached = reached
+    reached: Reached
 
     async def add(
         self, new: NewChat, *, claimed_by: WorkerId | None, client_key: ClientKey | None = None
     ) -> ChatState | None:
-        await self._reached("CreateChat.before", new.id)
+        await self.reached("CreateChat.before", new.id)
         state = await super().add(new, claimed_by=claimed_by, client_key=client_key)
-        await self._reached("CreateChat.after", new.id)
+        await self.reached("CreateChat.after", new.id)
         return state
 
     async def apply(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
     ) -> ChatState:
         name = type(command).__name__
-        await self._reached(f"{name}.before", chat_id)
+        await self.reached(f"{name}.before", chat_id)
         state = await super().apply(chat_id, command, client_key)
-        await self._reached(f"{name}.after", chat_id)
+        await self.reached(f"{name}.after", chat_id)
         return state
 
 

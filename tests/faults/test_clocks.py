@@ -25,9 +25,12 @@ SHIM = """
         AS 'SELECT pg_catalog.now() + (SELECT ahead FROM shim.skew)';
     GRANT USAGE ON SCHEMA shim TO parley_chatd;
     GRANT SELECT ON shim.skew TO parley_chatd;
-    ALTER ROLE parley_chatd SET search_path = shim, pg_catalog, public;
+    ALTER ROLE parley_chatd IN DATABASE parley SET search_path = shim, pg_catalog, chat;
 """
-UNSHIM = "ALTER ROLE parley_chatd RESET search_path; DROP SCHEMA IF EXISTS shim CASCADE;"
+UNSHIM = """
+    ALTER ROLE parley_chatd IN DATABASE parley SET search_path = chat;
+    DROP SCHEMA IF EXISTS shim CASCADE;
+"""
 RECONNECT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'parley_chatd'"
 
 
@@ -72,6 +75,7 @@ async def shimmed(lab: FaultLab) -> AsyncIterator[None]:
     finally:
         connection = await lab.connected()
         await connection.execute("UPDATE shim.skew SET ahead = '0'")
+        await lab.until(lambda: are_leases(lab, "0"), "leases by the right clock", 30)
         await connection.execute(UNSHIM)
         await connection.execute(RECONNECT)
 
@@ -86,11 +90,20 @@ async def test_b2_a_server_whose_clock_jumps_ahead_makes_no_second_owner(lab: Fa
             ahead = AHEAD if fault.number % 2 == 0 else "0"
             await lab.query("UPDATE shim.skew SET ahead = $1::text::interval", ahead)
             fault.trial(len(chat_ids))
+            await lab.until(lambda ahead=ahead: are_leases(lab, ahead), "leases by that clock", 30)  # type: ignore[misc]
             await measure_turn(fault, client)
             states = await fault.at_rest()
             lab.row.counts["takeovers"] += sum(state.owner_epoch > 1 for state in states.values())
-        # What was stored while the server was ahead would be in the future afterwards.
-        await lab.query("UPDATE shim.skew SET ahead = '0'")
+
+
+async def are_leases(lab: FaultLab, ahead: str) -> bool:
+    """Return whether every process has renewed its lease by the clock that is so much ahead."""
+    rows = await lab.query(
+        "SELECT extract(epoch FROM lease_until - clock_timestamp() - $1::text::interval) AS left_s"
+        " FROM chat.workers ORDER BY started_at DESC LIMIT 3",
+        ahead,
+    )
+    return all(0 < row["left_s"] <= lab.lease_s for row in rows)
 
 
 async def measure_turn(fault: Fault, client: Parley) -> None:
