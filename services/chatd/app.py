@@ -14,6 +14,7 @@ from chatd.engine.files import CachedFiles
 from chatd.engine.janitor import Janitor
 from chatd.engine.labelling import Labeller
 from chatd.engine.late_bills import LateBills
+from chatd.engine.leases import LeaseTiming
 from chatd.engine.live import LiveChats
 from chatd.engine.partials import PartialWriter
 from chatd.engine.quick import QuickModel, QuickPorts
@@ -22,6 +23,7 @@ from chatd.engine.small_jobs import SmallJobs
 from chatd.engine.spending import LimitedSpending
 from chatd.engine.turn import TurnPorts, TurnRunner
 from chatd.engine.worker import Worker, WorkerLimits, WorkerPorts
+from chatd.faults import Faults
 from chatd.news import (
     CHAT_TOPIC,
     LIMITS_TOPIC,
@@ -42,7 +44,6 @@ from chatd.rpc.settings_servicer import SettingsServicer
 from chatd.rpc.stream_servicer import StreamServicer
 from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
 from chatd.settings import Settings
-from chatd.store.chats import PostgresChats
 from chatd.store.file_bytes import PostgresFiles
 from chatd.store.fingerprints import check_keyring
 from chatd.store.housekeeping import PostgresHousekeeping
@@ -67,6 +68,8 @@ BILLS_S = 2.0
 
 async def run(settings: Settings, process: Process) -> None:
     """Serve chats until the process is asked to stop, then hand its own over."""
+    faults = Faults(settings.faultpoints_directory, process)
+    process = faults.process
     database_url = settings.database_url.reveal()
     keyring = Keyring.load(settings.master_key_file)
     await migrate(database_url, schema=SCHEMA, scripts=MIGRATIONS, clock=process.clock)
@@ -84,7 +87,7 @@ async def run(settings: Settings, process: Process) -> None:
         bus = await stack.enter_async_context(
             PostgresBus.open(database_url, application_name=process.instance, clock=process.clock)
         )
-        tools = await open_tools(settings, neighbours, stack)
+        tools = faults.tools(await open_tools(settings, neighbours, stack))
         partials = PostgresPartials(database.pool)
         writer = PartialWriter(partials, process.clock)
         live = LiveChats(writer.shown)
@@ -104,7 +107,7 @@ async def run(settings: Settings, process: Process) -> None:
             turns.appended(before, after, messages)
 
         chats = await stack.enter_async_context(
-            PostgresChats(database.pool, moved, process.clock, appended=appended)
+            faults.chats(database.pool, moved, appended=appended)
         )
         workers = PostgresWorkers(database.pool, Session(database_url, f"{process.instance} lease"))
         stack.callback(workers.close)
@@ -146,7 +149,7 @@ async def run(settings: Settings, process: Process) -> None:
         turns = TurnRunner(
             TurnPorts(
                 chats=chats,
-                model=model,
+                model=faults.model(model),
                 tools=tools,
                 setups=setups,
                 live=live,
@@ -167,7 +170,7 @@ async def run(settings: Settings, process: Process) -> None:
                 leases=workers,
                 claims=workers,
                 apply=chats.apply,
-                run_chat=turns.run,
+                run_chat=faults.runner(turns.run),
                 moved=chats.noticed,
                 offer=offer,
                 clock=process.clock,
@@ -178,6 +181,7 @@ async def run(settings: Settings, process: Process) -> None:
                 running_per_user_max=settings.running_chats_per_user_max,
                 acquire_batch_max=settings.acquire_batch_max,
             ),
+            timing=LeaseTiming.of(settings.lease_s, settings.lease_renew_s),
         )
         janitor = Janitor(
             PostgresHousekeeping(database.pool), process.clock, chance=process.random.random

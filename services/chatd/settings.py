@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chatd.providers.environment import EnvironmentKeys
-from parley.process import ServiceSettings
+from parley.process import Environment, ServiceSettings
 from parley.rpc import Address
 from parley.settings import Secret, setting
 
@@ -25,6 +25,16 @@ class Settings(ServiceSettings):
     )
     acquire_batch_max: int = setting(
         "Chats without an owner that this process takes at once.", default=10, at_least=1
+    )
+    lease_s: float = setting(
+        "Seconds after which the chats of a process that fell silent go to another.",
+        default=15.0,
+        at_least=6,
+    )
+    lease_renew_s: float = setting(
+        "Seconds between two renewals of that lease; at most a third of it.",
+        default=4.0,
+        at_least=0.5,
     )
     master_key_file: Path = setting("The keyring that secrets in the database are sealed with.")
     gateway: tuple[Address, ...] = setting(
@@ -54,6 +64,18 @@ class Settings(ServiceSettings):
     model: str = setting(
         "The default model by its name, after its provider's and a slash if need be.", default=""
     )
+    faultpoints_directory: Path | None = setting(
+        "For tests of failures, never in production: the directory that arms faults.", default=None
+    )
+
+    def __post_init__(self) -> None:
+        if self.lease_renew_s * 3 > self.lease_s:
+            raise ValueError("CHATD_LEASE_RENEW_S is more than a third of CHATD_LEASE_S: lower it")
+        if self.faultpoints_directory and self.environment is Environment.PRODUCTION:
+            raise ValueError(
+                "CHATD_FAULTPOINTS_DIRECTORY is not for production: unset it, or set "
+                "CHATD_ENVIRONMENT=development"
+            )
 
     @property
     def environment_keys(self) -> EnvironmentKeys:

@@ -21,6 +21,10 @@ from parley.rpc import Address, Channels, Problem, acting_for, problem_of, ranke
 
 T = TypeVar("T")
 
+#: After these another process may do it: this one is away, or its clock is wrong and holds our
+#: tokens for expired. Users are told apart before, so no token of ours is refused for their sake.
+ELSEWHERE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED)
+
 _log = logging.getLogger(__name__)
 
 
@@ -49,7 +53,7 @@ class Chatd:
         """Return the answer of the first process that gives one, and which that was.
 
         The processes are asked in the order that the chat prefers, which puts its owner first.
-        Going on after UNAVAILABLE is safe: every method carries the id of its request.
+        Going on is safe: every method carries the id of its request.
 
         Raises:
             UpstreamRefused: The answer is a problem, or there is none.
@@ -63,7 +67,7 @@ class Chatd:
                     return await question(stubs), stubs
                 except grpc.aio.AioRpcError as error:
                     refusal = UpstreamRefused(problem_of(error))
-                    if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                    if error.code() not in ELSEWHERE:
                         raise refusal from error
                     _log.warning("a chatd does not answer: %s", refusal)
         raise refusal

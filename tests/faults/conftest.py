@@ -1,35 +1,123 @@
-"""One stack of three chatd for all faults; each test leaves it whole again."""
+"""One stack of three chatd for all faults; each row leaves it whole again.
 
+Without `--repeats` only the short rows run, each with one fault. With it every row runs: as many
+trials as it says for the rows of processes and the database (A), a quarter for the others, shared
+among the variants of a row. A trial is one chat that was in the row's phase when the fault hit.
+"""
+
+import math
+import subprocess
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
-from support.faulty_stack import FaultyStack, connect_to
+from support.fault_lab import FaultLab, issue_token, lab_of
+from support.fault_report import FaultReport
 from support.local_stack import LocalStack
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+REPORT = pytest.StashKey[FaultReport]()
+SHORT_CHATS = 5
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("faults")
+    group.addoption("--repeats", type=int, default=None, help="trials of each row (200 in full)")
+    group.addoption("--chats-per-fault", type=int, default=10, help="trials that one fault makes")
+    group.addoption("--lease-s", type=float, default=6.0, help="lease of chatd (15 as shipped)")
+    group.addoption("--fault-report", type=Path, default=None, help="file for one line per row")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "row(name): the row of the fault matrix that a test is")
+    config.addinivalue_line("markers", "short: runs also without --repeats")
+    config.stash[REPORT] = FaultReport()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--repeats") is not None:
+        return
+    left_out = [
+        item
+        for item in items
+        if item.get_closest_marker("row") and not item.get_closest_marker("short")
+    ]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    report = config.stash[REPORT]
+    if not report.rows:
+        return
+    terminalreporter.section("faults")
+    for line in report.table():
+        terminalreporter.write_line(line)
+    terminalreporter.write_line(str(report.total()))
 
 
 @pytest.fixture(scope="session")
-def faulty_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    stack = LocalStack.at(tmp_path_factory.mktemp("faults"))
+def faulty_stack(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[LocalStack]:
+    home = tmp_path_factory.mktemp("faults")
+    points = tmp_path_factory.mktemp("points") / "armed"
+    points.mkdir()
+    lease_s = pytestconfig.getoption("--lease-s")
+    stack = LocalStack.at(
+        home,
+        PARLEY_ENVIRONMENT="development",
+        CHATD_FAULTPOINTS_DIRECTORY=str(points),
+        CHATD_LEASE_S=str(lease_s),
+        CHATD_LEASE_RENEW_S=str(min(4.0, lease_s / 6)),
+        CHATD_RUNNING_CHATS_PER_USER_MAX="400",
+    )
     started = stack.up("--chatd", "3")
     assert started.returncode == 0, started.stdout + started.stderr
     yield stack
     assert stack.parley("down").returncode == 0
 
 
+@pytest.fixture(scope="session")
+def client_token(faulty_stack: LocalStack) -> str:
+    return issue_token(faulty_stack)
+
+
 @pytest.fixture
-async def faulty(faulty_session: LocalStack) -> AsyncIterator[FaultyStack]:
-    connection = await connect_to(faulty_session)
-    yield FaultyStack(faulty_session, connection)
-    await connection.close()
+async def lab(
+    faulty_stack: LocalStack,
+    client_token: str,
+    request: pytest.FixtureRequest,
+    pytestconfig: pytest.Config,
+) -> AsyncIterator[FaultLab]:
+    marker = request.node.get_closest_marker("row")
+    name: str = marker.args[0]
+    if variant := getattr(request.node, "callspec", None):
+        name = f"{name}/{variant.id}"
+    repeats = pytestconfig.getoption("--repeats")
+    wanted = SHORT_CHATS if repeats is None else repeats
+    if repeats is not None and not name.startswith("A"):
+        wanted = math.ceil(repeats / 4)
+    test = getattr(request.node, "originalname", "")
+    variants = [item for item in request.session.items if getattr(item, "originalname", "") == test]
+    wanted = math.ceil(wanted / len(variants))
+    report = pytestconfig.stash[REPORT]
+    options = {
+        "trials_wanted": wanted,
+        "chats_per_fault": pytestconfig.getoption("--chats-per-fault"),
+        "lease_s": pytestconfig.getoption("--lease-s"),
+    }
+    async with lab_of(faulty_stack, client_token, report.begin(name), options) as opened:
+        yield opened
+    path = pytestconfig.getoption("--fault-report")
+    if path is not None:
+        report.write(path, commit=commit_of(ROOT), lease_s=options["lease_s"])
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--repeats", type=int, default=1, help="how often each fault is repeated (200 in full)"
-    )
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "repeat" in metafunc.fixturenames:
-        metafunc.parametrize("repeat", range(metafunc.config.getoption("--repeats")))
+def commit_of(root: Path) -> str:
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
+    described = subprocess.run(command, capture_output=True, text=True, check=False)
+    return described.stdout.strip()

@@ -1,66 +1,160 @@
 """The database restarts, loses sessions and forgets listeners: rows A20 to A24."""
 
+import asyncio
+import os
 import signal
 import time
+from collections.abc import Awaitable, Callable
 
 import psutil
 import pytest
 
-from support.faulty_stack import FaultyStack, Where, connect_to
-from support.local_stack import LocalStack
+from parley.client import Parley
+from parley.faultpoints import Action
+from support.fault_lab import ONCE, FaultLab
+from support.fault_trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 
-COUNTED = "".join(f"{number} " for number in range(1, 31))
+#: The point that chats are held at -> what is said to them.
+PHASES = {
+    "SendMessage.before": "count to 5, @",
+    "SendMessage.after": "count to 5, @",
+    "model.asked": "count to 5, @",
+    "model.event": "count to 30, @",
+    "FinishTurn.before": "count to 5, @",
+    "CommitStep.before": "run: echo @ >> runs; seq 1 9",
+    "tools.execute": "run: echo @ >> runs; seq 1 9",
+    "RecordResult.before": "run: echo @ >> runs; seq 1 9",
+    "CommitResults.before": "run: echo @ >> runs; seq 1 9",
+    "FinishInterruption.before": "count to 400, @",
+    "CommitCompaction.before": "",
+}
+EXECUTING = "run: echo @ >> runs; sleep 2; seq 1 9"
 
 
-def is_at_rest(where: Where) -> bool:
-    return where.status in ("waiting", "error")
-
-
-async def reconnected(stack: LocalStack) -> FaultyStack:
-    """Connect as soon as the server takes connections again."""
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            return FaultyStack(stack, await connect_to(stack))
-        except Exception:
-            if time.monotonic() > deadline:
-                raise
-
-
-@pytest.mark.parametrize(
-    "kind", [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL], ids=["fast", "immediate", "killed"]
-)
-async def test_turns_survive_a_restart_of_the_database(
-    faulty: FaultyStack, kind: signal.Signals, repeat: int
+async def hit_in_every_phase(
+    lab: FaultLab, fault: Fault, hit: Callable[[], Awaitable[None]]
 ) -> None:
-    chat_ids = [faulty.create("count to 30") for _ in range(5)]
-    for chat_id in chat_ids:
-        await faulty.until(chat_id, lambda where: where.address is not None)
-    psutil.Process(await postmaster_pid(faulty)).send_signal(kind)
-    again = await reconnected(faulty.stack)
-    for chat_id in chat_ids:
-        await again.until(chat_id, is_at_rest)
-        assert again.messages(chat_id) == [("user", "count to 30"), ("assistant", COUNTED)]
-    again.audit()
-    await again.connection.close()
+    """Let chats stand in every phase of a turn when the database is hit."""
+    client = await lab.client()
+    once = await lab.client(*lab.addresses, patience=ONCE)
+    each = max(1, fault.size // len(PHASES))
+    chats = {
+        point: await fault.create_all(client, fault.texts("repeat after me: @", each))
+        for point in PHASES
+    }
+    await fault.at_rest()
+    for point, chat_ids in chats.items():
+        nth = 5 if point == "model.event" else 1
+        lab.points.arm(point, Action.HOLD, subjects=tuple(chat_ids), nth=nth)
+    keyed = {
+        chat_id: (lab.unique(), fault.texts(PHASES[point], 1)[0])
+        for point, chat_ids in chats.items()
+        for chat_id in chat_ids
+        if PHASES[point]
+    }
+    async with asyncio.TaskGroup() as tasks:
+        for chat_id, (key, text) in keyed.items():
+            tasks.create_task(fault.send(once, chat_id, text, key=key))
+        await fault.create_all(client, fault.texts(EXECUTING, each))
+        for chat_id in chats["CommitCompaction.before"]:
+            await client.manage.compact(chat_id)
+        for chat_id in chats["FinishInterruption.before"]:
+            fault.expect(chat_id).may_be_cut = True
+            await until_sent(fault, chat_id)
+            await client.interrupt(chat_id)
+        for point, chat_ids in chats.items():
+            await fault.until_held(point, chat_ids)
+        fault.trial(len(fault.chat_ids))
+        hit_s = time.monotonic()
+        await hit()
+        if fault.number % 2 == 0:
+            lab.points.disarm()  # Everybody meets the outage; else only what comes after it.
+        await lab.query("SELECT 1")
+        lab.row.figures["accepting_s"].append(time.monotonic() - hit_s)
+        lab.points.disarm()
+    for chat_id, (key, text) in keyed.items():
+        assert await fault.send(client, chat_id, text, key=key)
+    await fault.at_rest()
+    lab.row.figures["all_at_rest_s"].append(time.monotonic() - hit_s)
 
 
-async def postmaster_pid(faulty: FaultyStack) -> int:
-    """Return the parent of the session's backend."""
-    backend: int = await faulty.connection.fetchval("SELECT pg_backend_pid()")
-    parent = psutil.Process(backend).parent()
+async def until_sent(fault: Fault, chat_id: str) -> None:
+    await fault.until_all(lambda state: state.status == "running", "a run", 20, [chat_id])
+
+
+async def postmaster(lab: FaultLab) -> psutil.Process:
+    """Return the parent of our own backend."""
+    (row,) = await lab.query("SELECT pg_backend_pid() AS pid")
+    parent = psutil.Process(row["pid"]).parent()
     assert parent is not None
-    return parent.pid
+    return parent
 
 
-async def test_a_lost_listener_delays_nothing_for_long(faulty: FaultyStack, repeat: int) -> None:
-    await faulty.connection.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-        " WHERE query ILIKE 'LISTEN%' AND pid <> pg_backend_pid()"
-    )
-    chat_id = faulty.create("count to 5")
-    await faulty.until(chat_id, is_at_rest)
-    assert len(faulty.messages(chat_id)) == 2
-    faulty.audit()
+async def restart(lab: FaultLab, number: signal.Signals) -> None:
+    """End the server; its supervisor starts it again."""
+    server = await postmaster(lab)
+    server.send_signal(number)
+    server.wait(10)
+
+
+@pytest.mark.row("A20")
+@pytest.mark.short
+async def test_a20_no_phase_of_a_turn_minds_an_immediate_restart(lab: FaultLab) -> None:
+    async for fault in faults(lab, chats=2 * lab.chats_per_fault):
+        await hit_in_every_phase(lab, fault, lambda: restart(lab, signal.SIGQUIT))
+
+
+@pytest.mark.row("A21")
+async def test_a21_no_phase_of_a_turn_minds_a_fast_restart(lab: FaultLab) -> None:
+    async for fault in faults(lab, chats=2 * lab.chats_per_fault):
+        await hit_in_every_phase(lab, fault, lambda: restart(lab, signal.SIGINT))
+
+
+@pytest.mark.row("A22")
+async def test_a22_no_phase_of_a_turn_minds_a_server_that_was_killed(lab: FaultLab) -> None:
+    async for fault in faults(lab, chats=2 * lab.chats_per_fault):
+        await hit_in_every_phase(lab, fault, lambda: restart(lab, signal.SIGKILL))
+
+
+@pytest.mark.row("A23")
+async def test_a23_no_phase_of_a_turn_minds_one_killed_session(lab: FaultLab) -> None:
+    async def kill_one() -> None:
+        rows = await lab.query(
+            "SELECT pid FROM pg_stat_activity WHERE usename = 'parley_chatd' ORDER BY pid LIMIT 1"
+        )
+        os.kill(rows[0]["pid"], signal.SIGKILL)
+
+    async for fault in faults(lab, chats=2 * lab.chats_per_fault):
+        await hit_in_every_phase(lab, fault, kill_one)
+
+
+@pytest.mark.short
+@pytest.mark.row("A24")
+async def test_a24_news_arrives_soon_although_every_listener_was_lost(lab: FaultLab) -> None:
+    async for fault in faults(lab):
+        victim = await lab.victim()
+        others = [address for address in lab.addresses if address != victim.address]
+        here, elsewhere = await lab.client(victim.address), await lab.client(*others)
+        chat_ids = await fault.create_all(here, fault.texts("count to 400, @"))
+        await lab.sleep(0.3)
+        ended = await lab.query(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name LIKE '% listen'"
+        )
+        assert len(ended) >= len(lab.addresses)
+        async with asyncio.TaskGroup() as tasks:
+            for chat_id in chat_ids:
+                fault.expect(chat_id).may_be_cut = True
+                tasks.create_task(measure_interrupt(fault, elsewhere, chat_id))
+        fault.trial(len(chat_ids))
+    assert max(lab.row.figures["delay_s"]) < 5.0 + lab.lease_s / 3
+
+
+async def measure_interrupt(fault: Fault, client: Parley, chat_id: str) -> None:
+    """Note how long an owner takes to hear of an interrupt that another process took."""
+    await client.interrupt(chat_id)
+    accepted_s = time.monotonic()
+    await fault.until_all(lambda state: state.is_at_rest, "a stop", 30, [chat_id])
+    fault.row.figures["delay_s"].append(time.monotonic() - accepted_s)

@@ -1,75 +1,199 @@
-"""Owners that die, stop and come back: rows A3, A4, A8, A17, A19 of the fault matrix."""
+"""The process that runs a chat dies in each phase of a turn: rows A3 to A7, A9 and A10."""
 
-import signal
+import json
 import time
 
 import pytest
 
-from support.faulty_stack import FaultyStack, Where
+from parley.client import ToolResult
+from parley.faultpoints import Action
+from support.fault_lab import ChatdProcess, FaultLab
+from support.fault_trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 
-COUNTED = "".join(f"{number} " for number in range(1, 31))
+RUN_ONCE = "run: echo @ >> runs; seq 1 50"
 
 
-def is_running(where: Where) -> bool:
-    return where.status == "running" and where.address is not None
+async def kill_at(
+    lab: FaultLab, fault: Fault, point: str, pattern: str, *, nth: int = 1
+) -> ChatdProcess:
+    """Kill the owner of chats that all stand at a point, and see who takes them."""
+    victim = await lab.victim()
+    lab.points.arm(point, Action.HOLD, pid=victim.pid, nth=nth)
+    chat_ids = await fault.create_all(await lab.client(victim.address), fault.texts(pattern))
+    await fault.until_held(point, chat_ids)
+    await kill(lab, fault, victim)
+    return victim
 
 
-def is_at_rest(where: Where) -> bool:
-    return where.status in ("waiting", "error")
+async def kill(lab: FaultLab, fault: Fault, victim: ChatdProcess) -> None:
+    """Kill a process; all chats of the fault are its own."""
+    before = await lab.states(fault.chat_ids)
+    assert {state.address for state in before.values()} == {victim.address}
+    victim.kill()
+    killed_s = time.monotonic()
+    fault.trial(len(before))
+    lab.points.disarm()
+    await fault.measure_takeover(before, killed_s)
 
 
-async def until_streaming(faulty: FaultyStack, chat_id: str) -> Where:
-    """Wait until somebody runs the chat."""
-    return await faulty.until(chat_id, is_running)
-
-
-@pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM], ids=lambda kind: kind.name)
-async def test_another_process_finishes_the_turn_of_one_that_ends(
-    faulty: FaultyStack, kind: signal.Signals, repeat: int
+@pytest.mark.row("A3")
+async def test_a3_an_owner_killed_before_the_first_token_is_followed_by_another(
+    lab: FaultLab,
 ) -> None:
-    chat_id = faulty.create("count to 30")
-    owner = await until_streaming(faulty, chat_id)
-    assert owner.address is not None
-    faulty.process_at(owner.address).send_signal(kind)
-    ended_at = time.monotonic()
-    taken = await faulty.until(
-        chat_id, lambda where: where.owner_epoch > owner.owner_epoch and is_running(where)
-    )
-    print(f"taken over after {time.monotonic() - ended_at:.2f} s ({kind.name})")
-    await faulty.until(chat_id, is_at_rest)
-    assert taken.owner_epoch == owner.owner_epoch + 1
-    assert faulty.messages(chat_id) == [("user", "count to 30"), ("assistant", COUNTED)]
-    faulty.audit()
+    async for fault in faults(lab):
+        await kill_at(lab, fault, "model.asked", "count to 10, @")
 
 
-async def test_a_process_that_was_stopped_too_long_finds_its_chat_taken_and_changes_nothing(
-    faulty: FaultyStack, repeat: int
+@pytest.mark.row("A4")
+@pytest.mark.parametrize(
+    "nth", [pytest.param(1, marks=pytest.mark.short), 15, 30], ids=["first", "half", "last"]
+)
+async def test_a4_an_answer_cut_while_it_streams_is_given_once_and_complete(
+    lab: FaultLab, nth: int
 ) -> None:
-    chat_id = faulty.create("count to 30")
-    owner = await until_streaming(faulty, chat_id)
-    assert owner.address is not None
-    stopped = faulty.process_at(owner.address)
-    stopped.send_signal(signal.SIGSTOP)
-    try:
-        await faulty.until(chat_id, lambda where: where.owner_epoch > owner.owner_epoch)
-    finally:
-        stopped.send_signal(signal.SIGCONT)
-    await faulty.until(chat_id, is_at_rest)
-    assert faulty.messages(chat_id) == [("user", "count to 30"), ("assistant", COUNTED)]
-    faulty.audit()
+    async for fault in faults(lab):
+        await kill_at(lab, fault, "model.event", "count to 30, @", nth=nth)
 
 
-async def test_a_repeated_create_after_a_crash_makes_one_chat(
-    faulty: FaultyStack, repeat: int
+@pytest.mark.short
+@pytest.mark.row("A5")
+async def test_a5_a_call_that_was_dispatched_and_never_left_is_executed_once(
+    lab: FaultLab,
 ) -> None:
-    key = f"same-key-{repeat}-{time.monotonic_ns()}"
-    chat_id = faulty.create("count to 30", key)
-    owner = await until_streaming(faulty, chat_id)
-    assert owner.address is not None
-    faulty.process_at(owner.address).kill()
-    assert faulty.create("count to 30", key) == chat_id
-    await faulty.until(chat_id, is_at_rest)
-    assert len(faulty.messages(chat_id)) == 2
-    faulty.audit()
+    async for fault in faults(lab):
+        await kill_at(lab, fault, "tools.execute", RUN_ONCE)
+        await fault.at_rest()
+        require_all_done(fault)
+    assert lab.row.counts["tool_done"] == lab.row.trials
+
+
+@pytest.mark.row("A6")
+@pytest.mark.parametrize("sleep_s", [2, 9], ids=["ended_meanwhile", "still_running"])
+async def test_a6_a_call_that_runs_is_attached_to_and_its_output_is_complete(
+    lab: FaultLab, sleep_s: int
+) -> None:
+    pattern = f"run: echo @ >> runs; seq 1 500; sleep {sleep_s}; seq 501 1000"
+    async for fault in faults(lab):
+        victim = await lab.victim()
+        here = await lab.client(victim.address)
+        await fault.create_all(here, fault.texts(pattern))
+        await lab.until(lambda fault=fault: all_started(fault), "a run of every command")  # type: ignore[misc]
+        await kill(lab, fault, victim)
+        await fault.at_rest()
+        for chat_id in fault.chat_ids:
+            output = [int(word) for word in (await output_of(fault, chat_id)).split()]
+            missing = len(set(range(1, 1001)) - set(output))
+            lab.row.figures["lost_lines"].append(missing)
+            if missing or len(output) != 1000:
+                lab.row.problems.append(f"{chat_id}: {missing} lines of output are gone")
+
+
+@pytest.mark.row("A7")
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param("tools.executed", marks=pytest.mark.short),
+        "RecordResult.before",
+        "RecordResult.after",
+        "CommitResults.before",
+        "CommitResults.after",
+    ],
+)
+async def test_a7_a_result_that_was_not_committed_is_fetched_again_and_not_made_again(
+    lab: FaultLab, point: str
+) -> None:
+    async for fault in faults(lab):
+        await kill_at(lab, fault, point, RUN_ONCE)
+
+
+@pytest.mark.row("A9")
+@pytest.mark.parametrize(
+    "point",
+    [
+        "model.event",
+        pytest.param("CommitCompaction.before", marks=pytest.mark.short),
+        "CommitCompaction.after",
+    ],
+)
+async def test_a9_a_summary_that_is_cut_leaves_the_history_whole(lab: FaultLab, point: str) -> None:
+    async for fault in faults(lab):
+        victim = await lab.victim()
+        here = await lab.client(victim.address)
+        chat_ids = await fault.create_all(here, fault.texts("repeat after me: @"))
+        await fault.at_rest()
+        lab.points.arm(point, Action.HOLD, pid=victim.pid)
+        for chat_id in chat_ids:
+            await here.manage.compact(chat_id)
+        await fault.until_held(point, chat_ids)
+        await kill(lab, fault, victim)
+        await fault.at_rest()
+        client = await lab.client()
+        for chat_id in chat_ids:
+            summaries = [each for each in await fault.messages(chat_id) if each.is_compressed]
+            lab.row.counts["summaries"] += bool(summaries)
+            await fault.send(client, chat_id, *fault.texts("repeat after me: @", 1))
+
+
+@pytest.mark.row("A10")
+async def test_a10_a_chat_that_kills_three_owners_is_parked_and_others_are_not_hurt(
+    lab: FaultLab,
+) -> None:
+    async for fault in faults(lab, chats=min(5, lab.chats_per_fault)):
+        victim = await lab.victim()
+        client = await lab.client()
+        poisoned = await fault.create_all(
+            await lab.client(victim.address), fault.texts("repeat after me: @")
+        )
+        await fault.at_rest()
+        lab.points.arm("model.asked", Action.KILL, subjects=tuple(poisoned))
+        for chat_id in poisoned:
+            fault.expect(chat_id).may_fail = True
+            await fault.send(client, chat_id, *fault.texts("count to 5, @", 1))
+        began_s = time.monotonic()
+        while not all(state.is_at_rest for state in (await lab.states(poisoned)).values()):
+            assert time.monotonic() < began_s + 60 + 40 * len(poisoned), await lab.states(poisoned)
+            await time_of_another(fault)
+        fault.trial(len(poisoned))
+        lab.row.figures["parked_s"].append(time.monotonic() - began_s)
+        for chat_id in poisoned:
+            chat = await client.get_chat(chat_id)
+            if chat.last_error is None or chat.last_error.kind != "crash_loop":
+                lab.row.problems.append(f"{chat_id} was not parked: {chat}")
+
+
+async def time_of_another(fault: Fault) -> None:
+    """Measure a turn of a chat that kills nobody."""
+    asked_s = time.monotonic()
+    client = await fault.lab.client()
+    chat_id = await fault.create(client, *fault.texts("repeat after me: @", 1))
+    assert chat_id is not None
+    await fault.until_all(lambda state: state.is_at_rest, "rest of another", 60, [chat_id])
+    fault.row.figures["others_s"].append(time.monotonic() - asked_s)
+    await fault.lab.sleep(0.2)
+
+
+async def all_started(fault: Fault) -> bool:
+    """Return whether the commands of all chats have left their mark."""
+    workspaces = map(fault.lab.workspace, fault.chat_ids)
+    return all((each / "files" / "runs").exists() for each in workspaces)
+
+
+async def output_of(fault: Fault, chat_id: str) -> str:
+    """Return what the first command of a chat printed."""
+    results = [
+        part
+        for message in await fault.messages(chat_id)
+        for part in message.content
+        if isinstance(part, ToolResult)
+    ]
+    output: str = json.loads(results[0].result_json).get("output", "")
+    return output
+
+
+def require_all_done(fault: Fault) -> None:
+    """Require that every command left its mark."""
+    for chat_id in fault.chat_ids:
+        if not (fault.lab.workspace(chat_id) / "files" / "runs").exists():
+            fault.row.problems.append(f"{chat_id}: the command never ran")

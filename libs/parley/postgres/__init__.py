@@ -5,9 +5,11 @@ from parley.postgres.database import Database
 from parley.postgres.embedded import EmbeddedServer
 from parley.postgres.errors import (
     BinariesMissing,
+    DatabaseBusy,
     DatabaseError,
     DatabaseMisconfigured,
     DatabaseUnavailable,
+    Deadlocked,
     DirectoryInUse,
     DirectoryUnusable,
     EmbeddedServerError,
@@ -15,6 +17,7 @@ from parley.postgres.errors import (
     SchemaTooNew,
     ServerStartFailed,
     ServerTooOld,
+    StatementEnded,
     WrongMajorVersion,
 )
 from parley.postgres.listener import Connected, Listener, ListenerTiming, ListenEvent, Notified
@@ -26,9 +29,11 @@ __all__ = [
     "BinariesMissing",
     "Connected",
     "Database",
+    "DatabaseBusy",
     "DatabaseError",
     "DatabaseMisconfigured",
     "DatabaseUnavailable",
+    "Deadlocked",
     "DirectoryInUse",
     "DirectoryUnusable",
     "EmbeddedServer",
@@ -44,6 +49,7 @@ __all__ = [
     "ServiceRole",
     "Session",
     "SessionLimits",
+    "StatementEnded",
     "WrongMajorVersion",
     "compose_url",
     "drift",

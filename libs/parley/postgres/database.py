@@ -10,15 +10,8 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from parley.clock import Clock, SystemClock
-from parley.postgres.errors import DatabaseUnavailable
 from parley.postgres.observed import observe_engine, observed_connection
-from parley.postgres.session import (
-    Session,
-    SessionLimits,
-    first_line,
-    is_unavailable,
-    typed_outages,
-)
+from parley.postgres.session import Session, SessionLimits, outage_of, typed_outages
 from parley.telemetry import Statements
 
 STARTUP_PATIENCE_S = 30.0
@@ -106,9 +99,10 @@ class Database:
                     connection = await stack.enter_async_context(self.engine.connect())
                 yield connection
         except (DBAPIError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            if not is_unavailable(error):
+            outage = outage_of(error)
+            if outage is None:
                 raise
-            raise DatabaseUnavailable(first_line(error)) from error
+            raise outage from error
 
 
 def _pool(

@@ -2,6 +2,9 @@
 
 DatabaseError
 ├── DatabaseUnavailable        nobody answers now; the same call may succeed later
+│   └── StatementEnded         the server gave the statement up, which changed nothing
+│       └── DatabaseBusy       it waited for others too long
+│           └── Deadlocked
 ├── DatabaseMisconfigured      the address, role or database is wrong; trying again will not help
 │   └── ServerTooOld
 ├── MigrationFailed            a schema could not be brought to its newest revision
@@ -32,6 +35,24 @@ class DatabaseUnavailable(DatabaseError):
     def __init__(self, reason: str) -> None:
         super().__init__(f"PostgreSQL is not available ({reason}); is the server running?")
         self.reason = reason
+
+
+class StatementEnded(DatabaseUnavailable):
+    """The server ended the statement, so it changed nothing; a full disk, or too many others."""
+
+    def __init__(self, reason: str) -> None:
+        DatabaseError.__init__(
+            self, f"PostgreSQL gave up a statement ({reason}); nothing was changed, try again"
+        )
+        self.reason = reason
+
+
+class DatabaseBusy(StatementEnded):
+    """The statement waited for a lock, or ran, for longer than is allowed."""
+
+
+class Deadlocked(DatabaseBusy):
+    """The statement and another one waited for each other; the other goes on."""
 
 
 class DatabaseMisconfigured(DatabaseError, ConfigurationError):

@@ -9,7 +9,14 @@ import asyncpg
 from sqlalchemy.exc import DBAPIError
 
 from parley.clock import Clock
-from parley.postgres.errors import DatabaseMisconfigured, DatabaseUnavailable, ServerTooOld
+from parley.postgres.errors import (
+    DatabaseBusy,
+    DatabaseMisconfigured,
+    DatabaseUnavailable,
+    Deadlocked,
+    ServerTooOld,
+    StatementEnded,
+)
 
 SERVER_MAJOR_MIN = 15
 CONNECT_TIMEOUT_S = 10.0
@@ -26,6 +33,12 @@ _LOST = (
     asyncpg.InternalClientError,  # The server died while asyncpg was between two messages.
     OSError,  # Refused, reset, missing socket, and TimeoutError.
 )
+_ENDED: dict[type[BaseException], type[StatementEnded]] = {
+    asyncpg.DeadlockDetectedError: Deadlocked,
+    asyncpg.LockNotAvailableError: DatabaseBusy,
+    asyncpg.QueryCanceledError: DatabaseBusy,  # It took longer than `statement_timeout_s`.
+    asyncpg.InsufficientResourcesError: StatementEnded,  # Disk or memory is full.
+}
 _REMEDIES: dict[type[BaseException], str] = {
     asyncpg.InvalidPasswordError: "check the password in the database URL",
     asyncpg.InvalidAuthorizationSpecificationError: "check the role and its password in the URL",
@@ -155,15 +168,29 @@ def is_unavailable(error: BaseException) -> bool:
     return isinstance(error, (DatabaseUnavailable, *_LOST))
 
 
+def outage_of(error: BaseException) -> DatabaseUnavailable | None:
+    """Return what `error` means for a caller who may try again, None if that would not help."""
+    if isinstance(error, DatabaseUnavailable):
+        return error
+    if is_unavailable(error):
+        return DatabaseUnavailable(first_line(error))
+    origin: BaseException | None = error
+    if isinstance(error, DBAPIError) and error.orig is not None:
+        origin = error.orig.__cause__
+    ended = next((ended for kind, ended in _ENDED.items() if isinstance(origin, kind)), None)
+    return None if ended is None else ended(first_line(error))
+
+
 @contextmanager
 def typed_outages() -> Iterator[None]:
-    """Raise `DatabaseUnavailable` for a lost connection; put only database calls inside."""
+    """Raise `DatabaseUnavailable` for what may pass by itself; put only database calls inside."""
     try:
         yield
     except Exception as error:
-        if not is_unavailable(error) or isinstance(error, DatabaseUnavailable):
+        outage = outage_of(error)
+        if outage is None or outage is error:
             raise
-        raise DatabaseUnavailable(first_line(error)) from error
+        raise outage from error
 
 
 def first_line(error: BaseException) -> str:

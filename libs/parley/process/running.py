@@ -21,6 +21,7 @@ from parley.process.ids import TimeOrderedIds
 from parley.process.linux import end_with_parent, forbid_inspection
 from parley.process.service_settings import Environment, ServiceSettings
 from parley.process.signals import stopping_on_signals
+from parley.process.watchdog import watched_event_loop
 from parley.settings import ConfigurationError, Secret, SettingsError, read
 from parley.telemetry import Redactor, Telemetry, TelemetryError, start
 
@@ -82,7 +83,7 @@ def _run(
 
 async def _live(name: str, settings: S, run: Callable[[S, Process], Awaitable[None]]) -> int:
     instance = f"{socket.gethostname()}-{os.getpid()}"
-    with stopping_on_signals(name) as stopping:
+    with stopping_on_signals(name) as stopping, watched_event_loop():
         try:
             async with start(
                 name,

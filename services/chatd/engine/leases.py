@@ -20,6 +20,12 @@ class LeaseTiming:
     fence_margin_s: float = 3.0
     contact_s: float = 8.0
 
+    @classmethod
+    def of(cls, lease_s: float, renew_every_s: float) -> "LeaseTiming":
+        """Return the timing of a lease; contact is trusted after two renewals."""
+        renew_again_s = min(cls().renew_again_s, renew_every_s)
+        return cls(lease_s, renew_every_s, renew_again_s, contact_s=2 * renew_every_s)
+
     @property
     def silence_max_s(self) -> float:
         """Return how long no answer may come before contact counts as broken."""

@@ -393,6 +393,9 @@ class Worker:
         try:
             taken = await self._ports.claims.sweep(self.worker_id, limits)
             for claimed, slot in zip(taken, slots, strict=False):
+                if claimed.state.takeovers:
+                    chat = {"chat_id": claimed.state.chat_id, "takeovers": claimed.state.takeovers}
+                    logger.warning("a chat was taken over from an owner that died", extra=chat)
                 self._ports.moved(claimed.state)
                 self.start(claimed, slot)
         finally:

@@ -1,5 +1,6 @@
 """A model that plays a script: the keyless demo, and the model of the tests."""
 
+import json
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 
@@ -11,6 +12,7 @@ from chatd.domain.model import (
     PromptMessage,
     TextDelta,
     ToolCallRequested,
+    UsageReported,
 )
 from chatd.domain.parts import Text, ToolCall, ToolResult
 from chatd.domain.tools import Executor, ToolSpec
@@ -24,6 +26,9 @@ COUNT = re.compile(r"\bcount to (\d+)\b", re.IGNORECASE)
 COUNT_MAX = 1000
 ECHO = re.compile(r"\brepeat after me: (.+)", re.IGNORECASE | re.DOTALL)
 COUNT_PAUSE_S = 0.05
+RUN = re.compile(r"^run: (.+)$", re.IGNORECASE | re.MULTILINE)
+USE = re.compile(r"\buse (\d+) tokens of (\d+)\b", re.IGNORECASE)
+SUMMARY_CHARACTERS_MAX = 2000
 
 
 class ScriptedModel:
@@ -49,17 +54,57 @@ class ScriptedModel:
 def demo_with(clock: Clock) -> Play:
     """Return the demo that can also take its time, or none at all.
 
-    "count to 30" is answered slowly, "repeat after me: yes" at once and without tools.
+    "count to 30" is answered slowly, "repeat after me: yes" at once and without tools. Lines such
+    as "run: ls" are run one step after the other. "use 9 tokens of 10" fills the window, for as
+    long as somebody's words of that are in it.
     """
 
     def play(request: ModelRequest) -> Iterable[ModelEvent] | AsyncIterable[ModelEvent]:
         said = _said(_present_turn(request.messages))
+        if not request.may_call_tools:
+            return _summarise(request.messages)
+        if commands := RUN.findall(said):
+            return _run(commands, request)
+        if (filled := _use(request.messages)) is not None:
+            return (TextDelta("This used much of the window."), filled, Finished())
         if (echoed := ECHO.search(said)) is not None:
             return (TextDelta(echoed[1]), Finished())
         wanted = COUNT.search(said)
         return demo(request) if wanted is None else _count(int(wanted[1]), clock)
 
     return play
+
+
+def _summarise(messages: tuple[PromptMessage, ...]) -> Iterable[ModelEvent]:
+    """Repeat what the user said before asking for a summary."""
+    asked = [message for message in messages if message.role is Role.USER][:-1]
+    said = " ".join(_said((message,)) for message in asked)
+    yield from _words(f"The user said: {said[:SUMMARY_CHARACTERS_MAX]}")
+    if (filled := _use(messages)) is not None:
+        yield filled
+    yield Finished()
+
+
+def _use(messages: tuple[PromptMessage, ...]) -> UsageReported | None:
+    """Return the size that somebody wants the prompt to have."""
+    said = " ".join(_said((message,)) for message in messages if message.role is Role.USER)
+    wanted = USE.search(said)
+    if wanted is None:
+        return None
+    return UsageReported(input_tokens=int(wanted[1]), context_limit_tokens=int(wanted[2]))
+
+
+def _run(commands: list[str], request: ModelRequest) -> Iterable[ModelEvent]:
+    """Call the shell with the next command, or report when all have run."""
+    results = _results(_present_turn(request.messages))
+    if len(results) < len(commands):
+        arguments = json.dumps({"command": commands[len(results)]})
+        yield ToolCallRequested(ToolCall(f"call_{len(results)}", SHELL_TOOL, arguments))
+    else:
+        yield from _report(results)
+    if (filled := _use(request.messages)) is not None:
+        yield filled
+    yield Finished()
 
 
 async def _count(last: int, clock: Clock) -> AsyncIterator[ModelEvent]:
@@ -73,8 +118,7 @@ async def _count(last: int, clock: Clock) -> AsyncIterator[ModelEvent]:
 def demo(request: ModelRequest) -> Iterable[ModelEvent]:
     """Greet, call one tool of each kind that is offered, and tell what came back."""
     turn = _present_turn(request.messages)
-    results = [part for message in turn for part in message.content if isinstance(part, ToolResult)]
-    if results:
+    if results := _results(turn):
         yield from _report(results)
     else:
         yield from _greet(turn, request.tools)
@@ -90,6 +134,10 @@ def _greet(turn: tuple[PromptMessage, ...], tools: tuple[ToolSpec, ...]) -> Iter
         yield ToolCallRequested(
             ToolCall(f"call_{index}", call[0].name, call[1], mcp_server_id=call[0].server_id)
         )
+
+
+def _results(turn: tuple[PromptMessage, ...]) -> list[ToolResult]:
+    return [part for message in turn for part in message.content if isinstance(part, ToolResult)]
 
 
 def _said(turn: tuple[PromptMessage, ...]) -> str:

@@ -30,7 +30,7 @@ from chatd.domain.errors import (
 )
 from chatd.domain.limits import dollars
 from parley.api.chat.v1.error_reason_pb2 import ErrorReason
-from parley.postgres import DatabaseUnavailable
+from parley.postgres import DatabaseBusy, DatabaseUnavailable
 from parley.rpc import ErrorTable, Problem, Violation
 
 DOMAIN = "chat.parley"
@@ -259,6 +259,16 @@ def _unavailable(_: DatabaseUnavailable) -> Problem:
     )
 
 
+def _contended(_: DatabaseBusy) -> Problem:
+    # Not UNAVAILABLE: at another process it would wait for the same lock.
+    return Problem(
+        grpc.StatusCode.ABORTED,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_VERSION_CONFLICT).removeprefix("ERROR_REASON_"),
+        "The chat is being changed by others; try again.",
+        retry_after_s=RETRY_STORE_AFTER_S,
+    )
+
+
 ERRORS: ErrorTable = {
     ChatNotFound: _chat_not_found,
     MessageNotFound: _message_not_found,
@@ -283,4 +293,5 @@ ERRORS: ErrorTable = {
     VersionConflict: _version_conflict,
     InvalidRequest: _invalid,
     DatabaseUnavailable: _unavailable,
+    DatabaseBusy: _contended,
 }

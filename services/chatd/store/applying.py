@@ -36,10 +36,11 @@ from chatd.store.codec import choice_from_json
 from chatd.store.rows import state_of
 from chatd.store.statements import SELECT_KEY, SELECT_STATE, ClientKey, decision_statement
 from parley.clock import Clock
-from parley.postgres import DatabaseUnavailable, typed_outages
+from parley.postgres import DatabaseUnavailable, Deadlocked, StatementEnded, typed_outages
 
 KNOWN_STATES_MAX = 10_000
 MISSES_BEFORE_LOCK = 3
+DEADLOCKS_MAX = 3
 OUTAGE_PATIENCE_S = 30.0
 OUTAGE_PAUSE_S = 0.25
 
@@ -135,6 +136,7 @@ class Applier:
 
         Raises:
             ChatError: the command is refused; see `domain.errors`.
+            StatementEnded: the database gave the write up, which changed nothing.
             DatabaseUnavailable: the database did not come back in time; read before repeating.
         """
         task = self._under_way.create_task(self._carried(chat_id, command, client_key))
@@ -225,17 +227,25 @@ class Applier:
     ) -> Wrote | Unwritten:
         """Write a decision, or say why it is not written."""
         statement = decision_statement(seen, decision, client_key)
-        try:
-            with typed_outages():
-                row = await source.fetchrow(statement.text, *statement.arguments)
-        except DatabaseUnavailable:
-            if source is not self._pool:
+        for is_last in (*(DEADLOCKS_MAX - 1) * (False,), True):
+            try:
+                with typed_outages():
+                    row = await source.fetchrow(statement.text, *statement.arguments)
+            except Deadlocked:
+                if is_last or source is not self._pool:
+                    raise
+                continue
+            except StatementEnded:
                 raise
-            return await self._after_outage(seen, decision, client_key)
-        if row is None:
-            return Unwritten.REFUSED
-        state = replace(decision.state, deadline_at=row["deadline_at"])
-        return Wrote(state, choice_from_json(row["choice"]))
+            except DatabaseUnavailable:
+                if source is not self._pool:
+                    raise
+                return await self._after_outage(seen, decision, client_key)
+            if row is None:
+                return Unwritten.REFUSED
+            state = replace(decision.state, deadline_at=row["deadline_at"])
+            return Wrote(state, choice_from_json(row["choice"]))
+        raise AssertionError("unreachable")
 
     async def _after_outage(
         self, seen: ChatState, decision: Decision, client_key: ClientKey | None

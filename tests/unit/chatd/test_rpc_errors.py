@@ -29,7 +29,7 @@ from chatd.domain.errors import (
 )
 from chatd.rpc.errors import ERRORS
 from parley.api.chat.v1.error_reason_pb2 import ErrorReason
-from parley.postgres import DatabaseUnavailable
+from parley.postgres import DatabaseBusy, DatabaseUnavailable
 
 CHAT = ChatId("c")
 EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
@@ -98,11 +98,12 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         {"field": "title"},
     ),
     (DatabaseUnavailable("gone"), "UNAVAILABLE", "STORE_UNAVAILABLE", {}),
+    (DatabaseBusy("lock timeout"), "ABORTED", "VERSION_CONFLICT", {}),
 ]
 
 
 def test_every_error_of_a_chat_has_its_problem_and_nothing_else_has() -> None:
-    assert set(ERRORS) == {*ChatError.__subclasses__(), DatabaseUnavailable}
+    assert set(ERRORS) == {*ChatError.__subclasses__(), DatabaseUnavailable, DatabaseBusy}
     assert {type(example) for example, *_ in EXAMPLES} == set(ERRORS)
 
 

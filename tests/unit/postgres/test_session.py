@@ -1,7 +1,15 @@
 import asyncpg
 import pytest
 
-from parley.postgres import DatabaseUnavailable, ServerTooOld, Session, is_unavailable
+from parley.postgres import (
+    DatabaseBusy,
+    DatabaseUnavailable,
+    Deadlocked,
+    ServerTooOld,
+    Session,
+    StatementEnded,
+    is_unavailable,
+)
 from parley.postgres.session import require_supported, typed_outages
 
 
@@ -31,7 +39,6 @@ def test_a_lost_connection_is_an_outage(error: Exception) -> None:
     "error",
     [
         asyncpg.UniqueViolationError("duplicate key"),
-        asyncpg.QueryCanceledError("canceling statement due to statement timeout"),
         asyncpg.InterfaceError("another operation is in progress"),
         ValueError("something else"),
     ],
@@ -41,6 +48,25 @@ def test_any_other_error_stays_what_it_is(error: Exception) -> None:
     with pytest.raises(type(error)) as raised, typed_outages():
         raise error
     assert raised.value is error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (asyncpg.DeadlockDetectedError("deadlock detected"), Deadlocked),
+        (asyncpg.LockNotAvailableError("canceling statement due to lock timeout"), DatabaseBusy),
+        (asyncpg.QueryCanceledError("canceling statement due to statement timeout"), DatabaseBusy),
+        (asyncpg.DiskFullError("could not extend file"), StatementEnded),
+        (asyncpg.OutOfMemoryError("out of memory"), StatementEnded),
+    ],
+)
+def test_a_statement_that_the_server_gave_up_changed_nothing(
+    error: Exception, kind: type[StatementEnded]
+) -> None:
+    assert not is_unavailable(error)
+    with pytest.raises(StatementEnded, match="nothing was changed") as raised, typed_outages():
+        raise error
+    assert type(raised.value) is kind
 
 
 def test_a_server_before_fifteen_is_refused_with_a_remedy() -> None:

@@ -1,0 +1,146 @@
+"""Faults on request: the ports of chatd with named points around them, for tests only.
+
+Without a directory every port is returned as it is, so a process that cannot be armed pays
+nothing. Points are named for what happens between them: `SendMessage.before` and
+`SendMessage.after` stand on both sides of a commit, `model.asked` before the first event of an
+answer, `model.event` after each, `tools.execute` and `tools.executed` around an effect.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from contextvars import ContextVar
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chatd.domain.chat import ChatId, ChatState, Owner, WorkerId
+from chatd.domain.commands import Command
+from chatd.domain.model import ModelEvent, ModelRequest
+from chatd.domain.ports import LanguageModel, Tools
+from chatd.domain.tools import Execution, Found, Outcome, ToolSpec
+from chatd.domain.workers import Claimed
+from chatd.engine.mailbox import Mailbox
+from chatd.engine.runners import Runner
+from chatd.store.applying import Appended
+from chatd.store.chats import PostgresChats
+from chatd.store.creation import NewChat
+from chatd.store.statements import ClientKey
+from parley.faultpoints import FaultpointDirectory, OffsetClock
+from parley.process import Process
+
+if TYPE_CHECKING:
+    import asyncpg
+
+Reached = Callable[[str, str], Awaitable[None]]
+
+
+class Faults:
+    """Puts points around ports if there is a directory to arm them from."""
+
+    def __init__(self, directory: Path | None, process: Process) -> None:
+        self.process = process
+        self._points: FaultpointDirectory | None = None
+        if directory is not None:
+            self._points = FaultpointDirectory(directory, process.clock)
+            self.process = replace(process, clock=OffsetClock(process.clock, directory))
+        self._running: ContextVar[str] = ContextVar("the chat that a task runs", default="")
+
+    def chats(
+        self,
+        pool: "asyncpg.Pool[asyncpg.Record]",
+        moved: Callable[[ChatState], None],
+        *,
+        appended: Appended,
+    ) -> PostgresChats:
+        """Return a store with points around its commits."""
+        chats: PostgresChats
+        if self._points is None:
+            chats = PostgresChats(pool, moved, self.process.clock, appended=appended)
+        else:
+            chats = _FaultyChats(pool, moved, self.process.clock, appended=appended)
+            chats.reached = self._points.reached
+        return chats
+
+    def model(self, model: LanguageModel) -> LanguageModel:
+        """Return a model with points in its stream."""
+        return model if self._points is None else _FaultyModel(model, self._here(self._points))
+
+    def tools(self, tools: Tools) -> Tools:
+        """Return tools with points around their effects."""
+        return tools if self._points is None else _FaultyTools(tools, self._points.reached)
+
+    def runner(self, run_chat: Runner) -> Runner:
+        """Return a runner under which points know the chat that they belong to."""
+        if self._points is None:
+            return run_chat
+
+        async def run(claimed: Claimed, mailbox: Mailbox) -> None:
+            self._running.set(claimed.state.chat_id)
+            await run_chat(claimed, mailbox)
+
+        return run
+
+    def _here(self, points: FaultpointDirectory) -> Callable[[str], Awaitable[None]]:
+        return lambda point: points.reached(point, self._running.get())
+
+
+class _FaultyChats(PostgresChats):
+    """A store of chats that may be held before and after each commit."""
+
+    reached: Reached
+
+    async def add(
+        self, new: NewChat, *, claimed_by: WorkerId | None, client_key: ClientKey | None = None
+    ) -> ChatState | None:
+        await self.reached("CreateChat.before", new.id)
+        state = await super().add(new, claimed_by=claimed_by, client_key=client_key)
+        await self.reached("CreateChat.after", new.id)
+        return state
+
+    async def apply(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
+    ) -> ChatState:
+        name = type(command).__name__
+        await self.reached(f"{name}.before", chat_id)
+        state = await super().apply(chat_id, command, client_key)
+        await self.reached(f"{name}.after", chat_id)
+        return state
+
+
+class _FaultyModel:
+    """A model that may be held before and between its events."""
+
+    def __init__(self, model: LanguageModel, reached: Callable[[str], Awaitable[None]]) -> None:
+        self._model = model
+        self._reached = reached
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        await self._reached("model.asked")
+        events: Any = self._model.stream(request)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+                await self._reached("model.event")
+
+
+class _FaultyTools:
+    """Tools that may be held right before and right after an effect."""
+
+    def __init__(self, tools: Tools, reached: Reached) -> None:
+        self._tools = tools
+        self._reached = reached
+
+    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+        return await self._tools.offer(chat_id, owner)
+
+    async def execute(self, execution: Execution) -> Outcome:
+        await self._reached("tools.execute", execution.chat_id)
+        outcome = await self._tools.execute(execution)
+        await self._reached("tools.executed", execution.chat_id)
+        return outcome
+
+    async def find(self, execution: Execution) -> Found:
+        return await self._tools.find(execution)
+
+    async def cancel(self, execution: Execution) -> None:
+        await self._tools.cancel(execution)
