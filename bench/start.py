@@ -1,6 +1,8 @@
 """Figures of a start: `parley up --detach` to ready, idle memory per process, time of `--help`.
 
-Run as `python bench/start.py [--repeat N]`; prints one JSON object.
+Run as `python bench/start.py [--repeat N] [--cold]`; prints one JSON object. With `--cold` the last
+commit is cloned into an empty directory and `make run`'s script is timed there: packages come from
+wherever pip is set up to get them, so that figure is also one of the network.
 """
 
 import argparse
@@ -81,11 +83,34 @@ def start_figures(repeat: int) -> dict[str, Any]:
     }
 
 
+def cold_figures() -> dict[str, float]:
+    """Return how long a clone takes from nothing to ready, in all and without its packages."""
+    root = Path(__file__).resolve().parent.parent
+    with tempfile.TemporaryDirectory(prefix="parley-bench-") as directory:
+        clone, home = Path(directory) / "clone", Path(directory) / "home"
+        subprocess.run(["git", "clone", "--quiet", str(root), str(clone)], check=True)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            http = f"127.0.0.1:{free.getsockname()[1]}"
+        began = time.monotonic()
+        subprocess.run([clone / "scripts/setup"], stdout=subprocess.DEVNULL, check=True)
+        setup_s = time.monotonic() - began
+        up = ("--detach", "--http", http, "--home", str(home))
+        subprocess.run([clone / "scripts/run", *up], stdout=subprocess.DEVNULL, check=True)
+        ready_s = time.monotonic() - began
+        down = [clone / ".venv/bin/parley", "down", "--home", str(home)]
+        subprocess.run(down, stdout=subprocess.DEVNULL, check=True)
+    return {"setup_s": round(setup_s, 2), "cold_run_s": round(ready_s, 2)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeat", type=int, default=3)
-    repeat = parser.parse_args().repeat
-    print(json.dumps({"help": help_ms(repeat), **start_figures(repeat)}, indent=2))
+    parser.add_argument("--cold", action="store_true", help="time a fresh clone too")
+    asked = parser.parse_args()
+    figures: dict[str, Any] = {"help": help_ms(asked.repeat), **start_figures(asked.repeat)}
+    if asked.cold:
+        figures["cold"] = cold_figures()
+    print(json.dumps(figures, indent=2))
 
 
 if __name__ == "__main__":

@@ -16,10 +16,11 @@ import sys
 from collections.abc import Sequence
 
 PR_SET_PDEATHSIG = 1
-PR_SET_KEEPCAPS = 8
 PR_CAPBSET_READ = 23
+PR_SET_SECUREBITS = 28
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_RAISE = 2
+SECBIT_NO_SETUID_FIXUP = 1 << 2
 CAPABILITY_VERSION_3 = 0x20080522
 CAP_DAC_OVERRIDE = 1
 CAP_DAC_READ_SEARCH = 2
@@ -61,7 +62,8 @@ def _become(uid: int, gid: int, reach: Sequence[str]) -> None:
     os.setgroups([])
     capability = None if _can_reach(uid, gid, reach) else _search_capability(uid, reach)
     if capability is not None:
-        _prctl(PR_SET_KEEPCAPS, 1)
+        # Otherwise access(2), by which initdb looks for its programs, ignores capabilities.
+        _prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP)
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
     if capability is not None:

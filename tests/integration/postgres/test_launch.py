@@ -80,6 +80,22 @@ def test_what_cannot_be_reached_costs_exactly_one_capability(
     assert capabilities(status) == {READ_SEARCH}
 
 
+@as_root
+def test_what_cannot_be_reached_is_found_by_programs_that_look_before_they_run(
+    private_to_nobody: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / "program"
+    program.touch(0o755)
+    tmp_path.chmod(0o700)
+    look = f"import os, sys; sys.exit(0 if os.access({str(program)!r}, os.R_OK | os.X_OK) else 1)"
+    done = run(
+        *("--parent", str(os.getpid()), "--log", private_to_nobody / "log"),
+        *identity(pwd.getpwnam("nobody")),
+        *("--reach", tmp_path, "--", sys.executable, "-I", "-S", "-c", look),
+    )
+    assert done.returncode == 0
+
+
 def identity(user: pwd.struct_passwd) -> tuple[str, ...]:
     return ("--uid", str(user.pw_uid), "--gid", str(user.pw_gid))
 
