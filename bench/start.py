@@ -97,7 +97,7 @@ def cold_figures() -> dict[str, float]:
         up = ("--detach", "--http", http, "--home", str(home))
         subprocess.run([clone / "scripts/run", *up], stdout=subprocess.DEVNULL, check=True)
         ready_s = time.monotonic() - began
-        down = [clone / ".venv/bin/parley", "down", "--home", str(home)]
+        down = [str(clone / ".venv/bin/parley"), "down", "--home", str(home)]
         subprocess.run(down, stdout=subprocess.DEVNULL, check=True)
     return {"setup_s": round(setup_s, 2), "cold_run_s": round(ready_s, 2)}
 
