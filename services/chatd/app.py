@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from datetime import datetime
 
 from chatd.clients.mcpgateway import McpTools
 from chatd.clients.routing import RoutedTools
@@ -21,9 +22,14 @@ from chatd.rpc.callers import KnownGroups
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.stream_servicer import StreamServicer
+from chatd.rpc.streams.access import Access
+from chatd.rpc.streams.hubs import Hubs, NoRelays
+from chatd.rpc.streams.relay_source import RelaySource
+from chatd.rpc.streams.serving import Streams
 from chatd.settings import Settings
 from chatd.store.chats import PostgresChats
 from chatd.store.fingerprints import check_keyring
+from chatd.store.following import Followings
 from chatd.store.partials import PostgresPartials
 from chatd.store.schema import MIGRATIONS, SCHEMA
 from chatd.store.stores import Stores
@@ -61,10 +67,11 @@ async def run(settings: Settings, process: Process) -> None:
         tools = await _tools(settings, neighbours, stack)
         partials = PostgresPartials(database.pool)
         writer = PartialWriter(partials, process.clock)
-        live = LiveChats(writer.shown)
+        live = LiveChats(writer.shown, clock=process.clock)
 
         def moved(state: ChatState) -> None:
             live.moved(state)
+            hubs.moved(state)
             writer.moved(state)
             worker.deliver(state)
             bus.publish(Notice(CHAT_TOPIC, state.chat_id, state.snapshot_version))
@@ -74,8 +81,14 @@ async def run(settings: Settings, process: Process) -> None:
         def offer() -> None:
             bus.publish(Notice(SWEEP_TOPIC, SWEEP_TOPIC, 0))
 
-        def appended(before: ChatState, after: ChatState, messages: tuple[NewMessage, ...]) -> None:
+        def appended(
+            before: ChatState,
+            after: ChatState,
+            messages: tuple[NewMessage, ...],
+            at: datetime | None,
+        ) -> None:
             turns.appended(before, after, messages)
+            hubs.appended(before, after, messages, at)
 
         chats = await stack.enter_async_context(
             PostgresChats(database.pool, moved, process.clock, appended=appended)
@@ -115,27 +128,41 @@ async def run(settings: Settings, process: Process) -> None:
             ),
         )
         background = await stack.enter_async_context(asyncio.TaskGroup())
+        followings = Followings(database.pool)
+        hubs = Hubs(followings, live, relays=NoRelays(), tasks=background, clock=process.clock)
+        groups = KnownGroups()
+        access = Access(followings, groups, process.clock)
         working = background.create_task(worker.run())
         for following in (
-            background.create_task(follow_chats(bus, chats, live, worker)),
+            background.create_task(follow_chats(bus, chats, hubs, worker)),
             background.create_task(follow_sweeps(bus, worker)),
             background.create_task(writer.run()),
+            background.create_task(live.run()),
+            background.create_task(hubs.run()),
+            background.create_task(access.run()),
         ):
             stack.callback(following.cancel)
         await worker.until_registered()
         revocations = await stack.enter_async_context(neighbours.revocations(settings.gateway))
-        groups = KnownGroups()
         servicers = (
             ChatServicer(
                 Stores.over(database.pool, chats), claims=worker, groups=groups, tasks=background
             ),
-            StreamServicer(Stores.over(database.pool, chats), live, groups=groups),
+            StreamServicer(
+                Streams(
+                    hubs,
+                    RelaySource(live),
+                    access,
+                    neighbours.admission(revocations),
+                    process.clock,
+                )
+            ),
         )
         await stack.enter_async_context(
             neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)
         )
         await process.stopping.wait()
-        live.close()
+        hubs.close()
         await worker.drain()
         await working
 

@@ -29,7 +29,12 @@ from chatd.rpc.callers import KnownGroups
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.stream_servicer import StreamServicer
+from chatd.rpc.streams.access import Access
+from chatd.rpc.streams.hubs import Hubs, NoRelays
+from chatd.rpc.streams.relay_source import RelaySource
+from chatd.rpc.streams.serving import Streams
 from chatd.store.chats import PostgresChats
+from chatd.store.following import Followings
 from chatd.store.stores import Stores
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
@@ -163,6 +168,9 @@ class ServedChats:
     bob: Person
     eve: Person
     moved: list[ChatState]
+    live: LiveChats
+    hubs: Hubs
+    clock: FakeClock
 
     async def state(self, chat_id: str) -> ChatState:
         """Read the execution of a chat."""
@@ -201,8 +209,25 @@ async def served_chats(
         def tell(state: ChatState) -> None:
             moved.append(state)
             live.moved(state)
+            hubs.moved(state)
 
-        chats = await stack.enter_async_context(PostgresChats(pool, tell, FakeClock()))
+        clock = FakeClock()
+        hubs = Hubs(Followings(pool), live, relays=NoRelays(), tasks=tasks, clock=clock)
+        access = Access(Followings(pool), groups, clock)
+        chats = await stack.enter_async_context(
+            PostgresChats(pool, tell, clock, appended=hubs.appended)
+        )
+        stack.callback(hubs.close)
+        running = [tasks.create_task(work) for work in (hubs.run(), access.run())]
+        stack.callback(lambda: [task.cancel() for task in running])
+        guard = identities.guard
+        streams_served = Streams(
+            hubs,
+            RelaySource(live),
+            access,
+            lambda method, authorization: guard.admit(method, authorization, None),
+            clock,
+        )
         stores = Stores.over(pool, chats)
         server = await stack.enter_async_context(
             serve(
@@ -211,7 +236,7 @@ async def served_chats(
                     Registration.of(
                         ChatServicer(stores, claims=claims, groups=groups, tasks=tasks)
                     ),
-                    Registration.of(StreamServicer(stores, live, groups=groups)),
+                    Registration.of(StreamServicer(streams_served)),
                 ],
                 guard=identities.guard,
                 errors=ERRORS,
@@ -229,4 +254,4 @@ async def served_chats(
         stub = ChatServiceStub(channel)
         streams = StreamServiceStub(channel)
         ann, bob, eve = (Person(each, stub, streams) for each in (ANN_ID, BOB_ID, EVE_ID))
-        yield ServedChats(pool, stores, claims, ann, bob, eve, moved)
+        yield ServedChats(pool, stores, claims, ann, bob, eve, moved, live, hubs, clock)

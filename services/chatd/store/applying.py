@@ -10,6 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -29,7 +30,7 @@ from chatd.domain.commands import (
 from chatd.domain.errors import ChatError, ChatNotFound
 from chatd.domain.facts import Facts
 from chatd.domain.transitions import Decision, decide
-from chatd.domain.writes import AppendMessages
+from chatd.domain.writes import AppendMessages, RecordDispatches
 from chatd.store.rows import state_of
 from chatd.store.statements import SELECT_KEY, SELECT_STATE, ClientKey, decision_statement
 from parley.clock import Clock
@@ -43,7 +44,8 @@ OUTAGE_PAUSE_S = 0.25
 T = TypeVar("T")
 
 FactsOf = Callable[[ChatId, Command], Awaitable[Facts]]
-Appended = Callable[[ChatState, ChatState, tuple[NewMessage, ...]], None]
+# The time is that of the rows; None when the answer of the database was lost.
+Appended = Callable[[ChatState, ChatState, tuple[NewMessage, ...], datetime | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class Applier:
         self._clock = clock
         self.known = KnownStates()
         self._locks: dict[ChatId, asyncio.Lock] = {}
+        self._written_at: dict[ChatId, datetime] = {}
         self._under_way = asyncio.TaskGroup()
 
     async def __aenter__(self) -> Self:
@@ -215,6 +218,7 @@ class Applier:
             return await self._after_outage(seen, decision, client_key)
         if row is None:
             return None
+        self._written_at[seen.chat_id] = row["changed_at"]
         return replace(decision.state, deadline_at=row["deadline_at"])
 
     async def _after_outage(
@@ -268,9 +272,10 @@ class Applier:
 
     def _learned(self, seen: ChatState, decision: Decision, written: ChatState) -> ChatState:
         self.known.learn(written)
+        at = self._written_at.pop(written.chat_id, None)
         match decision.writes:
-            case (AppendMessages(messages),):
-                self._appended(seen, written, messages)
+            case (AppendMessages(messages),) | (AppendMessages(messages), RecordDispatches()):
+                self._appended(seen, written, messages, at)
         self._moved(written)
         return written
 
