@@ -47,6 +47,7 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     ("GET", "/api/v1/chats/{chat_id}/messages"): Access("Read its history.", roles=CHATTERS),
     ("POST", "/api/v1/chats/{chat_id}/messages"): Access("Send a message.", roles=CHATTERS),
     ("GET", "/api/v1/chats/{chat_id}/events"): Access("Follow what happens.", roles=CHATTERS),
+    ("GET", "/api/v1/events"): Access("Follow the list of chats.", roles=CHATTERS),
     ("POST", "/api/v1/service-tokens"): Access("Issue a service token.", roles=MANAGERS),
     ("GET", "/api/v1/service-tokens"): Access("List service tokens.", roles=OVERSEERS),
     ("DELETE", "/api/v1/service-tokens/{token_id}"): Access(

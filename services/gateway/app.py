@@ -15,14 +15,16 @@ from gateway.application import (
     served_operation,
 )
 from gateway.authentication import Authentication
-from gateway.chat_events import ChatdEvents
 from gateway.chatd import Chatd
 from gateway.event_stream import StreamLimits
 from gateway.http_server import serve_http
 from gateway.identity_errors import DOMAIN, ERRORS
 from gateway.identity_store import IdentityStore
+from gateway.links import Links
+from gateway.open_streams import OpenStreams
 from gateway.revocation_feed import RevocationFeed
 from gateway.routes_chats import ChatRoutes
+from gateway.routes_events import EventRoutes
 from gateway.routes_identity import IdentityRoutes
 from gateway.routes_pages import PageRoutes
 from gateway.rpc.tokens import ServiceTokenServicer
@@ -39,7 +41,7 @@ from parley.bus import Bus, PostgresBus
 from parley.identity import ApiKey, MalformedApiKey, ServiceName, Signer
 from parley.postgres import Database, migrate
 from parley.process import ConfigurationError, Neighbours, Process
-from parley.rpc import RunningServer
+from parley.rpc import Channels, RunningServer
 from parley.telemetry import Statements
 
 NAME = "gateway"
@@ -56,16 +58,19 @@ class Gateway:
         grpc: Its gRPC side.
         feed: Whom it tells of revocations.
         draining: Set once it stops.
+        streams: The open streams of its clients.
     """
 
     http: HttpAddress
     grpc: RunningServer
     feed: RevocationFeed
     draining: asyncio.Event
+    streams: OpenStreams
 
     def stop(self) -> None:
         """Say that it is not ready any more, and bye on every stream."""
         self.draining.set()
+        self.streams.stop()
         self.grpc.set_serving(False)
         self.feed.stop()
 
@@ -114,22 +119,32 @@ async def gateway(
         channels = await stack.enter_async_context(
             neighbours.channels(ServiceName.CHATD, settings.chatd)
         )
-        app = _application(
-            settings, process, identity, Chatd(channels), draining, limits or StreamLimits()
+        streams = OpenStreams(process.clock)
+        links = await stack.enter_async_context(_linked(channels, neighbours.signer, process))
+        events = EventRoutes(
+            links,
+            streams,
+            identity.sign_ins,
+            clock=process.clock,
+            chance=process.random,
+            limits=limits or StreamLimits(),
         )
+        app = _application(settings, process, identity, Chatd(channels), events, draining)
         server = await stack.enter_async_context(_serve_grpc(neighbours, process, identity))
         http = await stack.enter_async_context(
             serve_http(app, settings.http_listen, connections_max=settings.http_connections_max)
         )
-        await stack.enter_async_context(_running(identity))
-        running = Gateway(http, server, identity.feed, draining)
+        await stack.enter_async_context(_running(identity, streams))
+        running = Gateway(http, server, identity.feed, draining, streams)
         try:
             yield running
         finally:
             running.stop()
 
 
-def routes(pages: PageRoutes, chats: ChatRoutes, identity: IdentityRoutes) -> tuple[AnyRoute, ...]:
+def routes(
+    pages: PageRoutes, chats: ChatRoutes, events: EventRoutes, identity: IdentityRoutes
+) -> tuple[AnyRoute, ...]:
     """Return every route; `gateway.access` says who may use them."""
     return (
         OpenRoute("GET", "/", pages.page),
@@ -143,7 +158,8 @@ def routes(pages: PageRoutes, chats: ChatRoutes, identity: IdentityRoutes) -> tu
         UserRoute("GET", "/api/v1/chats/{chat_id}", chats.read),
         UserRoute("GET", "/api/v1/chats/{chat_id}/messages", chats.messages),
         UserRoute("POST", "/api/v1/chats/{chat_id}/messages", chats.send),
-        UserRoute("GET", "/api/v1/chats/{chat_id}/events", chats.events, answers_head=False),
+        UserRoute("GET", "/api/v1/chats/{chat_id}/events", events.chat, answers_head=False),
+        UserRoute("GET", "/api/v1/events", events.feed, answers_head=False),
         UserRoute("POST", "/api/v1/service-tokens", identity.issue_token),
         UserRoute("GET", "/api/v1/service-tokens", identity.list_tokens),
         UserRoute("DELETE", "/api/v1/service-tokens/{token_id}", identity.revoke_token),
@@ -191,8 +207,8 @@ def _application(
     process: Process,
     identity: _Identity,
     chatd: Chatd,
+    events: EventRoutes,
     draining: asyncio.Event,
-    limits: StreamLimits,
 ) -> Application:
     clock = process.clock
     pages = PageRoutes(
@@ -203,16 +219,7 @@ def _application(
         clock=clock,
         draining=draining,
     )
-    chats = ChatRoutes(
-        chatd,
-        ChatdEvents(chatd),
-        identity.sign_ins,
-        clock=clock,
-        chance=process.random,
-        new_id=process.new_id,
-        draining=draining,
-        limits=limits,
-    )
+    chats = ChatRoutes(chatd, new_id=process.new_id)
     around = Surroundings(
         authentication=identity.authentication,
         telemetry=process.telemetry,
@@ -221,13 +228,26 @@ def _application(
         new_id=process.new_id,
     )
     tokens = IdentityRoutes(identity.tokens, new_id=process.new_id)
-    return Application(routes(pages, chats, tokens), around)
+    return Application(routes(pages, chats, events, tokens), around)
 
 
 @asynccontextmanager
-async def _running(identity: _Identity) -> AsyncIterator[None]:
+async def _linked(channels: Channels, signer: Signer, process: Process) -> AsyncIterator[Links]:
+    """Follow chats for clients until the context ends."""
     async with asyncio.TaskGroup() as tasks:
-        works = (identity.feed.run(), identity.sign_ins.run())
+        links = Links(channels, signer, tasks=tasks, clock=process.clock)
+        renewing = tasks.create_task(links.run())
+        try:
+            yield links
+        finally:
+            renewing.cancel()
+            links.close()
+
+
+@asynccontextmanager
+async def _running(identity: _Identity, streams: OpenStreams) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as tasks:
+        works = (identity.feed.run(), identity.sign_ins.run(), streams.run())
         running = [tasks.create_task(work) for work in works]
         try:
             yield

@@ -1,9 +1,6 @@
-"""Chats over HTTP: create, read, send, follow."""
+"""Chats over HTTP: create, read, send."""
 
-import asyncio
-import random  # noqa: TID251 (only the type; chance is an argument)
 from collections.abc import Callable
-from dataclasses import replace
 from uuid import UUID, uuid5
 
 from starlette.requests import Request
@@ -11,7 +8,6 @@ from starlette.responses import Response
 
 from gateway.authentication import SignedIn
 from gateway.bodies import INTEGER_MAX, idempotency_key, read_json, read_query, whole_number
-from gateway.chat_events import ChatEvents
 from gateway.chatd import Chatd
 from gateway.convert import (
     BUSY_BEHAVIOR,
@@ -21,18 +17,12 @@ from gateway.convert import (
     queued_to_json,
 )
 from gateway.errors import HttpRefusal
-from gateway.event_stream import EventStream, StreamLimits
 from gateway.inputs import NewChat, NewMessage
 from gateway.responses import json_response
-from gateway.sign_in_watch import SignInWatch
 from parley.api.chat.v1 import chat_service_pb2 as api
-from parley.clock import Clock
 from parley.identity import UserId
 
 MESSAGES_MAX = 200
-CURSOR_CHARACTERS_MAX = 512
-# Streams end at different times, so that a crowd does not come back at once.
-LIFETIME_SPREAD = 0.1
 
 
 class ChatRoutes:
@@ -41,23 +31,11 @@ class ChatRoutes:
     def __init__(
         self,
         chatd: Chatd,
-        events: ChatEvents,
-        sign_ins: SignInWatch,
         *,
-        clock: Clock,
-        chance: random.Random,
         new_id: Callable[[], str],
-        draining: asyncio.Event,
-        limits: StreamLimits,
     ) -> None:
         self._chatd = chatd
-        self._events = events
-        self._sign_ins = sign_ins
-        self._clock = clock
-        self._chance = chance
         self._new_id = new_id
-        self._draining = draining
-        self._limits = limits
 
     async def create(self, request: Request, visitor: SignedIn) -> Response:
         """Create a chat with its first message."""
@@ -134,24 +112,6 @@ class ChatRoutes:
         headers = {"idempotency-replayed": "true"} if answer.replayed else {}
         return json_response(document, status=202, headers=headers)
 
-    async def events(self, request: Request, visitor: SignedIn) -> EventStream:
-        """Follow what happens in a chat, from where the client left off."""
-        chat_id = chat_id_of(request)
-        query = read_query(request, "cursor", "after_id")
-        after_id = whole_number(query, "after_id", least=0, most=INTEGER_MAX) or 0
-        subscription = await self._events.open(
-            visitor.user, chat_id, cursor=_cursor(request, query.get("cursor")), after_id=after_id
-        )
-        spread = 1 + LIFETIME_SPREAD * (2 * self._chance.random() - 1)
-        return EventStream(
-            subscription,
-            chat_id=chat_id,
-            sign_in=self._sign_ins.watching(visitor),
-            clock=self._clock,
-            draining=self._draining,
-            limits=replace(self._limits, lifetime_s=self._limits.lifetime_s * spread),
-        )
-
 
 def chat_id_for(user_id: UserId, key: str) -> str:
     """Return the id of the chat that a user creates with an idempotency key.
@@ -173,10 +133,3 @@ def chat_id_of(request: Request) -> str:
         raise HttpRefusal(
             404, "CHAT_NOT_FOUND", "There is no such chat, or you may not see it."
         ) from None
-
-
-def _cursor(request: Request, asked: str | None) -> str:
-    """Return where to go on; what cannot be a cursor counts as none."""
-    cursor = request.headers.get("last-event-id") or asked or ""
-    is_usable = cursor.isascii() and cursor.isprintable() and len(cursor) <= CURSOR_CHARACTERS_MAX
-    return cursor if is_usable else ""

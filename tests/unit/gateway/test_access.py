@@ -9,6 +9,7 @@ from gateway.app import routes
 from gateway.application import Application, OpenRoute, Surroundings, UserRoute, host_name
 from gateway.event_stream import StreamLimits
 from gateway.routes_chats import ChatRoutes
+from gateway.routes_events import EventRoutes
 from gateway.routes_identity import IdentityRoutes
 from gateway.routes_pages import PageRoutes
 from gateway.settings import PublicUrl
@@ -33,20 +34,19 @@ async def answer(*arguments: Any) -> Any:
 
 
 def all_routes() -> tuple[OpenRoute | UserRoute, ...]:
-    chats = ChatRoutes(
+    chats = ChatRoutes(NOBODY, new_id=lambda: "id")
+    events = EventRoutes(
         NOBODY,
         NOBODY,
         NOBODY,
         clock=FakeClock(),
         chance=random.Random(1),
-        new_id=lambda: "id",
-        draining=asyncio.Event(),
         limits=StreamLimits(),
     )
     pages = PageRoutes(
         NOBODY, NOBODY, NOBODY, login_token=None, clock=FakeClock(), draining=asyncio.Event()
     )
-    return routes(pages, chats, IdentityRoutes(NOBODY, new_id=lambda: "id"))
+    return routes(pages, chats, events, IdentityRoutes(NOBODY, new_id=lambda: "id"))
 
 
 async def test_every_route_declares_who_may_use_it() -> None:
