@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack
 from datetime import datetime
+from functools import partial
 
 from chatd.clients.mcpgateway import McpTools
 from chatd.clients.routing import RoutedTools
@@ -23,8 +24,11 @@ from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.stream_servicer import StreamServicer
 from chatd.rpc.streams.access import Access
-from chatd.rpc.streams.hubs import Hubs, NoRelays
+from chatd.rpc.streams.hubs import Hubs
+from chatd.rpc.streams.peers import ReplicaChannels, know_replicas
 from chatd.rpc.streams.relay_source import RelaySource
+from chatd.rpc.streams.relays import PeerRelays
+from chatd.rpc.streams.replicas import ReplicaWatch
 from chatd.rpc.streams.serving import Streams
 from chatd.settings import Settings
 from chatd.store.chats import PostgresChats
@@ -129,7 +133,17 @@ async def run(settings: Settings, process: Process) -> None:
         )
         background = await stack.enter_async_context(asyncio.TaskGroup())
         followings = Followings(database.pool)
-        hubs = Hubs(followings, live, relays=NoRelays(), tasks=background, clock=process.clock)
+        peers = await stack.enter_async_context(neighbours.channels(ServiceName.CHATD, ()))
+        replicas = ReplicaWatch(workers, process.clock, partial(know_replicas, peers))
+        relays = PeerRelays(
+            worker.worker_id,
+            ReplicaChannels(replicas, peers),
+            hubs=lambda: hubs,
+            tasks=background,
+            clock=process.clock,
+        )
+        stack.callback(relays.close)
+        hubs = Hubs(followings, live, relays=relays, tasks=background, clock=process.clock)
         groups = KnownGroups()
         access = Access(followings, groups, process.clock)
         working = background.create_task(worker.run())
@@ -140,6 +154,7 @@ async def run(settings: Settings, process: Process) -> None:
             background.create_task(live.run()),
             background.create_task(hubs.run()),
             background.create_task(access.run()),
+            background.create_task(replicas.run()),
         ):
             stack.callback(following.cancel)
         await worker.until_registered()
@@ -154,6 +169,7 @@ async def run(settings: Settings, process: Process) -> None:
                     RelaySource(live),
                     access,
                     neighbours.admission(revocations),
+                    replicas,
                     process.clock,
                 )
             ),

@@ -22,6 +22,7 @@ from gateway.identity_errors import DOMAIN, ERRORS
 from gateway.identity_store import IdentityStore
 from gateway.links import Links
 from gateway.open_streams import OpenStreams
+from gateway.replica_watch import ReplicaWatch
 from gateway.revocation_feed import RevocationFeed
 from gateway.routes_chats import ChatRoutes
 from gateway.routes_events import EventRoutes
@@ -235,12 +236,14 @@ def _application(
 async def _linked(channels: Channels, signer: Signer, process: Process) -> AsyncIterator[Links]:
     """Follow chats for clients until the context ends."""
     async with asyncio.TaskGroup() as tasks:
-        links = Links(channels, signer, tasks=tasks, clock=process.clock)
-        renewing = tasks.create_task(links.run())
+        replicas = ReplicaWatch(channels, clock=process.clock)
+        links = Links(channels, signer, tasks=tasks, clock=process.clock, is_live=replicas.is_live)
+        running = [tasks.create_task(work) for work in (links.run(), replicas.run())]
         try:
             yield links
         finally:
-            renewing.cancel()
+            for task in running:
+                task.cancel()
             links.close()
 
 

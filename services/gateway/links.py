@@ -64,6 +64,7 @@ class Links:
         self._links: dict[Address, Link] = {}
         self._ids = itertools.count(1)
         self._readers: dict[str, int] = {}
+        self._is_closed = False
 
     async def open(
         self, user: User, chat_id: str, reader: Reader, *, cursor: str, after_id: int
@@ -93,7 +94,8 @@ class Links:
                 link.renew_all()
 
     def close(self) -> None:
-        """Let go of every stream."""
+        """Let go of every stream, for good."""
+        self._is_closed = True
         for link in list(self._links.values()):
             link.close()
 
@@ -134,7 +136,7 @@ class Links:
         """
         for tries in range(RETRIES_MAX):
             for address in self._preferred(routed.key, avoid if tries == 0 else None):
-                if routed.is_closed:
+                if routed.is_closed or self._is_closed:
                     return
                 with suppress(LinkLost):
                     link = await self._link(address)
@@ -178,7 +180,7 @@ class Links:
 
     def _move(self, routed: Routed, address: Address) -> None:
         """Let a subscription go on elsewhere."""
-        if not routed.is_closed:
+        if not routed.is_closed and not self._is_closed:
             self._tasks.create_task(self._moved(routed, address))
 
     async def _moved(self, routed: Routed, address: Address) -> None:

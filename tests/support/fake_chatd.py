@@ -215,6 +215,12 @@ class _Streams(StreamServiceServicer):
     def __init__(self, fake: FakeChatd) -> None:
         self._fake = fake
 
+    async def WatchReplicas(  # noqa: N802
+        self, request: Any, context: Any
+    ) -> AsyncIterator[streams_api.WatchReplicasResponse]:
+        yield streams_api.WatchReplicasResponse()
+        await asyncio.Event().wait()
+
     async def Connect(  # noqa: N802
         self, request_iterator: Any, context: Any
     ) -> AsyncIterator[streams_api.ConnectResponse]:

@@ -32,10 +32,12 @@ from chatd.rpc.stream_servicer import StreamServicer
 from chatd.rpc.streams.access import Access
 from chatd.rpc.streams.hubs import Hubs, NoRelays
 from chatd.rpc.streams.relay_source import RelaySource
+from chatd.rpc.streams.replicas import ReplicaWatch
 from chatd.rpc.streams.serving import Streams
 from chatd.store.chats import PostgresChats
 from chatd.store.following import Followings
 from chatd.store.stores import Stores
+from chatd.store.workers import PostgresWorkers
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
@@ -43,6 +45,7 @@ from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.clock import FakeClock
 from parley.identity import Role as UserRole
 from parley.identity import ServiceName, User, UserId
+from parley.postgres import Session
 from parley.rpc import Address, Problem, Registration, acting_for, connect, problem_of, serve
 from parley.telemetry import InMemoryTelemetry
 from support.echo_service import make_identities
@@ -214,11 +217,12 @@ async def served_chats(
         clock = FakeClock()
         hubs = Hubs(Followings(pool), live, relays=NoRelays(), tasks=tasks, clock=clock)
         access = Access(Followings(pool), groups, clock)
+        replicas = ReplicaWatch(PostgresWorkers(pool, Session("", "unused")), clock)
         chats = await stack.enter_async_context(
             PostgresChats(pool, tell, clock, appended=hubs.appended)
         )
         stack.callback(hubs.close)
-        running = [tasks.create_task(work) for work in (hubs.run(), access.run())]
+        running = [tasks.create_task(work) for work in (hubs.run(), access.run(), replicas.run())]
         stack.callback(lambda: [task.cancel() for task in running])
         guard = identities.guard
         streams_served = Streams(
@@ -226,6 +230,7 @@ async def served_chats(
             RelaySource(live),
             access,
             lambda method, authorization: guard.admit(method, authorization, None),
+            replicas,
             clock,
         )
         stores = Stores.over(pool, chats)

@@ -55,6 +55,20 @@ class StreamServicer(StreamServiceServicer):
             access.leave(subscription)
             hubs.leave(chat_id, subscription)
 
+    async def WatchReplicas(  # noqa: N802 (the name is the proto's)
+        self, request: api.WatchReplicasRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[api.WatchReplicasResponse]:
+        """Send all processes, and all of them again at each change."""
+        async for replicas in self._streams.replicas.changes():
+            yield api.WatchReplicasResponse(
+                replicas=[
+                    api.Replica(
+                        worker_id=each.worker_id, address=each.address, draining=each.is_draining
+                    )
+                    for each in replicas
+                ]
+            )
+
     @answers_encoded
     async def Connect(  # type: ignore[override]  # noqa: N802 (the proto's, but encoded)
         self, request: AsyncIterator[api.ConnectRequest], context: grpc.aio.ServicerContext

@@ -7,49 +7,32 @@ taken over without a read if it continues the hub's version; whatever else happe
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
-from chatd.domain.chat import ChatId, ChatState, Message, Status, Visibility
-from chatd.domain.workers import is_ownerless
+from chatd.domain.chat import ChatId, ChatState, Message, Visibility
 from chatd.engine.live import LivePart
 from chatd.rpc.streams import wire
 from chatd.rpc.streams.drops import Drops
 from chatd.rpc.streams.episode import EpisodeLog
 from chatd.rpc.streams.position import Position
-from chatd.rpc.streams.rows import ROWS_MAX, Row, Rows, row_of
+from chatd.rpc.streams.reads import (
+    Reads,
+    has_gap,
+    is_all_known,
+    read_patiently,
+    snapshot_of,
+)
+from chatd.rpc.streams.rows import Row, Rows, row_of
 from chatd.rpc.streams.steps import Snapshot, at_row, settled, step_events
 from chatd.rpc.streams.subscription import WAITING_BYTES_MAX, Close, Subscription
 from chatd.store.following import Following
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
-READ_TRIES = 5
-READ_PAUSE_S = 0.1
-READ_PAUSE_S_MAX = 1.0
 STRETCH = 32
 RESET_ROWS_MAX = 200
 FUTURE_PARTS_MAX = 1024
-
-logger = logging.getLogger(__name__)
-
-
-class Reads(Protocol):
-    """What a hub reads."""
-
-    async def changes(
-        self, chat_id: ChatId, after: int, *, limit: int, with_deletions: bool
-    ) -> Following | None:
-        """Return a chat with what changed after a version; None if it is gone."""
-        ...
-
-    async def stretch(
-        self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
-    ) -> tuple[Message, ...]:
-        """Return the next live messages behind an id, of the changes after one version."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +71,7 @@ class Hub:
         self._live: dict[Subscription, None] = {}
         self._joining: dict[Subscription, None] = {}
         self._ahead: dict[Subscription, int] = {}
+        self._is_deep = False  # Whether the newest messages are kept, as many as may be.
         self._is_stale = False
         self._is_syncing = False
         self._loading = asyncio.Lock()
@@ -134,7 +118,7 @@ class Hub:
             self._is_stale = True
         elif state.snapshot_version <= head.version:
             return
-        elif _is_all_known(head.state, state, appended):
+        elif is_all_known(head.state, state, appended):
             rows = [
                 row_of(self.chat_id, message)
                 for message in appended or ()
@@ -179,7 +163,7 @@ class Hub:
     def _advance(self, now: Snapshot, rows: Sequence[Row]) -> None:
         """Move to a version, of which `rows` are all the changed messages."""
         seen = self._position
-        events = step_events(seen, now, [(row.id, row.body) for row in rows], seen.told)
+        events = step_events(seen, now, [(row.id, row.body) for row in rows])
         self._rows.add(rows)
         self._settle(now, settled(seen, now))
         if self._live:
@@ -189,8 +173,7 @@ class Hub:
     def _settle(self, now: Snapshot, position: Position) -> None:
         self.head = now
         self._position = position
-        at = position
-        self._parts_prefix = f"{at.base}.{at.target}.{at.row}.{at.history}.{at.attempt}."
+        self._parts_prefix = position.before_seq
 
     def _enter_episode(self) -> None:
         """Begin with the parts of the open episode, of which some may be there already."""
@@ -245,7 +228,7 @@ class Hub:
                 head = self.head
                 assert head is not None
                 read = await self._read(head.version, with_deletions=False)
-                if read is not None and _has_gap(read):
+                if read is not None and has_gap(read):
                     read = await self._read(0, with_deletions=True)
                     after = 0
                 else:
@@ -260,31 +243,20 @@ class Hub:
             self._is_syncing = False
 
     async def _read(self, after: int, *, with_deletions: bool) -> Following | None:
-        pause_s = READ_PAUSE_S
-        for tries in range(1, READ_TRIES + 1):
-            try:
-                return await self._ports.reads.changes(
-                    self.chat_id, after, limit=ROWS_MAX, with_deletions=with_deletions
-                )
-            except DatabaseUnavailable as error:
-                if tries == READ_TRIES:
-                    logger.warning("a chat cannot be followed: %s", error)
-                    raise
-                await self._ports.clock.sleep(pause_s)
-                pause_s = min(2 * pause_s, READ_PAUSE_S_MAX)
-        raise AssertionError("the last try returns or raises")
+        ports = self._ports
+        return await read_patiently(
+            ports.reads, ports.clock, self.chat_id, after, with_deletions=with_deletions
+        )
 
     def _take(self, read: Following, after: int) -> None:
         """Take over what was read; what is in it is never newer than its state."""
-        head, now = self.head, _snapshot_of(read)
+        head, now = self.head, snapshot_of(read)
         if head is not None and now.version <= head.version:
             return
         rows = [row_of(self.chat_id, each) for each in read.messages if not each.is_deleted]
         self._deleted_version = max(self._deleted_version, read.deleted_version or 0)
         if head is None or after == 0:
-            floor = after if read.is_complete or not rows else rows[0].revision
-            self._rows = Rows(floor)
-            self._rows.add(rows)
+            self._rebuild(read, rows, after)
         if head is None:
             self._settle(now, settled(Position(), now))
             self._enter_episode()
@@ -292,6 +264,26 @@ class Hub:
             self._begin_anew(now)
         else:
             self._advance(now, [row for row in rows if row.revision > head.version])
+
+    def _rebuild(self, read: Following, rows: Sequence[Row], after: int) -> None:
+        """Keep what was read in the place of what was kept, but for what is newer."""
+        newer = [row for row in self._rows if row.revision > read.state.snapshot_version]
+        floor = after if read.is_complete or not rows else rows[0].revision
+        self._rows = Rows(floor)
+        self._rows.add(rows)
+        self._rows.add(newer)
+        self._is_deep = after == 0
+
+    async def _deepen(self) -> None:
+        """Read the newest messages once more, because somebody needs older ones."""
+        read = await self._read(0, with_deletions=True)
+        if read is None:
+            self.close(Close.NOT_FOUND)
+            return
+        self._take(read, 0)
+        if not self._is_deep and self._deleted_version <= read.state.snapshot_version:
+            rows = [row_of(self.chat_id, each) for each in read.messages]
+            self._rebuild(read, rows, 0)
 
     def _begin_anew(self, now: Snapshot) -> None:
         """Let every reader catch up by itself: what they have is void, or too much is missing."""
@@ -356,19 +348,21 @@ class Hub:
         return False
 
     def _take_or_suspect(self, read: Following, after: int) -> None:
-        if not _has_gap(read):
+        if not has_gap(read):
             self._take(read, after)
 
     async def _send_step(self, subscription: Subscription, now: Snapshot) -> None:
         """Send everything between a reader and a version, as fast as the reader takes it."""
         seen = subscription.position
-        told = seen.told
-        if self._deleted_version > seen.target and not seen.is_new:
-            rows = list(self._rows.behind(0, self._rows.floor))
+        is_void = self._deleted_version > seen.target > 0
+        if not self._is_deep and (is_void or seen.rows_behind[1] < self._rows.floor):
+            await self._deepen()
+        if is_void:
+            rows = [row for row in self._rows if row.revision <= now.version]
             is_whole = self._rows.floor == 0 and len(rows) <= RESET_ROWS_MAX
             rows = rows[-RESET_ROWS_MAX:]
             first_id = rows[0].id if rows else 1
-            seen = replace(seen, base=0, target=now.version, row=first_id - 1)
+            seen = seen.voided(now.version, first_id)
             reset = wire.history_reset_body(truncated=not is_whole)
             await self._send(subscription, seen, reset)
         held: Row | None = None
@@ -379,7 +373,7 @@ class Hub:
                 return
             held = row
         last = [] if held is None else [(held.id, held.body)]
-        for at, body in step_events(seen, now, last, told):
+        for at, body in step_events(seen, now, last):
             await self._send(subscription, at, body)
         subscription.position = settled(seen, now)
 
@@ -441,34 +435,3 @@ def _has_room(subscription: Subscription, size: int) -> bool:
     if not subscription.waiting_bytes and not subscription.unconfirmed_bytes:
         return True
     return subscription.has_room and subscription.waiting_bytes + size <= WAITING_BYTES_MAX
-
-
-def _has_gap(read: Following) -> bool:
-    """Return whether messages are missing between a hub and what was read, or were deleted."""
-    return not read.is_complete or any(message.is_deleted for message in read.messages)
-
-
-def _snapshot_of(read: Following) -> Snapshot:
-    return Snapshot(read.state, read.place_in_line, read.queue, read.asking)
-
-
-def _is_all_known(
-    before: ChatState, after: ChatState, appended: tuple[Message, ...] | None
-) -> bool:
-    """Return whether a commit of this process can be followed without a read.
-
-    Queues, places in line and what a client is asked are read; and a chat that comes to rest
-    without a new message may be gone.
-    """
-    is_next = after.snapshot_version == before.snapshot_version + 1
-    is_queue_same = after.queue_version == before.queue_version
-    is_history_known = appended is not None or (
-        after.history_version == before.history_version and after.status is not Status.WAITING
-    )
-    return (
-        is_next
-        and is_queue_same
-        and is_history_known
-        and after.status is not Status.REQUIRES_ACTION
-        and not is_ownerless(after)
-    )

@@ -10,8 +10,9 @@ from chatd.domain.chat import ChatId, ChatState, Message, MessageId, NewMessage
 from chatd.engine.history import as_written
 from chatd.engine.live import LiveChats, LivePart
 from chatd.rpc.streams.drops import Drops
-from chatd.rpc.streams.hub import Hub, HubPorts, Reads
+from chatd.rpc.streams.hub import Hub, HubPorts
 from chatd.rpc.streams.position import Position
+from chatd.rpc.streams.reads import Reads
 from chatd.rpc.streams.subscription import Close, Subscription
 from chatd.store.following import Following
 from parley.clock import Clock

@@ -2,13 +2,15 @@
 
 While the step from version `base` to `target` is delivered, `row` says how far: up to which
 message, or, above `TAIL`, up to which of the events that follow the messages. Between steps `base`
-and `target` are equal and `row` keeps the status that the reader was told, so that it is not told
-twice. A reader without anything begins behind message `row`. The last live part was `seq` of the
-episode (`history`, `attempt`).
+and `target` are equal. A reader without anything begins behind message `row`. The last live part
+was `seq` of the episode (`history`, `attempt`).
+
+The cursor has these six numbers. What the reader was last told of the status, so that it is not
+told twice, is put above the row: between steps there is no other row.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chatd.domain.chat import ChatState, Status
 from chatd.domain.workers import is_ownerless
@@ -18,6 +20,7 @@ CURSOR = re.compile(r"[0-9]{1,19}(\.[0-9]{1,19}){5}")
 NUMBER_MAX = 2**63 - 1
 # Above every message id; the events behind the messages are numbered from here.
 TAIL = 10**15
+TOLD = 10**17
 IN_LINE = 8
 
 _CODES = {status: code for code, status in enumerate(Status, 1)}
@@ -33,6 +36,7 @@ class Position:
     history: int = 0
     attempt: int = 0
     seq: int = 0
+    told: int = 0  # As `told_of` gives it; 0 for nothing.
 
     @classmethod
     def parse(cls, cursor: str) -> "Position | None":
@@ -42,10 +46,24 @@ class Position:
         numbers = tuple(map(int, cursor.split(".")))
         if max(numbers) > NUMBER_MAX or numbers[0] > numbers[1]:
             return None
-        return cls(*numbers)
+        base, target, row, history, attempt, seq = numbers
+        told, row = (row, 0) if base == target else divmod(row, TOLD)
+        return cls(base, target, row, history, attempt, seq, told)
 
     def __str__(self) -> str:
-        return f"{self.base}.{self.target}.{self.row}.{self.history}.{self.attempt}.{self.seq}"
+        return f"{self.before_seq}{self.seq}"
+
+    @property
+    def before_seq(self) -> str:
+        """The cursor up to its last number, which live parts count on."""
+        told = self.told if self.is_between_steps else self.told * TOLD + self.row
+        return f"{self.base}.{self.target}.{told}.{self.history}.{self.attempt}."
+
+    def voided(self, target: int, first_id: int) -> "Position":
+        """Return the position of a reader whose messages are void and follow from an id on."""
+        # It knows more than nothing, though it may not have seen a whole version yet.
+        history = self.history or 1
+        return replace(self, base=0, target=target, row=first_id - 1, history=history)
 
     @property
     def is_new(self) -> bool:
@@ -69,12 +87,6 @@ class Position:
         return (0, self.target) if is_done or self.row >= TAIL else (self.row, self.base)
 
     @property
-    def told(self) -> int | None:
-        """What the reader was told of the status, as `told_of` gives it; None if that is lost."""
-        is_known = self.is_between_steps and self.target > 0 and self.row > 0
-        return self.row if is_known else None
-
-    @property
     def episode(self) -> tuple[int, int]:
         """The episode whose parts were sent last."""
         return self.history, self.attempt
@@ -85,6 +97,6 @@ def told_of(state: ChatState) -> int:
     return _CODES[state.status] + (IN_LINE if is_ownerless(state) else 0)
 
 
-def is_told(told: int | None, status: Status) -> bool:
+def is_told(told: int, status: Status) -> bool:
     """Return whether a reader knows that the chat has this status."""
-    return told is not None and told % IN_LINE == _CODES[status]
+    return told % IN_LINE == _CODES[status]

@@ -38,6 +38,9 @@ class Rows:
     def __len__(self) -> int:
         return len(self._rows)
 
+    def __iter__(self) -> Iterator[Row]:
+        return iter(tuple(self._rows.values()))
+
     def add(self, rows: Iterable[Row]) -> None:
         """Keep more messages, behind all that are here; the oldest give way."""
         for row in rows:

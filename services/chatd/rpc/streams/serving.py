@@ -13,6 +13,7 @@ from chatd.rpc.streams.connection import Connection, Entry
 from chatd.rpc.streams.hubs import Hubs
 from chatd.rpc.streams.position import Position
 from chatd.rpc.streams.relay_source import RelaySource
+from chatd.rpc.streams.replicas import ReplicaWatch
 from chatd.rpc.streams.subscription import Close, Subscription
 from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.clock import Clock
@@ -37,6 +38,7 @@ class Streams:
         source: Live parts for processes that relay them.
         access: Permissions.
         admit: Looks at the tokens inside of shared streams.
+        replicas: The processes there are.
         clock: Time.
     """
 
@@ -44,6 +46,7 @@ class Streams:
     source: RelaySource
     access: Access
     admit: Admit
+    replicas: ReplicaWatch
     clock: Clock
 
 

@@ -45,7 +45,8 @@ def settled(seen: Position, now: Snapshot) -> Position:
     """Return where a reader stands once it has been sent everything of a version but live parts."""
     history, attempt = now.episode
     seq = seen.seq if seen.episode == now.episode else 0
-    return Position(now.version, now.version, told_of(now.state), history, attempt, seq)
+    told = told_of(now.state)
+    return Position(now.version, now.version, 0, history, attempt, seq, told)
 
 
 def at_row(seen: Position, now: Snapshot, row_id: int) -> Position:
@@ -55,7 +56,7 @@ def at_row(seen: Position, now: Snapshot, row_id: int) -> Position:
 
 
 def step_events(
-    seen: Position, now: Snapshot, rows: Sequence[tuple[int, bytes]], told: int | None
+    seen: Position, now: Snapshot, rows: Sequence[tuple[int, bytes]]
 ) -> list[tuple[Position, bytes]]:
     """Return all events of a step, each with where its reader stands after it.
 
@@ -63,51 +64,53 @@ def step_events(
         seen: Where the reader stands now.
         now: Where it shall stand.
         rows: Id and body of the messages that are still to be sent, in order.
-        told: What it was told of the status; None if that is not known.
     """
     events = [(at_row(seen, now, row_id), body) for row_id, body in rows]
-    events += [(at_row(seen, now, TAIL + kind), body()) for kind, body in _due(seen, now, told)]
+    for kind, is_due, body in _tail(seen, now):
+        if is_due:
+            events.append((_at_tail(seen, now, kind), body()))
     if events:
         # The last event ends the step, whatever it is.
         events[-1] = (settled(seen, now), events[-1][1])
     return events
 
 
-def _due(seen: Position, now: Snapshot, told: int | None) -> list[tuple[Tail, Callable[[], bytes]]]:
-    return [(kind, body) for kind, is_due, body in _tail(seen, now, told) if is_due]
+def _at_tail(seen: Position, now: Snapshot, kind: Tail) -> Position:
+    told = told_of(now.state) if kind >= Tail.STATUS else seen.told
+    return replace(at_row(seen, now, TAIL + kind), told=told)
 
 
-def _tail(
-    seen: Position, now: Snapshot, told: int | None
-) -> Iterator[tuple[Tail, bool, Callable[[], bytes]]]:
+def _tail(seen: Position, now: Snapshot) -> Iterator[tuple[Tail, bool, Callable[[], bytes]]]:
     state = now.state
 
     def known(kind: Tail) -> int:
         """Return up to which version the reader has this kind."""
         return seen.target if seen.is_between_steps or seen.tail >= kind else seen.base
 
-    def is_sent(kind: Tail) -> bool:
-        """Return whether this kind was sent in the same step, which was cut behind it."""
-        return seen.tail >= kind and seen.target == now.version
+    def is_explained(kind: Tail, status: Status) -> bool:
+        """Return whether the reader has what belongs to this status, not only the status."""
+        if seen.tail >= kind:
+            return is_told(seen.told, status) and state.history_version <= seen.target
+        is_cut_between = seen.tail >= Tail.STATUS
+        is_same = seen.history == state.history_version
+        return is_told(seen.told, status) and is_same and not is_cut_between
 
     is_queue_news = state.queue_version > known(Tail.QUEUE)
-    if seen.is_new:
+    if seen.is_new and not seen.tail:
         is_queue_news = bool(now.queue)
     yield Tail.QUEUE, is_queue_news, lambda: wire.queue_body(now.queue)
 
-    is_status_news = told != told_of(state) and not is_sent(Tail.STATUS)
+    is_status_news = seen.told != told_of(state)
     yield Tail.STATUS, is_status_news, lambda: wire.status_body(state, now.place_in_line)
 
-    is_same_history = seen.history == state.history_version
     error = state.last_error
-    is_known = is_sent(Tail.ERROR) or (is_told(told, Status.ERROR) and is_same_history)
     if error is not None:
-        yield Tail.ERROR, not is_known, lambda: wire.error_body(error)
+        is_due = not is_explained(Tail.ERROR, Status.ERROR)
+        yield Tail.ERROR, is_due, lambda: wire.error_body(error)
 
-    is_asking = state.status is Status.REQUIRES_ACTION
-    is_known = is_sent(Tail.ACTION) or (is_told(told, Status.REQUIRES_ACTION) and is_same_history)
-    action_due = is_asking and not is_known
-    yield Tail.ACTION, action_due, lambda: wire.action_body(now.asking, state.deadline_at)
+    if state.status is Status.REQUIRES_ACTION:
+        is_due = not is_explained(Tail.ACTION, Status.REQUIRES_ACTION)
+        yield Tail.ACTION, is_due, lambda: wire.action_body(now.asking, state.deadline_at)
 
     retry = state.retry
     if retry is not None:
@@ -115,7 +118,7 @@ def _tail(
         yield Tail.RETRY, is_retry_news, lambda: wire.retry_body(retry)
 
     is_reset = not seen.is_new and (
-        not is_same_history
+        seen.history != state.history_version
         or (seen.attempt != state.generation_attempt and state.generation_attempt != 0)
     )
     yield Tail.PREVIEW_RESET, is_reset, lambda: wire.PREVIEW_RESET
