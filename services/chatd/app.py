@@ -24,6 +24,7 @@ from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.stream_servicer import StreamServicer
 from chatd.rpc.streams.access import Access
+from chatd.rpc.streams.feeds import Feeds
 from chatd.rpc.streams.hubs import Hubs
 from chatd.rpc.streams.peers import ReplicaChannels, know_replicas
 from chatd.rpc.streams.relay_source import RelaySource
@@ -32,6 +33,7 @@ from chatd.rpc.streams.replicas import ReplicaWatch
 from chatd.rpc.streams.serving import Streams
 from chatd.settings import Settings
 from chatd.store.chats import PostgresChats
+from chatd.store.feeds import PostgresFeeds
 from chatd.store.fingerprints import check_keyring
 from chatd.store.following import Followings
 from chatd.store.partials import PostgresPartials
@@ -143,7 +145,15 @@ async def run(settings: Settings, process: Process) -> None:
             clock=process.clock,
         )
         stack.callback(relays.close)
-        hubs = Hubs(followings, live, relays=relays, tasks=background, clock=process.clock)
+        feeds = Feeds(PostgresFeeds(database.pool), process.clock)
+        hubs = Hubs(
+            followings,
+            live,
+            relays=relays,
+            tasks=background,
+            clock=process.clock,
+            news=feeds.poke,
+        )
         groups = KnownGroups()
         access = Access(followings, groups, process.clock)
         working = background.create_task(worker.run())
@@ -155,6 +165,7 @@ async def run(settings: Settings, process: Process) -> None:
             background.create_task(hubs.run()),
             background.create_task(access.run()),
             background.create_task(replicas.run()),
+            background.create_task(feeds.run()),
         ):
             stack.callback(following.cancel)
         await worker.until_registered()
@@ -169,6 +180,7 @@ async def run(settings: Settings, process: Process) -> None:
                     RelaySource(live),
                     access,
                     neighbours.admission(revocations),
+                    feeds,
                     replicas,
                     process.clock,
                 )
@@ -179,6 +191,7 @@ async def run(settings: Settings, process: Process) -> None:
         )
         await process.stopping.wait()
         hubs.close()
+        feeds.close()
         await worker.drain()
         await working
 

@@ -30,11 +30,13 @@ from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.stream_servicer import StreamServicer
 from chatd.rpc.streams.access import Access
+from chatd.rpc.streams.feeds import Feeds
 from chatd.rpc.streams.hubs import Hubs, NoRelays
 from chatd.rpc.streams.relay_source import RelaySource
 from chatd.rpc.streams.replicas import ReplicaWatch
 from chatd.rpc.streams.serving import Streams
 from chatd.store.chats import PostgresChats
+from chatd.store.feeds import PostgresFeeds
 from chatd.store.following import Followings
 from chatd.store.stores import Stores
 from chatd.store.workers import PostgresWorkers
@@ -215,14 +217,25 @@ async def served_chats(
             hubs.moved(state)
 
         clock = FakeClock()
-        hubs = Hubs(Followings(pool), live, relays=NoRelays(), tasks=tasks, clock=clock)
+        feeds = Feeds(PostgresFeeds(pool), clock)
+        hubs = Hubs(
+            Followings(pool),
+            live,
+            relays=NoRelays(),
+            tasks=tasks,
+            clock=clock,
+            news=feeds.poke,
+        )
         access = Access(Followings(pool), groups, clock)
         replicas = ReplicaWatch(PostgresWorkers(pool, Session("", "unused")), clock)
         chats = await stack.enter_async_context(
             PostgresChats(pool, tell, clock, appended=hubs.appended)
         )
         stack.callback(hubs.close)
-        running = [tasks.create_task(work) for work in (hubs.run(), access.run(), replicas.run())]
+        running = [
+            tasks.create_task(work)
+            for work in (hubs.run(), access.run(), replicas.run(), feeds.run())
+        ]
         stack.callback(lambda: [task.cancel() for task in running])
         guard = identities.guard
         streams_served = Streams(
@@ -230,6 +243,7 @@ async def served_chats(
             RelaySource(live),
             access,
             lambda method, authorization: guard.admit(method, authorization, None),
+            feeds,
             replicas,
             clock,
         )

@@ -38,6 +38,7 @@ from chatd.rpc.callers import KnownGroups
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.stream_servicer import StreamServicer
 from chatd.rpc.streams.access import Access
+from chatd.rpc.streams.feeds import Feeds
 from chatd.rpc.streams.hubs import Hubs
 from chatd.rpc.streams.peers import ReplicaChannels, know_replicas
 from chatd.rpc.streams.relay_source import RelaySource
@@ -45,6 +46,7 @@ from chatd.rpc.streams.relays import PeerRelays
 from chatd.rpc.streams.replicas import ReplicaWatch
 from chatd.rpc.streams.serving import Streams
 from chatd.store.chats import PostgresChats
+from chatd.store.feeds import PostgresFeeds
 from chatd.store.following import Followings
 from chatd.store.workers import PostgresWorkers
 from parley.api.chat.v1 import stream_service_pb2 as api
@@ -224,7 +226,8 @@ async def replica_in(town: Town, name: str, *, joins: bool = True) -> AsyncItera
             clock=town.clock,
         )
         stack.callback(relays.close)
-        hubs = Hubs(reads, live, relays=relays, tasks=tasks, clock=town.clock)
+        feeds = Feeds(PostgresFeeds(town.pool), town.clock)
+        hubs = Hubs(reads, live, relays=relays, tasks=tasks, clock=town.clock, news=feeds.poke)
         stack.callback(hubs.close)
         access = Access(reads, KnownGroups(), town.clock)
 
@@ -236,7 +239,13 @@ async def replica_in(town: Town, name: str, *, joins: bool = True) -> AsyncItera
         chats = await stack.enter_async_context(
             PostgresChats(town.pool, moved, town.clock, appended=hubs.appended)
         )
-        works = [hubs.run(), access.run(), watch.run(), *((live.run(),) if joins else ())]
+        works = [
+            hubs.run(),
+            access.run(),
+            watch.run(),
+            feeds.run(),
+            *((live.run(),) if joins else ()),
+        ]
         for work in works:
             stack.callback(tasks.create_task(work).cancel)
         served = Streams(
@@ -244,6 +253,7 @@ async def replica_in(town: Town, name: str, *, joins: bool = True) -> AsyncItera
             RelaySource(live),
             access,
             lambda method, authorization: town.guard.admit(method, authorization, None),
+            feeds,
             watch,
             town.clock,
         )

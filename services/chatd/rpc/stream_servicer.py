@@ -11,7 +11,7 @@ from chatd.rpc.fields import chat_id_of, whole
 from chatd.rpc.streams.connection import Connection
 from chatd.rpc.streams.serving import Serving, Streams
 from parley.api.chat.v1 import stream_service_pb2 as api
-from parley.api.chat.v1.frame_pb2 import EncodedSubscribeResponse
+from parley.api.chat.v1.frame_pb2 import EncodedSubscribeResponse, EncodedWatchChatsResponse
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceServicer
 from parley.rpc import answers_encoded, current_caller
 
@@ -54,6 +54,28 @@ class StreamServicer(StreamServiceServicer):
         finally:
             access.leave(subscription)
             hubs.leave(chat_id, subscription)
+
+    @answers_encoded
+    async def WatchChats(  # type: ignore[override]  # noqa: N802 (the proto's, but encoded)
+        self, request: api.WatchChatsRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[bytes]:
+        """Send what changed in the caller's list of chats since the cursor, then what changes."""
+        feeds, user_id = self._streams.feeds, caller_as_owner().id
+        something = asyncio.Event()
+        subscription = await feeds.follow(user_id, request.cursor, lambda _: something.set())
+        try:
+            while True:
+                await something.wait()
+                something.clear()
+                while events := subscription.take(TAKEN_BYTES):
+                    for event in events:
+                        yield EncodedWatchChatsResponse(event=event).SerializeToString()
+                if subscription.closed is not None:
+                    closed = api.Closed(reason=subscription.closed.value)
+                    yield EncodedWatchChatsResponse(closed=closed).SerializeToString()
+                    return
+        finally:
+            feeds.leave(user_id, subscription)
 
     async def WatchReplicas(  # noqa: N802 (the name is the proto's)
         self, request: api.WatchReplicasRequest, context: grpc.aio.ServicerContext

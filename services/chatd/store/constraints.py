@@ -60,3 +60,4 @@ class Constraint(StrEnum):
     SETTINGS_KEY = "settings_pkey"
     BARRED_USERS_KEY = "barred_users_pkey"
     KEY_FINGERPRINTS_KEY = "key_fingerprints_pkey"
+    DELETED_CHATS_KEY = "deleted_chats_pkey"

@@ -64,7 +64,19 @@ class Hubs:
         relays: Relays,
         tasks: asyncio.TaskGroup,
         clock: Clock,
+        news: Callable[[], None] = lambda: None,
     ) -> None:
+        """Make hubs on demand.
+
+        Args:
+            reads: The database.
+            live: What this process shows.
+            relays: What others show.
+            tasks: Owns the tasks of all hubs.
+            clock: Time.
+            news: Is told that some chat moved, somewhere.
+        """
+        self._news = news
         self._reads = _LimitedReads(reads)
         self._live = live
         self._relays = relays
@@ -136,6 +148,7 @@ class Hubs:
 
     def moved(self, state: ChatState) -> None:
         """Take a state that this process wrote."""
+        self._news()
         version, messages = self._appended.pop(state.chat_id, (0, ()))
         hub = self._hubs.get(state.chat_id)
         if hub is not None:
@@ -144,12 +157,14 @@ class Hubs:
 
     def heard(self, chat_id: ChatId, version: int) -> None:
         """Learn that a chat reached a version, wherever that was written."""
+        self._news()
         hub = self._hubs.get(chat_id)
         if hub is not None:
             hub.heard(version)
 
     def heard_of_gap(self) -> None:
         """Learn that news may have been lost."""
+        self._news()
         for hub in self._hubs.values():
             hub.suspect()
 
@@ -185,7 +200,9 @@ class Hubs:
                 continue
             for chat_id in asked:
                 # One that is gone is looked for, and its readers are told.
-                self.heard(chat_id, versions.get(chat_id, 2**63))
+                hub = self._hubs.get(chat_id)
+                if hub is not None:
+                    hub.heard(versions.get(chat_id, 2**63))
 
     def _shown(self, chat_id: ChatId, part: LivePart) -> None:
         hub = self._hubs.get(chat_id)

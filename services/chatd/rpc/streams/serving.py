@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from chatd.domain.chat import ChatId, OwnerId
@@ -10,6 +10,7 @@ from chatd.domain.errors import ChatError
 from chatd.rpc.fields import chat_id_of, uuid_of, whole
 from chatd.rpc.streams.access import Access
 from chatd.rpc.streams.connection import Connection, Entry
+from chatd.rpc.streams.feeds import Feeds
 from chatd.rpc.streams.hubs import Hubs
 from chatd.rpc.streams.position import Position
 from chatd.rpc.streams.relay_source import RelaySource
@@ -38,6 +39,7 @@ class Streams:
         source: Live parts for processes that relay them.
         access: Permissions.
         admit: Looks at the tokens inside of shared streams.
+        feeds: Users' lists of chats.
         replicas: The processes there are.
         clock: Time.
     """
@@ -46,6 +48,7 @@ class Streams:
     source: RelaySource
     access: Access
     admit: Admit
+    feeds: Feeds
     replicas: ReplicaWatch
     clock: Clock
 
@@ -75,7 +78,12 @@ class Serving:
                 asked = request.open
                 if self._is_free(asked.subscription_id):
                     self._opening.add(asked.subscription_id)
-                    tasks.create_task(self._open(asked))
+                    tasks.create_task(self._open(asked.subscription_id, self._chat(asked)))
+            case "open_feed":
+                feed = request.open_feed
+                if self._is_free(feed.subscription_id):
+                    self._opening.add(feed.subscription_id)
+                    tasks.create_task(self._open(feed.subscription_id, self._feed(feed)))
             case "renew":
                 self._renew(request.renew)
             case "confirm":
@@ -97,20 +105,38 @@ class Serving:
             logger.error("a subscription was asked for twice, or there are too many")
         return not is_used and not is_full
 
-    async def _open(self, request: api.OpenSubscription) -> None:
+    async def _open(self, subscription_id: int, opened: Awaitable[Entry]) -> None:
         try:
-            entry = await self._entry(request)
+            entry = await opened
         except Refused as refused:
             subscription = Subscription(Position(), self._connection.wake)
             subscription.close(refused.why)
-            entry = Entry(request.subscription_id, subscription, lambda: None)
-        if request.subscription_id in self._opening:
-            self._opening.discard(request.subscription_id)
+            entry = Entry(subscription_id, subscription, lambda: None)
+        if subscription_id in self._opening:
+            self._opening.discard(subscription_id)
             self._connection.add(entry)
         else:
             self._connection.forget(entry)
 
-    async def _entry(self, request: api.OpenSubscription) -> Entry:
+    async def _feed(self, request: api.OpenFeed) -> Entry:
+        feeds, access = self._streams.feeds, self._streams.access
+        try:
+            user_id = self._user(request.authorization)
+            subscription = await feeds.follow(user_id, request.cursor, self._connection.wake)
+        except (ChatError, IdentityError) as error:
+            logger.info("a feed was refused: %s", error)
+            raise Refused(Close.NOT_FOUND) from error
+        except DatabaseUnavailable as error:
+            raise Refused(Close.INTERNAL) from error
+        access.authorize(subscription)
+
+        def leave() -> None:
+            access.leave(subscription)
+            feeds.leave(user_id, subscription)
+
+        return Entry(request.subscription_id, subscription, leave, is_feed=True)
+
+    async def _chat(self, request: api.OpenSubscription) -> Entry:
         try:
             chat_id = chat_id_of(request.chat_id)
             after_id = whole(request.after_id, "after_id", at_least=0)
