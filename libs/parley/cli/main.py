@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "status": ("parley.cli.commands.status", "Show its processes and their health."),
     "logs": ("parley.cli.commands.logs", "Show what the processes wrote."),
     "run": ("parley.cli.commands.run", "Ask one thing in a new chat and print the answer."),
+    "tail": ("parley.cli.commands.tail", "Follow a chat, from its beginning or a cursor."),
     "doctor": ("parley.cli.commands.doctor", "Show what this machine offers and lacks."),
     "token": ("parley.cli.commands.token", "Issue, list and revoke tokens for internal callers."),
     "audit": ("parley.cli.commands.audit", "Check what must hold in the database of chats."),

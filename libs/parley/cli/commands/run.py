@@ -1,6 +1,5 @@
 """`parley run`: one prompt in a new chat, its answer on standard output."""
 
-import json
 import sys
 import threading
 import uuid
@@ -9,15 +8,15 @@ from time import monotonic
 
 import click
 
-from parley.cli.answer import Answer, Ending, Note, Text, sanitized
+from parley.cli.answer import Answer, Ending, sanitized
 from parley.cli.api import REQUEST_S_MAX, Api, ApiRefused, Unreachable
 from parley.cli.errors import CliError, NeedsAction, TimedOut
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
 from parley.cli.server import find_server
-from parley.cli.sse import ServerEvent, follow
+from parley.cli.showing import CHATS, show
+from parley.cli.sse import follow
 
-CHATS = "/api/v1/chats"
 CREATE_TRIES = 20
 CREATE_PAUSE_S = 0.5
 
@@ -45,7 +44,7 @@ def run(prompt: str, as_json: bool, timeout_s: float | None) -> None:
     answer = Answer()
     try:
         for event in follow(api, f"{CHATS}/{chat_id}/events", deadline=deadline, pause=pause):
-            _show(event, answer, as_json=as_json)
+            show(event, answer, as_json=as_json)
             if answer.ending is not None:
                 break
     except TimedOut as error:
@@ -76,18 +75,3 @@ def create_chat(
                 raise
             pause(CREATE_PAUSE_S)
     raise AssertionError("the last attempt returns or raises")
-
-
-def _show(event: ServerEvent, answer: Answer, *, as_json: bool) -> None:
-    shown = answer.take(event)
-    if as_json:
-        printed = {"type": event.type, "cursor": event.cursor, **event.data}
-        click.echo(json.dumps(printed, ensure_ascii=False))
-        return
-    for piece in shown:
-        match piece:
-            case Text(text):
-                is_terminal = sys.stdout.isatty()
-                click.echo(sanitized(text) if is_terminal else text, nl=False)
-            case Note(line):
-                click.echo(sanitized(line), err=True)
