@@ -2,6 +2,8 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from datetime import datetime
+from functools import partial
 
 from chatd.assembly.barring import open_barring
 from chatd.assembly.models import open_catalogue
@@ -42,10 +44,20 @@ from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.model_servicer import ModelServicer
 from chatd.rpc.settings_servicer import SettingsServicer
 from chatd.rpc.stream_servicer import StreamServicer
+from chatd.rpc.streams.access import Access
+from chatd.rpc.streams.feeds import Feeds
+from chatd.rpc.streams.hubs import Hubs
+from chatd.rpc.streams.peers import ReplicaChannels, know_replicas
+from chatd.rpc.streams.relay_source import RelaySource
+from chatd.rpc.streams.relays import PeerRelays
+from chatd.rpc.streams.replicas import ReplicaWatch
+from chatd.rpc.streams.serving import Streams
 from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
 from chatd.settings import Settings
+from chatd.store.feeds import PostgresFeeds
 from chatd.store.file_bytes import PostgresFiles
 from chatd.store.fingerprints import check_keyring
+from chatd.store.following import Followings
 from chatd.store.housekeeping import PostgresHousekeeping
 from chatd.store.ledger import PostgresLedger
 from chatd.store.limits import PostgresLimits
@@ -57,6 +69,7 @@ from chatd.store.stores import Stores
 from chatd.store.usage import PostgresUsage
 from chatd.store.workers import PostgresWorkers
 from parley.bus import Notice, PostgresBus
+from parley.identity import ServiceName
 from parley.postgres import Database, Session, migrate
 from parley.process import Neighbours, Process
 from parley.rpc import current_method
@@ -90,10 +103,11 @@ async def run(settings: Settings, process: Process) -> None:
         tools = faults.tools(await open_tools(settings, neighbours, stack))
         partials = PostgresPartials(database.pool)
         writer = PartialWriter(partials, process.clock)
-        live = LiveChats(writer.shown)
+        live = LiveChats(writer.shown, clock=process.clock)
 
         def moved(state: ChatState) -> None:
             live.moved(state)
+            hubs.moved(state)
             writer.moved(state)
             worker.deliver(state)
             bus.publish(Notice(CHAT_TOPIC, state.chat_id, state.snapshot_version))
@@ -103,8 +117,14 @@ async def run(settings: Settings, process: Process) -> None:
         def offer() -> None:
             bus.publish(Notice(SWEEP_TOPIC, SWEEP_TOPIC, 0))
 
-        def appended(before: ChatState, after: ChatState, messages: tuple[NewMessage, ...]) -> None:
+        def appended(
+            before: ChatState,
+            after: ChatState,
+            messages: tuple[NewMessage, ...],
+            at: datetime | None,
+        ) -> None:
             turns.appended(before, after, messages)
+            hubs.appended(before, after, messages, at)
 
         chats = await stack.enter_async_context(
             faults.chats(database.pool, moved, appended=appended)
@@ -122,7 +142,7 @@ async def run(settings: Settings, process: Process) -> None:
         jobs = SmallJobs()
 
         def noted(chat_id: ChatId, snapshot_version: int) -> None:
-            live.heard(chat_id, snapshot_version)
+            hubs.heard(chat_id, snapshot_version)
             bus.publish(Notice(CHAT_TOPIC, chat_id, snapshot_version))
 
         def limits_changed() -> None:
@@ -187,10 +207,32 @@ async def run(settings: Settings, process: Process) -> None:
             PostgresHousekeeping(database.pool), process.clock, chance=process.random.random
         )
         background = await stack.enter_async_context(asyncio.TaskGroup())
+        followings = Followings(database.pool)
+        peers = await stack.enter_async_context(neighbours.channels(ServiceName.CHATD, ()))
+        replicas = ReplicaWatch(workers, process.clock, partial(know_replicas, peers))
+        relays = PeerRelays(
+            worker.worker_id,
+            ReplicaChannels(replicas, peers),
+            hubs=lambda: hubs,
+            tasks=background,
+            clock=process.clock,
+        )
+        stack.callback(relays.close)
+        feeds = Feeds(PostgresFeeds(database.pool), process.clock)
+        hubs = Hubs(
+            followings,
+            live,
+            relays=relays,
+            tasks=background,
+            clock=process.clock,
+            news=feeds.poke,
+        )
+        groups = KnownGroups()
+        access = Access(followings, groups, process.clock)
         working = background.create_task(worker.run())
         labelling = background.create_task(jobs.run())
         for following in (
-            background.create_task(follow_chats(bus, chats, live, worker)),
+            background.create_task(follow_chats(bus, chats, hubs, worker)),
             background.create_task(follow_sweeps(bus, worker)),
             background.create_task(follow_limits(bus, spending)),
             background.create_task(follow_config(bus, configuration)),
@@ -201,11 +243,15 @@ async def run(settings: Settings, process: Process) -> None:
             background.create_task(bills.run()),
             background.create_task(writer.run()),
             background.create_task(janitor.run()),
+            background.create_task(live.run()),
+            background.create_task(hubs.run()),
+            background.create_task(access.run()),
+            background.create_task(replicas.run()),
+            background.create_task(feeds.run()),
         ):
             stack.callback(following.cancel)
         await worker.until_registered()
         revocations = await stack.enter_async_context(neighbours.revocations(settings.gateway))
-        groups = KnownGroups()
         servicers = (
             ChatServicer(
                 stores,
@@ -217,7 +263,17 @@ async def run(settings: Settings, process: Process) -> None:
                 defaults=ConfiguredDefaults(configuration),
                 changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
             ),
-            StreamServicer(stores, live, groups=groups),
+            StreamServicer(
+                Streams(
+                    hubs,
+                    RelaySource(live),
+                    access,
+                    neighbours.admission(revocations),
+                    feeds,
+                    replicas,
+                    process.clock,
+                )
+            ),
             UsageServicer(
                 UsagePorts(
                     PostgresUsage(database.pool),
@@ -235,7 +291,8 @@ async def run(settings: Settings, process: Process) -> None:
             neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)
         )
         await process.stopping.wait()
-        live.close()
+        hubs.close()
+        feeds.close()
         await worker.drain()
         await working
         labelling.cancel()

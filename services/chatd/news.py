@@ -1,10 +1,11 @@
 """What this process hears of chats that others moved, and who is told."""
 
+from typing import Protocol
+
 from chatd.domain.chat import ChatId, OwnerId
 from chatd.domain.errors import ChatNotFound
 from chatd.engine.barring import Barring
 from chatd.engine.configuration import ConfigurationCache
-from chatd.engine.live import LiveChats
 from chatd.engine.spending import LimitedSpending
 from chatd.engine.worker import Worker
 from chatd.store.chats import PostgresChats
@@ -18,17 +19,31 @@ USERS_TOPIC = "identity.users"
 CONFIG_TOPIC = "chat:config"
 
 
-async def follow_chats(bus: Bus, chats: PostgresChats, live: LiveChats, worker: Worker) -> None:
+class Followers(Protocol):
+    """Those who follow chats in this process."""
+
+    def heard(self, chat_id: ChatId, version: int) -> None:
+        """Learn that a chat reached a version, wherever that was written."""
+        ...
+
+    def heard_of_gap(self) -> None:
+        """Learn that news may have been lost."""
+        ...
+
+
+async def follow_chats(
+    bus: Bus, chats: PostgresChats, followers: Followers, worker: Worker
+) -> None:
     """Wake watchers of chats that moved elsewhere, and tell the runners of those that run here."""
     async with bus.subscribe(CHAT_TOPIC) as notices:
         async for notice in notices:
             match notice:
                 case Notice(_, chat_id, version):
-                    live.heard(ChatId(chat_id), version)
+                    followers.heard(ChatId(chat_id), version)
                     await _tell_runner(chats, worker, ChatId(chat_id), version)
                 case Resync():
                     # Runners need no more than this: every renewal compares what they missed.
-                    live.heard_of_gap()
+                    followers.heard_of_gap()
 
 
 async def follow_sweeps(bus: Bus, worker: Worker) -> None:

@@ -120,6 +120,7 @@ CHATS: Mapping[tuple[str, str], Access] = {
         "ReconcileChat", "Bring an impossible state to rest as an error."
     ),
     ("GET", f"{_CHAT}/events"): _streams("Subscribe", "Follow what happens."),
+    ("GET", f"{_API}/events"): _streams("WatchChats", "Follow the list of chats."),
     ("GET", f"{_CHAT}/usage"): _usage("GetChatUsage", "Sum up what its tree used and cost."),
 }
 MODELS: Mapping[tuple[str, str], Access] = {

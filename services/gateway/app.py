@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 from gateway.application import Application, Surroundings, served_operation
 from gateway.authentication import Authentication
-from gateway.chat_events import ChatdEvents
 from gateway.chatd import Chatd
 from gateway.event_stream import StreamLimits
 from gateway.http_server import serve_http
 from gateway.identity_errors import DOMAIN, ERRORS
 from gateway.identity_store import IdentityStore
+from gateway.links import Links
+from gateway.open_streams import OpenStreams
+from gateway.replica_watch import ReplicaWatch
 from gateway.revocation_feed import RevocationFeed
 from gateway.route_table import Rooms, routes
 from gateway.routes_chats import ChatRoutes
@@ -44,7 +46,7 @@ from parley.bus import Bus, PostgresBus
 from parley.identity import ApiKey, MalformedApiKey, ServiceName, Signer
 from parley.postgres import Database, migrate
 from parley.process import ConfigurationError, Neighbours, Process
-from parley.rpc import RunningServer
+from parley.rpc import Channels, RunningServer
 from parley.telemetry import Statements
 
 NAME = "gateway"
@@ -61,16 +63,19 @@ class Gateway:
         grpc: Its gRPC side.
         feed: Whom it tells of revocations.
         draining: Set once it stops.
+        streams: The open streams of its clients.
     """
 
     http: HttpAddress
     grpc: RunningServer
     feed: RevocationFeed
     draining: asyncio.Event
+    streams: OpenStreams
 
     def stop(self) -> None:
         """Say that it is not ready any more, and bye on every stream."""
         self.draining.set()
+        self.streams.stop()
         self.grpc.set_serving(False)
         self.feed.stop()
 
@@ -119,15 +124,23 @@ async def gateway(
         channels = await stack.enter_async_context(
             neighbours.channels(ServiceName.CHATD, settings.chatd)
         )
-        app = _application(
-            settings, process, identity, Chatd(channels), draining, limits or StreamLimits()
+        streams = OpenStreams(process.clock)
+        links = await stack.enter_async_context(_linked(channels, neighbours.signer, process))
+        events = EventRoutes(
+            links,
+            streams,
+            identity.sign_ins,
+            clock=process.clock,
+            chance=process.random,
+            limits=limits or StreamLimits(),
         )
+        app = _application(settings, process, identity, Chatd(channels), events, draining)
         server = await stack.enter_async_context(_serve_grpc(neighbours, process, identity))
         http = await stack.enter_async_context(
             serve_http(app, settings.http_listen, connections_max=settings.http_connections_max)
         )
-        await stack.enter_async_context(_running(identity))
-        running = Gateway(http, server, identity.feed, draining)
+        await stack.enter_async_context(_running(identity, streams))
+        running = Gateway(http, server, identity.feed, draining, streams)
         try:
             yield running
         finally:
@@ -175,8 +188,8 @@ def _application(
     process: Process,
     identity: _Identity,
     chatd: Chatd,
+    events: EventRoutes,
     draining: asyncio.Event,
-    limits: StreamLimits,
 ) -> Application:
     clock, new_id = process.clock, process.new_id
     pages = PageRoutes(
@@ -186,14 +199,6 @@ def _application(
         login_token=settings.login_token,
         clock=clock,
         draining=draining,
-    )
-    events = EventRoutes(
-        ChatdEvents(chatd),
-        identity.sign_ins,
-        clock=clock,
-        chance=process.random,
-        draining=draining,
-        limits=limits,
     )
     around = Surroundings(
         authentication=identity.authentication,
@@ -222,9 +227,24 @@ def _application(
 
 
 @asynccontextmanager
-async def _running(identity: _Identity) -> AsyncIterator[None]:
+async def _linked(channels: Channels, signer: Signer, process: Process) -> AsyncIterator[Links]:
+    """Follow chats for clients until the context ends."""
     async with asyncio.TaskGroup() as tasks:
-        works = (identity.feed.run(), identity.sign_ins.run())
+        replicas = ReplicaWatch(channels, clock=process.clock)
+        links = Links(channels, signer, tasks=tasks, clock=process.clock, is_live=replicas.is_live)
+        running = [tasks.create_task(work) for work in (links.run(), replicas.run())]
+        try:
+            yield links
+        finally:
+            for task in running:
+                task.cancel()
+            links.close()
+
+
+@asynccontextmanager
+async def _running(identity: _Identity, streams: OpenStreams) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as tasks:
+        works = (identity.feed.run(), identity.sign_ins.run(), streams.run())
         running = [tasks.create_task(work) for work in works]
         try:
             yield

@@ -45,7 +45,7 @@ class Chatd:
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
-        self._stubs: dict[Address, Stubs] = {}
+        self._stubs: dict[grpc.aio.Channel, Stubs] = {}
 
     async def ask(
         self, user: User, chat_id: str, question: Callable[[Stubs], Awaitable[T]]
@@ -97,9 +97,10 @@ class Chatd:
             yield self._at(address)
 
     def _at(self, address: Address) -> Stubs:
-        if address not in self._stubs:
-            channel = self._channels.at(address)
-            self._stubs[address] = Stubs(
+        # By its channel: a process that went and came back has another one.
+        channel = self._channels.at(address)
+        if channel not in self._stubs:
+            self._stubs[channel] = Stubs(
                 chats=ChatServiceStub(channel),
                 streams=StreamServiceStub(channel),
                 models=ModelServiceStub(channel),
@@ -107,7 +108,7 @@ class Chatd:
                 settings=SettingsServiceStub(channel),
                 health=HealthStub(channel),
             )
-        return self._stubs[address]
+        return self._stubs[channel]
 
 
 async def _is_serving(stubs: Stubs, within_s: float) -> bool:

@@ -23,6 +23,7 @@ ERROR_KIND = words_of(chat_pb2.ErrorKind, "ERROR_KIND_")
 EFFORT = words_of(chat_pb2.ReasoningEffort, "REASONING_EFFORT_")
 MODE = words_of(chat_pb2.ChatMode, "CHAT_MODE_")
 ROLE = words_of(message_pb2.Role, "ROLE_")
+FEED_CHANGE = words_of(event_pb2.FeedChange, "FEED_CHANGE_")
 
 
 def chat_to_json(chat: chat_pb2.Chat, children: Iterable[chat_pb2.Chat] = ()) -> Json:
@@ -143,6 +144,14 @@ def event_to_json(chat_id: str, event: event_pb2.ChatEvent) -> tuple[str, Json] 
     if kind is None or payload is None:
         return None
     return kind, {"type": kind, "chat_id": chat_id, **payload}
+
+
+def feed_event_to_json(event: event_pb2.FeedEvent) -> tuple[str, Json]:
+    """Return the kind of a change in a list of chats, and its document."""
+    kind = FEED_CHANGE.get(event.change) or "updated"
+    if event.change == event_pb2.FEED_CHANGE_DELETED:
+        return kind, {"type": kind, "chat_id": event.chat.id}
+    return kind, {"type": kind, "chat_id": event.chat.id, "chat": chat_to_json(event.chat)}
 
 
 def token_to_json(record: ServiceTokenRecord) -> Json:

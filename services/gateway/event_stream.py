@@ -1,14 +1,12 @@
 """The SSE response: one client, its queue of frames, and everything that can end it.
 
-One task feeds frames from the subscription into the queue, this one writes them out. A client that
-reads slower than its chat speaks fills the queue; while it is full the feeder waits, and with it
-chatd. A client that does not catch up in time is told to begin anew. Heartbeats, the end of the
-process, the age of the stream, the end of the sign-in and the client's own leaving are one small
-task each.
+Frames are put into the queue by whoever reads from chatd, who never waits: a client that leaves too
+much unread is told to begin anew. This task writes them out; one more waits for the client to
+leave. Heartbeats and age are looked after for all streams together.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, assert_never
@@ -16,11 +14,9 @@ from typing import Final, assert_never
 from starlette.types import Receive, Scope, Send
 
 from gateway import sse
-from gateway.chat_events import Ended, Ending, Subscription
-from gateway.convert import event_to_json
+from gateway.chat_events import Ending, Subscription
 from gateway.frame_queue import FrameQueue
-from gateway.waiting import is_set_within
-from parley.api.chat.v1 import event_pb2
+from gateway.open_streams import OpenStream
 from parley.clock import Clock
 
 HEADERS: Final[Mapping[str, str]] = {
@@ -30,153 +26,134 @@ HEADERS: Final[Mapping[str, str]] = {
 }
 HEARTBEAT_S = 15.0
 LIFETIME_S = 3600.0
-STALL_S = 10.0
 QUEUE_BYTES_MAX = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class StreamLimits:
-    """How much one client may leave unread, for how long, and how long it is served."""
+    """How much one client may leave unread, and how long it is served."""
 
     queue_bytes_max: int = QUEUE_BYTES_MAX
-    stall_s: float = STALL_S
     heartbeat_s: float = HEARTBEAT_S
     lifetime_s: float = LIFETIME_S
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a stream lives in.
+
+    Attributes:
+        holding: Looks after the stream while it is open.
+        watching: Tells it when the client's sign-in is over.
+        clock: Time.
+    """
+
+    holding: Callable[[OpenStream], AbstractContextManager[None]]
+    watching: Callable[[Callable[[], None]], AbstractContextManager[None]]
+    clock: Clock
+
+
 class EventStream:
-    """An ASGI response that writes the frames of one chat until something ends it."""
+    """An ASGI response that writes frames until something ends it; it is its own reader."""
 
     def __init__(
         self,
-        subscription: Subscription,
-        *,
-        chat_id: str,
-        sign_in: AbstractContextManager[asyncio.Event],
-        clock: Clock,
-        draining: asyncio.Event,
+        around: Surroundings,
         limits: StreamLimits,
+        *,
+        about: Mapping[str, str],
+        kinds: frozenset[str] = frozenset(),
     ) -> None:
-        """Serve a client once this is called.
+        """Take frames from now on; serve a client once this is called.
 
         Args:
-            subscription: What happens in the chat.
-            chat_id: The chat.
-            sign_in: Gives an event that is set when the client's sign-in is over.
-            clock: Tells when to beat and when to end.
-            draining: Set when the process stops.
+            around: What it lives in.
             limits: How much may wait, and for how long.
+            about: What the frames of its end say it was about, such as the chat.
+            kinds: The kinds of events that the client wants; empty for all.
         """
-        self._subscription = subscription
-        self._chat_id = chat_id
-        self._sign_in = sign_in
-        self._clock = clock
-        self._draining = draining
+        self._around = around
         self._limits = limits
+        self._about = about
+        self._kinds = kinds
         self._queue = FrameQueue(limits.queue_bytes_max)
-        self._sent_at = clock.monotonic()
+        self._queue.offer(sse.OPENING)
+        self._subscription: Subscription | None = None
+        self._opened_at = self._sent_at = around.clock.monotonic()
+
+    def follow(self, subscription: Subscription) -> None:
+        """Let go of `subscription` in the end."""
+        self._subscription = subscription
+        if self._queue.is_finished:
+            self._let_go()
+
+    def take(self, kind: str, frame: bytes) -> None:
+        """Take one event, framed for clients."""
+        if self._kinds and kind not in self._kinds:
+            return
+        if not self._queue.offer(frame):
+            self._finish(sse.resync(self._about), drop=True)
+
+    def end(self, why: Ending) -> None:
+        """Learn that there are no more."""
+        match why:
+            case Ending.RESYNC:
+                self._finish(sse.resync(self._about), drop=True)
+            case Ending.GOING_AWAY:
+                self._finish(sse.bye(self._about))
+            case Ending.NOT_FOUND:
+                self._finish(sse.permission_revoked(self._about))
+            case _:
+                assert_never(why)
+
+    def tick(self, now: float) -> None:
+        """Beat after a silence, or end of old age."""
+        if now - self._opened_at >= self._limits.lifetime_s:
+            self.say_bye()
+        elif now - self._sent_at >= self._limits.heartbeat_s:
+            self._sent_at = now
+            self._queue.offer(sse.HEARTBEAT)
+
+    def say_bye(self) -> None:
+        """End, because the process does."""
+        self._finish(sse.bye(self._about))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the client."""
         headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+        around = self._around
         try:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
-            self._queue.offer(sse.OPENING)
-            with self._sign_in as is_over:
-                await self._serve(receive, send, is_over)
+            with around.holding(self), around.watching(self._sign_in_ended):
+                async with asyncio.TaskGroup() as tasks:
+                    leaving = tasks.create_task(self._end_with_client(receive))
+                    await self._write(send)
+                    leaving.cancel()
         finally:
-            self._subscription.close()
-
-    async def _serve(self, receive: Receive, send: Send, is_over: asyncio.Event) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            helpers = [
-                tasks.create_task(work)
-                for work in (
-                    self._feed(),
-                    self._beat(),
-                    self._end_with_process(),
-                    self._end_with_age(),
-                    self._end_with_sign_in(is_over),
-                    self._end_with_client(receive),
-                )
-            ]
-            await self._write(send)
-            for helper in helpers:
-                helper.cancel()
+            self._let_go()
 
     async def _write(self, send: Send) -> None:
         has_more = True
         while has_more:
             frames, has_more = await self._queue.take()
-            self._sent_at = self._clock.monotonic()
-            message = {"type": "http.response.body", "body": frames, "more_body": has_more}
-            await send(message)
+            self._sent_at = self._around.clock.monotonic()
+            await send({"type": "http.response.body", "body": frames, "more_body": has_more})
+            if self._subscription is not None:
+                self._subscription.passed_on()
 
-    async def _feed(self) -> None:
-        try:
-            await self._feed_until_the_end()
-        finally:
-            # At once, not after the last frame is written: a client may take its time to read it.
-            self._subscription.close()
-
-    async def _feed_until_the_end(self) -> None:
-        async for item in self._subscription:
-            match item:
-                case event_pb2.ChatEvent():
-                    if not await self._has_taken(item):
-                        self._queue.finish(sse.resync(self._chat_id), drop=True)
-                        return
-                case Ended(why):
-                    self._queue.finish(self._last_frame(why), drop=why is Ending.RESYNC)
-                    return
-                case _:
-                    assert_never(item)
-
-    async def _has_taken(self, event: event_pb2.ChatEvent) -> bool:
-        """Queue an event, waiting for room; return whether there was any in time."""
-        shown = event_to_json(self._chat_id, event)
-        if shown is None:
-            return True
-        kind, document = shown
-        frame = sse.frame(kind, document, cursor=event.cursor or None)
-        while not self._queue.offer(frame):
-            if not await is_set_within(self._queue.emptied, self._limits.stall_s, self._clock):
-                return False
-        return True
-
-    def _last_frame(self, why: Ending) -> bytes:
-        match why:
-            case Ending.RESYNC:
-                return sse.resync(self._chat_id)
-            case Ending.GOING_AWAY:
-                return sse.bye(self._chat_id)
-            case Ending.NOT_FOUND:
-                return sse.permission_revoked(self._chat_id)
-            case _:
-                assert_never(why)
-
-    async def _beat(self) -> None:
-        while True:
-            silent_s = self._clock.monotonic() - self._sent_at
-            if silent_s < self._limits.heartbeat_s:
-                await self._clock.sleep(self._limits.heartbeat_s - silent_s)
-                continue
-            self._queue.offer(sse.HEARTBEAT)
-            await self._clock.sleep(self._limits.heartbeat_s)
-
-    async def _end_with_process(self) -> None:
-        await self._draining.wait()
-        self._queue.finish(sse.bye(self._chat_id))
-
-    async def _end_with_age(self) -> None:
-        await self._clock.sleep(self._limits.lifetime_s)
-        self._queue.finish(sse.bye(self._chat_id))
-
-    async def _end_with_sign_in(self, is_over: asyncio.Event) -> None:
-        await is_over.wait()
-        self._queue.finish(sse.permission_revoked(self._chat_id), drop=True)
+    def _sign_in_ended(self) -> None:
+        self._finish(sse.permission_revoked(self._about), drop=True)
 
     async def _end_with_client(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        self._queue.finish(drop=True)
+        self._finish(b"", drop=True)
+
+    def _finish(self, last: bytes, *, drop: bool = False) -> None:
+        self._queue.finish(last, drop=drop)
+        # At once, not after the last frame is written: a client may take its time to read it.
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._subscription is not None:
+            self._subscription.close()

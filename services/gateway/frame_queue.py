@@ -10,20 +10,25 @@ class FrameQueue:
     After `finish` it takes no more, and gives what it has.
     """
 
+    __slots__ = ("_bytes", "_bytes_max", "_filled", "_frames", "_is_finished")
+
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._frames: list[bytes] = []
         self._bytes = 0
         self._is_finished = False
         self._filled = asyncio.Event()
-        self.emptied = asyncio.Event()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it takes no more."""
+        return self._is_finished
 
     def offer(self, frame: bytes) -> bool:
         """Take a frame; return whether there was room."""
         if self._is_finished:
             return True
         if self._frames and self._bytes + len(frame) > self._bytes_max:
-            self.emptied.clear()
             return False
         self._put(frame)
         return True
@@ -44,7 +49,6 @@ class FrameQueue:
         frames, self._frames, self._bytes = b"".join(self._frames), [], 0
         if not self._is_finished:
             self._filled.clear()
-        self.emptied.set()
         return frames, not self._is_finished
 
     def _put(self, frame: bytes) -> None:

@@ -110,9 +110,16 @@ def _chats(rooms: Rooms) -> tuple[AnyRoute, ...]:
         UserRoute(
             "GET",
             f"{CHAT}/events",
-            rooms.events.events,
+            rooms.events.chat,
             answers_head=False,
-            query=("cursor", "after_id"),
+            query=("cursor", "after_id", "types"),
+        ),
+        UserRoute(
+            "GET",
+            f"{API}/events",
+            rooms.events.feed,
+            answers_head=False,
+            query=("cursor", "types"),
         ),
     )
 

@@ -1,16 +1,18 @@
-"""Following a chat over HTTP."""
+"""Streams over HTTP: what happens in a chat, and in a user's list of chats."""
 
-import asyncio
 import random  # noqa: TID251 (only the type; chance is an argument)
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from starlette.requests import Request
 
 from gateway.authentication import SignedIn
 from gateway.bodies import read_query, whole_number
 from gateway.chat_events import ChatEvents
-from gateway.event_stream import EventStream, StreamLimits
+from gateway.event_stream import EventStream, StreamLimits, Surroundings
 from gateway.inputs import INTEGER_MAX
+from gateway.open_streams import OpenStreams
 from gateway.paths import chat_id_of
 from gateway.sign_in_watch import SignInWatch
 from parley.clock import Clock
@@ -21,46 +23,63 @@ LIFETIME_SPREAD = 0.1
 
 
 class EventRoutes:
-    """The routes whose answers go on."""
+    """The routes that stream."""
 
     def __init__(
         self,
         events: ChatEvents,
+        streams: OpenStreams,
         sign_ins: SignInWatch,
         *,
         clock: Clock,
         chance: random.Random,
-        draining: asyncio.Event,
         limits: StreamLimits,
     ) -> None:
         self._events = events
+        self._streams = streams
         self._sign_ins = sign_ins
         self._clock = clock
         self._chance = chance
-        self._draining = draining
         self._limits = limits
 
-    async def events(self, request: Request, visitor: SignedIn) -> EventStream:
+    async def chat(self, request: Request, visitor: SignedIn) -> EventStream:
         """Follow what happens in a chat, from where the client left off."""
         chat_id = chat_id_of(request)
-        query = read_query(request, "cursor", "after_id")
+        query = read_query(request, "cursor", "after_id", "types")
         after_id = whole_number(query, "after_id", least=0, most=INTEGER_MAX) or 0
+        stream = self._stream(visitor, {"chat_id": chat_id}, query)
         subscription = await self._events.open(
-            visitor.user, chat_id, cursor=_cursor(request, query.get("cursor")), after_id=after_id
+            visitor.user,
+            chat_id,
+            stream,
+            cursor=_cursor(request, query.get("cursor")),
+            after_id=after_id,
         )
+        stream.follow(subscription)
+        return stream
+
+    async def feed(self, request: Request, visitor: SignedIn) -> EventStream:
+        """Follow a user's list of chats, from where the client left off."""
+        query = read_query(request, "cursor", "types")
+        stream = self._stream(visitor, {}, query)
+        cursor = _cursor(request, query.get("cursor"))
+        stream.follow(await self._events.open_feed(visitor.user, stream, cursor=cursor))
+        return stream
+
+    def _stream(
+        self, visitor: SignedIn, about: Mapping[str, str], query: Mapping[str, str]
+    ) -> EventStream:
         spread = 1 + LIFETIME_SPREAD * (2 * self._chance.random() - 1)
-        return EventStream(
-            subscription,
-            chat_id=chat_id,
-            sign_in=self._sign_ins.watching(visitor),
-            clock=self._clock,
-            draining=self._draining,
-            limits=replace(self._limits, lifetime_s=self._limits.lifetime_s * spread),
+        limits = replace(self._limits, lifetime_s=self._limits.lifetime_s * spread)
+        around = Surroundings(
+            self._streams.holding, partial(self._sign_ins.watching, visitor), self._clock
         )
+        kinds = frozenset(filter(None, query.get("types", "").split(",")))
+        return EventStream(around, limits, about=about, kinds=kinds)
 
 
 def _cursor(request: Request, asked: str | None) -> str:
-    """Return where to go on; what cannot be a cursor counts as none."""
+    """Return where to go on; a header counts more than the address."""
     cursor = request.headers.get("last-event-id") or asked or ""
     is_usable = cursor.isascii() and cursor.isprintable() and len(cursor) <= CURSOR_CHARACTERS_MAX
-    return cursor if is_usable else ""
+    return cursor if is_usable else "-"

@@ -4,8 +4,7 @@ A request is signed in once, but a stream goes on for long after. Every few seco
 database tells which of all the sign-ins with open streams are still good, however many there are.
 """
 
-import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import NoReturn, Protocol
 
@@ -30,19 +29,19 @@ class SignInWatch:
     def __init__(self, sign_ins: SignIns, *, clock: Clock) -> None:
         self._sign_ins = sign_ins
         self._clock = clock
-        self._watched: dict[SignedIn, set[asyncio.Event]] = {}
+        self._watched: dict[SignedIn, dict[object, Callable[[], None]]] = {}
 
     @contextmanager
-    def watching(self, visitor: SignedIn) -> Iterator[asyncio.Event]:
-        """Give an event that is set when the sign-in is over."""
-        is_over = asyncio.Event()
-        self._watched.setdefault(visitor, set()).add(is_over)
+    def watching(self, visitor: SignedIn, is_over: Callable[[], None]) -> Iterator[None]:
+        """Call `is_over` when the sign-in is over."""
+        key = object()
+        self._watched.setdefault(visitor, {})[key] = is_over
         try:
-            yield is_over
+            yield
         finally:
-            events = self._watched[visitor]
-            events.remove(is_over)
-            if not events:
+            watchers = self._watched[visitor]
+            del watchers[key]
+            if not watchers:
                 del self._watched[visitor]
 
     async def run(self) -> NoReturn:
@@ -62,5 +61,5 @@ class SignInWatch:
             return
         for visitor in asked:
             if visitor not in good:
-                for is_over in self._watched.get(visitor, ()):
-                    is_over.set()
+                for is_over in tuple(self._watched.get(visitor, {}).values()):
+                    is_over()

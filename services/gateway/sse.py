@@ -1,5 +1,7 @@
 """The form of server-sent events: from an event to the bytes of its frame, and nothing else."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 RETRY_MS = 2000
@@ -31,24 +33,24 @@ def frame(event: str, document: object, *, cursor: str | None = None) -> bytes:
     return "\n".join(lines).encode() + b"\ndata: " + data + b"\n\n"
 
 
-def resync(chat_id: str) -> bytes:
+def resync(about: Mapping[str, str]) -> bytes:
     """Return the frame that tells a reader to begin anew, without a cursor."""
-    return frame("resync", {"type": "resync", "chat_id": chat_id}, cursor="")
+    return frame("resync", {"type": "resync", **about}, cursor="")
 
 
-def bye(chat_id: str) -> bytes:
+def bye(about: Mapping[str, str]) -> bytes:
     """Return the frame that tells a reader to come back with the cursor it has."""
-    return frame("bye", {"type": "bye", "chat_id": chat_id})
+    return frame("bye", {"type": "bye", **about})
 
 
-def permission_revoked(chat_id: str) -> bytes:
+def permission_revoked(about: Mapping[str, str]) -> bytes:
     """Return the frame that tells a reader that this chat is none of theirs any more."""
     error = {
         "code": "permission_revoked",
         "message": "This chat is gone, or you may no longer read it.",
         "retryable": False,
     }
-    return frame("error", {"type": "error", "chat_id": chat_id, "error": error})
+    return frame("error", {"type": "error", **about, "error": error})
 
 
 def _one_line(text: str) -> str:

@@ -48,37 +48,55 @@ CHAT_NOT_FOUND = Problem(
     grpc.StatusCode.NOT_FOUND, "CHAT_NOT_FOUND", "There is no such chat, or you may not see it."
 )
 SENTINEL = object()
+SUBSCRIBE = "/parley.api.chat.v1.StreamService/Subscribe"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class FakeSubscription:
-    """One Subscribe call that a client made, for the test to speak into."""
+    """One subscription that a client opened on a shared stream, for the test to speak into.
 
-    request: streams_api.SubscribeRequest
-    _items: asyncio.Queue[Any] = field(default_factory=asyncio.Queue)
+    Attributes:
+        request: What was asked.
+        user: For whom.
+        ended: Set once the client let go of it, or its stream broke off.
+        confirmed_bytes: What the client says to have passed on.
+        renewals: How often its user was proved anew.
+    """
+
+    request: streams_api.OpenSubscription | streams_api.OpenFeed
+    user: User
+    connection: "FakeConnection"
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+    confirmed_bytes: int = 0
+    renewals: int = 0
 
-    def send(self, event: event_pb2.ChatEvent) -> None:
-        """Send an event."""
-        self._items.put_nowait(streams_api.SubscribeResponse(event=event))
+    def send(self, *events: event_pb2.ChatEvent) -> None:
+        """Send events."""
+        self._deliver(events=events)
+
+    def send_feed(self, *events: event_pb2.FeedEvent) -> None:
+        """Send changes of a feed."""
+        self._deliver(feed_events=events)
 
     def close(self, reason: "streams_api.CloseReason.ValueType") -> None:
         """End the subscription with a reason."""
-        closed = streams_api.Closed(reason=reason)
-        self._items.put_nowait(streams_api.SubscribeResponse(closed=closed))
-        self._items.put_nowait(SENTINEL)
+        self._deliver(closed=streams_api.Closed(reason=reason))
 
     def break_off(self) -> None:
-        """End the call without a word."""
-        self._items.put_nowait(SENTINEL)
+        """End the whole stream without a word."""
+        self.connection.frames.put_nowait(SENTINEL)
 
-    async def responses(self) -> AsyncIterator[streams_api.SubscribeResponse]:
-        """Give what the test sends."""
-        try:
-            while (item := await self._items.get()) is not SENTINEL:
-                yield item
-        finally:
-            self.ended.set()
+    def _deliver(self, **content: Any) -> None:
+        delivery = streams_api.Delivery(subscription_id=self.request.subscription_id, **content)
+        self.connection.frames.put_nowait(streams_api.ConnectResponse(deliveries=[delivery]))
+
+
+@dataclass(slots=True, eq=False)
+class FakeConnection:
+    """One shared stream."""
+
+    frames: asyncio.Queue[Any] = field(default_factory=asyncio.Queue)
+    subscriptions: dict[int, FakeSubscription] = field(default_factory=dict)
 
 
 class FakeChatd:
@@ -92,7 +110,8 @@ class FakeChatd:
         answers: What methods answer, by their names; others answer what chats there are, or
             nothing in particular.
         is_cut_off: Whether an export ends before its end.
-        subscriptions: The Subscribe calls, in order.
+        subscriptions: What was opened on shared streams, in order.
+        guard: Looks at the tokens.
     """
 
     def __init__(self) -> None:
@@ -104,6 +123,7 @@ class FakeChatd:
         self.calls: list[tuple[User | None, Any]] = []
         self.refusal: Problem | None = None
         self.subscriptions: asyncio.Queue[FakeSubscription] = asyncio.Queue()
+        self.guard: Guard | None = None
 
     def requests(self, kind: type[Any]) -> list[Any]:
         """Return the requests of one type, in order."""
@@ -121,6 +141,7 @@ class FakeChatd:
             clock,
             peers_by_certificate=False,
         )
+        self.guard = guard
         chats = Registration(
             chats_api.DESCRIPTOR.services_by_name["ChatService"],
             add_ChatServiceServicer_to_server,
@@ -346,11 +367,63 @@ class _Streams(StreamServiceServicer):
     def __init__(self, fake: FakeChatd) -> None:
         self._fake = fake
 
-    async def Subscribe(  # noqa: N802
+    async def WatchReplicas(  # noqa: N802
         self, request: Any, context: Any
-    ) -> AsyncIterator[streams_api.SubscribeResponse]:
-        self._fake.take(request)
-        subscription = FakeSubscription(request)
+    ) -> AsyncIterator[streams_api.WatchReplicasResponse]:
+        yield streams_api.WatchReplicasResponse()
+        await asyncio.Event().wait()
+
+    async def Connect(  # noqa: N802
+        self, request_iterator: Any, context: Any
+    ) -> AsyncIterator[streams_api.ConnectResponse]:
+        connection = FakeConnection()
+        async with asyncio.TaskGroup() as tasks:
+            reading = tasks.create_task(self._read(request_iterator, connection))
+            try:
+                yield streams_api.ConnectResponse()
+                while (frame := await connection.frames.get()) is not SENTINEL:
+                    yield frame
+            finally:
+                reading.cancel()
+                for subscription in connection.subscriptions.values():
+                    subscription.ended.set()
+
+    async def _read(self, requests: Any, connection: FakeConnection) -> None:
+        async for request in requests:
+            match request.WhichOneof("kind"):
+                case "open":
+                    self._open(request.open, connection)
+                case "open_feed":
+                    self._begin(request.open_feed, connection)
+                case "renew":
+                    connection.subscriptions[request.renew.subscription_id].renewals += 1
+                case "confirm":
+                    found = connection.subscriptions[request.confirm.subscription_id]
+                    found.confirmed_bytes += request.confirm.bytes
+                case "close":
+                    connection.subscriptions[request.close.subscription_id].ended.set()
+
+    def _open(self, request: streams_api.OpenSubscription, connection: FakeConnection) -> None:
+        chat = self._fake.chats.get(request.chat_id)
+        if chat is None or chat.owner_id != self._user(request.authorization).id:
+            closed = streams_api.Closed(reason=streams_api.CLOSE_REASON_NOT_FOUND)
+            delivery = streams_api.Delivery(subscription_id=request.subscription_id, closed=closed)
+            connection.frames.put_nowait(streams_api.ConnectResponse(deliveries=[delivery]))
+            return
+        self._begin(request, connection)
+
+    def _begin(
+        self,
+        request: streams_api.OpenSubscription | streams_api.OpenFeed,
+        connection: FakeConnection,
+    ) -> None:
+        subscription = FakeSubscription(request, self._user(request.authorization), connection)
+        connection.subscriptions[request.subscription_id] = subscription
+        subscription.send()
         self._fake.subscriptions.put_nowait(subscription)
-        async for response in subscription.responses():
-            yield response
+
+    def _user(self, authorization: str) -> User:
+        assert self._fake.guard is not None
+        user = self._fake.guard.admit(SUBSCRIBE, f"Bearer {authorization}", None).user
+        assert user is not None
+        return user

@@ -38,9 +38,9 @@ def every_route() -> tuple[AnyRoute, ...]:
     events = EventRoutes(
         NOBODY,
         NOBODY,
+        NOBODY,
         clock=FakeClock(),
         chance=random.Random(1),
-        draining=asyncio.Event(),
         limits=StreamLimits(),
     )
     return routes(

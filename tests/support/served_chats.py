@@ -30,12 +30,21 @@ from chatd.rpc.callers import KnownGroups
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.stream_servicer import StreamServicer
+from chatd.rpc.streams.access import Access
+from chatd.rpc.streams.feeds import Feeds
+from chatd.rpc.streams.hubs import Hubs, NoRelays
+from chatd.rpc.streams.relay_source import RelaySource
+from chatd.rpc.streams.replicas import ReplicaWatch
+from chatd.rpc.streams.serving import Streams
 from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
 from chatd.store.chats import PostgresChats
 from chatd.store.creation import NewChat
+from chatd.store.feeds import PostgresFeeds
+from chatd.store.following import Followings
 from chatd.store.limits import PostgresLimits
 from chatd.store.stores import Stores
 from chatd.store.usage import PostgresUsage
+from chatd.store.workers import PostgresWorkers
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
@@ -44,6 +53,7 @@ from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
 from parley.clock import FakeClock
 from parley.identity import Role as UserRole
 from parley.identity import ServiceName, User, UserId
+from parley.postgres import Session
 from parley.rpc import Address, Problem, Registration, acting_for, connect, problem_of, serve
 from parley.telemetry import InMemoryTelemetry
 from support.echo_service import make_identities
@@ -172,6 +182,9 @@ class ServedChats:
     bob: Person
     eve: Person
     moved: list[ChatState]
+    live: LiveChats
+    hubs: Hubs
+    clock: FakeClock
     created: list[NewChat] = field(default_factory=list)
 
     async def state(self, chat_id: str) -> ChatState:
@@ -212,8 +225,39 @@ async def served_chats(
         def tell(state: ChatState) -> None:
             moved.append(state)
             live.moved(state)
+            hubs.moved(state)
 
-        chats = await stack.enter_async_context(PostgresChats(pool, tell, FakeClock()))
+        clock = FakeClock()
+        feeds = Feeds(PostgresFeeds(pool), clock)
+        hubs = Hubs(
+            Followings(pool),
+            live,
+            relays=NoRelays(),
+            tasks=tasks,
+            clock=clock,
+            news=feeds.poke,
+        )
+        access = Access(Followings(pool), groups, clock)
+        replicas = ReplicaWatch(PostgresWorkers(pool, Session("", "unused")), clock)
+        chats = await stack.enter_async_context(
+            PostgresChats(pool, tell, clock, appended=hubs.appended)
+        )
+        stack.callback(hubs.close)
+        running = [
+            tasks.create_task(work)
+            for work in (hubs.run(), access.run(), replicas.run(), feeds.run())
+        ]
+        stack.callback(lambda: [task.cancel() for task in running])
+        guard = identities.guard
+        streams_served = Streams(
+            hubs,
+            RelaySource(live),
+            access,
+            lambda method, authorization: guard.admit(method, authorization, None),
+            feeds,
+            replicas,
+            clock,
+        )
         stores = Stores.over(pool, chats)
         limits = PostgresLimits(pool)
         spending = LimitedSpending(limits, FakeClock())
@@ -235,7 +279,7 @@ async def served_chats(
                         )
                     ),
                     Registration.of(UsageServicer(usage)),
-                    Registration.of(StreamServicer(stores, live, groups=groups)),
+                    Registration.of(StreamServicer(streams_served)),
                 ],
                 guard=identities.guard,
                 errors=ERRORS,
@@ -256,4 +300,4 @@ async def served_chats(
         ann, bob, eve = (
             Person(each, stub, streams, usage=sums) for each in (ANN_ID, BOB_ID, EVE_ID)
         )
-        yield ServedChats(pool, stores, claims, ann, bob, eve, moved, created)
+        yield ServedChats(pool, stores, claims, ann, bob, eve, moved, live, hubs, clock, created)

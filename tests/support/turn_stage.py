@@ -2,8 +2,8 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 
 from chatd.domain.chat import (
@@ -34,7 +34,7 @@ from chatd.domain.ports import Partials, Spending, Unlimited
 from chatd.domain.tools import Executor, StoredExecution, ToolSpec
 from chatd.domain.turn import FixedSetups, ModelProfile, TurnEnded, TurnSetup
 from chatd.domain.workers import Claimed
-from chatd.engine.live import LiveChats, LivePart, Watcher
+from chatd.engine.live import LiveChats, LivePart
 from chatd.engine.mailbox import Mailbox
 from chatd.engine.turn import TurnLimits, TurnPorts, TurnRunner
 from chatd.providers.scripted import Play, ScriptedModel
@@ -205,6 +205,13 @@ class Stage:
     def submit(self, *results: ToolResult) -> None:
         self.do(SubmitToolResults(results, ANN.id, WORKER))
 
+    @contextmanager
+    def watch(self) -> "Iterator[asyncio.Queue[LivePart]]":
+        """Give a queue that gets every live part from now on."""
+        shown: asyncio.Queue[LivePart] = asyncio.Queue()
+        self.live.listen(lambda _, part: shown.put_nowait(part))
+        yield shown
+
     async def run(self) -> None:
         """Run the chat as the worker that claimed it."""
         self.mailbox = Mailbox(self.state)
@@ -267,12 +274,7 @@ def told(content: tuple[Part, ...]) -> str:
     )
 
 
-async def live_parts(watcher: Watcher, count: int) -> list[LivePart]:
+async def live_parts(watcher: "asyncio.Queue[LivePart]", count: int) -> list[LivePart]:
     """Return the next live parts of a chat."""
-    parts: list[LivePart] = []
     async with asyncio.timeout(5):
-        while len(parts) < count:
-            signal = await watcher.next()
-            if isinstance(signal, LivePart):
-                parts.append(signal)
-    return parts
+        return [await watcher.get() for _ in range(count)]

@@ -52,6 +52,8 @@ class Answer:
 
     ending: Ending | None = None
     problem: str | None = None
+    #: Whether what users said is shown too.
+    shows_users: bool = False
     _preview: str = ""
     _is_mid_line: bool = False
     _messages: set[str] = field(default_factory=set)
@@ -93,9 +95,12 @@ class Answer:
 
     def _take_message(self, message: dict[str, Any]) -> list[Shown]:
         key = str(message.get("id"))
-        if message.get("role") not in ("assistant", "tool") or key in self._messages:
+        roles = ("assistant", "tool", "user") if self.shows_users else ("assistant", "tool")
+        if message.get("role") not in roles or key in self._messages:
             return []
         self._messages.add(key)
+        if message.get("role") == "user":
+            return [*self._end_line(), *(Note(f"> {line}") for line in _said(message))]
         parts = [part for part in message.get("content", ()) if isinstance(part, dict)]
         whole = "".join(part.get("text", "") for part in parts if part.get("type") == "text")
         shown: list[Shown] = []
@@ -144,6 +149,11 @@ def sanitized(text: str) -> str:
 def _words(payload: dict[str, Any]) -> str:
     said = payload.get("message") or payload.get("detail") or payload.get("error")
     return str(said or payload.get("title") or payload.get("kind") or "unknown problem")
+
+
+def _said(message: dict[str, Any]) -> list[str]:
+    parts = [part for part in message.get("content", ()) if isinstance(part, dict)]
+    return "".join(part.get("text", "") for part in parts).splitlines()
 
 
 def _brief(arguments: Any) -> str:

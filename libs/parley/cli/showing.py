@@ -43,7 +43,7 @@ def show_turn(
     answer = Answer()
     try:
         for event in follow(api, path, deadline=patience.deadline, pause=patience.pause):
-            _show(event, answer, as_json=as_json)
+            show(event, answer, as_json=as_json)
             if answer.ending is not None:
                 break
     except TimedOut as error:
@@ -55,7 +55,8 @@ def show_turn(
             raise NeedsAction(f"chat {chat_id} waits for results of tools that run elsewhere")
 
 
-def _show(event: ServerEvent, answer: Answer, *, as_json: bool) -> None:
+def show(event: ServerEvent, answer: Answer, *, as_json: bool) -> None:
+    """Print what an event adds to an answer, or the event itself on one line."""
     shown = answer.take(event)
     if as_json:
         printed = {"type": event.type, "cursor": event.cursor, **event.data}

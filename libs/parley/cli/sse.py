@@ -51,7 +51,12 @@ def events(lines: Iterable[bytes]) -> Iterator[ServerEvent]:
 
 
 def follow(
-    api: Api, path: str, *, deadline: float, pause: Callable[[float], object]
+    api: Api,
+    path: str,
+    *,
+    deadline: float,
+    pause: Callable[[float], object],
+    cursor: str | None = None,
 ) -> Iterator[ServerEvent]:
     """Give the events of the stream at `path`, resuming it as often as it breaks.
 
@@ -60,13 +65,13 @@ def follow(
         path: The stream on it.
         deadline: The `time.monotonic` at which to give up.
         pause: Waits that many seconds.
+        cursor: Where to begin; None for the beginning.
 
     Raises:
         TimedOut: the deadline passed.
         Unreachable: the server was away for too long.
         ApiRefused: the server refuses the stream.
     """
-    cursor: str | None = None
     heard_at = monotonic()
     while True:
         headers = {} if cursor is None else {"Last-Event-ID": cursor}
@@ -77,9 +82,10 @@ def follow(
                     heard_at = monotonic()
                     # A cursor that cannot be resumed from is of no use any more.
                     cursor = None if event.type == "resync" else event.cursor or cursor
+                    if event.type != "bye":
+                        yield event
                     if event.type in ("resync", "bye"):
                         break
-                    yield event
         except (Unreachable, ApiRefused) as error:
             if isinstance(error, ApiRefused) and error.status not in (502, 503, 504):
                 raise

@@ -1,11 +1,12 @@
 """One process among the services: whom it believes, how it calls them, and how it serves."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
 from parley.identity import (
+    Caller,
     Guard,
     InMemoryRevocations,
     Revocations,
@@ -84,6 +85,21 @@ class Neighbours:
                 yield followed
             finally:
                 following.cancel()
+
+    def admission(self, revocations: Revocations) -> Callable[[str, str], Caller]:
+        """Return what looks at a token that came inside of an admitted call.
+
+        It takes a method and an authorization, and returns who may make that call or raises an
+        `IdentityError`. The connection's certificate was looked at when the call was admitted.
+        """
+        guard = Guard(
+            self._service,
+            self._trust,
+            revocations,
+            self._process.clock,
+            peers_by_certificate=False,
+        )
+        return lambda method, authorization: guard.admit(method, authorization, None)
 
     def serve(
         self,

@@ -16,7 +16,7 @@ from parley.rpc.limits import LIMITS, Limits
 from parley.rpc.problem import Problem, Refusal, Violation, problem_of
 from parley.rpc.problems import ErrorTable
 from parley.rpc.revocations import FollowedRevocations, RevocationTiming
-from parley.rpc.server import Registration, RunningServer, serve
+from parley.rpc.server import Registration, RunningServer, answers_encoded, serve
 from parley.rpc.tls import TlsFiles
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "TlsFiles",
     "Violation",
     "acting_for",
+    "answers_encoded",
     "connect",
     "current_caller",
     "current_method",

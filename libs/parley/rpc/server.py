@@ -4,7 +4,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor
@@ -29,6 +29,9 @@ from parley.rpc.problems import ErrorTable, Problems
 from parley.rpc.tls import TlsFiles, peer_service, server_credentials
 from parley.rpc.unix_socket import claim_path, close_to_others, release_path
 from parley.telemetry import Telemetry
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+ENCODED = "parley_answers_encoded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,12 @@ class Registration:
                     descriptor, getattr(generated, f"add_{name}Servicer_to_server"), servicer
                 )
         raise TypeError(f"{type(servicer).__name__} derives from no generated servicer")
+
+
+def answers_encoded(method: Method) -> Method:
+    """Mark a servicer's method whose answers are encoded already: it gives bytes to grpc."""
+    setattr(method, ENCODED, True)
+    return method
 
 
 class RunningServer:
@@ -202,7 +211,15 @@ def _guarded_methods(
         )
         if missing:
             raise MethodsMissing(service.full_name, missing)
+        for method in service.methods:
+            if getattr(getattr(each.servicer, method.name, None), ENCODED, False):
+                path = f"/{service.full_name}/{method.name}"
+                collector.handlers[path] = _encoded(collector.handlers[path])
     return {path: wrap(path, handler, around) for path, handler in collector.handlers.items()}
+
+
+def _encoded(handler: Any) -> Any:
+    return handler._replace(response_serializer=None)
 
 
 def _open_methods(

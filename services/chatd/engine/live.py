@@ -1,21 +1,26 @@
-"""Live parts and wake-ups: what this process knows of its chats before and after each commit.
+"""Live parts: what this process has shown of the answers that it is having written.
 
-A chat's channel holds the parts of its open episode, so that a late watcher can catch up, and tells
-every watcher when the chat moved. Watchers are bounded: one that falls behind is closed, and the
-producer never waits for it.
+An episode numbers its parts once they are joined: the first piece goes out at once, later ones wait
+for at most one beat of this process or until they are large, never across the boundary of a part.
+What was numbered is kept until the commit that closes the episode, so that a late reader can catch
+up; of a very long answer only the newest parts are kept. Whoever listens is told of every part as
+it is numbered, and must not wait.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from chatd.domain.chat import ChatId, ChatState, Role
 from chatd.domain.commands import Fence
-from chatd.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from chatd.domain.parts import Part
+from chatd.engine.coalescing import is_piece, joined_pieces, size_of
+from parley.clock import Clock
 
-SIGNALS_MAX = 4096
-NEWEST = 2**63 - 1  # Whatever version a watcher has seen, it looks again.
+JOINED_S = 0.025
+JOINED_BYTES_MAX = 2048
+EPISODE_BYTES_MAX = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,157 +37,165 @@ class LivePart:
     @property
     def characters(self) -> int:
         """Return about how long it is."""
-        match self.part:
-            case Text(text) | Reasoning(text):
-                return len(text)
-            case ToolCall(args_json=text) | ToolResult(result_json=text):
-                return len(text)
-            case _:
-                return 0
+        return size_of(self.part)
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """The chat was committed anew; read what changed."""
-
-    snapshot_version: int
-
-
-@dataclass(frozen=True, slots=True)
-class FellBehind:
-    """This watcher missed something and gets nothing more."""
-
-
-@dataclass(frozen=True, slots=True)
-class GoingAway:
-    """This process stops; go on elsewhere."""
-
-
-Signal = LivePart | Moved | FellBehind | GoingAway
-
-
-class Watcher:
-    """One reader's bounded line of signals."""
-
-    def __init__(self) -> None:
-        self._signals: asyncio.Queue[Signal] = asyncio.Queue(SIGNALS_MAX)
-
-    async def next(self) -> Signal:
-        """Wait for the next signal."""
-        return await self._signals.get()
-
-    def tell(self, signal: Signal) -> bool:
-        """Put a signal in line; return False when the line is full and now closed."""
-        if self._signals.qsize() < SIGNALS_MAX - 1:
-            self._signals.put_nowait(signal)
-            return True
-        self._signals.put_nowait(FellBehind())
-        return False
+Listener = Callable[[ChatId, LivePart], None]
 
 
 @dataclass(slots=True)
-class Channel:
-    """The open episode of one chat and those who watch it."""
+class _Waiting:
+    """A piece that is not numbered yet."""
 
-    parts: list[LivePart] = field(default_factory=list)
-    watchers: set[Watcher] = field(default_factory=set)
+    role: Role
+    part_index: int
+    part: Part
+    size: int
+
+
+@dataclass(slots=True)
+class _Open:
+    """The open episode of one chat."""
+
+    history_version: int
+    generation_attempt: int
+    parts: deque[LivePart] = field(default_factory=deque)
+    kept_bytes: int = 0
+    seq: int = 0
+    waiting: _Waiting | None = None
+    has_shown_this_beat: bool = False
 
 
 class Episode:
-    """Numbers the live parts of one attempt."""
+    """Shows the pieces of one attempt, as long as it is the open one of its chat."""
 
-    def __init__(self, live: "LiveChats", chat_id: ChatId, fence: Fence) -> None:
+    def __init__(self, live: "LiveChats", chat_id: ChatId, opened: _Open) -> None:
         self._live = live
         self._chat_id = chat_id
-        self._fence = fence
-        self._seq = 0
+        self._open = opened
 
     def add(self, role: Role, part_index: int, part: Part) -> None:
         """Show one more piece of the answer."""
-        self._seq += 1
-        live_part = LivePart(
-            self._fence.history_version,
-            self._fence.generation_attempt,
-            self._seq,
-            part_index,
-            role,
-            part,
-        )
-        self._live.show(self._chat_id, live_part)
+        self._live.take(self._chat_id, self._open, _Waiting(role, part_index, part, size_of(part)))
 
 
 class LiveChats:
-    """The channels of all chats that run or are watched in this process."""
+    """The open episodes of all chats that run in this process.
 
-    def __init__(self, shown: Callable[[ChatId, LivePart], None] | None = None) -> None:
-        self._channels: dict[ChatId, Channel] = {}
-        self._shown = shown
+    Without a clock every piece is numbered at once. With one, the owner runs `run`.
+    """
+
+    def __init__(self, *listeners: Listener, clock: Clock | None = None) -> None:
+        self._listeners = list(listeners)
+        self._clock = clock
+        self._episodes: dict[ChatId, _Open] = {}
+        self._busy: dict[ChatId, _Open] = {}  # Those that showed or joined something this beat.
+        self._is_busy = asyncio.Event()
+
+    def listen(self, listener: Listener) -> None:
+        """Tell one more of every part from now on."""
+        self._listeners.append(listener)
 
     def open(self, chat_id: ChatId, fence: Fence) -> Episode:
         """Begin the episode of `fence`; parts of an older one are forgotten."""
-        self._channels.setdefault(chat_id, Channel()).parts.clear()
-        return Episode(self, chat_id, fence)
+        opened = _Open(fence.history_version, fence.generation_attempt)
+        self._episodes[chat_id] = opened
+        return Episode(self, chat_id, opened)
 
-    def show(self, chat_id: ChatId, part: LivePart) -> None:
-        """Keep a part and pass it on."""
-        channel = self._channels.setdefault(chat_id, Channel())
-        channel.parts.append(part)
-        self._tell(chat_id, part)
-        if self._shown is not None:
-            self._shown(chat_id, part)
+    def parts(
+        self, chat_id: ChatId, history_version: int, generation_attempt: int
+    ) -> tuple[LivePart, ...]:
+        """Return what is kept of one episode, if it is the open one here."""
+        opened = self._episodes.get(chat_id)
+        wanted = (history_version, generation_attempt)
+        if opened is None or (opened.history_version, opened.generation_attempt) != wanted:
+            return ()
+        return tuple(opened.parts)
+
+    def open_parts(self, chat_id: ChatId) -> tuple[LivePart, ...]:
+        """Return what is kept of the open episode of a chat that runs here."""
+        opened = self._episodes.get(chat_id)
+        return () if opened is None else tuple(opened.parts)
 
     def moved(self, state: ChatState) -> None:
-        """Forget the episode that the commit closed and wake the watchers."""
-        channel = self._channels.get(state.chat_id)
-        if channel is None:
+        """Forget the episode that a commit closed; what was not numbered yet is in the commit."""
+        opened = self._episodes.get(state.chat_id)
+        episode = (state.history_version, state.generation_attempt)
+        if opened is not None and episode != (opened.history_version, opened.generation_attempt):
+            opened.waiting = None
+            del self._episodes[state.chat_id]
+
+    async def run(self) -> None:
+        """Number what waits, on every beat in which something does."""
+        assert self._clock is not None
+        while True:
+            await self._is_busy.wait()
+            await self._clock.sleep(JOINED_S)
+            self._flush()
+
+    def take(self, chat_id: ChatId, opened: _Open, piece: _Waiting) -> None:
+        """Number a piece of an open episode, now or soon."""
+        if self._episodes.get(chat_id) is not opened:
             return
-        if channel.parts and not _is_of(channel.parts[0], state):
-            channel.parts.clear()
-        self._tell(state.chat_id, Moved(state.snapshot_version))
-        self._drop_if_unused(state.chat_id)
+        if self._clock is None:
+            self._number(chat_id, opened, piece)
+            return
+        waiting = opened.waiting
+        if waiting is not None:
+            joined = self._joined(waiting, piece)
+            if joined is not None:
+                waiting.part, waiting.size = joined, waiting.size + piece.size
+                if waiting.size >= JOINED_BYTES_MAX or not is_piece(joined):
+                    self._number_waiting(chat_id, opened)
+                return
+            self._number_waiting(chat_id, opened)
+        self._mark_busy(chat_id, opened)
+        if is_piece(piece.part) and opened.has_shown_this_beat and piece.size < JOINED_BYTES_MAX:
+            opened.waiting = piece
+        else:
+            self._number(chat_id, opened, piece)
 
-    def heard(self, chat_id: ChatId, snapshot_version: int) -> None:
-        """Wake the watchers of a chat that another process moved."""
-        if chat_id in self._channels:
-            self._tell(chat_id, Moved(snapshot_version))
+    def _joined(self, waiting: _Waiting, piece: _Waiting) -> Part | None:
+        if (waiting.role, waiting.part_index) != (piece.role, piece.part_index):
+            return None
+        return joined_pieces(waiting.part, piece.part)
 
-    def heard_of_gap(self) -> None:
-        """Wake every watcher, because news may have been lost."""
-        for chat_id in self._channels:
-            self._tell(chat_id, Moved(NEWEST))
+    def _mark_busy(self, chat_id: ChatId, opened: _Open) -> None:
+        if chat_id not in self._busy:
+            self._busy[chat_id] = opened
+            self._is_busy.set()
 
-    def close(self) -> None:
-        """Send every watcher away, because this process stops."""
-        for chat_id in self._channels:
-            self._tell(chat_id, GoingAway())
+    def _flush(self) -> None:
+        """End a beat; a chat that numbered something at its end goes on in the next."""
+        busy, self._busy = self._busy, {}
+        self._is_busy.clear()
+        for chat_id, opened in busy.items():
+            if self._episodes.get(chat_id) is not opened:
+                continue
+            opened.has_shown_this_beat = False
+            if opened.waiting is not None:
+                self._mark_busy(chat_id, opened)
+                self._number_waiting(chat_id, opened)
 
-    @contextmanager
-    def watch(self, chat_id: ChatId) -> Iterator[Watcher]:
-        """Watch a chat from now on; the parts of its open episode come first."""
-        channel = self._channels.setdefault(chat_id, Channel())
-        watcher = Watcher()
-        for part in channel.parts:
-            watcher.tell(part)
-        channel.watchers.add(watcher)
-        try:
-            yield watcher
-        finally:
-            channel.watchers.discard(watcher)
-            self._drop_if_unused(chat_id)
+    def _number_waiting(self, chat_id: ChatId, opened: _Open) -> None:
+        waiting, opened.waiting = opened.waiting, None
+        if waiting is not None:
+            self._number(chat_id, opened, waiting)
 
-    def _drop_if_unused(self, chat_id: ChatId) -> None:
-        channel = self._channels.get(chat_id)
-        if channel is not None and not channel.parts and not channel.watchers:
-            del self._channels[chat_id]
-
-    def _tell(self, chat_id: ChatId, signal: Signal) -> None:
-        channel = self._channels[chat_id]
-        channel.watchers = {watcher for watcher in channel.watchers if watcher.tell(signal)}
-
-
-def _is_of(part: LivePart, state: ChatState) -> bool:
-    """Return whether a part is of the episode that a state leaves open."""
-    return (part.history_version, part.generation_attempt) == (
-        state.history_version,
-        state.generation_attempt,
-    )
+    def _number(self, chat_id: ChatId, opened: _Open, piece: _Waiting) -> None:
+        opened.seq += 1
+        opened.has_shown_this_beat = True
+        part = LivePart(
+            opened.history_version,
+            opened.generation_attempt,
+            opened.seq,
+            piece.part_index,
+            piece.role,
+            piece.part,
+        )
+        opened.parts.append(part)
+        opened.kept_bytes += piece.size
+        while opened.kept_bytes > EPISODE_BYTES_MAX and len(opened.parts) > 1:
+            opened.kept_bytes -= size_of(opened.parts.popleft().part)
+        for listener in self._listeners:
+            listener(chat_id, part)

@@ -181,9 +181,14 @@ def share_to_proto(share: Share) -> api.Share:
 
 def live_part_to_proto(live: LivePart) -> event_pb2.MessagePartEvent:
     """Return a piece of an answer that is being written."""
+    part = part_to_proto(live.part)
+    if isinstance(live.part, parts.ToolCall) and live.part.created_at is None:
+        # The arguments are not complete yet, and no JSON.
+        part.tool_call.args_delta = part.tool_call.args_json
+        part.tool_call.args_json = ""
     return event_pb2.MessagePartEvent(
         role=ROLE[live.role],
-        part=part_to_proto(live.part),
+        part=part,
         history_version=live.history_version,
         generation_attempt=live.generation_attempt,
         seq=live.seq,

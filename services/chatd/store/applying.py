@@ -10,6 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import Enum
 from types import TracebackType
 from typing import Self, TypeVar
@@ -31,7 +32,7 @@ from chatd.domain.commands import (
 from chatd.domain.errors import ChatError, ChatNotFound
 from chatd.domain.facts import Facts
 from chatd.domain.transitions import Decision, decide
-from chatd.domain.writes import AppendMessages, EnterBill
+from chatd.domain.writes import AppendMessages, EnterBill, RecordDispatches
 from chatd.store.codec import choice_from_json
 from chatd.store.rows import state_of
 from chatd.store.statements import SELECT_KEY, SELECT_STATE, ClientKey, decision_statement
@@ -47,15 +48,17 @@ OUTAGE_PAUSE_S = 0.25
 T = TypeVar("T")
 
 FactsOf = Callable[[ChatId, Command], Awaitable[Facts]]
-Appended = Callable[[ChatState, ChatState, tuple[NewMessage, ...]], None]
+# The time is that of the rows; None when the answer of the database was lost.
+Appended = Callable[[ChatState, ChatState, tuple[NewMessage, ...], datetime | None], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Wrote:
-    """A state that was written, and what a turn that it starts runs with, if that is known."""
+    """A state that was written, and what is known of it: the choice of its turn, and when."""
 
     state: ChatState
     choice: ModelChoice | None = None
+    at: datetime | None = None
 
 
 class Unwritten(Enum):
@@ -244,7 +247,7 @@ class Applier:
             if row is None:
                 return Unwritten.REFUSED
             state = replace(decision.state, deadline_at=row["deadline_at"])
-            return Wrote(state, choice_from_json(row["choice"]))
+            return Wrote(state, choice_from_json(row["choice"]), row["changed_at"])
         raise AssertionError("unreachable")
 
     async def _after_outage(
@@ -299,13 +302,15 @@ class Applier:
     def _learned(self, seen: ChatState, decision: Decision, wrote: Wrote) -> ChatState:
         written = wrote.state
         self.known.learn(written)
-        match tuple(each for each in decision.writes if not isinstance(each, EnterBill)):
+        writes = tuple(each for each in decision.writes if not isinstance(each, EnterBill))
+        match writes:
             case (AppendMessages((NewMessage(choice=ModelChoice()) as message,)),):
                 # Without the choice as it was stored, the message has to be read.
                 if wrote.choice is not None:
-                    self._appended(seen, written, (replace(message, choice=wrote.choice),))
-            case (AppendMessages(messages),):
-                self._appended(seen, written, messages)
+                    message = replace(message, choice=wrote.choice)
+                    self._appended(seen, written, (message,), wrote.at)
+            case (AppendMessages(messages),) | (AppendMessages(messages), RecordDispatches()):
+                self._appended(seen, written, messages, wrote.at)
         self._moved(written)
         return written
 

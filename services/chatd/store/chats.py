@@ -1,6 +1,7 @@
 """The store of chats: makes them, executes decisions, and reads what the engine needs."""
 
 from collections.abc import Callable
+from datetime import datetime
 from types import TracebackType
 from typing import Self
 
@@ -35,7 +36,9 @@ from parley.clock import Clock
 from parley.postgres import typed_outages
 
 
-def tell_nobody(before: ChatState, after: ChatState, messages: tuple[NewMessage, ...]) -> None:
+def tell_nobody(
+    before: ChatState, after: ChatState, messages: tuple[NewMessage, ...], at: datetime | None
+) -> None:
     """Let what was written pass."""
 
 

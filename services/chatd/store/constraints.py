@@ -88,3 +88,4 @@ class Constraint(StrEnum):
     MODELS_OPTIONS_ARE_AN_OBJECT = "models_options_are_an_object"
     MODELS_DEFAULT_IS_LIVE = "models_default_is_live"
     MODEL_OVERRIDES_KEY = "model_overrides_pkey"
+    DELETED_CHATS_KEY = "deleted_chats_pkey"

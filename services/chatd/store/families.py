@@ -27,8 +27,15 @@ LOCK_FAMILY = f"""
     ORDER BY e.chat_id FOR UPDATE
 """
 
-# Remove a family, for its owner; what it cost stays in the ledger.
-DELETE_FAMILY = "DELETE FROM chat.chats WHERE root_chat_id = $1 AND owner_id = $2"
+# Remove a family, for its owner; what it cost stays in the ledger. Feeds can tell that it is gone.
+DELETE_FAMILY = """
+    WITH gone AS (
+        DELETE FROM chat.chats WHERE root_chat_id = $1 AND owner_id = $2 RETURNING id, owner_id)
+    INSERT INTO chat.deleted_chats (chat_id, owner_id, changed_xid, deleted_at)
+    SELECT id, owner_id, pg_current_xact_id(), clock_timestamp() FROM gone
+    ON CONFLICT (chat_id) DO UPDATE SET changed_xid = excluded.changed_xid,
+        deleted_at = excluded.deleted_at
+"""
 
 
 class Families:

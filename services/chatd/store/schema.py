@@ -342,3 +342,14 @@ key_fingerprints = Table(
     text_column("fingerprint"),
     PrimaryKeyConstraint("key_id", name=Constraint.KEY_FINGERPRINTS_KEY),
 )
+
+deleted_chats = Table(
+    "deleted_chats",
+    metadata,
+    id_column("chat_id"),
+    id_column("owner_id"),
+    Column("changed_xid", TransactionId, nullable=False),
+    time_column("deleted_at"),
+    PrimaryKeyConstraint("chat_id", name=Constraint.DELETED_CHATS_KEY),
+    Index("deleted_chats_by_owner", "owner_id", "changed_xid"),
+)

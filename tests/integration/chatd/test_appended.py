@@ -1,6 +1,7 @@
 """Which commands let a kept history go on without a read, and which do not."""
 
 from collections.abc import AsyncIterator
+from datetime import datetime
 
 import asyncpg
 import pytest
@@ -48,7 +49,13 @@ def told() -> Told:
 async def chats(pool: "asyncpg.Pool[asyncpg.Record]", told: Told) -> AsyncIterator[PostgresChats]:
     """One chat that waits, whose first turn is not told any more."""
 
-    def appended(before: ChatState, after: ChatState, messages: tuple[NewMessage, ...]) -> None:
+    def appended(
+        before: ChatState,
+        after: ChatState,
+        messages: tuple[NewMessage, ...],
+        at: datetime | None,
+    ) -> None:
+        assert at is not None
         told.append((before, after, messages))
 
     async with PostgresChats(pool, lambda _: None, FakeClock(), appended=appended) as store:

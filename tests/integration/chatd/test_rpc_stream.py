@@ -37,10 +37,10 @@ async def test_a_reader_gets_what_was_said_and_what_is_said_next(served: ServedC
         await served.finish(chat.id, "hi")
         assert (await events.read()).event.message.content[0].text.text == "hi"
         assert (await events.read()).event.status.status == chat_pb2.CHAT_STATUS_WAITING
+        assert (await events.read()).event.HasField("preview_reset")
         await served.ann.ask(api.DeleteChatRequest(request_id="d", chat_id=chat.id))
-        with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await events.read()
-    assert problem_of(refused.value).reason == "CHAT_NOT_FOUND"
+        assert (await events.read()).closed.reason == stream_api.CLOSE_REASON_NOT_FOUND
+        assert await events.read() is grpc.aio.EOF
 
 
 async def test_somebody_elses_chat_cannot_be_followed(served: ServedChats) -> None:
@@ -63,14 +63,14 @@ async def test_somebody_elses_chat_cannot_be_followed(served: ServedChats) -> No
         "nonsense",
     ],
 )
-async def test_a_cursor_that_cannot_be_this_chats_counts_as_none(
+async def test_a_cursor_that_cannot_be_this_chats_is_answered_with_resync(
     served: ServedChats, cursor: str
 ) -> None:
     chat = await served.ann.create()
     await served.finish(chat.id, "hi")
     async with asyncio.timeout(10):
-        texts = await until_status(follow(served.ann, chat.id, cursor=cursor))
-    assert texts == ["hello", "hi"]
+        answer = await follow(served.ann, chat.id, cursor=cursor).read()
+    assert answer.closed.reason == stream_api.CLOSE_REASON_RESYNC
 
 
 async def test_a_reader_without_a_cursor_gets_only_what_is_after_its_message(
@@ -85,6 +85,7 @@ async def test_a_reader_without_a_cursor_gets_only_what_is_after_its_message(
         texts = await until_status(events)
         await served.ann.send(chat.id, "go on")
         following = (await events.read()).event.message.content[0].text.text
+        assert (await events.read()).event.HasField("status")
     assert (texts, following) == (["there"], "go on")
 
 

@@ -1,4 +1,5 @@
 import asyncio
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,12 +29,12 @@ async def new_chat(stack: GatewayStack) -> str:
     return str(created.json()["id"])
 
 
-async def let_time_pass(stack: GatewayStack, step_s: float) -> None:
-    """Move the clock whenever the feeder of the one stream waits for room."""
-    while True:
-        # Heartbeat, age, the feed of revocations, the watch of sign-ins, and the feeder.
-        await stack.clock.until_someone_sleeps(5)
-        stack.clock.advance(step_s)
+async def let_time_pass(stack: GatewayStack, seconds: float) -> None:
+    """Move the clock when everything of the gateway that waits for it does so."""
+    # The feed of revocations, the watch of sign-ins, the look at streams, the renewal of tokens and
+    # the silence of the link.
+    await stack.clock.until_someone_sleeps(5)
+    stack.clock.advance(seconds)
 
 
 def status(cursor: str, value: "chat_pb2.ChatStatus.ValueType") -> event_pb2.ChatEvent:
@@ -95,10 +96,9 @@ async def test_a_reader_goes_on_where_it_left_off(
     async with asyncio.timeout(10), stack.owner.stream(path, headers):
         subscription = await stack.chatd.subscriptions.get()
 
-    expected = stream_service_pb2.SubscribeRequest(
-        chat_id=chat_id, cursor=cursor, after_id=after_id
-    )
-    assert subscription.request == expected
+    assert isinstance(subscription.request, stream_service_pb2.OpenSubscription)
+    asked = subscription.request
+    assert (asked.chat_id, asked.cursor, asked.after_id) == (chat_id, cursor, after_id)
 
 
 async def test_a_client_that_leaves_ends_its_subscription(stack: GatewayStack) -> None:
@@ -114,9 +114,7 @@ async def test_silence_is_broken_by_a_heartbeat(stack: GatewayStack) -> None:
     async with asyncio.timeout(10), stack.owner.stream(f"/api/v1/chats/{chat_id}/events") as stream:
         await stack.chatd.subscriptions.get()
         assert await stream.frame() == OPENING
-        # Two of the stream, one each of the feed of revocations and the watch of sign-ins.
-        await stack.clock.until_someone_sleeps(4)
-        stack.clock.advance(15)
+        await let_time_pass(stack, 15)
 
         assert await stream.frame() == ": hb"
 
@@ -125,8 +123,6 @@ async def test_silence_is_broken_by_a_heartbeat(stack: GatewayStack) -> None:
     ("reason", "event", "last_id"),
     [
         (stream_service_pb2.CLOSE_REASON_RESYNC, "resync", ""),
-        (stream_service_pb2.CLOSE_REASON_GOING_AWAY, "bye", None),
-        (stream_service_pb2.CLOSE_REASON_INTERNAL, "bye", None),
     ],
 )
 async def test_the_end_of_a_subscription_is_told(
@@ -176,8 +172,7 @@ async def test_a_stream_ends_soon_after_its_key_or_user_does(
         await stack.chatd.subscriptions.get()
         assert await stream.frame() == OPENING
         await execute(identity_database, change)
-        await stack.clock.until_someone_sleeps(4)
-        stack.clock.advance(CHECK_EVERY_S)
+        await let_time_pass(stack, CHECK_EVERY_S)
 
         last, end = await stream.event(), await stream.event()
 
@@ -198,13 +193,11 @@ async def test_a_stream_ends_soon_after_its_session_does(
     ):
         subscription = await stack.chatd.subscriptions.get()
         assert await stream.frame() == OPENING
-        await stack.clock.until_someone_sleeps(4)
-        stack.clock.advance(CHECK_EVERY_S)
-        await stack.clock.until_someone_sleeps(4)
+        await let_time_pass(stack, CHECK_EVERY_S)
         subscription.send(status("1.1.0.1.0.0", chat_pb2.CHAT_STATUS_RUNNING))
         kept = await stream.event()
         await execute(identity_database, "DELETE FROM identity.sessions")
-        stack.clock.advance(CHECK_EVERY_S)
+        await let_time_pass(stack, CHECK_EVERY_S)
         last = await stream.event()
 
     assert kept is not None
@@ -212,14 +205,94 @@ async def test_a_stream_ends_soon_after_its_session_does(
     assert (kept.event, last.event) == ("status", "error")
 
 
-async def test_a_call_that_breaks_off_says_bye(stack: GatewayStack) -> None:
+@pytest.mark.parametrize("reason", ["GOING_AWAY", "INTERNAL", None])
+async def test_a_subscription_that_chatd_gives_up_goes_on_behind_its_last_event(
+    stack: GatewayStack, reason: str | None
+) -> None:
     chat_id = await new_chat(stack)
     async with asyncio.timeout(10), stack.owner.stream(f"/api/v1/chats/{chat_id}/events") as stream:
-        (await stack.chatd.subscriptions.get()).break_off()
+        first = await stack.chatd.subscriptions.get()
+        first.send(status("1.1.2.1.1.0", chat_pb2.CHAT_STATUS_RUNNING))
+        assert await stream.event() is not None
+        if reason is None:
+            first.break_off()
+        else:
+            first.close(stream_service_pb2.CloseReason.Value(f"CLOSE_REASON_{reason}"))
+        second = await stack.chatd.subscriptions.get()
+        second.send(status("2.2.1.2.0.0", chat_pb2.CHAT_STATUS_WAITING))
+        event = await stream.event()
 
-        last = await stream.event()
+    assert second.request.cursor == "1.1.2.1.1.0"
+    assert event is not None
+    assert (event.event, event.id) == ("status", "2.2.1.2.0.0")
 
-    assert last == SentEvent("bye", {"type": "bye", "chat_id": chat_id})
+
+async def test_many_clients_share_one_stream_to_chatd(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+    path = f"/api/v1/chats/{chat_id}/events"
+    async with asyncio.timeout(10), AsyncExitStack() as open_ones:
+        streams = [await open_ones.enter_async_context(stack.owner.stream(path)) for _ in range(20)]
+        subscriptions = [await stack.chatd.subscriptions.get() for _ in streams]
+        for subscription in subscriptions:
+            subscription.send(status("1.1.2.1.1.0", chat_pb2.CHAT_STATUS_RUNNING))
+        events = [await stream.event() for stream in streams]
+
+    assert len({id(subscription.connection) for subscription in subscriptions}) == 1
+    assert {event.id for event in events if event is not None} == {"1.1.2.1.1.0"}
+
+
+async def test_the_users_of_open_streams_are_proved_anew_in_time(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+    async with asyncio.timeout(10), stack.owner.stream(f"/api/v1/chats/{chat_id}/events") as stream:
+        subscription = await stack.chatd.subscriptions.get()
+        await let_time_pass(stack, 25)
+        subscription.send(status("1.1.2.1.1.0", chat_pb2.CHAT_STATUS_RUNNING))
+        await stream.event()
+
+    assert subscription.renewals == 1
+
+
+async def test_only_the_kinds_that_were_asked_for_arrive(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+    path = f"/api/v1/chats/{chat_id}/events?types=status,message"
+    async with asyncio.timeout(10), stack.owner.stream(path) as stream:
+        subscription = await stack.chatd.subscriptions.get()
+        subscription.send(text_part("1.1.2.1.1.1", "x"))
+        subscription.send(status("2.2.1.2.0.0", chat_pb2.CHAT_STATUS_WAITING))
+        event = await stream.event()
+
+    assert event is not None
+    assert event.event == "status"
+
+
+async def test_a_cursor_that_is_none_is_passed_on_as_one_that_cannot_be_resumed(
+    stack: GatewayStack,
+) -> None:
+    chat_id = await new_chat(stack)
+    path = f"/api/v1/chats/{chat_id}/events"
+    async with asyncio.timeout(10), stack.owner.stream(path, {"Last-Event-ID": "x" * 1000}):
+        subscription = await stack.chatd.subscriptions.get()
+
+    assert subscription.request.cursor == "-"
+
+
+async def test_changes_of_the_list_arrive_with_their_chat(stack: GatewayStack) -> None:
+    async with asyncio.timeout(10), stack.owner.stream("/api/v1/events?cursor=7") as stream:
+        subscription = await stack.chatd.subscriptions.get()
+        chat = chat_pb2.Chat(id="c", title="New", status=chat_pb2.CHAT_STATUS_RUNNING)
+        subscription.send_feed(
+            event_pb2.FeedEvent(cursor="8", change=event_pb2.FEED_CHANGE_CREATED, chat=chat),
+            event_pb2.FeedEvent(
+                cursor="9", change=event_pb2.FEED_CHANGE_DELETED, chat=chat_pb2.Chat(id="d")
+            ),
+        )
+        created, deleted = await stream.event(), await stream.event()
+
+    assert isinstance(subscription.request, stream_service_pb2.OpenFeed)
+    assert subscription.request.cursor == "7"
+    assert created is not None
+    assert (created.event, created.id, created.data["chat"]["title"]) == ("created", "8", "New")
+    assert deleted == SentEvent("deleted", {"type": "deleted", "chat_id": "d"}, "9")
 
 
 async def test_an_unknown_chat_is_refused_before_the_stream_begins(stack: GatewayStack) -> None:
@@ -234,7 +307,7 @@ async def test_an_unknown_chat_is_refused_before_the_stream_begins(stack: Gatewa
 async def test_a_client_that_does_not_read_is_told_to_begin_anew(
     tmp_path: Path, identity_database: str
 ) -> None:
-    limits = replace(StreamLimits(), queue_bytes_max=1024, heartbeat_s=1e9, lifetime_s=1e9)
+    limits = replace(StreamLimits(), queue_bytes_max=1024)
     async with (
         asyncio.timeout(20),
         gateway_stack(tmp_path, identity_database, limits=limits) as stack,
@@ -242,20 +315,33 @@ async def test_a_client_that_does_not_read_is_told_to_begin_anew(
         chat_id = await new_chat(stack)
         async with stack.owner.stream(f"/api/v1/chats/{chat_id}/events") as stream:
             subscription = await stack.chatd.subscriptions.get()
-            # Far more than the sockets of both sides hold, so that the server must wait.
+            # Far more than the sockets of both sides hold, so that frames must wait.
             for number in range(400):
                 subscription.send(text_part(f"1.1.0.1.1.{number}", "x" * 100_000))
-            async with asyncio.TaskGroup() as tasks:
-                passing = tasks.create_task(let_time_pass(stack, limits.stall_s))
-                await subscription.ended.wait()
-                passing.cancel()
+            await subscription.ended.wait()
 
             events = []
             while (event := await stream.event()) is not None:
                 events.append(event)
 
     assert events[-1] == SentEvent("resync", {"type": "resync", "chat_id": chat_id}, "")
-    assert 0 < len(events) < 400
+    assert len(events) < 400
+
+
+async def test_what_a_client_has_taken_is_confirmed(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+    async with asyncio.timeout(10), stack.owner.stream(f"/api/v1/chats/{chat_id}/events") as stream:
+        subscription = await stack.chatd.subscriptions.get()
+        event = text_part("1.1.2.1.1.1", "x" * 100_000)
+        subscription.send(event)
+        await stream.event()
+        # The second one is answered only after the first was confirmed.
+        subscription.send(event)
+        await stream.event()
+        while subscription.confirmed_bytes < event.ByteSize():
+            await asyncio.wait((asyncio.get_running_loop().create_future(),), timeout=0.01)
+
+    assert subscription.confirmed_bytes >= event.ByteSize()
 
 
 async def test_a_stopping_gateway_says_bye_and_is_not_ready(

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from contextvars import Context
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar, cast
 
 from chatd.domain.chat import ChatId, ChatState, NewMessage, Owner, WorkerId
@@ -87,6 +88,16 @@ class World:
     mood: Mood
     limits: WorkerLimits
     has_partials: bool
+
+
+class NobodyFollows:
+    """No reader follows a chat here."""
+
+    def heard(self, chat_id: ChatId, version: int) -> None:
+        pass
+
+    def heard_of_gap(self) -> None:
+        pass
 
 
 class Node:
@@ -216,7 +227,7 @@ class Node:
         line = Line(world.database, world.network, host)
         self._partials = ConnectedPartials(line)
         self._writer = PartialWriter(self._partials, self._clock)
-        self._live_chats = LiveChats(self._writer.shown if world.has_partials else None)
+        self._live_chats = LiveChats(*((self._writer.shown,) if world.has_partials else ()))
         async with AsyncExitStack() as stack:
             applier = await stack.enter_async_context(
                 ConnectedApplier(
@@ -275,7 +286,7 @@ class Node:
         # All they ask of chats is their state, which these have too.
         chats = cast(PostgresChats, self._chats)
         following = [
-            background.create_task(follow_chats(self._bus, chats, self._live_chats, self.worker)),
+            background.create_task(follow_chats(self._bus, chats, NobodyFollows(), self.worker)),
             background.create_task(follow_sweeps(self._bus, self.worker)),
         ]
         if self._world.has_partials:
@@ -294,7 +305,11 @@ class Node:
         self._bus.publish(Notice(SWEEP_TOPIC, SWEEP_TOPIC, 0))
 
     def _appended(
-        self, before: ChatState, after: ChatState, messages: tuple[NewMessage, ...]
+        self,
+        before: ChatState,
+        after: ChatState,
+        messages: tuple[NewMessage, ...],
+        at: datetime | None,
     ) -> None:
         self._turns.appended(before, after, messages)
 

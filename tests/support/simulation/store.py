@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from chatd.domain.chat import ChatId, ChatState, Message, MessageId, NewMessage, WorkerId
+from chatd.domain.chat import ChatId, ChatState, Message, MessageId, WorkerId
 from chatd.domain.commands import (
     Command,
     DeleteQueuedMessage,
@@ -18,7 +18,7 @@ from chatd.domain.pieces import Piece
 from chatd.domain.tools import StoredExecution
 from chatd.domain.transitions import Decision
 from chatd.domain.workers import Claimed, DueAction, NamedChat, SweepLimits
-from chatd.store.applying import Applier, Unwritten, Wrote
+from chatd.store.applying import Appended, Applier, Unwritten, Wrote
 from chatd.store.statements import ClientKey
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
@@ -60,7 +60,7 @@ class ConnectedApplier(Applier):
         line: Line,
         *,
         moved: Callable[[ChatState], None],
-        appended: Callable[[ChatState, ChatState, tuple[NewMessage, ...]], None],
+        appended: Appended,
         clock: Clock,
     ) -> None:
         super().__init__(

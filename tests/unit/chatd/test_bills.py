@@ -153,7 +153,7 @@ async def test_an_answer_without_words_is_billed_without_a_message() -> None:
 async def test_an_interrupted_answer_is_billed_with_what_is_kept_of_it() -> None:
     stage = Stage(Stuck(USED, TextDelta("hal")), setup=PRICED)
     stage.send()
-    with stage.live.watch(CHAT) as watcher:
+    with stage.watch() as watcher:
         async with stage.running():
             await live_parts(watcher, 1)
             stage.interrupt()
@@ -165,7 +165,7 @@ async def test_an_interrupted_answer_is_billed_with_what_is_kept_of_it() -> None
 async def test_what_was_said_without_a_report_is_billed_as_not_known() -> None:
     stage = Stage(Stuck(TextDelta("hal")), setup=PRICED)
     stage.send()
-    with stage.live.watch(CHAT) as watcher:
+    with stage.watch() as watcher:
         async with stage.running():
             await live_parts(watcher, 1)
             stage.interrupt()
@@ -193,7 +193,7 @@ async def test_a_finished_answer_that_meets_an_interrupt_is_billed_as_done() -> 
 async def test_a_call_whose_chat_was_taken_away_is_billed_late() -> None:
     stage = Stage(Stuck(USED, TextDelta("hal")), setup=PRICED)
     stage.send()
-    with stage.live.watch(CHAT) as watcher:
+    with stage.watch() as watcher:
         async with stage.running():
             await live_parts(watcher, 1)
             taken = replace(
@@ -212,7 +212,7 @@ async def test_a_call_whose_chat_was_taken_away_is_billed_late() -> None:
 async def test_a_call_that_is_cancelled_with_its_process_is_billed_late() -> None:
     stage = Stage(Stuck(USED, TextDelta("hal")), setup=PRICED)
     stage.send()
-    with stage.live.watch(CHAT) as watcher:
+    with stage.watch() as watcher:
         async with asyncio.timeout(5), asyncio.TaskGroup() as group:
             running = group.create_task(stage.run())
             await live_parts(watcher, 1)
@@ -243,7 +243,7 @@ async def test_an_interrupted_summary_is_billed_without_an_answer() -> None:
     stage = Stage(play, setup=PRICED)
     await stage.ask()
     stage.do(RequestCompaction(WORKER))
-    with stage.live.watch(CHAT) as watcher:
+    with stage.watch() as watcher:
         async with stage.running():
             await live_parts(watcher, 1)
             await stage.clock.until_someone_sleeps()
@@ -281,7 +281,7 @@ async def test_a_queued_message_is_promoted_although_the_limit_was_reached_meanw
     stage = Stage(Stuck(USED, TextDelta("hal")), setup=PRICED, spending=Refusing(passing=1))
     stage.send("first")
     stage.send("second")
-    with stage.live.watch(CHAT) as watcher:
+    with stage.watch() as watcher:
         async with stage.running():
             await live_parts(watcher, 1)
             stage.interrupt()

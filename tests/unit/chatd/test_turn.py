@@ -60,7 +60,7 @@ def echo(request: ModelRequest) -> Iterable[ModelEvent]:
 
 async def test_a_plain_answer_takes_one_commit_and_is_shown_as_it_comes() -> None:
     stage = Stage(hello)
-    with stage.live.watch(CHAT) as watcher:
+    with stage.watch() as watcher:
         await stage.ask()
         parts = await live_parts(watcher, 2)
     use = ModelUse("demo", input_tokens=10, output_tokens=2)

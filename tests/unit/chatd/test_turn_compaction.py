@@ -157,7 +157,7 @@ async def test_a_summary_is_shown_to_begin_before_it_is_made_and_to_end_before_i
     filling = Filling(full_unless_summarised)
 
     def look() -> None:
-        seen.append([type(live.part).__name__ for live in stage.live._channels[CHAT].parts])
+        seen.append([type(live.part).__name__ for live in stage.live.open_parts(CHAT)])
 
     def play(request: ModelRequest) -> Iterable[ModelEvent]:
         if is_summary_wish(request):
@@ -172,7 +172,7 @@ async def test_a_summary_is_shown_to_begin_before_it_is_made_and_to_end_before_i
 
 async def test_below_the_threshold_nothing_is_shown_or_summarised() -> None:
     stage = Stage(Filling(lambda _: 680), setup=SMALL)
-    with stage.live.watch(CHAT) as watcher:
+    with stage.watch() as watcher:
         await stage.ask()
         (part,) = await live_parts(watcher, 1)
     assert part.part == Text("answer")
@@ -265,7 +265,7 @@ async def test_a_summary_that_fails_is_shown_and_tried_again() -> None:
     filling = Filling(full_unless_summarised, steps=1)
     stage = Stage(play, tool("look"), setup=SMALL)
     stage.send()
-    with stage.live.watch(CHAT) as watcher:
+    with stage.watch() as watcher:
         async with stage.running():
             await stage.clock.until_someone_sleeps()
             stage.clock.advance(1)

@@ -40,7 +40,7 @@ from chatd.domain.transitions import INTERRUPTED
 from chatd.domain.turn import Ending
 from parley.clock.fake import EPOCH
 from support.journaling_tools import Crash
-from support.turn_stage import ANN, CHAT, WORKER, Stage, calling, live_parts, tool
+from support.turn_stage import ANN, WORKER, Stage, calling, live_parts, tool
 
 
 class Stuck:
@@ -175,7 +175,7 @@ async def test_during_tools_finished_results_are_kept_and_the_others_are_stopped
     calls = (ToolCall("a", "quick", "{}"), ToolCall("b", "slow", "{}"))
     stage = Stage(calling(*calls), tool("quick"), tool("slow"), held={"slow"})
     stage.send()
-    with stage.live.watch(CHAT) as watcher:
+    with stage.watch() as watcher:
         async with stage.running():
             shown = await live_parts(watcher, 3)
             assert [part.role for part in shown] == [Role.ASSISTANT, Role.ASSISTANT, Role.TOOL]

@@ -177,7 +177,7 @@ async def test_a_model_that_falls_silent_for_ten_minutes_is_asked_again() -> Non
     model = Hanging()
     stage = Stage(model)
     stage.send()
-    with stage.live.watch(CHAT) as watcher:
+    with stage.watch() as watcher:
         async with stage.running():
             assert await stage.clock.until_someone_sleeps() == 60
             stage.clock.advance(59)

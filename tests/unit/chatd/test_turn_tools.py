@@ -33,7 +33,7 @@ def outcomes(stage: Stage) -> dict[str, ToolOutcome]:
 async def test_results_are_recorded_as_they_come_and_committed_in_the_order_of_the_calls() -> None:
     stage = Stage(calling(A, B, C), tool("a"), tool("b"), tool("c"), held={"a", "b", "c"})
     stage.send()
-    with stage.live.watch(CHAT) as watcher:
+    with stage.watch() as watcher:
         async with stage.running():
             await live_parts(watcher, 3)
             await stage.tools.until_started(3)

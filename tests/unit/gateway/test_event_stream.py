@@ -1,32 +1,29 @@
 import asyncio
-from collections.abc import AsyncIterator, MutableMapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from gateway import sse
-from gateway.chat_events import Ended, Ending
-from gateway.event_stream import EventStream, StreamLimits
-from parley.api.chat.v1 import event_pb2
+from gateway.chat_events import Ending
+from gateway.event_stream import EventStream, StreamLimits, Surroundings
+from gateway.open_streams import OpenStreams
 from parley.clock import FakeClock
 
-CHAT = "00000000-0000-0000-0000-000000000001"
-QUIET = StreamLimits(heartbeat_s=1e9, lifetime_s=1e9)
-RESET = event_pb2.ChatEvent(cursor="1", preview_reset=event_pb2.PreviewResetEvent())
-RESET_FRAME = sse.frame("preview_reset", {"type": "preview_reset", "chat_id": CHAT}, cursor="1")
+ABOUT = {"chat_id": "00000000-0000-0000-0000-000000000001"}
+LIMITS = StreamLimits(heartbeat_s=15, lifetime_s=3600)
+RESET = sse.frame("preview_reset", {"type": "preview_reset", **ABOUT}, cursor="1")
 
 
-class ScriptedSubscription:
-    """Gives what it was told, then nothing."""
+class NotedSubscription:
+    """Notes what is said to it."""
 
-    def __init__(self, *items: event_pb2.ChatEvent | Ended) -> None:
-        self._items = items
+    def __init__(self) -> None:
         self.is_closed = False
+        self.passed_on_count = 0
 
-    async def __aiter__(self) -> AsyncIterator[event_pb2.ChatEvent | Ended]:
-        for item in self._items:
-            yield item
-        await asyncio.Event().wait()
+    def passed_on(self) -> None:
+        self.passed_on_count += 1
 
     def close(self) -> None:
         self.is_closed = True
@@ -56,133 +53,141 @@ class RecordingClient:
             self.is_complete = not message["more_body"]
 
 
-def stream_of(
-    subscription: ScriptedSubscription,
-    clock: FakeClock,
-    limits: StreamLimits = QUIET,
-    draining: asyncio.Event | None = None,
-    is_over: asyncio.Event | None = None,
-) -> EventStream:
-    return EventStream(
-        subscription,
-        chat_id=CHAT,
-        sign_in=nullcontext(is_over or asyncio.Event()),
-        clock=clock,
-        draining=draining or asyncio.Event(),
-        limits=limits,
-    )
+class Stage:
+    """One stream and everything around it."""
 
+    def __init__(
+        self, limits: StreamLimits = LIMITS, *, kinds: frozenset[str] = frozenset()
+    ) -> None:
+        self.clock = FakeClock()
+        self.streams = OpenStreams(self.clock)
+        self.subscription = NotedSubscription()
+        self.end_sign_in: Callable[[], None] = lambda: None
+        around = Surroundings(self.streams.holding, self._watching, self.clock)
+        self.stream = EventStream(around, limits, about=ABOUT, kinds=kinds)
+        self.stream.follow(self.subscription)
 
-async def served(stream: EventStream, client: RecordingClient) -> None:
-    await stream({"type": "http"}, client.receive, client.send)
+    @contextmanager
+    def _watching(self, is_over: Callable[[], None]) -> Iterator[None]:
+        self.end_sign_in = is_over
+        yield
+
+    async def served(self, client: RecordingClient) -> None:
+        async with asyncio.timeout(5):
+            await self.stream({"type": "http"}, client.receive, client.send)
 
 
 async def test_everything_is_written_before_the_end() -> None:
-    subscription = ScriptedSubscription(RESET, RESET, Ended(Ending.GOING_AWAY))
-    client = RecordingClient()
+    stage, client = Stage(), RecordingClient()
+    stage.stream.take("preview_reset", RESET)
+    stage.stream.take("preview_reset", RESET)
+    stage.stream.end(Ending.GOING_AWAY)
 
-    async with asyncio.timeout(5):
-        await served(stream_of(subscription, FakeClock()), client)
+    await stage.served(client)
 
-    assert client.body == sse.OPENING + RESET_FRAME * 2 + sse.bye(CHAT)
-    assert (client.is_complete, subscription.is_closed) == (True, True)
+    assert client.body == sse.OPENING + RESET * 2 + sse.bye(ABOUT)
+    assert (client.is_complete, stage.subscription.is_closed) == (True, True)
 
 
 async def test_the_end_of_the_sign_in_ends_the_stream() -> None:
-    is_over, client, subscription = asyncio.Event(), RecordingClient(), ScriptedSubscription()
-    stream = stream_of(subscription, FakeClock(), is_over=is_over)
+    stage, client = Stage(), RecordingClient()
 
-    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        tasks.create_task(served(stream, client))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(stage.served(client))
         await client.got_something.wait()
-        is_over.set()
+        stage.end_sign_in()
 
-    assert client.body == sse.OPENING + sse.permission_revoked(CHAT)
-    assert (client.is_complete, subscription.is_closed) == (True, True)
+    assert client.body == sse.OPENING + sse.permission_revoked(ABOUT)
+    assert (client.is_complete, stage.subscription.is_closed) == (True, True)
 
 
-async def test_a_client_that_does_not_catch_up_in_time_is_resynced() -> None:
-    clock, client = FakeClock(), RecordingClient(is_reading=False)
-    limits = replace(QUIET, queue_bytes_max=3 * len(RESET_FRAME))
-    subscription = ScriptedSubscription(*[RESET] * 10)
+async def test_a_client_that_leaves_too_much_unread_is_resynced_and_let_go_at_once() -> None:
+    stage = Stage(replace(LIMITS, queue_bytes_max=3 * len(RESET)))
+    client = RecordingClient(is_reading=False)
 
-    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        tasks.create_task(served(stream_of(subscription, clock, limits), client))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(stage.served(client))
         await client.got_something.wait()
-        await clock.until_someone_sleeps(3)
-        clock.advance(limits.stall_s)
-        while not subscription.is_closed:
-            await clock.until_someone_sleeps(1)
-            await next_turn()
+        for _ in range(4):
+            stage.stream.take("preview_reset", RESET)
+        assert stage.subscription.is_closed
         client.reading.set()
 
-    assert client.body == sse.OPENING + sse.resync(CHAT)
-
-
-async def test_a_client_that_catches_up_in_time_misses_nothing() -> None:
-    clock, client = FakeClock(), RecordingClient(is_reading=False)
-    limits = replace(QUIET, queue_bytes_max=3 * len(RESET_FRAME))
-    subscription = ScriptedSubscription(*[RESET] * 10, Ended(Ending.GOING_AWAY))
-
-    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        tasks.create_task(served(stream_of(subscription, clock, limits), client))
-        await client.got_something.wait()
-        await clock.until_someone_sleeps(3)
-        clock.advance(limits.stall_s / 2)
-        client.reading.set()
-
-    assert client.body == sse.OPENING + RESET_FRAME * 10 + sse.bye(CHAT)
+    assert client.body == sse.OPENING + sse.resync(ABOUT)
 
 
 async def test_heartbeats_come_after_silence_only() -> None:
-    clock, client = FakeClock(), RecordingClient()
-    draining = asyncio.Event()
-    limits = replace(QUIET, heartbeat_s=15)
+    stage, client = Stage(), RecordingClient()
 
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        stream = stream_of(ScriptedSubscription(), clock, limits, draining)
-        tasks.create_task(served(stream, client))
-        for _ in range(2):
-            await clock.until_someone_sleeps(2)
-            clock.advance(15)
-            await until_sent(client, sse.HEARTBEAT)
-        draining.set()
+        looking = tasks.create_task(stage.streams.run())
+        tasks.create_task(stage.served(client))
+        await client.got_something.wait()
+        for beats in (1, 2):
+            for _ in range(15):
+                await stage.clock.until_someone_sleeps()
+                stage.clock.advance(1)
+                await next_turn()
+            await until_sent(client, sse.OPENING + sse.HEARTBEAT * beats)
+        stage.streams.stop()
+        looking.cancel()
 
-    assert client.body == sse.OPENING + sse.HEARTBEAT * 2 + sse.bye(CHAT)
+    assert client.body == sse.OPENING + sse.HEARTBEAT * 2 + sse.bye(ABOUT)
 
 
 async def test_a_stream_ends_of_old_age() -> None:
-    clock, client = FakeClock(), RecordingClient()
-    limits = replace(QUIET, lifetime_s=3600)
+    stage, client = Stage(), RecordingClient()
 
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        tasks.create_task(served(stream_of(ScriptedSubscription(), clock, limits), client))
-        await clock.until_someone_sleeps(2)
-        clock.advance(3600)
+        tasks.create_task(stage.served(client))
+        await client.got_something.wait()
+        stage.stream.tick(3600)
 
-    assert client.body == sse.OPENING + sse.bye(CHAT)
+    assert client.body == sse.OPENING + sse.bye(ABOUT)
+
+
+async def test_a_stream_that_begins_while_the_process_stops_says_bye() -> None:
+    stage, client = Stage(), RecordingClient()
+    stage.streams.stop()
+
+    await stage.served(client)
+
+    assert client.body == sse.OPENING + sse.bye(ABOUT)
 
 
 async def test_a_client_that_leaves_ends_everything() -> None:
-    client, subscription = RecordingClient(), ScriptedSubscription()
+    stage, client = Stage(), RecordingClient()
 
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        tasks.create_task(served(stream_of(subscription, FakeClock()), client))
+        tasks.create_task(stage.served(client))
         await client.got_something.wait()
         client.left.set()
 
-    assert subscription.is_closed
+    assert (stage.subscription.is_closed, len(stage.streams)) == (True, 0)
 
 
 async def test_one_frame_larger_than_the_bound_still_passes() -> None:
-    client = RecordingClient()
-    limits = replace(QUIET, queue_bytes_max=10)
-    subscription = ScriptedSubscription(RESET, Ended(Ending.GOING_AWAY))
+    stage, client = Stage(replace(LIMITS, queue_bytes_max=10)), RecordingClient()
 
-    async with asyncio.timeout(5):
-        await served(stream_of(subscription, FakeClock(), limits), client)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(stage.served(client))
+        await until_sent(client, sse.OPENING)
+        stage.stream.take("preview_reset", RESET)
+        await until_sent(client, RESET)
+        stage.stream.say_bye()
 
-    assert client.body == sse.OPENING + RESET_FRAME + sse.bye(CHAT)
+    assert client.body == sse.OPENING + RESET + sse.bye(ABOUT)
+    assert stage.subscription.passed_on_count == 3
+
+
+async def test_kinds_that_were_not_asked_for_are_left_out() -> None:
+    stage, client = Stage(kinds=frozenset({"message"})), RecordingClient()
+    stage.stream.take("preview_reset", RESET)
+    stage.stream.end(Ending.GOING_AWAY)
+
+    await stage.served(client)
+
+    assert client.body == sse.OPENING + sse.bye(ABOUT)
 
 
 async def until_sent(client: RecordingClient, frame: bytes) -> None:

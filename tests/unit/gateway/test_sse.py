@@ -16,7 +16,10 @@ def test_without_a_cursor_the_reader_keeps_the_one_it_has() -> None:
 
 
 def test_a_resync_makes_the_reader_forget_its_cursor() -> None:
-    assert sse.resync("c") == b'id\nevent: resync\ndata: {"type":"resync","chat_id":"c"}\n\n'
+    assert (
+        sse.resync({"chat_id": "c"})
+        == b'id\nevent: resync\ndata: {"type":"resync","chat_id":"c"}\n\n'
+    )
 
 
 def test_the_opening_tells_when_to_come_back_and_then_comments() -> None:
@@ -41,7 +44,7 @@ def test_the_command_line_reads_what_is_framed() -> None:
         sse.OPENING
         + sse.frame("status", {"status": "waiting"}, cursor="1.2")
         + sse.HEARTBEAT
-        + sse.resync("c")
+        + sse.resync({"chat_id": "c"})
     )
 
     assert list(events(line + b"\n" for line in sent.split(b"\n"))) == [

@@ -261,6 +261,34 @@ class CloseSubscription(_message.Message):
 Global___CloseSubscription: _TypeAlias = CloseSubscription  # noqa: Y015
 
 @_typing.final
+class ConfirmDelivery(_message.Message):
+    """Tells how much of a subscription has reached its reader, so that the server goes on with a long history only as
+    fast as it is read. Nothing else waits for it.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_ID_FIELD_NUMBER: _builtins.int
+    BYTES_FIELD_NUMBER: _builtins.int
+    subscription_id: _builtins.int
+    """The subscription."""
+    bytes: _builtins.int
+    """Bytes of events, as they came in the frames, that were passed on since the last confirmation."""
+    def __init__(
+        self,
+        *,
+        subscription_id: _builtins.int = ...,
+        bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "subscription_id", b"subscription_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConfirmDelivery: _TypeAlias = ConfirmDelivery  # noqa: Y015
+
+@_typing.final
 class ConnectRequest(_message.Message):
     """What the client of a shared stream asks."""
 
@@ -270,6 +298,7 @@ class ConnectRequest(_message.Message):
     OPEN_FEED_FIELD_NUMBER: _builtins.int
     RENEW_FIELD_NUMBER: _builtins.int
     CLOSE_FIELD_NUMBER: _builtins.int
+    CONFIRM_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def open(self) -> Global___OpenSubscription:
         """Open a chat."""
@@ -286,6 +315,10 @@ class ConnectRequest(_message.Message):
     def close(self) -> Global___CloseSubscription:
         """Close."""
 
+    @_builtins.property
+    def confirm(self) -> Global___ConfirmDelivery:
+        """Confirm."""
+
     def __init__(
         self,
         *,
@@ -293,12 +326,13 @@ class ConnectRequest(_message.Message):
         open_feed: Global___OpenFeed | None = ...,
         renew: Global___RenewSubscription | None = ...,
         close: Global___CloseSubscription | None = ...,
+        confirm: Global___ConfirmDelivery | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["close", b"close", "kind", b"kind", "open", b"open", "open_feed", b"open_feed", "renew", b"renew"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["close", b"close", "confirm", b"confirm", "kind", b"kind", "open", b"open", "open_feed", b"open_feed", "renew", b"renew"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["close", b"close", "kind", b"kind", "open", b"open", "open_feed", b"open_feed", "renew", b"renew"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["close", b"close", "confirm", b"confirm", "kind", b"kind", "open", b"open", "open_feed", b"open_feed", "renew", b"renew"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["open", "open_feed", "renew", "close"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["open", "open_feed", "renew", "close", "confirm"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -306,7 +340,7 @@ Global___ConnectRequest: _TypeAlias = ConnectRequest  # noqa: Y015
 
 @_typing.final
 class Delivery(_message.Message):
-    """What one subscription gets in a frame."""
+    """What one subscription gets in a frame. The first delivery says that it is open, even if it holds nothing."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

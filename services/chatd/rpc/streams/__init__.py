@@ -1,0 +1,1 @@
+"""Streams: from committed states and live parts to the events of every reader."""

@@ -1,0 +1,87 @@
+"""Who may follow a chat: asked when they begin, and again for as long as they go on."""
+
+from collections.abc import Sequence
+from typing import NoReturn, Protocol
+
+from chatd.domain.chat import ChatId, OwnerId
+from chatd.domain.views import Reader
+from chatd.rpc.callers import Groups
+from chatd.rpc.streams.subscription import Close, Subscription
+from chatd.store.following import Followed
+from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable
+
+CHECK_S = 4.0
+# As long as the token of a call; whoever goes on longer has to show a new one.
+AUTHORIZED_S = 60.0
+
+
+class Permissions(Protocol):
+    """Knows who may read what."""
+
+    async def owner(self, chat_id: ChatId, reader: Reader) -> OwnerId | None:
+        """Return whose chat it is; None if it is none that this reader may read."""
+        ...
+
+    async def still_readable(self, asked: Sequence[Followed]) -> frozenset[Followed]:
+        """Return those readers who may still read."""
+        ...
+
+
+class Access:
+    """Lets readers in and takes back what they may no longer read; its owner runs `run`."""
+
+    def __init__(self, permissions: Permissions, groups: Groups, clock: Clock) -> None:
+        self._permissions = permissions
+        self._groups = groups
+        self._clock = clock
+        self._guests: dict[Subscription, tuple[ChatId, OwnerId]] = {}
+        self._authorized_until: dict[Subscription, float] = {}
+
+    async def is_allowed(self, chat_id: ChatId, user_id: OwnerId) -> bool | None:
+        """Return whether a user may read a chat as its owner, or as a guest (False), or not."""
+        reader = Reader(user_id, await self._groups.of(user_id))
+        owner = await self._permissions.owner(chat_id, reader)
+        return None if owner is None else owner == user_id
+
+    def watch(
+        self, subscription: Subscription, chat_id: ChatId, user_id: OwnerId, *, is_owner: bool
+    ) -> None:
+        """Ask again for a reader from now on; an owner stays one as long as the chat is there."""
+        if not is_owner:
+            self._guests[subscription] = (chat_id, user_id)
+
+    def authorize(self, subscription: Subscription) -> None:
+        """Note that a reader has just proved who it is."""
+        self._authorized_until[subscription] = self._clock.monotonic() + AUTHORIZED_S
+
+    def leave(self, subscription: Subscription) -> None:
+        """Ask no more for a reader that is gone."""
+        self._guests.pop(subscription, None)
+        self._authorized_until.pop(subscription, None)
+
+    async def run(self) -> NoReturn:
+        """Look every few seconds, with one statement for everybody."""
+        while True:
+            await self._clock.sleep(CHECK_S)
+            now = self._clock.monotonic()
+            for subscription, until in list(self._authorized_until.items()):
+                if until < now:
+                    subscription.close(Close.INTERNAL)
+            await self._check_guests()
+
+    async def _check_guests(self) -> None:
+        guests = dict(self._guests)
+        if not guests:
+            return
+        asked = {
+            subscription: Followed(chat_id, Reader(user_id, await self._groups.of(user_id)))
+            for subscription, (chat_id, user_id) in guests.items()
+        }
+        try:
+            good = await self._permissions.still_readable(tuple(dict.fromkeys(asked.values())))
+        except DatabaseUnavailable:
+            return
+        for subscription, followed in asked.items():
+            if followed not in good:
+                subscription.close(Close.NOT_FOUND, drop=True)

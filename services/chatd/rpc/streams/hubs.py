@@ -1,0 +1,251 @@
+"""The hubs of this process: made when somebody follows a chat, dropped when nobody does."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextvars import copy_context
+from datetime import datetime
+from typing import NoReturn, Protocol
+
+from chatd.domain.chat import ChatId, ChatState, Message, MessageId, NewMessage
+from chatd.engine.history import as_written
+from chatd.engine.live import LiveChats, LivePart
+from chatd.rpc.streams.drops import Drops
+from chatd.rpc.streams.hub import Hub, HubPorts
+from chatd.rpc.streams.position import Position
+from chatd.rpc.streams.reads import Reads
+from chatd.rpc.streams.subscription import Close, Subscription
+from chatd.store.following import Following
+from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable
+
+POLL_S = 5.0
+# Opening thousands of streams must leave connections for the turns.
+READS_AT_ONCE = 6
+
+
+class Versions(Reads, Protocol):
+    """What all hubs read together."""
+
+    async def versions(self, chat_ids: Sequence[ChatId]) -> dict[ChatId, int]:
+        """Return the present versions of those chats that exist."""
+        ...
+
+
+class Relays(Protocol):
+    """Fetches live parts from the processes that run the chats."""
+
+    def target(self, state: ChatState) -> None:
+        """Fetch the parts of a chat from its owner from now on, if that is another process."""
+        ...
+
+    def drop(self, chat_id: ChatId) -> None:
+        """Fetch the parts of a chat no more."""
+        ...
+
+
+class NoRelays:
+    """A process without others."""
+
+    def target(self, state: ChatState) -> None:
+        """Fetch nothing."""
+
+    def drop(self, chat_id: ChatId) -> None:
+        """Have nothing to drop."""
+
+
+class Hubs:
+    """Finds the hub of a chat and tells it what happens; its owner runs `run`."""
+
+    def __init__(
+        self,
+        reads: Versions,
+        live: LiveChats,
+        *,
+        relays: Relays,
+        tasks: asyncio.TaskGroup,
+        clock: Clock,
+        news: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Make hubs on demand.
+
+        Args:
+            reads: The database.
+            live: What this process shows.
+            relays: What others show.
+            tasks: Owns the tasks of all hubs.
+            clock: Time.
+            news: Is told that some chat moved, somewhere.
+        """
+        self._news = news
+        self._reads = _LimitedReads(reads)
+        self._live = live
+        self._relays = relays
+        self._tasks = tasks
+        self._context = copy_context()
+        self._clock = clock
+        self._hubs: dict[ChatId, Hub] = {}
+        self._appended: dict[ChatId, tuple[int, tuple[Message, ...]]] = {}
+        self._is_closed = False
+        self.drops = Drops(clock)
+        live.listen(self._shown)
+
+    def __len__(self) -> int:
+        return len(self._hubs)
+
+    def follow(
+        self, chat_id: ChatId, cursor: str, after_id: int, wake: Callable[[Subscription], None]
+    ) -> Subscription:
+        """Begin to follow a chat that the reader may read, from a cursor on if there is one.
+
+        Args:
+            chat_id: The chat.
+            cursor: Where to go on; empty for everything.
+            after_id: Without a cursor, only messages behind this one.
+            wake: Is told that there is something to take.
+        """
+        position = Position.parse(cursor) if cursor else Position(row=after_id)
+        subscription = Subscription(position or Position(), wake)
+        subscription.open()
+        if position is None:
+            subscription.close(Close.RESYNC)
+        elif self._is_closed:
+            subscription.close(Close.GOING_AWAY)
+        else:
+            hub = self._hubs.get(chat_id)
+            if hub is None:
+                hub = self._hubs[chat_id] = Hub(chat_id, self._ports())
+            hub.join(subscription)
+        return subscription
+
+    def leave(self, chat_id: ChatId, subscription: Subscription) -> None:
+        """Let a reader go; the last one takes the hub along."""
+        subscription.close(Close.UNSUBSCRIBED, drop=True)
+        hub = self._hubs.get(chat_id)
+        if hub is None:
+            return
+        hub.leave(subscription)
+        if hub.is_unused:
+            del self._hubs[chat_id]
+            self._relays.drop(chat_id)
+            self.drops.forget(chat_id)
+
+    def appended(
+        self,
+        before: ChatState,
+        after: ChatState,
+        messages: tuple[NewMessage, ...],
+        at: datetime | None,
+    ) -> None:
+        """Take the messages of a commit of this process, of which `moved` tells next."""
+        if at is None or after.chat_id not in self._hubs:
+            return
+        first_id, version = before.next_message_id, after.snapshot_version
+        written = tuple(
+            as_written(message, MessageId(first_id + place), version, at)
+            for place, message in enumerate(messages)
+        )
+        self._appended[after.chat_id] = (version, written)
+
+    def moved(self, state: ChatState) -> None:
+        """Take a state that this process wrote."""
+        self._news()
+        version, messages = self._appended.pop(state.chat_id, (0, ()))
+        hub = self._hubs.get(state.chat_id)
+        if hub is not None:
+            is_known = version == state.snapshot_version
+            hub.committed(state, messages if is_known else None)
+
+    def heard(self, chat_id: ChatId, version: int) -> None:
+        """Learn that a chat reached a version, wherever that was written."""
+        self._news()
+        hub = self._hubs.get(chat_id)
+        if hub is not None:
+            hub.heard(version)
+
+    def heard_of_gap(self) -> None:
+        """Learn that news may have been lost."""
+        self._news()
+        for hub in self._hubs.values():
+            hub.suspect()
+
+    def relayed(self, chat_id: ChatId, episode: tuple[int, int], seq: int, body: bytes) -> None:
+        """Take a live part from the process that runs the chat."""
+        hub = self._hubs.get(chat_id)
+        if hub is not None:
+            hub.relayed(episode, seq, body)
+
+    def seen_of(self, chat_id: ChatId) -> tuple[tuple[int, int], int]:
+        """Return the open episode of a chat and the last part of it that is known here."""
+        hub = self._hubs.get(chat_id)
+        if hub is None or hub.head is None:
+            return (0, 0), 0
+        return hub.head.episode, hub.last_seq
+
+    def close(self) -> None:
+        """Send every reader away, because this process stops."""
+        self._is_closed = True
+        for hub in self._hubs.values():
+            hub.close(Close.GOING_AWAY)
+
+    async def run(self) -> NoReturn:
+        """Look now and then whether any chat moved without anybody saying so."""
+        while True:
+            await self._clock.sleep(POLL_S)
+            asked = list(self._hubs)
+            if not asked:
+                continue
+            try:
+                versions = await self._reads.versions(asked)
+            except DatabaseUnavailable:
+                continue
+            for chat_id in asked:
+                # One that is gone is looked for, and its readers are told.
+                hub = self._hubs.get(chat_id)
+                if hub is not None:
+                    hub.heard(versions.get(chat_id, 2**63))
+
+    def _shown(self, chat_id: ChatId, part: LivePart) -> None:
+        hub = self._hubs.get(chat_id)
+        if hub is not None:
+            hub.shown(part)
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> object:
+        return self._tasks.create_task(work, context=self._context.copy())
+
+    def _ports(self) -> HubPorts:
+        return HubPorts(
+            reads=self._reads,
+            live_parts=self._live.parts,
+            retarget=self._relays.target,
+            spawn=self._spawn,
+            drops=self.drops,
+            clock=self._clock,
+        )
+
+
+class _LimitedReads:
+    """Reads, few at a time."""
+
+    def __init__(self, reads: Versions) -> None:
+        self._reads = reads
+        self._turn = asyncio.Semaphore(READS_AT_ONCE)
+
+    async def changes(
+        self, chat_id: ChatId, after: int, *, limit: int, with_deletions: bool
+    ) -> Following | None:
+        async with self._turn:
+            return await self._reads.changes(
+                chat_id, after, limit=limit, with_deletions=with_deletions
+            )
+
+    async def stretch(
+        self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
+    ) -> tuple[Message, ...]:
+        async with self._turn:
+            return await self._reads.stretch(
+                chat_id, behind_id=behind_id, after=after, upto=upto, limit=limit
+            )
+
+    async def versions(self, chat_ids: Sequence[ChatId]) -> dict[ChatId, int]:
+        async with self._turn:
+            return await self._reads.versions(chat_ids)

@@ -1,0 +1,192 @@
+"""What the other end of a shared stream asks for: to open, renew, confirm and close."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from chatd.domain.chat import ChatId, OwnerId
+from chatd.domain.errors import ChatError
+from chatd.rpc.fields import chat_id_of, uuid_of, whole
+from chatd.rpc.streams.access import Access
+from chatd.rpc.streams.connection import Connection, Entry
+from chatd.rpc.streams.feeds import Feeds
+from chatd.rpc.streams.hubs import Hubs
+from chatd.rpc.streams.position import Position
+from chatd.rpc.streams.relay_source import RelaySource
+from chatd.rpc.streams.replicas import ReplicaWatch
+from chatd.rpc.streams.subscription import Close, Subscription
+from parley.api.chat.v1 import stream_service_pb2 as api
+from parley.clock import Clock
+from parley.identity import Caller, IdentityError, ServiceName
+from parley.postgres import DatabaseUnavailable
+
+SUBSCRIBE = "/parley.api.chat.v1.StreamService/Subscribe"
+SUBSCRIPTIONS_MAX = 20_000
+
+logger = logging.getLogger(__name__)
+
+# Returns who shows an authorization for a method, or raises what is wrong with it.
+Admit = Callable[[str, str], Caller]
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """What streams are served from.
+
+    Attributes:
+        hubs: Chats.
+        source: Live parts for processes that relay them.
+        access: Permissions.
+        admit: Looks at the tokens inside of shared streams.
+        feeds: Users' lists of chats.
+        replicas: The processes there are.
+        clock: Time.
+    """
+
+    hubs: Hubs
+    source: RelaySource
+    access: Access
+    admit: Admit
+    feeds: Feeds
+    replicas: ReplicaWatch
+    clock: Clock
+
+
+class Refused(Exception):
+    """A subscription that cannot be opened, and what its reader is told."""
+
+    def __init__(self, why: Close) -> None:
+        super().__init__(why.name)
+        self.why = why
+
+
+class Serving:
+    """Does what one other end asks, for the readers whose tokens it shows."""
+
+    def __init__(self, streams: Streams, connection: Connection, service: ServiceName) -> None:
+        self._streams = streams
+        self._connection = connection
+        self._service = service
+        self._opening: set[int] = set()
+
+    def take(self, request: api.ConnectRequest, tasks: asyncio.TaskGroup) -> None:
+        """Begin what is asked; nothing here waits."""
+        connection = self._connection
+        match request.WhichOneof("kind"):
+            case "open":
+                asked = request.open
+                if self._is_free(asked.subscription_id):
+                    self._opening.add(asked.subscription_id)
+                    tasks.create_task(self._open(asked.subscription_id, self._chat(asked)))
+            case "open_feed":
+                feed = request.open_feed
+                if self._is_free(feed.subscription_id):
+                    self._opening.add(feed.subscription_id)
+                    tasks.create_task(self._open(feed.subscription_id, self._feed(feed)))
+            case "renew":
+                self._renew(request.renew)
+            case "confirm":
+                entry = connection.find(request.confirm.subscription_id)
+                if entry is not None:
+                    entry.subscription.confirm(request.confirm.bytes)
+            case "close":
+                self._opening.discard(request.close.subscription_id)
+                connection.remove(request.close.subscription_id)
+            case _:
+                # A newer version of the other end asks for something more.
+                return
+
+    def _is_free(self, subscription_id: int) -> bool:
+        """Return whether an id can be used; one in use stays with whoever has it."""
+        is_used = subscription_id in self._opening or subscription_id in self._connection
+        is_full = len(self._connection) + len(self._opening) >= SUBSCRIPTIONS_MAX
+        if is_used or is_full:
+            logger.error("a subscription was asked for twice, or there are too many")
+        return not is_used and not is_full
+
+    async def _open(self, subscription_id: int, opened: Awaitable[Entry]) -> None:
+        try:
+            entry = await opened
+        except Refused as refused:
+            subscription = Subscription(Position(), self._connection.wake)
+            subscription.close(refused.why)
+            entry = Entry(subscription_id, subscription, lambda: None)
+        if subscription_id in self._opening:
+            self._opening.discard(subscription_id)
+            self._connection.add(entry)
+        else:
+            self._connection.forget(entry)
+
+    async def _feed(self, request: api.OpenFeed) -> Entry:
+        feeds, access = self._streams.feeds, self._streams.access
+        try:
+            user_id = self._user(request.authorization)
+            subscription = await feeds.follow(user_id, request.cursor, self._connection.wake)
+        except (ChatError, IdentityError) as error:
+            logger.info("a feed was refused: %s", error)
+            raise Refused(Close.NOT_FOUND) from error
+        except DatabaseUnavailable as error:
+            raise Refused(Close.INTERNAL) from error
+        access.authorize(subscription)
+
+        def leave() -> None:
+            access.leave(subscription)
+            feeds.leave(user_id, subscription)
+
+        return Entry(request.subscription_id, subscription, leave, is_feed=True)
+
+    async def _chat(self, request: api.OpenSubscription) -> Entry:
+        try:
+            chat_id = chat_id_of(request.chat_id)
+            after_id = whole(request.after_id, "after_id", at_least=0)
+            if request.relay:
+                return self._relayed(request, chat_id)
+            user_id = self._user(request.authorization)
+            is_owner = await self._streams.access.is_allowed(chat_id, user_id)
+        except (ChatError, IdentityError) as error:
+            logger.info("a subscription was refused: %s", error)
+            raise Refused(Close.NOT_FOUND) from error
+        except DatabaseUnavailable as error:
+            raise Refused(Close.INTERNAL) from error
+        if is_owner is None:
+            raise Refused(Close.NOT_FOUND)
+        hubs, access = self._streams.hubs, self._streams.access
+        subscription = hubs.follow(chat_id, request.cursor, after_id, self._connection.wake)
+        access.watch(subscription, chat_id, user_id, is_owner=is_owner)
+        access.authorize(subscription)
+
+        def leave() -> None:
+            access.leave(subscription)
+            hubs.leave(chat_id, subscription)
+
+        return Entry(request.subscription_id, subscription, leave)
+
+    def _relayed(self, request: api.OpenSubscription, chat_id: ChatId) -> Entry:
+        """Return a subscription of another process of ours, which needs no user."""
+        if self._service is not ServiceName.CHATD:
+            raise Refused(Close.NOT_FOUND)
+        source = self._streams.source
+        position = Position.parse(request.cursor) or Position()
+        subscription = source.follow(chat_id, position, self._connection.wake)
+        return Entry(
+            request.subscription_id, subscription, lambda: source.leave(chat_id, subscription)
+        )
+
+    def _renew(self, request: api.RenewSubscription) -> None:
+        entry = self._connection.find(request.subscription_id)
+        if entry is None:
+            return
+        try:
+            self._user(request.authorization)
+        except (ChatError, IdentityError, Refused) as error:
+            logger.info("a subscription was not renewed: %s", error)
+        else:
+            self._streams.access.authorize(entry.subscription)
+
+    def _user(self, authorization: str) -> OwnerId:
+        """Return the user that a token names; it must be a token of the other end itself."""
+        caller = self._streams.admit(SUBSCRIBE, f"Bearer {authorization}")
+        if caller.user is None or caller.service is not self._service:
+            raise Refused(Close.NOT_FOUND)
+        return OwnerId(uuid_of(caller.user.id, "authorization"))

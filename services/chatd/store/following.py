@@ -1,0 +1,196 @@
+"""Reading chats for those who follow them: what changed since a version, all in one statement.
+
+Each read is one statement and so one snapshot: no message can be newer than the state it comes
+with. Who may follow is asked apart, because many share one read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import asyncpg
+import msgspec
+
+from chatd.domain.chat import ChatId, ChatState, Message, OwnerId, QueuedMessage, QueuedMessageId
+from chatd.domain.parts import ToolCall
+from chatd.domain.views import Reader
+from chatd.store.codec import choice_from_json, parts_from_json
+from chatd.store.queries import MESSAGE_COLUMNS
+from chatd.store.rows import message_of, state_of
+from chatd.store.statements import STATE_COLUMNS
+from chatd.store.view_rows import PLACE_IN_LINE, READABLE
+from parley.postgres import typed_outages
+
+# A chat with the newest of the messages that changed after $2, and with $4 also when any was last
+# deleted. What is deleted matters only to those who had it, never to a reader from the beginning.
+SELECT_CHANGES = f"""
+    SELECT {STATE_COLUMNS}, {PLACE_IN_LINE} AS place_in_line,
+        CASE WHEN e.queue_length > 0 THEN (
+            SELECT json_agg(json_build_array(
+                q.id, q.content::text, q.created_by, q.created_at, q.choice::text)
+                ORDER BY q.position, q.id)
+            FROM chat.chat_queue q WHERE q.chat_id = e.chat_id)::text END AS queue,
+        CASE WHEN e.status = 'requires_action' THEN (
+            SELECT asking.content::text FROM chat.chat_messages asking
+            WHERE asking.chat_id = e.chat_id AND asking.role = 'assistant' AND NOT asking.is_deleted
+            ORDER BY asking.id DESC LIMIT 1) END AS asking,
+        CASE WHEN $4::boolean THEN (
+            SELECT max(gone.revision) FROM chat.chat_messages gone
+            WHERE gone.chat_id = e.chat_id AND gone.is_deleted AND gone.visibility <> 'model')
+        END AS deleted_version,
+        changed.*
+    FROM chat.chat_exec e LEFT JOIN LATERAL (
+        SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages m
+        WHERE m.chat_id = e.chat_id AND m.revision > $2 AND m.visibility <> 'model'
+            AND (NOT m.is_deleted OR $2 > 0)
+        ORDER BY m.id DESC LIMIT $3) changed ON true
+    WHERE e.chat_id = $1 ORDER BY changed.id
+"""
+
+# Live messages behind an id that changed after $3, as of version $4.
+SELECT_STRETCH = f"""
+    SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
+    WHERE chat_id = $1 AND id > $2 AND revision > $3 AND revision <= $4
+        AND visibility <> 'model' AND NOT is_deleted
+    ORDER BY id LIMIT $5
+"""
+
+# The versions of chats that somebody follows; those that are gone are missing.
+SELECT_VERSIONS = """
+    SELECT chat_id, snapshot_version FROM chat.chat_exec WHERE chat_id = ANY ($1::uuid[])
+"""
+
+SELECT_READABLE = f"SELECT c.owner_id FROM chat.chats c WHERE c.id = $1 AND {READABLE}"
+
+# Which of several readers may still read the chat that each of them follows.
+SELECT_STILL_READABLE = """
+    SELECT asked.place FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY
+        AS asked (chat_id, reader_id, place)
+    JOIN chat.chats c ON c.id = asked.chat_id
+    WHERE c.owner_id = asked.reader_id OR EXISTS (
+        SELECT 1 FROM chat.chat_shares share
+        JOIN unnest($3::bigint[], $4::uuid[]) AS member (place, grantee_id)
+            ON member.place = asked.place AND member.grantee_id = share.grantee_id
+        WHERE share.chat_id = c.root_chat_id)
+"""
+
+_queue_decoder = msgspec.json.Decoder(tuple[tuple[str, str, str, datetime, str | None], ...])
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """A chat as its followers need it, at one version.
+
+    Attributes:
+        messages: Those that changed, in order, the deleted ones among them marked.
+        is_complete: Whether these are all; else older ones are missing.
+        deleted_version: When a message was last deleted; None if that was not asked.
+        asking: The calls that the client is asked to execute.
+    """
+
+    state: ChatState
+    place_in_line: int
+    queue: tuple[QueuedMessage, ...]
+    asking: tuple[ToolCall, ...]
+    messages: tuple[Message, ...]
+    is_complete: bool
+    deleted_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """One reader of one chat."""
+
+    chat_id: ChatId
+    reader: Reader
+
+
+class Followings:
+    """What streams read."""
+
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+        self._pool = pool
+
+    async def changes(
+        self, chat_id: ChatId, after: int, *, limit: int, with_deletions: bool
+    ) -> Following | None:
+        """Return a chat with what changed after a version; None if it is gone."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_CHANGES, chat_id, after, limit + 1, with_deletions)
+        if not rows:
+            return None
+        first = rows[0]
+        state = state_of(first)
+        messages = tuple(message_of(row) for row in rows if row["id"] is not None)
+        return Following(
+            state,
+            first["place_in_line"],
+            _queue_of(first["queue"]),
+            _asking_of(state, first["asking"]),
+            messages[-limit:],
+            is_complete=len(messages) <= limit,
+            deleted_version=(first["deleted_version"] or 0) if with_deletions else None,
+        )
+
+    async def stretch(
+        self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
+    ) -> tuple[Message, ...]:
+        """Return the next live messages behind an id, of the changes after one version."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_STRETCH, chat_id, behind_id, after, upto, limit)
+        return tuple(map(message_of, rows))
+
+    async def versions(self, chat_ids: Sequence[ChatId]) -> dict[ChatId, int]:
+        """Return the present versions of those chats that exist."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_VERSIONS, chat_ids)
+        return {ChatId(str(row["chat_id"])): row["snapshot_version"] for row in rows}
+
+    async def owner(self, chat_id: ChatId, reader: Reader) -> OwnerId | None:
+        """Return whose chat it is; None if it is none that this reader may read."""
+        with typed_outages():
+            found = await self._pool.fetchval(SELECT_READABLE, chat_id, reader.id, reader.group_ids)
+        return None if found is None else OwnerId(str(found))
+
+    async def still_readable(self, asked: Sequence[Followed]) -> frozenset[Followed]:
+        """Return those readers who may still read."""
+        members = [
+            (place, grantee)
+            for place, each in enumerate(asked, 1)
+            for grantee in (each.reader.id, *each.reader.group_ids)
+        ]
+        with typed_outages():
+            rows = await self._pool.fetch(
+                SELECT_STILL_READABLE,
+                [each.chat_id for each in asked],
+                [each.reader.id for each in asked],
+                [place for place, _ in members],
+                [grantee for _, grantee in members],
+            )
+        return frozenset(asked[row["place"] - 1] for row in rows)
+
+
+def _queue_of(text: str | None) -> tuple[QueuedMessage, ...]:
+    if text is None:
+        return ()
+    return tuple(
+        QueuedMessage(
+            QueuedMessageId(id_),
+            parts_from_json(content),
+            created_by,
+            created_at,
+            choice_from_json(choice),
+        )
+        for id_, content, created_by, created_at, choice in _queue_decoder.decode(text)
+    )
+
+
+def _asking_of(state: ChatState, content: str | None) -> tuple[ToolCall, ...]:
+    if content is None:
+        return ()
+    wanted = {call.tool_call_id for call in state.pending if call.is_client}
+    return tuple(
+        part
+        for part in parts_from_json(content)
+        if isinstance(part, ToolCall) and part.tool_call_id in wanted
+    )

@@ -1,0 +1,296 @@
+"""One shared stream to one chatd process.
+
+The read loop never waits for a client: whatever a frame holds is handed on at once, and a client
+without room for it is that client's own affair. Requests leave through one writer.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+from gateway.chat_events import Ending, Reader
+from gateway.frames import Frame, Frames, feed_frame
+from parley.api.chat.v1 import stream_service_pb2 as api
+from parley.api.chat.v1.frame_pb2 import EncodedConnectResponse, EncodedDelivery
+from parley.clock import Clock
+from parley.identity import ServiceName, User
+from parley.rpc import LIMITS, CallTokens
+
+CONNECT = "/parley.api.chat.v1.StreamService/Connect"
+# Heartbeats break every silence after 10 s.
+SILENCE_S_MAX = 30.0
+CONFIRMED_BYTES = 64 * 1024
+MOVE_S = 0.1
+MOVE_S_MAX = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class LinkLost(Exception):
+    """The stream to a process is not there, or not any more."""
+
+
+class Routed:
+    """One client's subscription, wherever it is carried at the moment.
+
+    Attributes:
+        cursor: The last event that was passed on.
+        opened: Done once chatd has answered; the ending if it refused.
+    """
+
+    def __init__(
+        self, id: int, user: User, chat_id: str, reader: Reader, *, cursor: str, after_id: int
+    ) -> None:
+        self.id = id
+        self.user = user
+        self.chat_id = chat_id
+        self.cursor = cursor
+        self.after_id = after_id
+        self.opened: asyncio.Future[Ending | None] = asyncio.get_running_loop().create_future()
+        self.is_closed = False
+        self.link: Link | None = None
+        self.received_bytes = 0
+        self.when_closed: Callable[[Routed], None] = lambda _: None
+        self._reader = reader
+        self._confirmed_bytes = 0
+        self._moves = 0  # Since the last event.
+
+    @property
+    def key(self) -> str:
+        """What decides which process it prefers."""
+        return self.chat_id or self.user.id
+
+    def delay_s(self) -> float:
+        """Return how long to wait before the next process is tried: not at all at first."""
+        self._moves += 1
+        return 0.0 if self._moves == 1 else min(MOVE_S * 2.0 ** (self._moves - 2), MOVE_S_MAX)
+
+    def take(self, frame: Frame) -> None:
+        """Hand an event on."""
+        self._moves = 0
+        self.cursor = frame.cursor or self.cursor
+        if frame.kind:
+            self._reader.take(frame.kind, frame.bytes)
+
+    def end(self, why: Ending) -> None:
+        """Tell the reader, and let go."""
+        if not self.is_closed:
+            self.close()
+            if self.opened.done():
+                self._reader.end(why)
+            else:
+                self.opened.set_result(why)
+
+    def passed_on(self) -> None:
+        """Say that everything taken so far has been passed on to the client."""
+        unconfirmed = self.received_bytes - self._confirmed_bytes
+        if unconfirmed >= CONFIRMED_BYTES and self.link is not None:
+            self._confirmed_bytes = self.received_bytes
+            self.link.confirm(self.id, unconfirmed)
+
+    def placed(self, link: "Link") -> None:
+        """Begin on another link, which knows nothing of what came before."""
+        self.link = link
+        self._confirmed_bytes = self.received_bytes
+
+    def close(self) -> None:
+        """Let go; safe to call at any time and more than once."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self.when_closed(self)
+        if self.link is not None:
+            self.link.remove(self)
+
+
+class Link:
+    """Carries subscriptions to one process until the stream breaks."""
+
+    def __init__(
+        self,
+        channel: grpc.aio.Channel,
+        signer: CallTokens,
+        *,
+        frames: Frames,
+        is_shared: Callable[[str], bool],
+        moving: Callable[[Routed], None],
+        clock: Clock,
+    ) -> None:
+        """Describe a link; `run` makes it.
+
+        Args:
+            channel: Leads to the process.
+            signer: Names the users to it.
+            frames: Makes the frames of clients.
+            is_shared: Tells whether several clients follow a chat.
+            moving: Is given each subscription that has to go on elsewhere.
+            clock: Time.
+        """
+        self._channel = channel
+        self._signer = signer
+        self._frames = frames
+        self._is_shared = is_shared
+        self._moving = moving
+        self._clock = clock
+        self._carried: dict[int, Routed] = {}
+        self._requests: asyncio.Queue[api.ConnectRequest | None] = asyncio.Queue()
+        self._up: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._heard_at = clock.monotonic()
+        self.is_over = False
+
+    async def until_up(self) -> None:
+        """Wait until the stream stands.
+
+        Raises:
+            LinkLost: It could not be made, or is over.
+        """
+        if self.is_over or not await asyncio.shield(self._up):
+            raise LinkLost
+
+    def add(self, routed: Routed) -> None:
+        """Carry a subscription, from the last event that was passed on.
+
+        Raises:
+            LinkLost: The stream is over.
+        """
+        if self.is_over:
+            raise LinkLost
+        self._carried[routed.id] = routed
+        routed.placed(self)
+        token = self._token(routed)
+        if routed.chat_id:
+            opening = api.OpenSubscription(
+                subscription_id=routed.id,
+                chat_id=routed.chat_id,
+                cursor=routed.cursor,
+                after_id=routed.after_id,
+                authorization=token,
+            )
+            self._requests.put_nowait(api.ConnectRequest(open=opening))
+        else:
+            feed = api.OpenFeed(
+                subscription_id=routed.id, cursor=routed.cursor, authorization=token
+            )
+            self._requests.put_nowait(api.ConnectRequest(open_feed=feed))
+
+    def remove(self, routed: Routed) -> None:
+        """Carry a subscription no more."""
+        if self._carried.pop(routed.id, None) is not None and not self.is_over:
+            closing = api.CloseSubscription(subscription_id=routed.id)
+            self._requests.put_nowait(api.ConnectRequest(close=closing))
+
+    def confirm(self, subscription_id: int, size: int) -> None:
+        """Say how much of a subscription was passed on."""
+        confirming = api.ConfirmDelivery(subscription_id=subscription_id, bytes=size)
+        self._requests.put_nowait(api.ConnectRequest(confirm=confirming))
+
+    def renew_all(self) -> None:
+        """Prove anew who reads."""
+        for routed in self._carried.values():
+            renewing = api.RenewSubscription(
+                subscription_id=routed.id, authorization=self._token(routed)
+            )
+            self._requests.put_nowait(api.ConnectRequest(renew=renewing))
+
+    def close(self) -> None:
+        """End the stream."""
+        self._requests.put_nowait(None)
+
+    def left(self) -> list[Routed]:
+        """Give up what was carried, once the stream is over."""
+        left, self._carried = list(self._carried.values()), {}
+        return left
+
+    async def run(self) -> None:
+        """Carry until the stream breaks."""
+        call = self._open()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                helpers = (
+                    tasks.create_task(self._write(call)),
+                    tasks.create_task(self._end_silence(call)),
+                )
+                await self._read(call)
+                for helper in helpers:
+                    helper.cancel()
+        finally:
+            self.is_over = True
+            call.cancel()
+            if not self._up.done():
+                self._up.set_result(False)
+
+    def _open(self) -> Any:
+        method = self._channel.stream_stream(
+            CONNECT,
+            request_serializer=api.ConnectRequest.SerializeToString,
+            response_deserializer=EncodedConnectResponse.FromString,
+        )
+        return method(timeout=LIMITS.stream_deadline_s)
+
+    async def _write(self, call: Any) -> None:
+        try:
+            while (request := await self._requests.get()) is not None:
+                await call.write(request)
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError, grpc.aio.UsageError):
+            return  # The reader notices too, and knows why.
+        call.cancel()
+
+    async def _end_silence(self, call: Any) -> None:
+        while (left_s := self._heard_at + SILENCE_S_MAX - self._clock.monotonic()) > 0:
+            await self._clock.sleep(left_s)
+        _log.warning("a chatd said nothing for %g s", SILENCE_S_MAX)
+        call.cancel()
+
+    async def _read(self, call: Any) -> None:
+        try:
+            await call.initial_metadata()
+            while isinstance(frame := await call.read(), EncodedConnectResponse):
+                self._heard_at = self._clock.monotonic()
+                if not self._up.done():
+                    self._up.set_result(True)
+                for delivery in frame.deliveries:
+                    self._deliver(delivery)
+        except grpc.aio.AioRpcError as error:
+            _log.warning("the stream to a chatd broke off: %s", error.code().name)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # The call was cancelled here, because the stream is over.
+
+    def _deliver(self, delivery: EncodedDelivery) -> None:
+        routed = self._carried.get(delivery.subscription_id)
+        if routed is None:
+            return
+        if not routed.opened.done() and not delivery.HasField("closed"):
+            routed.opened.set_result(None)
+        is_shared = self._is_shared(routed.chat_id)
+        for encoded in delivery.events:
+            routed.received_bytes += len(encoded)
+            routed.take(self._frames.of(routed.chat_id, encoded, is_shared=is_shared))
+        for encoded in delivery.feed_events:
+            routed.received_bytes += len(encoded)
+            routed.take(feed_frame(encoded))
+        if delivery.HasField("closed"):
+            self._closed(routed, delivery.closed.reason)
+
+    def _closed(self, routed: Routed, reason: int) -> None:
+        self._carried.pop(routed.id, None)
+        routed.link = None
+        match reason:
+            case api.CLOSE_REASON_RESYNC:
+                if not routed.opened.done():
+                    routed.opened.set_result(None)
+                routed.end(Ending.RESYNC)
+            case api.CLOSE_REASON_NOT_FOUND:
+                routed.end(Ending.NOT_FOUND)
+            case api.CLOSE_REASON_GOING_AWAY | api.CLOSE_REASON_INTERNAL:
+                self._moving(routed)
+            case _:
+                return
+
+    def _token(self, routed: Routed) -> str:
+        return self._signer.call_token(ServiceName.CHATD, routed.user)

@@ -1,0 +1,58 @@
+"""All open streams of this process: one look each second keeps thousands alive and young."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn, Protocol
+
+from parley.clock import Clock
+
+LOOK_S = 1.0
+
+
+class OpenStream(Protocol):
+    """A stream, as far as time and the end of the process concern it."""
+
+    def tick(self, now: float) -> None:
+        """Beat after a silence, or end of old age."""
+        ...
+
+    def say_bye(self) -> None:
+        """End, because the process does."""
+        ...
+
+
+class OpenStreams:
+    """The streams of all clients; its owner runs `run`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._streams: dict[OpenStream, None] = {}
+        self._is_stopping = False
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    @contextmanager
+    def holding(self, stream: OpenStream) -> Iterator[None]:
+        """Look after a stream while the context lasts."""
+        self._streams[stream] = None
+        if self._is_stopping:
+            stream.say_bye()
+        try:
+            yield
+        finally:
+            del self._streams[stream]
+
+    async def run(self) -> NoReturn:
+        """Look at every stream, every second."""
+        while True:
+            await self._clock.sleep(LOOK_S)
+            now = self._clock.monotonic()
+            for stream in list(self._streams):
+                stream.tick(now)
+
+    def stop(self) -> None:
+        """Say bye to everybody, and to whoever still comes."""
+        self._is_stopping = True
+        for stream in list(self._streams):
+            stream.say_bye()
