@@ -30,9 +30,9 @@ from typing import Any
 import psutil
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
-sys.path.append(str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from chats import cpu_ms, processes_of, quantile, stack_of
+from bench.chats import cpu_ms, processes_of, quantile, stack_of
 
 from support.compose_file import free_ports
 from support.faulty_stack import FaultyStack

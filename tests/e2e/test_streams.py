@@ -3,7 +3,8 @@
 import json
 import subprocess
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psutil
@@ -45,6 +46,22 @@ def curl(stack: LocalStack, chat_id: str, cursor: str = "", seconds: float = 3) 
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
+@contextmanager
+def tailed(stack: LocalStack, chat_id: str) -> Iterator[Callable[[], str]]:
+    """Run `parley tail` and give what reads its next line."""
+    with subprocess.Popen(
+        stack.command("tail", chat_id, "--json", "--timeout", "60"),
+        env=stack.variables(),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as following:
+        assert following.stdout is not None
+        try:
+            yield following.stdout.readline
+        finally:
+            following.kill()
+
+
 async def test_curl_follows_a_chat_and_resumes_in_the_middle_of_an_answer(
     watched: FaultyStack,
 ) -> None:
@@ -69,15 +86,8 @@ async def test_tail_loses_nothing_when_a_process_on_its_way_is_killed(
 ) -> None:
     stack = watched.stack
     chat_id = watched.create("count to 100")
-    following = subprocess.Popen(
-        stack.command("tail", chat_id, "--json", "--timeout", "60"),
-        env=stack.variables(),
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert following.stdout is not None
-        lines = [following.stdout.readline() for _ in range(10)]
+    with tailed(stack, chat_id) as read_line:
+        lines = [read_line() for _ in range(10)]
         if service == "gateway":
             victim = next(p for p in stack.status()["processes"] if p["service"] == "gateway")
         else:
@@ -86,13 +96,10 @@ async def test_tail_loses_nothing_when_a_process_on_its_way_is_killed(
         psutil.Process(victim["pid"]).kill()
         deadline = time.monotonic() + 50
         while time.monotonic() < deadline:
-            lines.append(following.stdout.readline())
+            lines.append(read_line())
             event = json.loads(lines[-1])
             if event["type"] == "status" and event["status"]["status"] == "waiting":
                 break
-    finally:
-        following.kill()
-        following.wait()
     events = [json.loads(line) for line in lines]
     messages = [event["message"]["id"] for event in events if event["type"] == "message"]
     assert messages == [1, 2]
