@@ -6,6 +6,7 @@ problem document like everything else, though a short one: there is no request t
 """
 
 import asyncio
+import socket
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -17,6 +18,8 @@ from gateway.errors import PROBLEM_MEDIA_TYPE
 
 HEAD_BYTES_MAX = 64 * 1024
 HEAD_S_MAX = 10.0
+# With a heartbeat every 15 s, a stream whose client vanished is released within 45 s.
+UNACKNOWLEDGED_MS_MAX = 25_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first head."""
         super().connection_made(transport)
+        _give_up_on_the_silent(transport)
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -141,6 +145,13 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self._is_answering():
             self.transport.write(_problem(status, detail))
         self.transport.close()
+
+
+def _give_up_on_the_silent(transport: asyncio.Transport) -> None:
+    """Have the system drop a connection whose other end acknowledges nothing, or takes nothing."""
+    connected = transport.get_extra_info("socket")
+    if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS_MAX)
 
 
 def _too_large(limits: HeadLimits) -> str:

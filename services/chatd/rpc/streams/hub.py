@@ -253,7 +253,12 @@ class Hub:
         head, now = self.head, snapshot_of(read)
         if head is not None and now.version <= head.version:
             return
-        rows = [row_of(self.chat_id, each) for each in read.messages if not each.is_deleted]
+        rows = [
+            row_of(self.chat_id, each)
+            for each in read.messages
+            # One statement gives no newer ones; if a read did, they come with their own state.
+            if not each.is_deleted and each.revision <= now.version
+        ]
         self._deleted_version = max(self._deleted_version, read.deleted_version or 0)
         if head is None or after == 0:
             self._rebuild(read, rows, after)

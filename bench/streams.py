@@ -1,0 +1,476 @@
+"""Figures of streams: what an event costs, how late it is, what an open stream weighs.
+
+Run it with `python bench/streams.py`, or name parts: `python bench/streams.py fanout memory`. Each
+starts a real stack of its own with `parley up`, one chatd and one gateway, and reads over HTTP. It
+prints one JSON object.
+
+    fanout   one chat with many readers: processor time per event by process, and how much later
+             than the first reader the others get it; the same from a bare SSE endpoint
+    first    time from the answer to a POST to the first delta, with 1 and with 100 chats at once,
+             and from the commit of a message to its arrival
+    turns    turns per second over HTTP with a reader for each chat, and processor time per turn
+    stalled  the same lag among readers of which 100 never read, against none
+    memory   what an open, quiet stream weighs in the gateway and in chatd
+"""
+
+import argparse
+import asyncio
+import json
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from bench.chats import cpu_ms, processes_of, quantile, stack_of
+
+from support.compose_file import free_ports
+from support.faulty_stack import FaultyStack
+
+HERE = Path(__file__).resolve()
+READERS = 300
+DELTAS = 150
+DELTA_S = 0.05
+FIRST_CHATS = 100
+STALLED = 100
+OPEN_STREAMS = 2000
+TURN_CHATS = 50
+TURNS_S = 10.0
+HEAD = b"\r\n\r\n"
+
+
+class Reader(asyncio.Protocol):
+    """One client that notes when each event arrived, by its cursor."""
+
+    def __init__(self, path: str, headers: Mapping[str, str]) -> None:
+        lines = [f"GET {path} HTTP/1.1", *(f"{name}: {text}" for name, text in headers.items())]
+        self._request = "\r\n".join((*lines, "", "")).encode()
+        self._rest = b""
+        self.arrived: dict[bytes, float] = {}
+        self.kinds: dict[bytes, bytes] = {}
+        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.events = 0
+        self.watch: Callable[[bytes, bytes], None] | None = None
+        self.transport: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Ask for the stream."""
+        self.transport = transport
+        self.transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        """Note what has arrived."""
+        now = time.perf_counter()
+        *frames, self._rest = (self._rest + data).split(b"\n\n")
+        for frame in frames:
+            if b": connected" in frame and not self.opened.done():
+                self.opened.set_result(None)
+            place = frame.find(b"id: ")
+            if place < 0:
+                continue
+            self.events += 1
+            cursor, _, after = frame[place + 4 :].partition(b"\n")
+            self.arrived[cursor] = now
+            if self.watch is not None:
+                self.watch(after.partition(b"\n")[0].removeprefix(b"event: "), frame)
+
+
+class Client:
+    """Talks to the gateway of a stack."""
+
+    def __init__(self, stack: FaultyStack) -> None:
+        self.stack = stack
+        self.host, _, port = stack.stack.http.partition(":")
+        self.port = int(port)
+        key = stack.stack.home.api_key_file.read_text().strip()
+        self.headers = {"Host": stack.stack.http, "Authorization": f"Bearer {key}"}
+
+    @asynccontextmanager
+    async def reading(self, path: str, port: int | None = None) -> AsyncIterator[Reader]:
+        """Give an open stream."""
+        loop = asyncio.get_running_loop()
+        transport, reader = await loop.create_connection(
+            lambda: Reader(path, self.headers), self.host, port or self.port
+        )
+        try:
+            async with asyncio.timeout(30):
+                await reader.opened
+            yield reader
+        finally:
+            transport.close()
+
+    async def post(self, path: str, text: str) -> Any:
+        """Send a message on a connection of its own."""
+        body = json.dumps({"content": [{"type": "text", "text": text}]}).encode()
+        sent = {
+            **self.headers,
+            "Content-Type": "application/json",
+            "Content-Length": str(len(body)),
+            "Connection": "close",
+        }
+        lines = [
+            f"POST /api/v1{path} HTTP/1.1",
+            *(f"{name}: {text}" for name, text in sent.items()),
+        ]
+        reader, writer = await asyncio.open_connection(self.host, self.port)
+        writer.write("\r\n".join((*lines, "", "")).encode() + body)
+        answer = await reader.read()
+        writer.close()
+        return json.loads(answer.partition(HEAD)[2])
+
+    def stall(self, path: str) -> socket.socket:
+        """Open a stream that is never read."""
+        stalled = socket.create_connection((self.host, self.port))
+        stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        head = [f"GET {path} HTTP/1.1", *(f"{k}: {v}" for k, v in self.headers.items())]
+        stalled.sendall("\r\n".join((*head, "", "")).encode())
+        return stalled
+
+
+def events_path(chat_id: str) -> str:
+    return f"/api/v1/chats/{chat_id}/events"
+
+
+def lags_ms(readers: Iterable[Reader]) -> list[float]:
+    """Return how much later than the first reader each one got each event."""
+    first: dict[bytes, float] = {}
+    readers = list(readers)
+    for reader in readers:
+        for cursor, at in reader.arrived.items():
+            first[cursor] = min(at, first.get(cursor, at))
+    return [
+        (at - first[cursor]) * 1000 for reader in readers for cursor, at in reader.arrived.items()
+    ]
+
+
+def percentiles(values: list[float]) -> dict[str, float]:
+    return {
+        "p50": round(statistics.median(values), 2),
+        "p99": round(quantile(values, 0.99), 2),
+    }
+
+
+async def until_quiet(stack: FaultyStack, chat_id: str) -> None:
+    await stack.until(chat_id, lambda where: where.status == "waiting", within_s=120)
+    await asyncio.sleep(0.3)
+
+
+async def fanout() -> dict[str, Any]:
+    async with stack_of(1) as stack, AsyncExitStack() as around:
+        client = Client(stack)
+        chat_id = (await client.post("/chats", "repeat after me: ready"))["id"]
+        await until_quiet(stack, chat_id)
+        readers = [
+            await around.enter_async_context(client.reading(events_path(chat_id)))
+            for _ in range(READERS)
+        ]
+        await asyncio.sleep(0.5)
+        for reader in readers:
+            reader.arrived.clear()
+            reader.events = 0
+        processes = processes_of(stack)
+        before = cpu_ms(processes)
+        await client.post(f"/chats/{chat_id}/messages", f"count to {DELTAS}")
+        await until_quiet(stack, chat_id)
+        after = cpu_ms(processes)
+        events = sum(reader.events for reader in readers)
+        found: dict[str, Any] = {
+            "readers": READERS,
+            "events": events,
+            "cpu_us_per_event": {
+                name: round((after[name] - before[name]) * 1000 / events, 1)
+                for name in ("gateway", "chatd", "client")
+            },
+            "later_than_first_reader_ms": percentiles(lags_ms(readers)),
+        }
+    found["gateway_events_per_s_of_one_core"] = round(
+        1_000_000 / found["cpu_us_per_event"]["gateway"]
+    )
+    found["bare"] = await bare(events // READERS)
+    found["gateway_to_bare"] = round(
+        found["cpu_us_per_event"]["gateway"] / found["bare"]["cpu_us_per_event"], 2
+    )
+    return found
+
+
+async def bare(events: int) -> dict[str, Any]:
+    """Send as many frames of the same size to as many readers, from nothing but an endpoint."""
+    (port,) = free_ports(1)
+    arguments = [sys.executable, str(HERE), "--bare", str(port), str(events)]
+    server = subprocess.Popen(arguments)  # noqa: ASYNC220 (it returns at once)
+    loop = asyncio.get_running_loop()
+    try:
+        readers: list[Reader] = []
+        process = psutil.Process(server.pid)
+        while True:
+            try:
+                _, first = await loop.create_connection(
+                    lambda: Reader("/", {"Host": "bare"}), "127.0.0.1", port
+                )
+                readers.append(first)
+                break
+            except OSError:
+                await asyncio.sleep(0.05)
+        for _ in range(READERS - 1):
+            _, reader = await loop.create_connection(
+                lambda: Reader("/", {"Host": "bare"}), "127.0.0.1", port
+            )
+            readers.append(reader)
+        for reader in readers:
+            await reader.opened
+        began = process.cpu_times()
+        while any(reader.events < events for reader in readers):  # noqa: ASYNC110 (a bench may)
+            await asyncio.sleep(0.05)
+        ended = process.cpu_times()
+        spent_s = ended.user + ended.system - began.user - began.system
+        return {
+            "cpu_us_per_event": round(spent_s * 1e6 / (events * READERS), 1),
+            "later_than_first_reader_ms": percentiles(lags_ms(readers)),
+        }
+    finally:
+        server.kill()
+        server.wait()
+
+
+def serve_bare(port: int, events: int) -> None:
+    """Serve frames like those of a delta, made once each, to everybody at the same pace."""
+    import uvicorn
+
+    queues: list[asyncio.Queue[bytes]] = []
+
+    async def produce() -> None:
+        while len(queues) < READERS:  # noqa: ASYNC110 (a bench may)
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.5)
+        for number in range(events):
+            document = {
+                "type": "message_part",
+                "chat_id": "00000000-0000-0000-0000-000000000001",
+                "message_part": {
+                    "role": "assistant",
+                    "part": {"type": "text", "text": f"{number} "},
+                    "history_version": 3,
+                    "generation_attempt": 1,
+                    "seq": number,
+                    "part_index": 0,
+                },
+            }
+            data = json.dumps(document)
+            frame = f"id: 3.3.2.3.1.{number}\nevent: message_part\ndata: {data}\n\n".encode()
+            for queue in queues:
+                queue.put_nowait(frame)
+            await asyncio.sleep(DELTA_S)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        headers = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b": connected\n\n", "more_body": True})
+        queue: asyncio.Queue[bytes] = asyncio.Queue()
+        queues.append(queue)
+        while True:
+            frame = await queue.get()
+            await send({"type": "http.response.body", "body": frame, "more_body": True})
+
+    async def serve() -> None:
+        config = uvicorn.Config(app, port=port, log_level="error", lifespan="off")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(uvicorn.Server(config).serve())
+            tasks.create_task(produce())
+
+    asyncio.run(serve())
+
+
+async def first_deltas(
+    client: Client, chat_ids: list[str], committed_ms: list[float] | None = None
+) -> list[float]:
+    """Send to every chat at once; return the milliseconds from each answer to its first delta.
+
+    What is put into `committed_ms` is the time from the commit of a message to its arrival.
+    """
+    async with AsyncExitStack() as around:
+        readers = [
+            await around.enter_async_context(client.reading(events_path(chat_id)))
+            for chat_id in chat_ids
+        ]
+        await asyncio.sleep(0.3)
+        shown: dict[int, float] = {}
+        for number, reader in enumerate(readers):
+
+            def note(kind: bytes, frame: bytes, number: int = number) -> None:
+                if kind == b"message_part":
+                    shown.setdefault(number, time.perf_counter())
+                elif kind == b"message" and committed_ms is not None:
+                    written = json.loads(frame.partition(b"data: ")[2])["message"]["created_at"]
+                    late = datetime.now(UTC) - datetime.fromisoformat(written)
+                    committed_ms.append(late.total_seconds() * 1000)
+
+            reader.watch = note
+        answered: dict[int, float] = {}
+
+        async def send(number: int, chat_id: str) -> None:
+            await client.post(f"/chats/{chat_id}/messages", "count to 20")
+            answered[number] = time.perf_counter()
+
+        async with asyncio.TaskGroup() as tasks:
+            for number, chat_id in enumerate(chat_ids):
+                tasks.create_task(send(number, chat_id))
+        for chat_id in chat_ids:
+            await client.stack.until(chat_id, lambda where: where.status == "waiting", 60)
+        return [max(0.0, shown[number] - answered[number]) * 1000 for number in answered]
+
+
+async def chats_at_rest(client: Client, count: int) -> list[str]:
+    chat_ids = [(await client.post("/chats", "repeat after me: ready"))["id"] for _ in range(count)]
+    for chat_id in chat_ids:
+        await client.stack.until(chat_id, lambda where: where.status == "waiting")
+    return chat_ids
+
+
+async def first() -> dict[str, Any]:
+    async with stack_of(1) as stack:
+        client = Client(stack)
+        chat_ids = await chats_at_rest(client, FIRST_CHATS)
+        alone = [lag for chat_id in chat_ids[:10] for lag in await first_deltas(client, [chat_id])]
+        committed_ms: list[float] = []
+        together = await first_deltas(client, chat_ids, committed_ms)
+        return {
+            "1_chat_ms": percentiles(alone),
+            f"{FIRST_CHATS}_chats_ms": percentiles(together),
+            "commit_to_client_ms": percentiles(committed_ms),
+        }
+
+
+async def turns() -> dict[str, Any]:
+    """Keep chats busy with answers at once, each of them followed."""
+    async with stack_of(1) as stack:
+        client = Client(stack)
+        chat_ids = await chats_at_rest(client, TURN_CHATS)
+        took_s: list[float] = []
+        stopping = asyncio.Event()
+
+        async def talk(chat_id: str) -> None:
+            async with client.reading(events_path(chat_id)) as reader:
+                waiting = asyncio.Event()
+
+                def note(kind: bytes, frame: bytes) -> None:
+                    if kind == b"status" and b'"waiting"' in frame:
+                        waiting.set()
+
+                await asyncio.sleep(0.3)
+                reader.watch = note
+                while not stopping.is_set():
+                    began = time.perf_counter()
+                    await client.post(f"/chats/{chat_id}/messages", "repeat after me: yes")
+                    await waiting.wait()
+                    waiting.clear()
+                    took_s.append(time.perf_counter() - began)
+
+        async with asyncio.TaskGroup() as tasks:
+            for chat_id in chat_ids:
+                tasks.create_task(talk(chat_id))
+            await asyncio.sleep(2)
+            processes = processes_of(stack)
+            before, done = cpu_ms(processes), len(took_s)
+            await asyncio.sleep(TURNS_S)
+            after, all_done = cpu_ms(processes), len(took_s)
+            stopping.set()
+        count = all_done - done
+        return {
+            "chats": TURN_CHATS,
+            "turns_per_s": round(count / TURNS_S, 1),
+            "turn_ms": percentiles([each * 1000 for each in took_s[done:all_done]]),
+            "cpu_ms_per_turn": {
+                name: round((after[name] - before[name]) / count, 2) for name in sorted(before)
+            },
+        }
+
+
+async def stalled() -> dict[str, Any]:
+    async with stack_of(1) as stack:
+        client = Client(stack)
+        (chat_id,) = await chats_at_rest(client, 1)
+        found: dict[str, Any] = {}
+        for name, count in (("none", 0), (str(STALLED), STALLED)):
+            sockets = [client.stall(events_path(chat_id)) for _ in range(count)]
+            async with AsyncExitStack() as around:
+                readers = [
+                    await around.enter_async_context(client.reading(events_path(chat_id)))
+                    for _ in range(100)
+                ]
+                await asyncio.sleep(1)
+                for reader in readers:
+                    reader.arrived.clear()
+                await client.post(f"/chats/{chat_id}/messages", "count to 100")
+                await until_quiet(stack, chat_id)
+                found[name] = percentiles(lags_ms(readers))
+            for each in sockets:
+                each.close()
+        found["p99_ratio"] = round(found[str(STALLED)]["p99"] / found["none"]["p99"], 2)
+        return {"stalled_readers": found}
+
+
+async def memory() -> dict[str, Any]:
+    async with stack_of(1) as stack, AsyncExitStack() as around:
+        client = Client(stack)
+        chat_ids = await chats_at_rest(client, 50)
+        processes = processes_of(stack)
+        (gateway,), (chatd,) = processes["gateway"], processes["chatd"]
+
+        async def open_some(count: int) -> None:
+            for number in range(count):
+                path = events_path(chat_ids[number % len(chat_ids)])
+                await around.enter_async_context(client.reading(path))
+
+        await open_some(300)
+        before = (gateway.memory_full_info().uss, chatd.memory_full_info().uss)
+        await open_some(OPEN_STREAMS)
+        await asyncio.sleep(1)
+        after = (gateway.memory_full_info().uss, chatd.memory_full_info().uss)
+        return {
+            "streams": OPEN_STREAMS,
+            "gateway_bytes_per_stream": round((after[0] - before[0]) / OPEN_STREAMS),
+            "chatd_bytes_per_stream": round((after[1] - before[1]) / OPEN_STREAMS),
+        }
+
+
+PARTS: Mapping[str, Callable[[], Awaitable[dict[str, Any]]]] = {
+    "fanout": fanout,
+    "first": first,
+    "turns": turns,
+    "stalled": stalled,
+    "memory": memory,
+}
+
+
+async def run(parts: Iterable[str]) -> dict[str, Any]:
+    return {part: await PARTS[part]() for part in parts}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--bare", nargs=2, type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.bare:
+        serve_bare(*given.bare)
+        return
+    parts = given.parts or list(PARTS)
+    if unknown := set(parts) - PARTS.keys():
+        parser.error(f"there is no part {', '.join(sorted(unknown))}")
+    print(json.dumps(asyncio.run(run(parts)), indent=2))
+
+
+if __name__ == "__main__":
+    main()

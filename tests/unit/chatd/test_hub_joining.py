@@ -1,0 +1,106 @@
+"""Pieces that follow one another quickly are joined before they are numbered."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from chatd.domain.chat import ChatId, Role
+from chatd.domain.commands import Fence
+from chatd.domain.parts import Part, Reasoning, Text, ToolCall
+from chatd.engine.live import JOINED_BYTES_MAX, JOINED_S, Episode, LiveChats, LivePart
+from parley.clock import FakeClock
+
+CHAT = ChatId("00000000-0000-0000-0000-000000000001")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@asynccontextmanager
+async def joining() -> AsyncIterator[tuple[Episode, list[LivePart], FakeClock]]:
+    clock, shown = FakeClock(), list[LivePart]()
+    live = LiveChats(lambda _, part: shown.append(part), clock=clock)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        beating = tasks.create_task(live.run())
+        yield live.open(CHAT, Fence(1, 2, 1)), shown, clock
+        beating.cancel()
+
+
+async def beat(clock: FakeClock) -> None:
+    await clock.until_someone_sleeps()
+    clock.advance(JOINED_S)
+    for _ in range(5):
+        loop = asyncio.get_running_loop()
+        turned = loop.create_future()
+        loop.call_soon(turned.set_result, None)
+        await turned
+
+
+def texts(shown: list[LivePart]) -> list[str]:
+    return [getattr(part.part, "text", type(part.part).__name__) for part in shown]
+
+
+async def test_the_first_piece_goes_out_at_once_and_the_others_together() -> None:
+    async with joining() as (episode, shown, clock):
+        for word in ("a", "b", "c"):
+            episode.add(Role.ASSISTANT, 0, Text(word))
+        assert texts(shown) == ["a"]
+        await beat(clock)
+        assert texts(shown) == ["a", "bc"]
+        await beat(clock)
+        episode.add(Role.ASSISTANT, 0, Text("d"))
+    assert texts(shown) == ["a", "bc", "d"]
+    assert [part.seq for part in shown] == [1, 2, 3]
+
+
+async def test_much_text_does_not_wait() -> None:
+    async with joining() as (episode, shown, _):
+        episode.add(Role.ASSISTANT, 0, Text("a"))
+        episode.add(Role.ASSISTANT, 0, Text("b"))
+        episode.add(Role.ASSISTANT, 0, Text("x" * JOINED_BYTES_MAX))
+    assert texts(shown) == ["a", "b" + "x" * JOINED_BYTES_MAX]
+
+
+async def test_parts_are_never_joined_across_their_boundaries() -> None:
+    done = ToolCall("c", "tool", "{}", created_at=NOW)
+    pieces: list[tuple[int, Part]] = [
+        (0, Reasoning("th", NOW)),
+        (0, Reasoning("ought")),
+        (0, Reasoning("", None, NOW)),
+        (1, Text("te")),
+        (1, Text("xt")),
+        (2, Text("other")),
+        (3, ToolCall("c", "tool", '{"a"')),
+        (3, ToolCall("c", "tool", ":1}")),
+        (3, done),
+    ]
+    async with joining() as (episode, shown, clock):
+        for index, part in pieces:
+            episode.add(Role.ASSISTANT, index, part)
+        await beat(clock)
+    assert [(part.part_index, part.part) for part in shown] == [
+        (0, Reasoning("th", NOW)),
+        (0, Reasoning("ought", None, NOW)),
+        (1, Text("text")),
+        (2, Text("other")),
+        (3, ToolCall("c", "tool", '{"a":1}')),
+        (3, done),
+    ]
+
+
+async def test_an_episode_that_is_over_shows_nothing_more() -> None:
+    shown: list[LivePart] = []
+    live = LiveChats(lambda _, part: shown.append(part))
+    first = live.open(CHAT, Fence(1, 2, 1))
+    live.open(CHAT, Fence(1, 2, 2))
+    first.add(Role.ASSISTANT, 0, Text("late"))
+    assert shown == []
+
+
+async def test_of_a_very_long_answer_only_the_newest_is_kept() -> None:
+    live = LiveChats()
+    episode = live.open(CHAT, Fence(1, 2, 1))
+    for _ in range(40):
+        episode.add(Role.ASSISTANT, 0, Text("x" * 50_000))
+    kept = live.parts(CHAT, 2, 1)
+    assert sum(part.characters for part in kept) <= 1 << 20
+    assert kept[-1].seq == 40
