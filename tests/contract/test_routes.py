@@ -33,7 +33,7 @@ STREAMS_BETWEEN_PROCESSES = frozenset(
     method.name
     for service in stream_service_pb2.DESCRIPTOR.services_by_name.values()
     for method in service.methods
-) - {"Subscribe"}
+) - {"Subscribe", "WatchChats"}
 
 
 def methods() -> list[str]:
