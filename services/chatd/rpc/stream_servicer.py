@@ -10,7 +10,13 @@ from chatd.domain.chat import ChatId, Status, Visibility
 from chatd.domain.views import Reader
 from chatd.engine.live import FellBehind, GoingAway, LiveChats, LivePart, Moved
 from chatd.rpc.callers import Groups, caller_as_reader
-from chatd.rpc.convert import STATUS, error_to_proto, live_part_to_proto, message_to_proto
+from chatd.rpc.convert import (
+    STATUS,
+    error_to_proto,
+    live_part_to_proto,
+    message_to_proto,
+    retry_to_proto,
+)
 from chatd.rpc.fields import chat_id_of
 from chatd.store.stores import Stores
 from parley.api.chat.v1 import event_pb2
@@ -137,6 +143,8 @@ class _Following:
             yield self._event(status=event_pb2.StatusEvent(status=STATUS[state.status]))
         if state.last_error is not None:
             yield self._event(error=error_to_proto(state.last_error))
+        if state.retry is not None and state.retry_version > seen.target:
+            yield self._event(retry=retry_to_proto(state.retry))
         if seen.seq and not is_same_episode:
             yield self._event(preview_reset=event_pb2.PreviewResetEvent())
 
