@@ -21,8 +21,8 @@ from parley.rpc import Address, Channels, Problem, acting_for, problem_of, ranke
 
 T = TypeVar("T")
 
-#: After these another process may do it: this one is away, or its clock is wrong and holds our
-#: tokens for expired. Users are told apart before, so no token of ours is refused for their sake.
+#: After these another process may do it: this one is away, or its clock is further off than calls
+#: are signed for. Users are told apart before, so no token of ours is refused for their sake.
 ELSEWHERE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED)
 
 _log = logging.getLogger(__name__)

@@ -134,6 +134,7 @@ def retry_to_json(retry: chat_pb2.RetryState) -> Json:
         "kind": ERROR_KIND.get(failed.kind),
         "provider": failed.provider or None,
         "status_code": failed.status_code or None,
+        "retryable": failed.retryable,
     }
 
 

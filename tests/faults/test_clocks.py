@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from parley.client import Parley
+from parley.client import Parley, ToolOutcome, ToolResult
 from parley.faultpoints import Action
 from support.fault_lab import FaultLab
 from support.fault_trials import Fault, faults
@@ -46,21 +46,44 @@ async def test_b1_a_process_with_a_wrong_clock_loses_no_chat_and_refuses_nobody(
         await fault.create_all(here, fault.texts("run: echo @ >> runs; sleep 2; seq 1 9"))
         await lab.sleep(0.5)
         lab.points.set_clock(victim.pid, offset_s)
+        # What begins now is signed and checked by the wrong clock, at the gRPC client's process
+        # and at whichever the gateway prefers.
+        tools = "run: echo @ >> runs; sleep 1; seq 1 9"
         async with asyncio.TaskGroup() as tasks:
-            for text in fault.texts("run: echo @ >> runs; sleep 1; seq 1 9"):
+            tasks.create_task(fault.create_all(here, fault.texts(tools)))
+            for text in fault.texts(tools):
                 tasks.create_task(fault.create_by_http(text))
         fault.trial(len(fault.chat_ids))
-        refused = {
-            name: count for name, count in lab.row.counts.items() if name.startswith("http_5")
-        }
-        if refused:
-            lab.row.problems.append(f"requests were refused: {refused}")
         states = await fault.at_rest()
         # A takeover is a second claim; a turn that goes on after a retry is none.
         taken = sum(state.owner_epoch > 1 for state in states.values())
         lab.row.counts["takeovers"] += taken
         if taken:
             lab.row.problems.append(f"{taken} chats were taken over: {states}")
+        await require_done(fault)
+
+
+async def require_done(fault: Fault) -> None:
+    """Require that no request was refused and every tool has run, the model told of no refusal."""
+    refused = {
+        name: count
+        for name, count in fault.row.counts.items()
+        if name.startswith(("http_", "client_")) and not name.startswith("http_2")
+    }
+    if refused:
+        fault.row.problems.append(f"requests were refused: {refused}")
+    wanted = 3 * fault.size
+    results = [
+        part
+        for chat_id in fault.chat_ids
+        for message in await fault.messages(chat_id)
+        for part in message.content
+        if isinstance(part, ToolResult)
+    ]
+    fault.row.counts["tools"] += len(results)
+    failed = [part for part in results if part.outcome is not ToolOutcome.DONE]
+    if failed or len(results) != wanted:
+        fault.row.problems.append(f"{len(results)} of {wanted} tools ran; failed: {failed!r:.600}")
 
 
 @asynccontextmanager

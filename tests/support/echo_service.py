@@ -150,7 +150,11 @@ class Identities:
 
 
 def make_identities(
-    directory: Path, *, clock: Clock | None = None, peers_by_certificate: bool = False
+    directory: Path,
+    *,
+    clock: Clock | None = None,
+    callers_clock: Clock | None = None,
+    peers_by_certificate: bool = False,
 ) -> Identities:
     clock = clock or SystemClock()
     key = SigningKey.generate()
@@ -164,7 +168,8 @@ def make_identities(
         clock,
         peers_by_certificate,
     )
-    return Identities(Signer(ServiceName.GATEWAY, key, clock), guard, revocations)
+    signer = Signer(ServiceName.GATEWAY, key, callers_clock or clock)
+    return Identities(signer, guard, revocations)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@
 No message repeats a credential.
 """
 
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -82,7 +83,15 @@ class Refused(IdentityError):
 
 
 class Unauthenticated(Refused):
-    """The call does not prove who makes it."""
+    """The call does not prove who makes it.
+
+    Attributes:
+        time: What time it is here, if the caller can sign again by it; None otherwise.
+    """
+
+    def __init__(self, reason: RefusalReason, time: datetime | None = None) -> None:
+        super().__init__(reason)
+        self.time = time
 
 
 class Forbidden(Refused):

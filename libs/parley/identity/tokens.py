@@ -3,8 +3,9 @@
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -77,6 +78,14 @@ class SigningKey:
         write_atomically(path, pem)
 
 
+class _Reused(NamedTuple):
+    """A call token, and between which times of its signer it is sent again."""
+
+    from_at: datetime
+    until_at: datetime
+    text: str
+
+
 class Signer:
     """Signs tokens in the name of one service.
 
@@ -88,33 +97,44 @@ class Signer:
         self._key = key
         self._clock = clock
         # All call tokens live equally long, so the oldest entry is also the first to expire.
-        self._call_tokens: dict[tuple[ServiceName, User | None], tuple[float, str]] = {}
+        self._call_tokens: dict[tuple[ServiceName, User | None, int], _Reused] = {}
 
-    def call_token(self, audience: ServiceName, user: User | None = None) -> str:
+    def call_token(self, audience: ServiceName, user: User | None = None, offset_s: int = 0) -> str:
         """Return a short-lived token for calls to `audience`, for `user` or on one's own behalf.
 
         The same token is returned until shortly before it expires.
+
+        Args:
+            audience: The service that is called.
+            user: On whose behalf.
+            offset_s: How far the clock that will check the token is ahead of this one.
         """
-        now_s = self._clock.now().timestamp()
-        cached = self._call_tokens.get((audience, user))
-        if cached is not None and now_s < cached[0]:
-            return cached[1]
-        expires_s = int(now_s) + CALL_TOKEN_LIFETIME_S
+        now = self._clock.now()
+        cached = self._call_tokens.get((audience, user, offset_s))
+        # A clock that was set back makes a token one from the future.
+        if cached is not None and cached.from_at <= now < cached.until_at:
+            return cached.text
+        signed_s = int(now.timestamp()) + offset_s
         claims = Claims(
             iss=self.service,
             aud=(audience,),
-            iat=int(now_s),
-            exp=expires_s,
+            iat=signed_s,
+            exp=signed_s + CALL_TOKEN_LIFETIME_S,
             typ=TokenKind.CALL,
             sub=None if user is None else user.id,
             role=None if user is None else user.role,
         )
         token = encode(claims, kid=self._key.kid, key=self._key.private)
-        self._call_tokens.pop((audience, user), None)
+        self._call_tokens.pop((audience, user, offset_s), None)
         if len(self._call_tokens) >= CACHED_CALL_TOKENS_MAX:
             del self._call_tokens[next(iter(self._call_tokens))]
-        self._call_tokens[audience, user] = (expires_s - CALL_TOKEN_REUSE_MARGIN_S, token)
+        until_at = now + timedelta(seconds=CALL_TOKEN_LIFETIME_S - CALL_TOKEN_REUSE_MARGIN_S)
+        self._call_tokens[audience, user, offset_s] = _Reused(now, until_at, token)
         return token
+
+    def offset_to(self, time_s: int) -> int:
+        """Return how many seconds a clock that shows this Unix time is ahead of this one's."""
+        return time_s - int(self._clock.now().timestamp())
 
     def service_token(
         self,

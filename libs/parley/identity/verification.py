@@ -10,7 +10,8 @@ from parley.identity.errors import RefusalReason, Unauthenticated
 from parley.identity.names import ServiceName, UserId
 from parley.identity.trust import Trust
 
-# How far another machine's clock may run ahead; behind, a token's reuse margin covers it.
+# How far another machine's clock may run ahead; behind, a token's reuse margin covers it. Whoever
+# is further off is told the time.
 CLOCK_SKEW_S = 5
 
 
@@ -52,14 +53,25 @@ def verify(
         raise Unauthenticated(RefusalReason.TOKEN_ISSUER)
     if audience not in claims.aud:
         raise Unauthenticated(RefusalReason.TOKEN_AUDIENCE)
-    now = clock.now()
     expires_at = datetime.fromtimestamp(claims.exp, UTC)
-    if now >= expires_at:
-        raise Unauthenticated(RefusalReason.TOKEN_EXPIRED)
-    if datetime.fromtimestamp(claims.iat, UTC) > now + timedelta(seconds=CLOCK_SKEW_S):
-        raise Unauthenticated(RefusalReason.TOKEN_NOT_YET_VALID)
+    _check_time(claims, expires_at, clock.now())
     good_until = expires_at if key.retired_at is None else min(expires_at, key.retired_at)
     return _value(claims, good_until), good_until
+
+
+def _check_time(claims: Claims, expires_at: datetime, now: datetime) -> None:
+    """Refuse a token that is not good now.
+
+    The holder of a service token cannot sign another one by our clock. It is good from the start:
+    one from the future only tells that this clock is behind.
+    """
+    if claims.typ is TokenKind.SERVICE:
+        if now >= expires_at:
+            raise Unauthenticated(RefusalReason.TOKEN_EXPIRED)
+    elif now >= expires_at:
+        raise Unauthenticated(RefusalReason.TOKEN_EXPIRED, now)
+    elif datetime.fromtimestamp(claims.iat, UTC) > now + timedelta(seconds=CLOCK_SKEW_S):
+        raise Unauthenticated(RefusalReason.TOKEN_NOT_YET_VALID, now)
 
 
 def _value(claims: Claims, good_until: datetime) -> VerifiedToken:

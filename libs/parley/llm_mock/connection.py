@@ -48,6 +48,9 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
         self._transport = cast(asyncio.Transport, transport)  # That of uvloop is one by its ways.
+        # asyncio does not do it for a socket that others made; small events would be held back.
+        raw = self._transport.get_extra_info("socket")
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._open_ones.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -120,6 +123,8 @@ class Connection(asyncio.Protocol):
                     pending += chunk(data)
                     if len(pending) > WRITE_BYTES:
                         await self._write(pending)
+                        if self._transport.is_closing():
+                            return  # Nobody listens any more, and an endless body would not end.
                 case Pause(seconds):
                     await self._write(pending)
                     await self._clock.sleep(seconds)

@@ -2,8 +2,9 @@
 
 from parley.rpc.address import Address, Scheme
 from parley.rpc.call import acting_for, current_caller, current_method, detached, remaining_s
-from parley.rpc.channel import CallTokens, connect
+from parley.rpc.channel import connect
 from parley.rpc.channels import Channels, ranked
+from parley.rpc.correction import CallTokens
 from parley.rpc.errors import (
     AddressInvalid,
     AddressUnusable,

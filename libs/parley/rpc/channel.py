@@ -2,14 +2,16 @@
 
 grpc's client interceptors start a task per call; wrapping the multi-callables costs a function call
 instead. The wrapper also lets the channel underneath be replaced while stubs keep theirs, which is
-how a renewed certificate or a stub of one more service takes effect.
+how a renewed certificate or a stub of one more service takes effect. A call that another clock
+refused is made again, once, with a token by that clock.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import partial
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import grpc
 from google.protobuf import descriptor_pool
@@ -18,6 +20,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from parley.identity import CertificateUnreadable, ServiceName, User, server_name
 from parley.rpc.address import Address, Scheme
 from parley.rpc.call import ACTING_FOR, SERVED_CALL
+from parley.rpc.correction import CallTokens, CorrectedAnswer, CorrectedStream, Credential
 from parley.rpc.errors import AddressUnusable
 from parley.rpc.limits import LIMITS
 from parley.rpc.options import channel_options
@@ -25,16 +28,7 @@ from parley.rpc.tls import TlsFiles, channel_credentials
 from parley.telemetry import Telemetry
 
 _LOGGER = logging.getLogger(__name__)
-
-Headers = Callable[[], dict[str, str]]
-
-
-class CallTokens(Protocol):
-    """What proves to another service who calls; `parley.identity.Signer` is one."""
-
-    def call_token(self, audience: ServiceName, user: User | None = None) -> str:
-        """Return a token for calls to `audience`, for `user` or on one's own behalf."""
-        ...
+_AUTHORIZATION = "authorization"
 
 
 def connect(
@@ -62,16 +56,10 @@ def connect(
     if address.scheme is Scheme.TLS and tls is None:
         problem = "a tls: address needs certificate files; set the TLS directory"
         raise AddressUnusable(str(address), problem)
-
-    def headers() -> dict[str, str]:
-        carrier: dict[str, str] = {}
-        if signer is not None:
-            carrier["authorization"] = f"Bearer {signer.call_token(audience, ACTING_FOR.get())}"
-        telemetry.inject(carrier)
-        return carrier
-
+    credential = None if signer is None else Credential(signer, audience, address)
     files = tls if address.scheme is Scheme.TLS else None
-    return _Channel(_Opener(address, audience, files, certificate_check_s), headers)
+    opener = _Opener(address, audience, files, certificate_check_s)
+    return _Channel(opener, credential, telemetry)
 
 
 class _Opener:
@@ -113,9 +101,12 @@ class _Opener:
 class _Channel(grpc.aio.Channel):
     """What stubs are made of; the grpc channel underneath may change."""
 
-    def __init__(self, opener: _Opener, headers: Headers) -> None:
+    def __init__(
+        self, opener: _Opener, credential: Credential | None, telemetry: Telemetry
+    ) -> None:
         self._opener = opener
-        self.headers = headers
+        self.credential = credential
+        self._telemetry = telemetry
         self._services: dict[str, ServiceDescriptor] = {}
         self._inner: grpc.aio.Channel | None = None
         self._retired: list[grpc.aio.Channel] = []
@@ -131,6 +122,14 @@ class _Channel(grpc.aio.Channel):
             except CertificateUnreadable as error:
                 _LOGGER.warning("keeping the certificate in use: %s", error)
         return self._inner
+
+    def headers(self, user: User | None) -> dict[str, str]:
+        """Return what travels with a call on behalf of `user`."""
+        carrier: dict[str, str] = {}
+        if self.credential is not None:
+            carrier[_AUTHORIZATION] = self.credential.authorization(user)
+        self._telemetry.inject(carrier)
+        return carrier
 
     def _replace(self) -> grpc.aio.Channel:
         if self._is_closed:
@@ -213,6 +212,8 @@ class _Channel(grpc.aio.Channel):
 class _OutgoingMethod:
     """One method of a stub, bound to whatever channel is current."""
 
+    _is_repeatable: ClassVar[bool]
+
     def __init__(
         self, channel: _Channel, kind: str, codecs: tuple[Any, ...], options: dict[str, Any]
     ) -> None:
@@ -224,17 +225,46 @@ class _OutgoingMethod:
         self._call: Any = None
         is_unary = kind == "unary_unary"
         self._deadline_s = LIMITS.unary_deadline_s if is_unary else LIMITS.stream_deadline_s
+        self._corrected = CorrectedStream if kind.endswith("stream") else CorrectedAnswer
 
     def _start(
         self, request: Any, timeout: float | None, metadata: Any, options: dict[str, Any]
+    ) -> Any:
+        user = ACTING_FOR.get()
+        # A tuple would be taken too, after being looked at and turned into this.
+        headers = grpc.aio.Metadata(*self._channel.headers(user).items(), *(metadata or ()))
+        call = self._send(request, self._bounded(timeout), headers, options)
+        if self._channel.credential is None:
+            return call
+        return self._corrected(call, partial(self._again, request, user, headers, options))
+
+    def _send(
+        self, request: Any, timeout_s: float, headers: grpc.aio.Metadata, options: dict[str, Any]
     ) -> Any:
         inner = self._channel.current()
         if inner is not self._inner:
             self._call = getattr(inner, self._kind)(*self._codecs, **self._options)
             self._inner = inner
-        # A tuple would be taken too, after being looked at and turned into this.
-        headers = grpc.aio.Metadata(*self._channel.headers().items(), *(metadata or ()))
-        return self._call(request, timeout=self._bounded(timeout), metadata=headers, **options)
+        return self._call(request, timeout=timeout_s, metadata=headers, **options)
+
+    def _again(
+        self,
+        request: Any,
+        user: User | None,
+        headers: grpc.aio.Metadata,
+        options: dict[str, Any],
+        error: grpc.aio.AioRpcError,
+        refused: Any,
+    ) -> Any:
+        """Return a repetition of a call that was refused because of time, None if none can help."""
+        credential = self._channel.credential
+        if credential is None or not credential.learn(error) or not self._is_repeatable:
+            return None
+        authorization = credential.authorization(user)
+        if authorization == headers[_AUTHORIZATION]:
+            return None
+        headers[_AUTHORIZATION] = authorization
+        return self._send(request, refused.time_remaining(), headers, options)
 
     def _bounded(self, timeout: float | None) -> float:
         """Return the deadline asked for, or the default, within that of the call being served."""
@@ -249,6 +279,8 @@ class _OutgoingMethod:
 class _OneRequest(_OutgoingMethod):
     """A method that takes one message."""
 
+    _is_repeatable = True
+
     def __call__(
         self, request: Any, *, timeout: float | None = None, metadata: Any = None, **options: Any
     ) -> Any:
@@ -257,7 +289,9 @@ class _OneRequest(_OutgoingMethod):
 
 
 class _ManyRequests(_OutgoingMethod):
-    """A method that takes a stream, given at once or written by and by."""
+    """A method that takes a stream, given at once or written by and by, and never twice."""
+
+    _is_repeatable = False
 
     def __call__(
         self,

@@ -24,6 +24,7 @@ class Limits:
         reconnect_first_s: Delay before a lost connection is made again; it grows from there.
         reconnect_last_s: Longest delay between two attempts to connect.
         certificate_check_s: How often a client looks whether its certificate was renewed.
+        clock_offset_s_max: How far off a clock may be for calls to be signed by it.
         problem_text_max: Characters of a problem's message that travel; trailers are small.
         violations_max: Field violations that travel with one problem.
     """
@@ -44,6 +45,7 @@ class Limits:
     reconnect_first_s: float = 0.1
     reconnect_last_s: float = 5.0
     certificate_check_s: float = 30.0
+    clock_offset_s_max: int = 2 * 3600
     problem_text_max: int = 1024
     violations_max: int = 20
 

@@ -20,6 +20,8 @@ from parley.rpc.limits import LIMITS
 
 DETAILS_KEY = "grpc-status-details-bin"
 MESSAGE_TOO_LARGE = "MESSAGE_TOO_LARGE"
+# Names the fact that tells a caller whose token is not good now what time it is, in Unix seconds.
+TIME = "time"
 
 _OVERSIZE = re.compile(r"message larger than max \((\d+) vs\. (\d+)\)")
 

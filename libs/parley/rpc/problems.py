@@ -7,7 +7,7 @@ import grpc
 
 from parley.identity import Forbidden, RefusalReason, Unauthenticated
 from parley.rpc.errors import NoAddress
-from parley.rpc.problem import Problem, Refusal
+from parley.rpc.problem import TIME, Problem, Refusal
 
 ErrorTable = Mapping[type[Exception], Callable[[Any], Problem]]
 Describe = Callable[[Any], Problem | None]
@@ -63,7 +63,8 @@ def _unauthenticated(error: Unauthenticated) -> Problem:
     if error.reason is RefusalReason.REVOCATIONS_UNKNOWN:
         status, retry_after_s = grpc.StatusCode.UNAVAILABLE, 1.0
         return Problem(status, error.reason, str(error), retry_after_s=retry_after_s)
-    return Problem(grpc.StatusCode.UNAUTHENTICATED, error.reason, str(error))
+    metadata = {} if error.time is None else {TIME: str(int(error.time.timestamp()))}
+    return Problem(grpc.StatusCode.UNAUTHENTICATED, error.reason, str(error), metadata)
 
 
 # What a stream ends with when its service token does.

@@ -50,6 +50,7 @@ class FinishReason(StrEnum):
     TOOL_CALLS = "tool_calls"
     LENGTH = "length"
     CONTENT_FILTER = "content_filter"
+    PAUSED = "paused"  # Its provider executes tools for it, and wants to be asked to go on.
     OTHER = "other"
 
 

@@ -29,9 +29,10 @@ from chatd.domain.compaction import (
     since_boundary,
 )
 from chatd.domain.loops import REPETITIONS_MAX, repeated_call
-from chatd.domain.parts import Notice, ToolCall, ToolOutcome, ToolResult
+from chatd.domain.parts import Notice, Source, ToolCall, ToolOutcome, ToolResult
 
 STEPS_MAX = 1200
+PAUSES_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,10 @@ def next_action(state: ChatState, history: Sequence[Message], policy: StepPolicy
     shortenings = _shortenings(state)
     is_over = shortenings > 0 or use.is_over(policy.threshold_percent)
     overflow = _overflow(state, history, use, policy) if is_over else None
-    if rows and _is_final_answer(rows[-1]):
+    pauses = _pauses(state, rows)
+    if pauses >= PAUSES_MAX:
+        return StepLimit(_pause_notice())
+    if rows and not pauses and _is_final_answer(rows[-1]):
         goes_on = is_over and overflow is None and policy.is_final_step_compacted
         return Compact(CompactionSource.AUTOMATIC, use) if goes_on else Finish()
     if _steps_of_turn(state, history) >= policy.steps_max:
@@ -161,6 +165,23 @@ def _is_final_answer(message: Message) -> bool:
     )
 
 
+def _pauses(state: ChatState, rows: Sequence[Message]) -> int:
+    """Count the newest answers that ended while their provider still worked with its tools."""
+    count = 0
+    for message in reversed(rows):
+        if message.id <= state.turn_id or not _is_paused(message):
+            break
+        count += 1
+    return count
+
+
+def _is_paused(message: Message) -> bool:
+    said = [part for part in message.content if not isinstance(part, Source)]
+    last = said[-1] if said else None
+    is_provided = isinstance(last, ToolCall | ToolResult) and last.provider_executed
+    return message.role is Role.ASSISTANT and is_provided and _is_final_answer(message)
+
+
 def _steps_of_turn(state: ChatState, history: Sequence[Message]) -> int:
     """Count the answers since the message that started the turn, from the end."""
     steps = 0
@@ -173,6 +194,12 @@ def _steps_of_turn(state: ChatState, history: Sequence[Message]) -> int:
 
 def _step_notice(steps_max: int) -> NewMessage:
     return _notice(f"The turn was stopped after {steps_max} steps. Send a message to let it go on.")
+
+
+def _pause_notice() -> NewMessage:
+    return _notice(
+        f"The provider paused its work {PAUSES_MAX} times in a row. Send a message to let it go on."
+    )
 
 
 def _loop_notice(call: ToolCall, repetitions_max: int) -> NewMessage:

@@ -14,7 +14,7 @@ from chatd.domain.compaction import (
     summary_result,
 )
 from chatd.domain.ledger import CallOutcome, CallPurpose
-from chatd.domain.model import ModelError, ModelRequest, PromptMessage
+from chatd.domain.model import FinishReason, ModelError, ModelRequest, PromptMessage
 from chatd.domain.parts import Text, ToolCall
 from chatd.domain.pieces import interrupted_messages
 from chatd.domain.ports import LanguageModel
@@ -96,6 +96,9 @@ class Summariser:
     ) -> Stepped | Broken:
         texts = (part.text for part in answer.content if isinstance(part, Text))
         summary = "\n\n".join(text.strip() for text in texts if text.strip())
+        if answer.finished is not None and answer.finished.reason is FinishReason.CONTENT_FILTER:
+            # Its words are no summary, and would stand for all that was said.
+            return Broken(_refused(answer.finished.detail))
         if not summary:
             return Broken(_nothing_said())
         result = summary_result(call, summary, action.use)
@@ -110,6 +113,11 @@ class Summariser:
 def _is_one_provider(summariser: ModelProfile, chat: ModelProfile) -> bool:
     """Return whether both models are one provider's, so that one understands the other's parts."""
     return bool(summariser.provider_id) and summariser.provider_id == chat.provider_id
+
+
+def _refused(detail: str) -> ModelError:
+    message = "The conversation could not be summarised: the provider's content policy forbids it."
+    return ModelError(ErrorKind.CONTENT_FILTER, message, is_retryable=False, detail=detail)
 
 
 def _nothing_said() -> ModelError:

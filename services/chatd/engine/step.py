@@ -10,7 +10,7 @@ from chatd.domain.model import FinishReason, ModelError, ModelRequest
 from chatd.domain.parts import Part, Reasoning, Text, ToolCall
 from chatd.domain.pieces import completed, interrupted_messages
 from chatd.domain.ports import LanguageModel
-from chatd.domain.steps import Finish, next_action
+from chatd.domain.steps import CallModel, Finish, StepLimit, next_action
 from chatd.domain.tools import Dispatch
 from chatd.engine.answer import Answer, Show
 from chatd.engine.calls import dispatches_for
@@ -77,7 +77,8 @@ class ModelStep:
         made = [call for call in local_calls(answer.content) if call.created_at is not None]
         if made:
             return await self._commit_calls(session, message, tuple(made), show)
-        return await self._commit_final(session, message)
+        is_paused = answer.finished is not None and answer.finished.reason is FinishReason.PAUSED
+        return await self._commit_final(session, message, is_paused=is_paused)
 
     async def _commit_calls(
         self, session: Session, message: NewMessage, calls: tuple[ToolCall, ...], show: Show
@@ -96,14 +97,21 @@ class ModelStep:
         is_done = await session.apply(command, messages)
         return Stepped(dispatches if is_done else ())
 
-    async def _commit_final(self, session: Session, message: NewMessage) -> StepEnd:
-        """Leave a last answer to the end of the turn, unless the history is summarised first."""
+    async def _commit_final(
+        self, session: Session, message: NewMessage, *, is_paused: bool
+    ) -> StepEnd:
+        """Leave a last answer to the end of the turn, unless more is to be done before.
+
+        An answer that stands where one would pause is the last one if its provider says so.
+        """
         state = session.state
         written = as_written(
             message, state.next_message_id, state.snapshot_version, self.clock.now()
         )
         history = [*session.history.messages, written]
-        if isinstance(next_action(state, history, self.prepared.policy), Finish):
+        action = next_action(state, history, self.prepared.policy)
+        is_last = isinstance(action, CallModel | StepLimit) and not is_paused
+        if is_last or isinstance(action, Finish):
             return Done((message,))
         bill = session.billed(CallOutcome.DONE)
         await session.apply(CommitStep(session.fence, (message,), bill=bill), (message,))

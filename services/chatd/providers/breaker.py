@@ -3,7 +3,9 @@
 Both belong to one credential of one provider. They are plain state: whoever asks brings the time,
 and chance where it is needed. The breaker opens after a row of failures that mean "too much", lets
 one call through after a while to see, and closes with the first that is answered. The budget keeps
-repetitions a small part of all calls, but always leaves a few, so that one chat can try again.
+repetitions a small part of all calls, but always leaves a few, so that one chat can try again. One
+that is answered is given back: many chats that come back to a provider that copes again shall not
+wait for each other.
 """
 
 from collections import OrderedDict, deque
@@ -31,7 +33,7 @@ class BreakerPolicy:
         open_max_s: The longest that it stays open, jitter aside.
         probe_s: How long a call that was let through to see keeps the others waiting.
         window_s: What the budget looks back at.
-        retries_min: Repetitions within the window that are always allowed.
+        retries_min: Repetitions within the window, unanswered ones, that are always allowed.
         retries_per_call: How many more for each call within the window.
     """
 
@@ -82,10 +84,14 @@ class Breaker:
         """Return whether calls are held back now; asking changes nothing."""
         return self._breaker_wait_s(now_s) is not None
 
-    def succeeded(self) -> None:
-        """Note that a call was answered."""
+    def succeeded(self, repeated_at_s: float | None = None) -> None:
+        """Note that a call was answered; a repetition says when it was let through."""
         self._failures = self._openings = 0
         self._open_until_s = self._probe_until_s = None
+        if repeated_at_s is not None:
+            for second in self._seconds:
+                if second.number == int(repeated_at_s) and second.retries:
+                    second.retries -= 1
 
     def failed(self, kind: ErrorKind, now_s: float, chance: float) -> None:
         """Note that a call failed; `chance` is between 0 and 1."""

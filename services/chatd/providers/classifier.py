@@ -43,8 +43,9 @@ OVERFLOW_WORDS = re.compile(
     r"|token count exceeds the maximum"
 )
 CONFIG_WORDS = re.compile(
-    r"(?:invalid|unsupported|unknown)[ _]model|model[ _]not[ _]found|deploymentnotfound"
-    r"|\bmodel\b.{0,100}\b(?:not found|does not exist)|malformed config|certificate.verify.failed"
+    r"(?:invalid|unsupported|unknown)[ _]model|model[ _]not[ _]found|not_found_error"
+    r"|deploymentnotfound|\bmodel\b.{0,100}\b(?:not found|does not exist)|malformed config"
+    r"|certificate.verify.failed"
     r"|(?:cannot|can't|could not|unable to|failed to) (?:resolve|locate|find|load|retrieve) "
     r"(?:aws )?credentials"
 )

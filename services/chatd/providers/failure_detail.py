@@ -9,6 +9,8 @@ from chatd.providers.wire import Failure
 from parley.telemetry import Redactor
 
 DETAIL_CHARACTERS_MAX = 500
+# What is longer is no sentence.
+LINE_CHARACTERS_MAX = 2000
 BODY_BYTES_MAX = 64 * 1024
 
 _URL = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s\"'<>]+")
@@ -46,8 +48,11 @@ def told_by(failure: Failure) -> Told:
     document = _parsed(text)
     if document is not None:
         return _told_in(document)
-    if content_type.startswith("text/plain") or not content_type:
-        return Told(text.splitlines()[0])
+    line = text.splitlines()[0]
+    # Half a document may be half an answer, whose words are not about the failure.
+    is_plain = not line.startswith(("{", "[")) and len(line) <= LINE_CHARACTERS_MAX
+    if is_plain and (content_type.startswith("text/plain") or not content_type):
+        return Told(line)
     return NOTHING_TOLD
 
 

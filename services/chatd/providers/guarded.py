@@ -72,7 +72,8 @@ class GuardedModel:
             ModelError: the call failed, or is held back; it says for how long.
         """
         asked_s = self._clock.monotonic()
-        wait_s = self._breaker.admit(asked_s, is_retry=request.attempt > 1)
+        is_retry = request.attempt > 1
+        wait_s = self._breaker.admit(asked_s, is_retry=is_retry)
         if wait_s is not None:
             raise self._held_back(wait_s)
         is_settled = False
@@ -81,7 +82,7 @@ class GuardedModel:
                 async for event in events:
                     if not is_settled and not isinstance(event, Heartbeat):
                         is_settled = True
-                        self._breaker.succeeded()
+                        self._breaker.succeeded(asked_s if is_retry else None)
                     yield event
         except ModelError as error:
             is_settled = True

@@ -1,11 +1,15 @@
 """Following a chat: enough to see that what is committed arrives, for those who may read."""
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import grpc
 import pytest
 
+from chatd.domain.chat import ChatId, ErrorKind, Retry, TurnError
+from chatd.domain.commands import RecordRetry
+from chatd.domain.transitions import fence_of
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import stream_service_pb2 as stream_api
@@ -41,6 +45,24 @@ async def test_a_reader_gets_what_was_said_and_what_is_said_next(served: ServedC
         await served.ann.ask(api.DeleteChatRequest(request_id="d", chat_id=chat.id))
         assert (await events.read()).closed.reason == stream_api.CLOSE_REASON_NOT_FOUND
         assert await events.read() is grpc.aio.EOF
+
+
+async def test_a_reader_is_told_of_every_failed_attempt(served: ServedChats) -> None:
+    chat = await served.ann.create()
+    error = TurnError("Acme is overloaded.", ErrorKind.OVERLOADED, "", "Acme", 529, True)
+    retry = Retry(1, 1000, datetime(2026, 1, 1, tzinfo=UTC), error)
+    async with asyncio.timeout(10):
+        events = follow(served.ann, chat.id)
+        await until_status(events)
+        fence = fence_of(await served.state(chat.id))
+        await served.stores.chats.apply(ChatId(chat.id), RecordRetry(fence, retry))
+        told = (await events.read()).event
+        again = follow(served.ann, chat.id, cursor=told.cursor)
+        assert (await again.read()).event.HasField("status")
+        await served.finish(chat.id, "hi")
+        assert (await again.read()).event.HasField("message")
+    assert (told.retry.attempt, told.retry.delay_ms) == (1, 1000)
+    assert (told.retry.error.status_code, told.retry.error.retryable) == (529, True)
 
 
 async def test_somebody_elses_chat_cannot_be_followed(served: ServedChats) -> None:

@@ -1,5 +1,6 @@
 """Client tools whose time is over: a worker answers for the client, and only for what was due."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
@@ -7,7 +8,7 @@ import pytest
 
 from chatd.domain.chat import ChatId, ChatState, PendingCall, Status
 from chatd.domain.commands import CancelRequiredAction, Command
-from support.worker_stage import LIMITS, ONE, A, Stage
+from support.worker_stage import LIMITS, ONE, TWO, A, B, Stage, settle
 
 CONTACT_S = 9.0
 
@@ -78,3 +79,38 @@ class AskedAgain(Stage):
                 )
             )
         return await super().apply(chat_id, command)
+
+
+class HeldUp(Stage):
+    """An answer for a client waits until the test lets it through."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_through = asyncio.Event()
+
+    async def apply(self, chat_id: ChatId, command: Command) -> ChatState:
+        """Wait, as a write does that meets an outage."""
+        if isinstance(command, CancelRequiredAction):
+            await self.is_through.wait()
+        return await super().apply(chat_id, command)
+
+
+async def test_after_an_answer_that_waited_for_an_outage_nobody_is_held_for_dead_at_once() -> None:
+    stage = HeldUp()
+    state = stage.add(A, status=Status.REQUIRES_ACTION)
+    stage.store(
+        replace(state, pending=(PendingCall("call_0", "ask"),), deadline_at=stage.clock.now())
+    )
+    await stage.workers.register(TWO, "unix:/two", lease_s=20.0)
+    stage.add(B, worker_id=TWO)
+    async with stage.worker():
+        await stage.pass_time(CONTACT_S + 2)
+        stage.workers.is_down = True
+        await stage.pass_time(20)
+        stage.workers.is_down = False
+        await stage.pass_time(1.5)
+        stage.is_through.set()
+        await settle()
+        assert [each.state.chat_id for each in stage.runners.started] == [A]
+        await stage.pass_time(CONTACT_S + 2)
+        assert [each.state.chat_id for each in stage.runners.started] == [A, B]

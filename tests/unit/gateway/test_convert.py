@@ -69,6 +69,7 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
             "kind": "rate_limit",
             "provider": "scripted",
             "status_code": 429,
+            "retryable": True,
         },
         "versions": {
             "snapshot": 7,

@@ -1,14 +1,25 @@
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import jwt
+import pytest
 
 from parley.clock import FakeClock
+from parley.clock.fake import EPOCH
 from parley.identity import Role, ServiceName, Signer, SigningKey, User, UserId
 from parley.identity.tokens import CACHED_CALL_TOKENS_MAX
 
 ADA = User(UserId("ada"), Role.MEMBER)
 KEY = SigningKey.generate()
+
+
+class SetBack(FakeClock):
+    """A clock whose wall time somebody sets back."""
+
+    behind_s = 0.0
+
+    def now(self) -> datetime:
+        return super().now() - timedelta(seconds=self.behind_s)
 
 
 def payload_of(token: str) -> object:
@@ -62,6 +73,51 @@ def test_a_call_token_is_reused_until_shortly_before_it_expires() -> None:
     assert signer.call_token(ServiceName.CHATD, ADA) is first
     clock.advance(0.1)
     assert signer.call_token(ServiceName.CHATD, ADA) != first
+
+
+@pytest.mark.parametrize("offset_s", [3600, -3600])
+def test_a_call_token_is_signed_by_the_clock_that_will_check_it(offset_s: int) -> None:
+    clock = FakeClock()
+    now_s = int(clock.now().timestamp())
+    signer = Signer(ServiceName.GATEWAY, KEY, clock)
+
+    payload = payload_of(signer.call_token(ServiceName.CHATD, ADA, offset_s))
+    assert isinstance(payload, dict)
+    assert (payload["iat"], payload["exp"]) == (now_s + offset_s, now_s + offset_s + 60)
+
+
+def test_tokens_for_different_clocks_are_kept_apart() -> None:
+    clock = FakeClock()
+    signer = Signer(ServiceName.GATEWAY, KEY, clock)
+    tokens = [signer.call_token(ServiceName.CHATD, ADA, offset_s) for offset_s in (0, 3600, -3600)]
+
+    clock.advance(44.9)
+    again = [signer.call_token(ServiceName.CHATD, ADA, offset_s) for offset_s in (0, 3600, -3600)]
+    assert again == tokens
+    assert len(set(tokens)) == 3
+    clock.advance(0.1)
+    assert signer.call_token(ServiceName.CHATD, ADA, 3600) not in tokens
+
+
+def test_a_token_is_not_reused_once_the_clock_was_set_back() -> None:
+    clock = SetBack(EPOCH + timedelta(hours=1))
+    signer = Signer(ServiceName.GATEWAY, KEY, clock)
+    early = signer.call_token(ServiceName.CHATD, ADA)
+
+    clock.behind_s = 3600
+    payload = payload_of(signer.call_token(ServiceName.CHATD, ADA))
+    assert isinstance(payload, dict)
+    assert payload["iat"] == int(EPOCH.timestamp())
+    assert signer.call_token(ServiceName.CHATD, ADA) != early
+
+
+def test_a_signer_tells_how_far_another_clock_is_ahead() -> None:
+    clock = FakeClock()
+    now_s = int(clock.now().timestamp())
+    signer = Signer(ServiceName.GATEWAY, KEY, clock)
+    clock.advance(0.9)
+
+    assert [signer.offset_to(now_s + ahead_s) for ahead_s in (0, 3600, -7)] == [0, 3600, -7]
 
 
 def test_tokens_differ_by_audience_and_user() -> None:

@@ -1,3 +1,5 @@
+from datetime import UTC, datetime
+
 import grpc
 import pytest
 
@@ -64,6 +66,13 @@ def test_identity_errors_keep_their_reason() -> None:
         str(Forbidden(RefusalReason.SCOPE_MISSING, "/a.B/C")),
         {"method": "/a.B/C"},
     )
+
+
+def test_a_refusal_because_of_time_carries_the_time() -> None:
+    time = datetime(2026, 1, 1, 12, 0, 0, 900_000, tzinfo=UTC)
+    problem = Problems({}).of(Unauthenticated(RefusalReason.TOKEN_EXPIRED, time))
+    assert problem is not None
+    assert problem.metadata == {"time": str(int(time.timestamp()))}
 
 
 def test_a_guard_that_does_not_know_the_revocations_yet_asks_to_come_back() -> None:

@@ -41,10 +41,10 @@ REASONS: Mapping[str, FinishReason] = {
     "max_tokens": FinishReason.LENGTH,
     "model_context_window_exceeded": FinishReason.LENGTH,
     "refusal": FinishReason.CONTENT_FILTER,
+    "pause_turn": FinishReason.PAUSED,
 }
 
 DETAILS: Mapping[str, str] = {
-    "pause_turn": "The provider paused a long turn; send a message to let it go on.",
     "model_context_window_exceeded": "The context window is full.",
 }
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 OUTPUT_TOKENS_MAX = 32_000
 WEB_SEARCH_TOOL = "web_search_20250305"
 CACHED_MESSAGES = 2
+PAUSED = ("server_tool_use", "web_search_tool_result")
 
 Body = dict[str, object]
 
@@ -34,7 +36,7 @@ def body_of(request: ModelRequest, target: Target, options: Options) -> Body:
         ModelError: the provider would have to refuse it.
     """
     leading = _leading(request.messages)
-    prompt = guarded(request.messages[leading:], target.provider_name)
+    prompt = guarded(_joined(request.messages[leading:]), target.provider_name)
     maker = BlockMaker(target, request.files, with_citations=prompt.is_intact)
     messages = _messages(prompt.messages, maker)
     if not messages:
@@ -84,8 +86,20 @@ def _system(messages: Iterable[PromptMessage]) -> "list[TextBlockParam]":
     ]
 
 
+def _joined(messages: Iterable[PromptMessage]) -> tuple[PromptMessage, ...]:
+    """Return the prompt with an answer that was paused and what followed it as one."""
+    joined: list[PromptMessage] = []
+    for message in messages:
+        if joined and joined[-1].role is message.role is Role.ASSISTANT:
+            content = (*joined[-1].content, *message.content)
+            joined[-1] = replace(joined[-1], content=content)
+        else:
+            joined.append(message)
+    return tuple(joined)
+
+
 def _messages(prompt: Iterable[PromptMessage], maker: BlockMaker) -> "list[MessageParam]":
-    """Return messages that begin and end with the user and alternate."""
+    """Return messages that begin with the user, alternate, and end with who is to be answered."""
     turns: list[tuple[str, list[ContentBlockParam]]] = []
     for message in prompt:
         role = "assistant" if message.role is Role.ASSISTANT else "user"
@@ -98,8 +112,8 @@ def _messages(prompt: Iterable[PromptMessage], maker: BlockMaker) -> "list[Messa
             turns.append((role, blocks))
     if turns and turns[0][0] == "assistant":
         turns.insert(0, ("user", [{"type": "text", "text": "[The beginning was left out.]"}]))
-    if turns and turns[-1][0] == "assistant":
-        # The newest models refuse to go on with an answer of their own.
+    if turns and turns[-1][0] == "assistant" and turns[-1][1][-1]["type"] not in PAUSED:
+        # The newest models refuse to go on with an answer of their own, unless they paused it.
         turns.append(("user", [{"type": "text", "text": "Go on."}]))
     return [
         {"role": "assistant", "content": blocks}

@@ -82,12 +82,18 @@ def violations(messages: Sequence[PromptMessage]) -> Mapping[Place, Violation]:
         for place, part in enumerate(message.content):
             if isinstance(part, ToolCall | ToolResult) and part.provider_executed:
                 violation = _violation(message, place, part)
+                if violation is Violation.CALL_WITHOUT_RESULT and _is_end(messages, index, place):
+                    violation = None  # The provider paused; its result comes with the next answer.
                 if violation is None and (type(part), part.tool_call_id) in seen:
                     violation = Violation.DUPLICATE_ID
                 seen.add((type(part), part.tool_call_id))
                 if violation is not None:
                     found[index, place] = violation
     return found
+
+
+def _is_end(messages: Sequence[PromptMessage], index: int, place: int) -> bool:
+    return index == len(messages) - 1 and place == len(messages[index].content) - 1
 
 
 def _violation(message: PromptMessage, place: int, part: ToolCall | ToolResult) -> Violation | None:

@@ -14,7 +14,8 @@ NO_EFFORT = "none"
 
 _NAME = re.compile(r"claude-([a-z]+)-(\d{1,2}|preview)(?:[-.](\d{1,2}))?(?!\d)")
 _OLD_NAME = re.compile(r"claude-(\d)(?:[-.](\d))?-[a-z]+|claude-(?:2|instant)")
-_ALWAYS_THINKING = ("fable", "mythos")
+# The versions since which a family refuses to be stopped from thinking.
+_ALWAYS_THINKING = {"fable": (0, 0), "mythos": (0, 0), "opus": (5, 5), "sonnet": (5, 5)}
 
 BUDGETS: Mapping[str, int] = {
     "minimal": THOUGHT_TOKENS_MIN,
@@ -55,9 +56,9 @@ def thinking_model(model_name: str) -> ThinkingModel:
     found = _NAME.search(name)
     if found is None:
         return ThinkingModel(Thinking.ADAPTIVE if "claude-" in name else Thinking.BUDGET, True)
-    if found[1] in _ALWAYS_THINKING:
-        return ThinkingModel(Thinking.ALWAYS, True)
     version = (int(found[2]), int(found[3] or 0)) if found[2].isdigit() else (0, 0)
+    if found[1] in _ALWAYS_THINKING and version >= _ALWAYS_THINKING[found[1]]:
+        return ThinkingModel(Thinking.ALWAYS, True)
     if version < (4, 6):
         return ThinkingModel(Thinking.BUDGET)
     return ThinkingModel(Thinking.ADAPTIVE, has_xhigh=version > (4, 6))

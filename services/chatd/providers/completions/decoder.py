@@ -176,7 +176,9 @@ class CompletionsDecoder:
         if self._calls and reason in (FinishReason.STOP, FinishReason.OTHER):
             return FinishReason.TOOL_CALLS
         if not self._calls and reason is FinishReason.TOOL_CALLS:
-            return FinishReason.STOP
+            reason = FinishReason.STOP
+        if self._refusal and reason is FinishReason.STOP:
+            return FinishReason.CONTENT_FILTER
         return reason
 
     def _whole(self, kind: str, text: str) -> str:

@@ -313,13 +313,7 @@ def test_usage_is_merged_and_the_last_counts() -> None:
             "model_context_window_exceeded",
             Finished(FinishReason.LENGTH, "The context window is full."),
         ),
-        (
-            "pause_turn",
-            Finished(
-                FinishReason.OTHER,
-                "The provider paused a long turn; send a message to let it go on.",
-            ),
-        ),
+        ("pause_turn", Finished(FinishReason.PAUSED)),
         ("refusal", Finished(FinishReason.CONTENT_FILTER)),
         ("something_new", Finished(FinishReason.OTHER)),
     ],

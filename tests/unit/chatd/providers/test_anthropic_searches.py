@@ -70,7 +70,8 @@ def test_a_search_that_failed_is_sent_back_as_it_was() -> None:
     [
         ((assistant(search_call(), search_result()),), {}),
         ((user(search_call()),), {(0, 0): Violation.OUTSIDE_ANSWER}),
-        ((assistant(search_call()),), {(0, 0): Violation.CALL_WITHOUT_RESULT}),
+        ((assistant(search_call()), user("a")), {(0, 0): Violation.CALL_WITHOUT_RESULT}),
+        ((assistant(search_call()),), {}),  # The provider paused and goes on from there.
         ((assistant(search_result()),), {(0, 0): Violation.RESULT_WITHOUT_CALL}),
         (
             (assistant(search_call()), assistant(search_result())),
@@ -114,15 +115,31 @@ def test_a_whole_prompt_is_left_as_it_is() -> None:
 
 
 def test_a_search_that_was_interrupted_is_left_out() -> None:
-    assert guard(user("a"), assistant("b", search_call()), assistant(search_call())) == Guarded(
-        (user("a"), assistant("b")), is_intact=False
-    )
+    messages = user("a"), assistant("b", search_call()), assistant(search_call()), user("c")
+    assert guard(*messages) == Guarded((user("a"), assistant("b"), user("c")), is_intact=False)
 
 
 def test_even_after_signed_thoughts_a_search_that_was_interrupted_is_left_out() -> None:
-    assert guard(user("a"), assistant(SIGNED, search_call())) == Guarded(
-        (user("a"), assistant(SIGNED)), is_intact=False
+    assert guard(user("a"), assistant(SIGNED, search_call()), user("c")) == Guarded(
+        (user("a"), assistant(SIGNED), user("c")), is_intact=False
     )
+
+
+def test_an_answer_that_was_paused_is_sent_back_as_it_is_to_be_gone_on_with() -> None:
+    searching = (user("a"), assistant(SIGNED, search_call()))
+    sent = messages_of(*searching)
+    assert isinstance(sent, list)
+    assert [message["role"] for message in sent] == ["user", "assistant"]
+    assert [block["type"] for block in sent[1]["content"]] == ["thinking", "server_tool_use"]
+
+    went_on = messages_of(*searching, assistant(search_result(), "b"), user("c"))
+    assert isinstance(went_on, list)
+    assert [block["type"] for block in went_on[1]["content"]] == [
+        "thinking",
+        "server_tool_use",
+        "web_search_tool_result",
+        "text",
+    ]
 
 
 def test_what_a_result_said_stays_when_the_result_cannot() -> None:

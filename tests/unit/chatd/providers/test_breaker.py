@@ -231,15 +231,22 @@ async def test_calls_with_one_credential_share_what_is_known_of_it() -> None:
     assert await ask(guarded.of(NoWire(), TARGET, "two")) == list(GOOD)
 
 
-async def test_repetitions_beyond_the_budget_are_held_back() -> None:
+async def test_repetitions_in_vain_beyond_the_budget_are_held_back() -> None:
     clock = FakeClock()
-    model = guarded(PlayedModels(*[GOOD] * 10), Breaker(), clock)
+    limited = ModelError(ErrorKind.RATE_LIMIT, "slow down", is_retryable=True)
+    model = guarded(PlayedModels(*[(limited,)] * 5, GOOD), Breaker(), clock)
     for _ in range(5):
-        assert await ask(model, attempt=2) == list(GOOD)
+        assert await ask(model, attempt=2) is limited
     held_back = await ask(model, attempt=2)
     assert isinstance(held_back, ModelError)
     assert held_back.retry_after_s == 10.0
     assert await ask(model) == list(GOOD)
+
+
+async def test_repetitions_that_are_answered_do_not_keep_others_waiting() -> None:
+    model = guarded(PlayedModels(*[GOOD] * 50), Breaker(), FakeClock())
+    for _ in range(50):
+        assert await ask(model, attempt=2) == list(GOOD)
 
 
 @pytest.mark.parametrize(("waited_s", "is_open"), [(1, False), (60, True)])

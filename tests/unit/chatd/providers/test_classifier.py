@@ -134,6 +134,7 @@ TABLE = [
         )
     ),
     (answered(404, "nothing here", code="model_not_found"), ErrorKind.CONFIG, False),
+    (answered(404, "model: claude-9", type="not_found_error"), ErrorKind.CONFIG, False),
     (Failure("certificate verify failed: expired", is_transport=True), ErrorKind.CONFIG, False),
     (Failure("", 500), ErrorKind.GENERIC, True),
     (Failure("internal server error"), ErrorKind.GENERIC, True),
@@ -143,6 +144,7 @@ TABLE = [
     (Failure(""), ErrorKind.GENERIC, False),
     (answered(400, "temperature is too low"), ErrorKind.GENERIC, False),
     (Failure("not found", 404), ErrorKind.GENERIC, False),
+    (Failure("unreadable", body=b'{"text":"half an answer about quota'), ErrorKind.GENERIC, False),
 ]
 
 
@@ -279,6 +281,8 @@ def test_the_provider_is_named_as_configured_or_guessed(
         (Failure("x y", 400, JSON, b"{" + b" " * BODY_BYTES_MAX + b"}"), "x y"),
         (Failure("x y", 400, JSON, b'{"message":'), "x y"),
         (Failure("x y", 400, JSON, b"[" * 50_000), "x y"),
+        (Failure("x y", body=b'{"text":"half an answer about quota'), "x y"),
+        (Failure("x y", body=b"x" * 60_000), "x y"),
         (Failure("two\nlines\tand\x00NUL"), "two lines and NUL"),
         (
             Failure("get https://me:pw@host.example/a/b?key=1#frag failed"),

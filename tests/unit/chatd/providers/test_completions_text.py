@@ -97,7 +97,7 @@ def test_content_may_be_a_list_of_parts() -> None:
 def test_a_refusal_is_shown_and_told() -> None:
     answer = decoded(chunk(refusal="I will "), chunk(refusal="not."), STOP, DONE)
     assert answer.content == (Text("I will not."),)
-    assert answer.finished == Finished(FinishReason.STOP, "I will not.")
+    assert answer.finished == Finished(FinishReason.CONTENT_FILTER, "I will not.")
 
 
 def test_what_azure_blocked_an_answer_for_is_told() -> None:

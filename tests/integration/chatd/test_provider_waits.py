@@ -1,0 +1,110 @@
+"""Providers that say when to come back or cannot cope: who waits, how long, how many at once."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+
+from chatd.domain.chat import ErrorKind, Status, TurnError
+from support.mock_catalogue import Way
+from support.provider_stage import provider_stage
+from support.virtual_time import in_virtual_time
+
+OUTAGE_S = 300
+CHATS_IN_OUTAGE = 50
+CHATS_TOLD_TO_WAIT = 200
+
+
+def peak_per_s(moments_s: Iterable[float]) -> int:
+    """Return the most that came within one second of the clock."""
+    return max(Counter(int(moment_s) for moment_s in moments_s).values())
+
+
+@pytest.mark.parametrize("way", Way)
+@pytest.mark.parametrize(
+    ("words", "hint_s"),
+    [("retry_after=7", 7.0), ("retry_after_ms=1500", 1.5), ("retry_date=90", 90.0)],
+)
+@in_virtual_time
+async def test_c1_a_provider_is_asked_again_when_it_said(
+    way: Way, words: str, hint_s: float
+) -> None:
+    async with provider_stage(chance=lambda: 0.0) as stage:
+        chat = stage.chat()
+        await chat.ask(stage.model(way, f"fail=429,{words}"))
+        first_s, second_s = stage.asked_at_s()
+        (retry,) = chat.retries
+    error_s = second_s - first_s - hint_s
+    print(f"C1 {way} {words}: came back {error_s:+.3f} s from the moment that was named")
+    assert 0 <= error_s < 0.05
+    assert (retry.attempt, retry.delay_ms) == (1, hint_s * 1000)
+    assert (retry.error.kind, retry.error.is_retryable) == (ErrorKind.RATE_LIMIT, True)
+    assert (retry.error.provider, retry.error.status_code) == ("Acme", 429)
+    assert chat.state.status is Status.WAITING
+
+
+@in_virtual_time
+async def test_c1_a_wait_that_nobody_would_wait_for_ends_the_turn_and_says_so() -> None:
+    async with provider_stage() as stage:
+        chat = stage.chat()
+        await chat.ask(stage.model(Way.ANTHROPIC, "fail=429*,retry_after=1e9"))
+        print(f"C1 retry-after: 1e9: {stage.mock.stats().requests} request, 0 s waited")
+        assert stage.mock.stats().requests == 1
+        assert chat.error == TurnError(
+            "Acme asks to wait 16666667 minutes. Send the message again then, or choose another "
+            "model.",
+            ErrorKind.RATE_LIMIT,
+            detail="mock: failing with 429 as asked",
+            provider="Acme",
+            status_code=429,
+            is_retryable=True,
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("status", [529, 503])
+@in_virtual_time
+async def test_c2_an_outage_of_five_minutes_is_waited_out_without_a_storm(status: int) -> None:
+    async with provider_stage() as stage:
+        chats = [stage.chat() for _ in range(CHATS_IN_OUTAGE)]
+        await stage.ask_all(chats, stage.model(Way.ANTHROPIC, f"fail={status}@{OUTAGE_S}s"))
+        moments_s = stage.asked_at_s()
+        held_back = sum(
+            "was not made" in retry.error.detail for chat in chats for retry in chat.retries
+        )
+    during = [at_s for at_s in moments_s if 1 <= at_s < OUTAGE_S]
+    after = [at_s for at_s in moments_s if at_s >= OUTAGE_S]
+    print(
+        f"C2 {status} for {OUTAGE_S} s on {CHATS_IN_OUTAGE} chats: first second "
+        f"{len(moments_s) - len(during) - len(after)}, then {len(during) / OUTAGE_S:.3f} req/s "
+        f"until it ended ({held_back} held back here); after it at most {peak_per_s(after)} req/s, "
+        f"all answered {moments_s[-1] - OUTAGE_S:.0f} s after its end"
+    )
+    assert len(during) / OUTAGE_S < 0.1
+    assert held_back > 0
+    assert len(after) == CHATS_IN_OUTAGE
+    assert peak_per_s(after) <= CHATS_IN_OUTAGE / 5
+    for chat in chats:
+        assert chat.state.status is Status.WAITING
+        assert [retry.attempt for retry in chat.retries] == [*range(1, len(chat.retries) + 1)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", Way)
+@in_virtual_time
+async def test_c17_chats_that_are_told_the_same_moment_come_back_one_by_one(way: Way) -> None:
+    async with provider_stage() as stage:
+        chats = [stage.chat() for _ in range(CHATS_TOLD_TO_WAIT)]
+        words = f"fail=429*{CHATS_TOLD_TO_WAIT},retry_after=7,latency=1s"
+        await stage.ask_all(chats, stage.model(way, words))
+        again = [at_s for at_s in stage.asked_at_s() if at_s > 1]
+    spread_s = again[-1] - again[0]
+    print(
+        f"C17 {way}, {len(chats)} chats told to come back after 7 s: spread over {spread_s:.1f} s, "
+        f"at most {peak_per_s(again)} req/s"
+    )
+    assert len(again) == CHATS_TOLD_TO_WAIT
+    assert again[0] >= 7
+    assert 30 <= spread_s <= 120
+    assert peak_per_s(again) <= CHATS_TOLD_TO_WAIT / 10
+    assert {chat.state.status for chat in chats} == {Status.WAITING}
