@@ -155,6 +155,12 @@ class Replica:
         """Begin to show the open episode."""
         return self.live.open(chat_id, fence_of(await self.chats.state(chat_id)))
 
+    async def until_followed(self, chat_id: ChatId) -> None:
+        """Wait until the hub here stands where the chat stands."""
+        state = await self.chats.state(chat_id)
+        while self.hubs.version_of(chat_id) < state.snapshot_version:
+            await self.town.pool.execute("SELECT 1")
+
     async def take_over(self, chat_id: ChatId) -> ChatState:
         """Claim what a dead process left."""
         (claimed,) = await self.workers.sweep(self.worker_id, SweepLimits(10, 10, True))

@@ -36,6 +36,8 @@ async def town(pool: "asyncpg.Pool[asyncpg.Record]", tmp_path: Path) -> AsyncIte
 async def live_through(a: Replica, chat_id: ChatId) -> int:
     """Let a chat have turns, tools, retries, an error, a queue and an interruption."""
     for turn in range(6):
+        # Parts of an episode that is over before a hub has read of it are not sent to anybody.
+        await a.until_followed(chat_id)
         episode = await a.episode(chat_id)
         for number in range(40):
             episode.add(Role.ASSISTANT, 0, Text(f"{turn}.{number} "))

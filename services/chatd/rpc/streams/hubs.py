@@ -181,6 +181,11 @@ class Hubs:
             return (0, 0), 0
         return hub.head.episode, hub.last_seq
 
+    def version_of(self, chat_id: ChatId) -> int:
+        """Return at which version a chat is followed here; 0 if it is not."""
+        hub = self._hubs.get(chat_id)
+        return 0 if hub is None or hub.head is None else hub.head.version
+
     def close(self) -> None:
         """Send every reader away, because this process stops."""
         self._is_closed = True
