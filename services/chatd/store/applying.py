@@ -41,7 +41,8 @@ from parley.postgres import DatabaseUnavailable, Deadlocked, StatementEnded, typ
 
 KNOWN_STATES_MAX = 10_000
 MISSES_BEFORE_LOCK = 3
-DEADLOCKS_MAX = 3
+DEADLOCKS_MAX = 6
+DEADLOCK_PAUSE_S = 0.05
 OUTAGE_PATIENCE_S = 30.0
 OUTAGE_PAUSE_S = 0.25
 
@@ -230,13 +231,15 @@ class Applier:
     ) -> Wrote | Unwritten:
         """Write a decision, or say why it is not written."""
         statement = decision_statement(seen, decision, client_key)
-        for is_last in (*(DEADLOCKS_MAX - 1) * (False,), True):
+        for attempt in range(1, DEADLOCKS_MAX + 1):
             try:
                 with typed_outages():
                     row = await source.fetchrow(statement.text, *statement.arguments)
             except Deadlocked:
-                if is_last or source is not self._pool:
+                if attempt == DEADLOCKS_MAX or source is not self._pool:
                     raise
+                # Whoever waits for what we held needs a moment to take it, or we meet again.
+                await self._clock.sleep(DEADLOCK_PAUSE_S * attempt)
                 continue
             except StatementEnded:
                 raise
