@@ -8,7 +8,7 @@ import asyncio
 import random  # noqa: TID251 (a seed of the stage's own)
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -29,7 +29,7 @@ from chatd.domain.chat import (
 from chatd.domain.choice import ModelChoice
 from chatd.domain.commands import BusyBehavior, Command, RecordRetry, SendMessage, UserCommand
 from chatd.domain.ledger import LedgerEntry
-from chatd.domain.model import ModelEvent, ModelRequest
+from chatd.domain.model import ModelEvent, ModelRequest, TextDelta
 from chatd.domain.parts import Text
 from chatd.domain.price_book import PriceBook
 from chatd.domain.tools import Executor, ToolSpec
@@ -143,6 +143,13 @@ class StagedChat:
 
 
 @dataclass(slots=True)
+class Heard:
+    """How much the models said in all."""
+
+    characters: int = 0
+
+
+@dataclass(slots=True)
 class ProviderStage:
     """Everything that turns need, and the mock that they talk to."""
 
@@ -154,6 +161,7 @@ class ProviderStage:
     live: LiveChats
     breakers: Breakers
     runner: TurnRunner
+    heard: Heard
     _made: int = field(default=0)
 
     def model(self, way: Way, words: str = "", **more: Any) -> str:
@@ -189,7 +197,7 @@ async def provider_stage(
     options: HttpOptions | None = None,
 ) -> AsyncIterator[ProviderStage]:
     """Give a stage; `url` leads to a server other than the mock."""
-    clock, breakers = LoopClock(), Breakers()
+    clock, breakers, heard = LoopClock(), Breakers(), Heard()
     luck = chance or random.Random(7).random
     async with (
         MockModels.serving(clock=clock, requests_kept=REQUESTS_KEPT) as mock,
@@ -198,8 +206,13 @@ async def provider_stage(
         configuration = StagedConfiguration({way: provider_at(url or mock.url, way) for way in Way})
         guarded = GuardedModels(http, breakers=breakers, clock=clock, chance=luck)
 
-        def stream(call: Call, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-            return guarded.of(call.wire, call.target, call.credential_id).stream(request)
+        async def stream(call: Call, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+            model = guarded.of(call.wire, call.target, call.credential_id)
+            async with aclosing(model.stream(request)) as events:
+                async for event in events:
+                    if isinstance(event, TextDelta):
+                        heard.characters += len(event.text)
+                    yield event
 
         model = RoutedModel(
             configuration,
@@ -221,4 +234,6 @@ async def provider_stage(
             may_act=lambda: True,
             limits=limits,
         )
-        yield ProviderStage(clock, mock, configuration, chats, executor, live, breakers, runner)
+        yield ProviderStage(
+            clock, mock, configuration, chats, executor, live, breakers, runner, heard
+        )
