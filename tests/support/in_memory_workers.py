@@ -89,7 +89,7 @@ class InMemoryWorkers:
         self._require_connection()
         taken: list[Claimed] = []
         has_suspect = not limits.may_take_suspect
-        for state in self._free() if self._may_claim(worker_id) else []:
+        for state in self._free() if self.may_claim(worker_id) else []:
             is_orphan = state.worker_id is not None
             if is_orphan and not limits.may_take_orphans:
                 continue
@@ -115,7 +115,7 @@ class InMemoryWorkers:
             for state in self._free()
             if state.worker_id is not None and state.takeovers + 1 >= PARKING_TAKEOVERS
         ]
-        if not self._may_claim(worker_id):
+        if not self.may_claim(worker_id):
             return ()
         return tuple(self._store(parked(state)) for state in doomed[:chats_max])
 
@@ -126,7 +126,7 @@ class InMemoryWorkers:
         self._require_connection()
         state = self._chats.chats[chat_id].state
         is_same = (state.worker_id, state.owner_epoch) == (worker_id, owner_epoch)
-        return self._claim(state, worker_id) if is_same and self._may_claim(worker_id) else None
+        return self._claim(state, worker_id) if is_same and self.may_claim(worker_id) else None
 
     async def due_actions(self, chats_max: int) -> tuple[DueAction, ...]:
         """Return chats whose client is late, the longest overdue first."""
@@ -156,6 +156,13 @@ class InMemoryWorkers:
         """Return the place of a chat that waits for an owner, the first is 1; else None."""
         waiting = [state.chat_id for state in self._free() if is_ownerless(state)]
         return waiting.index(chat_id) + 1 if chat_id in waiting else None
+
+    def may_claim(self, worker_id: WorkerId) -> bool:
+        """Return whether a worker may claim anything: its lease lasts and it does not drain."""
+        row = self.rows.get(worker_id)
+        if row is None or row.is_draining:
+            return False
+        return row.lease_until > self._clock.now() + CLAIM_MARGIN
 
     def _claim(self, state: ChatState, worker_id: WorkerId) -> Claimed:
         claimed = replace(
@@ -206,12 +213,6 @@ class InMemoryWorkers:
     def _is_live(self, worker_id: WorkerId | None) -> bool:
         row = None if worker_id is None else self.rows.get(worker_id)
         return row is not None and row.lease_until > self._clock.now()
-
-    def _may_claim(self, worker_id: WorkerId) -> bool:
-        row = self.rows.get(worker_id)
-        if row is None or row.is_draining:
-            return False
-        return row.lease_until > self._clock.now() + CLAIM_MARGIN
 
     def _from_now(self, lease_s: float) -> datetime:
         return self._clock.now() + timedelta(seconds=lease_s)

@@ -8,7 +8,7 @@ refused is made again, once, with a token by that clock.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -29,6 +29,8 @@ from parley.telemetry import Telemetry
 
 _LOGGER = logging.getLogger(__name__)
 _AUTHORIZATION = "authorization"
+
+_Pairs = tuple[tuple[str, str | bytes], ...]
 
 
 def connect(
@@ -209,6 +211,22 @@ class _Channel(grpc.aio.Channel):
         await self.close()
 
 
+class _Headers(grpc.aio.Metadata):
+    """What travels with one call; grpc only counts it and goes through it once.
+
+    grpc turns a plain tuple into a mapping of lists first, which costs more than the rest here.
+    """
+
+    def __init__(self, pairs: _Pairs) -> None:
+        self._pairs = pairs
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def __iter__(self) -> Iterator[tuple[str, str | bytes]]:
+        return iter(self._pairs)
+
+
 class _OutgoingMethod:
     """One method of a stub, bound to whatever channel is current."""
 
@@ -231,27 +249,26 @@ class _OutgoingMethod:
         self, request: Any, timeout: float | None, metadata: Any, options: dict[str, Any]
     ) -> Any:
         user = ACTING_FOR.get()
-        # A tuple would be taken too, after being looked at and turned into this.
-        headers = grpc.aio.Metadata(*self._channel.headers(user).items(), *(metadata or ()))
+        headers = (*self._channel.headers(user).items(), *(metadata or ()))
         call = self._send(request, self._bounded(timeout), headers, options)
         if self._channel.credential is None:
             return call
         return self._corrected(call, partial(self._again, request, user, headers, options))
 
     def _send(
-        self, request: Any, timeout_s: float, headers: grpc.aio.Metadata, options: dict[str, Any]
+        self, request: Any, timeout_s: float, headers: _Pairs, options: dict[str, Any]
     ) -> Any:
         inner = self._channel.current()
         if inner is not self._inner:
             self._call = getattr(inner, self._kind)(*self._codecs, **self._options)
             self._inner = inner
-        return self._call(request, timeout=timeout_s, metadata=headers, **options)
+        return self._call(request, timeout=timeout_s, metadata=_Headers(headers), **options)
 
     def _again(
         self,
         request: Any,
         user: User | None,
-        headers: grpc.aio.Metadata,
+        headers: _Pairs,
         options: dict[str, Any],
         error: grpc.aio.AioRpcError,
         refused: Any,
@@ -260,11 +277,11 @@ class _OutgoingMethod:
         credential = self._channel.credential
         if credential is None or not credential.learn(error) or not self._is_repeatable:
             return None
-        authorization = credential.authorization(user)
-        if authorization == headers[_AUTHORIZATION]:
+        authorization = (_AUTHORIZATION, credential.authorization(user))
+        if authorization in headers:
             return None
-        headers[_AUTHORIZATION] = authorization
-        return self._send(request, refused.time_remaining(), headers, options)
+        others = [pair for pair in headers if pair[0] != _AUTHORIZATION]
+        return self._send(request, refused.time_remaining(), (authorization, *others), options)
 
     def _bounded(self, timeout: float | None) -> float:
         """Return the deadline asked for, or the default, within that of the call being served."""

@@ -345,17 +345,18 @@ class Worker:
                 logger.exception("a sweep failed")
 
     async def _sweep(self) -> None:
-        now = self._clock.monotonic()
-        if self._is_draining or self._lease is None:
+        if self._is_draining or not self.may_act():
             return
-        if not self._lease.may_act(now, self._timing):
-            return
-        may_judge_others = self._lease.may_sweep(now, self._timing)
-        if self._is_round_due and may_judge_others:
+        if self._is_round_due and self._may_judge_others():
             self._is_round_due = False
             await self._park()
             await self._answer_for_late_clients()
-        await self._take(may_judge_others)
+        await self._take()
+
+    def _may_judge_others(self) -> bool:
+        """Return whether chats of others may be held for abandoned."""
+        now = self._clock.monotonic()
+        return self._lease is not None and self._lease.may_sweep(now, self._timing)
 
     async def _park(self) -> None:
         batch_max = self._limits.acquire_batch_max
@@ -377,8 +378,13 @@ class Worker:
                 if slot is not None:
                     self._give_back_if_reserved(slot)
 
-    async def _take(self, may_take_orphans: bool) -> None:
-        """Claim as many chats as there are slots for, and run them."""
+    async def _take(self) -> None:
+        """Claim as many chats as there are slots for, and run them.
+
+        What came before may have waited for an outage to end, so nothing is taken for granted.
+        """
+        if self._is_draining or not self.may_act():
+            return
         wanted = min(self._limits.acquire_batch_max, self._slots.free)
         slots = [slot for _ in range(wanted) if (slot := self._slots.reserve()) is not None]
         if not slots:
@@ -388,7 +394,7 @@ class Worker:
             len(slots),
             self._limits.running_per_user_max,
             may_take_suspect=not self._runners.has_suspect(),
-            may_take_orphans=may_take_orphans,
+            may_take_orphans=self._may_judge_others(),
         )
         try:
             taken = await self._ports.claims.sweep(self.worker_id, limits)
