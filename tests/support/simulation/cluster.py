@@ -1,19 +1,28 @@
 """Three places for processes, and what can happen to those that stand there."""
 
+import asyncio
+import math
 import random  # noqa: TID251 (only the type; chance is an argument)
 from collections.abc import Callable
 from itertools import count
 
-from chatd.domain.chat import ChatId, ChatState
+from chatd.domain.chat import ChatId, ChatState, Status, WorkerId
 from parley.clock import Clock
+from support.simulation.mischief import Tricks, Twist, Victim
 from support.simulation.network import FAIR, Weather
 from support.simulation.node import Node, World
 
 PLACES = 3
+WAKES = 0.8
+REPLACED_S = 27.0
+AWAITED_S = 22.0
+REACTIONS = 0.6
+LAST_HOLD_S = 25.0
+OVERTAKEN_S = 0.05
 PAUSE_MEAN_S = 2.5
 STEPS_MAX = 60
 OLD_NEWS_MAX = 40
-HUNT_S = 75
+HUNT_S = 100.0
 
 
 class Cluster:
@@ -21,6 +30,7 @@ class Cluster:
 
     def __init__(self, world: World, clock: Clock, chance: random.Random) -> None:
         self._world = world
+        self._climate = world.mood.climate
         self._clock = clock
         self._chance = chance
         self._numbers = count(1)
@@ -28,6 +38,28 @@ class Cluster:
         self._is_closed = False
         self.nodes = [self._new() for _ in range(PLACES)]
         self.told: list[str] = []
+        self.waiting: dict[ChatId, list[asyncio.Event]] = {}
+        self.react: Callable[[ChatId], object] = lambda chat_id: None
+        self._late: dict[ChatId, Node] = {}
+        self._whole_since_s = math.inf
+        self._awaited: set[ChatId] = set()  # Chats of which somebody is held up until they move.
+        self._hunted: ChatId | None = None
+        world.database.witness.watchers.append(self._noticed)
+        world.database.witness.answering = self._answering
+        world.mischief.begin(
+            Tricks(
+                always=((self._kill_then, 1), (self._outage_then, 1), (self._hold_up_then, 3)),
+                to_writes=(
+                    (self._lose_answer, 5),
+                    (self._cut_off_then, 4),
+                    (self._cut_off, 3),
+                    (self._cut_off_to_the_edge, 3),
+                ),
+                to_claims=((self._drain_before, 1), (self._cut_off_to_the_edge, 4)),
+                to_interruptions=((self._cut_off_until_replaced, 1),),
+                to_retries=((self._cut_off_then, 1),),
+            )
+        )
 
     def serving(self) -> Node | None:
         """Return a process that takes requests, if there is one."""
@@ -38,6 +70,7 @@ class Cluster:
         """Let every process hand its chats over and end."""
         self._is_closed = True
         for node in self.nodes:
+            node.go_on()
             node.drain()
         for node in self.nodes:
             await node.until_over()
@@ -60,31 +93,43 @@ class Cluster:
             (self._lose_executor, 3),
             (self._lose_answers, 1),
             (self._lose_journal, 1),
-            (self._lose_news, 2),
+            (self._lose_news, 4),
             (self._repeat_news, 3),
         )
+        self._world.bus.lost = self._climate.lost_news
+        usual = [each for each in faults if self._chance.random() < self._climate.faults]
         while self._clock.monotonic() < until_s:
             await self._clock.sleep(self._chance.expovariate(1 / PAUSE_MEAN_S))
-            (fault,) = self._chance.choices([f for f, _ in faults], [w for _, w in faults])
-            fault()
+            if usual:
+                (fault,) = self._chance.choices([f for f, _ in usual], [w for _, w in usual])
+                fault()
+        while self._awaited and self._clock.monotonic() < until_s + AWAITED_S:
+            await self._clock.sleep(1.0)
         self._heal()
+
+    async def change_one(self) -> None:
+        """Replace a process in good order, in a world that is whole."""
+        names = {chat.state.worker_id for chat in self._world.database.chats.chats.values()}
+        able = [place for place, node in enumerate(self.nodes) if node.is_able]
+        busy = [place for place in able if self.nodes[place].worker_id in names]
+        place = self._chance.choice(busy or able)
+        self._drain_at(place)
+        await self.nodes[place].until_over()
+        self._renew(place)
 
     async def hunt(self, chat_id: ChatId) -> None:
         """Kill whoever runs a chat, until its turn is given up or the others are tired of it."""
-        for _ in range(HUNT_S):
-            state = self._world.database.chat(chat_id).state
-            for place, node in enumerate(self.nodes):
-                if state.worker_id == node.worker_id and state.generation_attempt:
-                    self._tell(f"{node.name} dies of its chat")
-                    node.kill()
-                    self._renew_later(place)
-            await self._clock.sleep(1.0)
+        self._hunted = chat_id
+        await self._clock.sleep(HUNT_S)
+        self._hunted = None
 
     def _heal(self) -> None:
         self._is_troubled = False
+        self._whole_since_s = self._clock.monotonic()
         world = self._world
         world.network.weather = FAIR
-        world.database.is_down = False
+        self._database_is_up()
+        world.mischief.is_on = False
         world.executor.is_reachable = True
         world.executor.loses_answers = False
         world.bus.lost = 0.0
@@ -135,9 +180,23 @@ class Cluster:
 
     def _drain(self) -> None:
         place = self._chance.randrange(PLACES)
+        self._drain_at(place)
+        self._renew_after_drain(place)
+
+    def _renew_after_drain(self, place: int) -> None:
+        node = self.nodes[place]
+
+        def renew() -> None:
+            if self.nodes[place] is node and not (node.host.is_dead or node.is_over):
+                self._world.network.later(1.0, renew)
+            else:
+                self._renew(place)
+
+        self._world.network.later(self._chance.uniform(5, 15), renew)
+
+    def _drain_at(self, place: int) -> None:
         self._tell(f"{self.nodes[place].name} drains")
         self.nodes[place].drain()
-        self._world.network.later(self._chance.uniform(5, 15), lambda: self._renew(place))
 
     def _storm(self) -> None:
         weather = Weather(slow=self._chance.uniform(0, 0.4), lost=self._chance.uniform(0, 0.3))
@@ -150,11 +209,11 @@ class Cluster:
 
     def _outage(self) -> None:
         self._tell("the database is down")
-        self._world.database.is_down = True
+        self._world.database.go_down()
         self._for_a_while(self._chance.choice((2, 10, 20, 40)), self._database_is_up)
 
     def _database_is_up(self) -> None:
-        self._world.database.is_down = False
+        self._world.database.come_up()
 
     def _lose_executor(self) -> None:
         self._tell("the executor cannot be reached")
@@ -182,7 +241,7 @@ class Cluster:
         self._for_a_while(15, self._news_is_back)
 
     def _news_is_back(self) -> None:
-        self._world.bus.lost = 0.0
+        self._world.bus.lost = self._climate.lost_news
 
     def _repeat_news(self) -> None:
         """Tell somebody of states that are long over."""
@@ -191,6 +250,147 @@ class Cluster:
         if node.is_serving and not node.host.is_dead and old:
             for state in self._chance.choices(old, k=5):
                 node.worker.deliver(state)
+
+    def _noticed(self, before: ChatState, after: ChatState) -> None:
+        """Hold an owner up that is to stop its turn, and let it go on when it is too late."""
+        if after.chat_id == self._hunted and after.worker_id not in (None, before.worker_id):
+            self._kill_soon(after.worker_id)
+        is_asking = after.status is Status.REQUIRES_ACTION is not before.status
+        if is_asking:
+            self._awaited.discard(after.chat_id)
+        if is_asking and (late := self._late.pop(after.chat_id, None)) is not None:
+            self._wake(late)
+        if not self._is_troubled:
+            return
+        owner = self._of(before.worker_id)
+        if owner is None:
+            return
+        is_interrupted = (before.status, after.status) == (Status.RUNNING, Status.INTERRUPTING)
+        if is_interrupted and self._chance.random() < self._climate.holds:
+            self._hold_up(owner)
+        if after.takeovers > before.takeovers and self._chance.random() < WAKES:
+            self._awaited.discard(after.chat_id)
+            heir = self._of(after.worker_id)
+            if after.status is Status.INTERRUPTING and heir is not None:
+                self._hold_up(heir)
+            self._wake(owner)
+
+    def _answering(self, worker_id: WorkerId, chat_id: ChatId) -> None:
+        """Hold somebody up who is about to answer for a client, until it was asked again."""
+        node = self._of(worker_id)
+        is_wanted = self._chance.random() < self._climate.late_answers
+        is_time = self._clock.monotonic() < self._whole_since_s + LAST_HOLD_S
+        if is_wanted and is_time and node is not None and not self._late:
+            self._hold_up(node, REPLACED_S)
+            self._late[chat_id] = node
+            self._awaited.add(chat_id)
+            self._world.network.later(REPLACED_S, lambda: self._late.pop(chat_id, None))
+
+    def _of(self, worker_id: WorkerId | None) -> Node | None:
+        return next((node for node in self.nodes if node.worker_id == worker_id), None)
+
+    def _place_of(self, victim: Victim) -> int | None:
+        return next((place for place, node in enumerate(self.nodes) if node is victim), None)
+
+    def _hold_up(self, node: Node, seconds: float = 0.0) -> None:
+        seconds = seconds or self._some_s()
+        if self._chance.random() < 0.5:
+            self._tell(f"{node.name} is stopped for {seconds:.1f} s")
+            node.stop(seconds)
+        else:
+            self._tell(f"{node.name} is cut off for {seconds:.1f} s")
+            node.cut_off(seconds)
+
+    def _some_s(self) -> float:
+        return self._chance.choice(self._climate.holds_s) * self._chance.uniform(0.95, 1.05)
+
+    def _wake(self, node: Node) -> None:
+        self._tell(f"{node.name} may go on")
+        self._world.network.later(self._chance.uniform(0, 0.5), node.go_on)
+
+    def _kill_soon(self, worker_id: WorkerId) -> None:
+        def kill() -> None:
+            node = self._of(worker_id)
+            if node is not None and not node.host.is_dead and not node.is_over:
+                self._tell(f"{node.name} dies of its chat")
+                node.kill()
+                self._renew_later(self.nodes.index(node))
+
+        self._world.network.later(self._chance.uniform(0, 0.3), kill)
+
+    def _lose_answer(self, victim: Victim, chat_id: ChatId | None) -> Twist:
+        return Twist(lambda: self._provoke(chat_id))
+
+    def _hold_up_then(self, victim: Victim, chat_id: ChatId | None) -> Twist:
+        def hold_up() -> bool:
+            place = self._place_of(victim)
+            if place is not None:
+                self._hold_up(self.nodes[place])
+            return self._chance.random() < 0.5
+
+        return Twist(hold_up)
+
+    def _cut_off_then(self, victim: Victim, chat_id: ChatId | None) -> Twist:
+        """Keep a process from learning of its commit until others have gone on from it."""
+
+        def cut_off() -> bool:
+            self._cut_off(victim, chat_id)
+            return True
+
+        return Twist(cut_off)
+
+    def _cut_off(self, victim: Victim, chat_id: ChatId | None, seconds: float = 0.0) -> Twist:
+        place = self._place_of(victim)
+        if place is not None:
+            seconds = seconds or self._chance.uniform(0.3, 2.5)
+            self._tell(f"{victim.name} is cut off for {seconds:.1f} s")
+            self.nodes[place].cut_off(seconds)
+            self._provoke(chat_id)
+        return Twist(is_lost=True)
+
+    def _cut_off_to_the_edge(self, victim: Victim, chat_id: ChatId | None) -> Twist:
+        """Let a claim be repeated when the lease that it needs is about to end."""
+        return self._cut_off(victim, chat_id, self._chance.uniform(11.5, 14.5))
+
+    def _cut_off_until_replaced(self, victim: Victim, chat_id: ChatId | None) -> Twist:
+        """Let a write be repeated when somebody else has the chat."""
+        if chat_id is not None:
+            self._awaited.add(chat_id)
+        return self._cut_off(victim, chat_id, REPLACED_S)
+
+    def _kill_then(self, victim: Victim, chat_id: ChatId | None) -> Twist:
+        def kill() -> bool:
+            place = self._place_of(victim)
+            if place is not None and not self.nodes[place].is_over:
+                self._tell(f"{victim.name} dies of its statement")
+                self.nodes[place].kill()
+                self._renew_later(place)
+            return True
+
+        return Twist(kill)
+
+    def _outage_then(self, victim: Victim, chat_id: ChatId | None) -> Twist:
+        def go_down() -> bool:
+            self._outage()
+            return True
+
+        return Twist(go_down)
+
+    def _drain_before(self, victim: Victim, chat_id: ChatId | None) -> Twist:
+        place = self._place_of(victim)
+        if place is not None:
+            self._drain_at(place)
+            self._renew_after_drain(place)
+        return Twist(delay_s=OVERTAKEN_S)
+
+    def _provoke(self, chat_id: ChatId | None) -> bool:
+        """Let the users of a chat do something at once."""
+        if chat_id is not None:
+            for patience in self.waiting.get(chat_id, ()):
+                self._world.network.later(self._chance.uniform(0, 0.4), patience.set)
+            if self._chance.random() < REACTIONS:
+                self.react(chat_id)
+        return True
 
     def _for_a_while(self, seconds_max: float, end: Callable[[], None]) -> None:
         self._world.network.later(self._chance.uniform(0.2, seconds_max), end)

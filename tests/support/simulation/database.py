@@ -19,25 +19,29 @@ from chatd.domain.facts import Facts
 from chatd.domain.partials import Chunk
 from chatd.domain.pieces import Piece
 from chatd.domain.transitions import Decision, decide
-from chatd.domain.workers import Claimed, SweepLimits
+from chatd.domain.workers import Claimed, DueAction, SweepLimits
 from chatd.domain.writes import (
     AppendMessages,
     ClearQueue,
     DeleteMessagesFrom,
     DropQueued,
     EnqueueMessage,
+    MoveToHead,
+    PromoteHead,
 )
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 from support.chat_machine import text_of
 from support.in_memory_chats import InMemoryChats, StoredChat, facts_for
-from support.in_memory_workers import CLAIM_MARGIN, InMemoryWorkers
+from support.in_memory_workers import InMemoryWorkers
 from support.simulation.model import basis_of
+from support.simulation.rules import Author
 from support.simulation.witness import Witness
 
 T = TypeVar("T")
 
-ACTION_TIMEOUT_S = 12.0  # Shorter than in life, so that some clients are late in every run.
+LONG_OUTAGE_S = 7.5  # Longer than the silence after which a worker trusts its contact no more.
+ACTION_TIMEOUT_S = 5.0  # Shorter than in life, so that some clients are late in every run.
 
 
 class KeyUsed(Exception):
@@ -55,11 +59,21 @@ class Written:
 
 @dataclass(slots=True)
 class SimulatedDatabase:
-    """Everything that is stored. `is_down` refuses every statement."""
+    """Everything that is stored. `is_down` refuses every statement.
+
+    Attributes:
+        up_since_s: When it was last down.
+        long_outage_ended_s: When it was last down for so long that every worker lost contact.
+        is_whole: Whether nothing is lost or broken any more, and nothing under way from before.
+    """
 
     clock: Clock
-    witness: Witness
     is_down: bool = False
+    up_since_s: float = 0.0
+    long_outage_ended_s: float = -1000.0
+    down_since_s: float = 0.0
+    is_whole: bool = False
+    witness: Witness = field(init=False)
     chats: InMemoryChats = field(default_factory=InMemoryChats)
     workers: InMemoryWorkers = field(init=False)
     keys: set[tuple[ChatId, str]] = field(default_factory=set)
@@ -68,12 +82,31 @@ class SimulatedDatabase:
     )
 
     def __post_init__(self) -> None:
-        self.workers = InMemoryWorkers(self.chats, self.clock)
+        self.workers = self.new_workers()
+        self.witness = Witness(self.clock, self.workers.rows)
+
+    def new_workers(self) -> InMemoryWorkers:
+        """Return the leases and claims over these chats."""
+        return InMemoryWorkers(self.chats, self.clock)
 
     def add(self, state: ChatState, owner: Owner) -> None:
         """Store a new chat."""
         self.workers.add(state, owner, self.clock.now())
         self.witness.saw(self.chat(state.chat_id))
+
+    def go_down(self) -> None:
+        """Refuse everything from now on."""
+        if not self.is_down:
+            self.is_down = True
+            self.down_since_s = self.clock.monotonic()
+
+    def come_up(self) -> None:
+        """Answer again."""
+        if self.is_down:
+            self.is_down = False
+            self.up_since_s = self.clock.monotonic()
+            if self.up_since_s - self.down_since_s > LONG_OUTAGE_S:
+                self.long_outage_ended_s = self.up_since_s
 
     def chat(self, chat_id: ChatId) -> StoredChat:
         """Return what is stored of a chat."""
@@ -106,7 +139,9 @@ class SimulatedDatabase:
         self._require_connection()
         return (chat_id, key) in self.keys
 
-    def write(self, seen: ChatState, decision: Decision, key: str | None) -> ChatState | None:
+    def write(
+        self, seen: ChatState, decision: Decision, key: str | None, author: Author
+    ) -> ChatState | None:
         """Execute a decision if the chat is as it was seen and its claim is allowed, or None.
 
         Raises:
@@ -119,7 +154,8 @@ class SimulatedDatabase:
         self.witness.require(chat.state == seen, "a version names two states", chat.state)
         is_claimed_anew = decision.state.owner_epoch != seen.owner_epoch
         claimant = decision.state.worker_id
-        if is_claimed_anew and claimant is not None and not self._may_claim(claimant):
+        is_claim = is_claimed_anew and claimant is not None
+        if is_claim and claimant is not None and not self.workers.may_claim(claimant):
             return None
         if key is not None:
             if (seen.chat_id, key) in self.keys:
@@ -129,20 +165,24 @@ class SimulatedDatabase:
             deadline = self.clock.now() + timedelta(seconds=ACTION_TIMEOUT_S)
             decision = replace(decision, state=replace(decision.state, deadline_at=deadline))
         self._account(chat, decision)
-        written = self.chats.keep(seen.chat_id, decision)
-        self.witness.saw(chat)
+        try:
+            written = self.chats.keep(seen.chat_id, decision)
+        except AssertionError as problem:
+            self.witness.require(False, str(problem), decision)
+            raise
+        self.witness.saw(chat, author)
         return written
 
-    def write_locked(self, chat_id: ChatId, command: Command, key: str | None) -> Written:
+    def write_locked(self, chat_id: ChatId, key: str | None, author: Author) -> Written:
         """Decide and write in one transaction."""
         self._require_connection()
         chat = self.chat(chat_id)
         seen = chat.state
-        for wish in (command, unclaimed(command)):
+        for wish in (author.command, unclaimed(author.command)):
             decision = decide(seen, wish, facts_for(chat, wish))
             if decision.state is seen:
                 return Written(seen, decision, None)
-            state = self.write(seen, decision, key)
+            state = self.write(seen, decision, key, author)
             if state is not None:
                 return Written(seen, decision, state)
         raise AssertionError("locked, and nothing is claimed")
@@ -171,6 +211,19 @@ class SimulatedDatabase:
             self.witness.require(is_free, "a chat was taken from the living", claimed.state)
         return taken
 
+    def expire(self, worker_id: WorkerId) -> None:
+        """End a lease; in a whole world its worker has handed everything over before."""
+        left = [state for state in self.read(self.workers.owned(worker_id)) if self.is_whole]
+        self.witness.require(not left, f"{worker_id} ended and left chats behind", left)
+        self.read(self.workers.expire(worker_id))
+
+    def due_actions(self, worker_id: WorkerId, chats_max: int) -> tuple[DueAction, ...]:
+        """Return chats whose client is late, for a worker that goes to answer for it."""
+        due = self.read(self.workers.due_actions(chats_max))
+        for each in due:
+            self.witness.answering(worker_id, each.chat_id)
+        return due
+
     def _account(self, chat: StoredChat, decision: Decision) -> None:
         """Note which messages of users a decision takes in and which it withdraws."""
         chat_id = chat.state.chat_id
@@ -186,6 +239,9 @@ class SimulatedDatabase:
                 case DropQueued(queued_id):
                     dropped = [each for each in chat.queue if each.id == queued_id]
                     self.witness.withdrew(chat_id, *(text_of(each.content) for each in dropped))
+                case MoveToHead(queued_id) | PromoteHead(str() as queued_id):
+                    first = [each for each in chat.queue if each.id == queued_id]
+                    self.witness.promoted |= {(chat_id, text_of(m.content)) for m in first}
                 case ClearQueue():
                     self.witness.withdrew(chat_id, *(text_of(each.content) for each in chat.queue))
                 case DeleteMessagesFrom(message_id):
@@ -208,12 +264,6 @@ class SimulatedDatabase:
                 self.witness.saw(self.chat(state.chat_id))
             case _:
                 pass
-
-    def _may_claim(self, worker_id: WorkerId) -> bool:
-        row = self.workers.rows.get(worker_id)
-        if row is None or row.is_draining:
-            return False
-        return row.lease_until > self.clock.now() + CLAIM_MARGIN
 
     def _require_connection(self) -> None:
         if self.is_down:

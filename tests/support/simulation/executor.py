@@ -20,6 +20,7 @@ from chatd.domain.tools import (
     ToolSpec,
 )
 from support.journaling_tools import Entry, JournalingTools, StaleOwner, ran
+from support.simulation.database import SimulatedDatabase
 from support.simulation.loop import Host
 from support.simulation.network import ERROR_S, NOWHERE, Network, fail_reply, settle_reply
 
@@ -38,11 +39,14 @@ T = TypeVar("T")
 class SimulatedExecutor(JournalingTools):
     """Executes calls as the real executors promise to."""
 
-    def __init__(self, network: Network, chance: random.Random) -> None:
+    def __init__(
+        self, network: Network, chance: random.Random, database: SimulatedDatabase
+    ) -> None:
         names = [spec.name for spec in WORKSPACE_TOOLS]
         super().__init__(*WORKSPACE_TOOLS, held=names, generation="journal 1")
         self._network = network
         self._chance = chance
+        self._database = database
         self._never: set[ExecutionId] = set()  # Cancelled before they arrived.
         self._losses = 1
 
@@ -81,6 +85,13 @@ class SimulatedExecutor(JournalingTools):
         if execution.dispatch.execution_id not in self._journal:
             self._never.add(execution.dispatch.execution_id)
 
+    def would_start(self, execution: Execution) -> bool:
+        """Return whether a call that arrives now begins, rather than being attached to."""
+        dispatch = execution.dispatch
+        is_traceable = dispatch.journal_generation == self._generation
+        is_over = dispatch.execution_id in self._journal or dispatch.execution_id in self._never
+        return is_traceable and not is_over
+
     def forget_journal(self) -> None:
         """Lose everything and begin a new journal; those who wait are cut off."""
         for entry in self._journal.values():
@@ -93,6 +104,9 @@ class SimulatedExecutor(JournalingTools):
         self._generation = f"journal {self._losses}"
 
     def _start(self, execution: Execution) -> Entry:
+        stored = self._database.chat(execution.chat_id).dispatches
+        is_dispatched = execution.dispatch.execution_id in stored
+        self._database.witness.require(is_dispatched, "it began before it was stored", execution)
         entry = super()._start(execution)
         is_slow = execution.spec.name == "slow"
         takes_s = self._chance.uniform(0, CALL_MAX_S) if is_slow else 0.01
@@ -114,7 +128,9 @@ class ConnectedTools:
         network: Network,
         host: Host,
         world: asyncio.TaskGroup,
+        require_lease: Callable[[object], None],
     ) -> None:
+        self._require_lease = require_lease
         self._executor = executor
         self._network = network
         self._host = host
@@ -129,6 +145,8 @@ class ConnectedTools:
 
     async def execute(self, execution: Execution) -> Outcome:
         """Have a call executed; what was sent arrives even if nobody waits any more."""
+        if self._executor.would_start(execution):
+            self._require_lease(execution)
         return await self._asked(lambda: self._executor.execute(execution))
 
     async def find(self, execution: Execution) -> Found:

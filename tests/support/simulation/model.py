@@ -18,10 +18,12 @@ from chatd.domain.parts import Part, ToolCall, ToolResult
 from chatd.domain.tools import Executor, ToolSpec
 from parley.clock import Clock
 from support.chat_machine import text_of
+from support.simulation.climate import Climate
 
 CLIENT_TOOLS = (ToolSpec("ask_user", "ask_user", "{}", Executor.CLIENT),)
 STEPS_MAX = 3
 PAUSE_MAX_S = 1.5
+LONG_ANSWER_WORDS = 30
 
 
 class Speaks(Protocol):
@@ -51,8 +53,9 @@ def basis_of(messages: Sequence[Speaks]) -> str:
 class Mood:
     """How reliable the model is; `is_moody` is off once the faults are over."""
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, climate: Climate) -> None:
         self.is_moody = True
+        self.climate = climate
         self._chance = chance
         self._numbers = count(1)
 
@@ -64,12 +67,14 @@ class Mood:
         chance = self._chance
         if self.is_moody and chance.random() < 0.08:
             await clock.sleep(chance.uniform(0, 30))
+        is_long = self.is_moody and chance.random() < self.climate.long_answers
         if request.may_call_tools:
             yield TextDelta(basis_of(request.messages))
-        for place in range(chance.randrange(1, 4)):
-            if chance.random() < 0.6:
+        for place in range(LONG_ANSWER_WORDS if is_long else chance.randrange(1, 4)):
+            if is_long or chance.random() < 0.6:
                 await clock.sleep(chance.uniform(0, PAUSE_MAX_S))
-            if self.is_moody and chance.random() < 0.06:
+            is_broken = not is_long and chance.random() < self.climate.broken_answers
+            if self.is_moody and is_broken:
                 raise ModelError(ErrorKind.OVERLOADED, "Busy.", is_retryable=chance.random() < 0.8)
             yield TextDelta(f"word {place} ")
         if request.may_call_tools and self._wants_tools(request):
@@ -87,6 +92,7 @@ class Mood:
 
     def _calls(self, tools: tuple[ToolSpec, ...]) -> Iterator[ToolCall]:
         names = [spec.name for spec in tools] + ["no_such_tool"]
-        weights = [4 if spec.executor is not Executor.CLIENT else 2 for spec in tools] + [1]
+        asking = self.climate.asking
+        weights = [4 if spec.executor is not Executor.CLIENT else asking for spec in tools] + [1]
         for name in self._chance.choices(names, weights, k=self._chance.randrange(1, 4)):
             yield ToolCall(f"call_{next(self._numbers)}", name, "{}")

@@ -2,21 +2,24 @@
 
 import asyncio
 import random  # noqa: TID251 (only the type; chance is an argument)
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from contextvars import Context
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar, cast
 
 from chatd.domain.chat import ChatId, ChatState, NewMessage, Owner, WorkerId
 from chatd.domain.choice import ModelChoice
 from chatd.domain.commands import Command
+from chatd.domain.model import ModelEvent, ModelRequest
 from chatd.domain.retries import RetryPolicy
 from chatd.domain.turn import ModelProfile, TurnSetup
-from chatd.domain.workers import is_ownerless
+from chatd.domain.workers import Claimed, is_ownerless
 from chatd.engine.calls import CallLimits
 from chatd.engine.live import LiveChats
+from chatd.engine.mailbox import Mailbox
 from chatd.engine.partials import PartialWriter
 from chatd.engine.stream import StreamLimits
 from chatd.engine.turn import TurnLimits, TurnPorts, TurnRunner
@@ -24,12 +27,14 @@ from chatd.engine.worker import Worker, WorkerLimits, WorkerPorts
 from chatd.news import CHAT_TOPIC, SWEEP_TOPIC, follow_chats, follow_sweeps
 from chatd.providers.scripted import ScriptedModel
 from chatd.rpc.claims import reserved
+from chatd.rpc.unbroken import Unbroken
 from chatd.store.chats import PostgresChats
 from parley.bus import Notice
 from support.simulation.bus import ConnectedBus, SimulatedBus
 from support.simulation.database import SimulatedDatabase
 from support.simulation.executor import ConnectedTools, SimulatedExecutor
 from support.simulation.loop import HOST, Host, VirtualClock, VirtualLoop
+from support.simulation.mischief import Mischief
 from support.simulation.model import CLIENT_TOOLS, Mood
 from support.simulation.network import Network, fail_reply, settle_reply
 from support.simulation.store import (
@@ -51,27 +56,42 @@ LIMITS = TurnLimits(
 )
 SKEWS_S = (0.0, 0.0, -3600.0, 40.0, 3600.0)
 ANSWER_MAX_S = 25.0
-CRASHES = 0.02
+IMPATIENT_AFTER_MAX_S = 0.03
+EFFECT_MARGIN = timedelta(seconds=2.999)  # What a worker leaves of its lease, but for rounding.
 
 
 class UnluckySetups:
     """Prepares turns; now and then it crashes, as code with a bug does."""
 
-    def __init__(self, mood: Mood, chance: random.Random) -> None:
+    def __init__(
+        self, mood: Mood, chance: random.Random, crashing: Callable[[ChatId], None]
+    ) -> None:
         self._mood = mood
         self._chance = chance
+        self._crashing = crashing
 
     async def prepare(
         self, chat_id: ChatId, owner: Owner, choice: ModelChoice | None = None
     ) -> TurnSetup:
         """Return the setup."""
-        if self._mood.is_moody and self._chance.random() < CRASHES:
+        if self._mood.is_moody and self._chance.random() < self._mood.climate.crashes:
+            self._crashing(chat_id)
             raise RuntimeError("a bug")
         return SETUP
 
 
 class Gone(Exception):
     """A process did not answer: what it was asked may have happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a simulation is made of; to plant a bug, one of them is replaced."""
+
+    database: type[SimulatedDatabase] = SimulatedDatabase
+    applier: type[ConnectedApplier] = ConnectedApplier
+    worker: type[Worker] = Worker
+    turns: type[TurnRunner] = TurnRunner
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +106,10 @@ class World:
     executor: SimulatedExecutor
     bus: SimulatedBus
     mood: Mood
+    mischief: Mischief
     limits: WorkerLimits
     has_partials: bool
+    parts: Parts
 
 
 class NobodyFollows:
@@ -117,7 +139,22 @@ class Node:
         self._stopping = asyncio.Event()
         self._waiting: dict[int, asyncio.Future[object]] = {}  # Ordered, unlike a set.
         self._tasks: asyncio.TaskGroup | None = None
+        self._running: Counter[ChatId] = Counter()
+        self._told: dict[ChatId, int] = {}
+        self.crashed_at_s: dict[ChatId, float] = {}
         self._task = world.group.create_task(self._lived(), context=self._context.copy())
+
+    @property
+    def is_able(self) -> bool:
+        """Whether it serves and nothing keeps it from doing what it should."""
+        host = self.host
+        is_up = self.is_serving and not host.is_dead and not host.is_stopped
+        is_connected = self._world.loop.time() >= host.cut_off_until_s
+        return is_up and is_connected and not self._stopping.is_set()
+
+    def has_told(self, chat_id: ChatId, version: int) -> bool:
+        """Return whether the process told of a state that it wrote, or could not know of it."""
+        return self._told.get(chat_id, 0) >= version or chat_id in self._applier.gave_up
 
     def kill(self) -> None:
         """End the process between two of its steps; nothing of it reaches the world any more."""
@@ -134,8 +171,14 @@ class Node:
         self.host.is_stopped = True
         self._world.network.later(seconds, self.go_on)
 
+    def cut_off(self, seconds: float) -> None:
+        """Keep everything of it from the database for a while."""
+        self.host.cut_off_until_s = self._world.loop.time() + seconds
+
     def go_on(self) -> None:
-        """Let it run again."""
+        """Let it run again, and reach what it could not."""
+        if self.host.cut_off_until_s > self._world.loop.time():
+            self.host.cut_off_until_s = self._world.loop.time()
         if self.host.is_stopped:
             self._world.loop.go_on(self.host)
 
@@ -153,7 +196,7 @@ class Node:
         Raises:
             Gone: it is not there, or died, or its answer was lost.
         """
-        network = self._world.network
+        network, chance = self._world.network, self._world.chance
         reply: asyncio.Future[T] = self._world.loop.create_future()
         self._waiting[id(reply)] = cast("asyncio.Future[object]", reply)
 
@@ -174,8 +217,16 @@ class Node:
         def arrive() -> None:
             if self._tasks is None or not self.is_serving or network.is_lost():
                 fail_reply(reply, Gone())
-            else:
-                self._tasks.create_task(served(), context=self._context.copy())
+                return
+            serving = self._tasks.create_task(served(), context=self._context.copy())
+            mood = self._world.mood
+            if mood.is_moody and chance.random() < mood.climate.impatience:
+
+                def give_up() -> None:
+                    fail_reply(reply, Gone())
+                    serving.cancel()
+
+                network.later(chance.uniform(0, IMPATIENT_AFTER_MAX_S), give_up)
 
         network.later(network.delay_s(), arrive)
         try:
@@ -199,14 +250,19 @@ class Node:
 
         Returns whether the command is stored now.
         """
-        if not may_claim:
-            await self._chats.once(chat_id, command_for(None), key)
-        else:
+
+        async def claim() -> None:
             with reserved(self.worker, owner) as reservation:
                 command = command_for(reservation.claimed_by)
                 state = await self._chats.once(chat_id, command, key)
                 if state is not None:
                     reservation.start(state)
+
+        if may_claim:
+            assert self._tasks is not None
+            await Unbroken(self._tasks).run(claim)
+        else:
+            await self._chats.once(chat_id, command_for(None), key)
         return await self._chats.is_used(chat_id, key)
 
     async def _lived(self) -> None:
@@ -224,19 +280,23 @@ class Node:
     async def _live(self) -> None:
         """Do what the composition root of the service does."""
         world, host = self._world, self.host
-        line = Line(world.database, world.network, host)
+        line = Line(world.database, world.network, host, victim=self, mischief=world.mischief)
         self._partials = ConnectedPartials(line)
         self._writer = PartialWriter(self._partials, self._clock)
         self._live_chats = LiveChats(*((self._writer.shown,) if world.has_partials else ()))
         async with AsyncExitStack() as stack:
-            applier = await stack.enter_async_context(
-                ConnectedApplier(
-                    line, moved=self._moved, appended=self._appended, clock=self._clock
+            self._applier = await stack.enter_async_context(
+                world.parts.applier(
+                    line,
+                    self.worker_id,
+                    moved=self._moved,
+                    appended=self._appended,
+                    clock=self._clock,
                 )
             )
-            self._chats = ConnectedChats(line, applier, self._moved)
+            self._chats = ConnectedChats(line, self._applier, self._moved)
             self._turns = self._new_turns()
-            self.worker = self._new_worker(ConnectedWorkers(line))
+            self.worker = self._new_worker(ConnectedWorkers(line, self.worker_id))
             self._tasks = background = await stack.enter_async_context(asyncio.TaskGroup())
             working = background.create_task(self.worker.run())
             for each in self._start_following(background):
@@ -250,12 +310,19 @@ class Node:
 
     def _new_turns(self) -> TurnRunner:
         world, clock = self._world, self._clock
-        return TurnRunner(
+
+        def play(request: ModelRequest) -> AsyncIterator[ModelEvent]:
+            self._require_lease("the model is asked")
+            return world.mood.play(clock, request)
+
+        return world.parts.turns(
             TurnPorts(
                 chats=self._chats,
-                model=ScriptedModel(lambda request: world.mood.play(clock, request)),
-                tools=ConnectedTools(world.executor, world.network, self.host, world.group),
-                setups=UnluckySetups(world.mood, world.chance),
+                model=ScriptedModel(play),
+                tools=ConnectedTools(
+                    world.executor, world.network, self.host, world.group, self._require_lease
+                ),
+                setups=UnluckySetups(world.mood, world.chance, self._crashing),
                 live=self._live_chats,
                 partials=self._partials if world.has_partials else None,
             ),
@@ -266,14 +333,14 @@ class Node:
         )
 
     def _new_worker(self, workers: ConnectedWorkers) -> Worker:
-        return Worker(
+        return self._world.parts.worker(
             self.worker_id,
             address=f"unix:/{self.name}",
             ports=WorkerPorts(
                 leases=workers,
                 claims=workers,
                 apply=self._chats.apply,
-                run_chat=self._turns.run,
+                run_chat=self._run_chat,
                 moved=self._chats.noticed,
                 offer=self._offer,
                 clock=self._clock,
@@ -293,7 +360,34 @@ class Node:
             following.append(background.create_task(self._writer.run()))
         return following
 
+    async def _run_chat(self, claimed: Claimed, mailbox: Mailbox) -> None:
+        """Run a chat as the service does; only one runner of it, and no more than have a slot."""
+        chat_id, witness = claimed.state.chat_id, self._world.database.witness
+        self._running[chat_id] += 1
+        is_alone = self._running[chat_id] == 1
+        witness.require(is_alone, f"two runners of one chat in {self.name}", claimed.state)
+        is_placed = self._running.total() <= self._world.limits.slots_max
+        witness.require(is_placed, f"{self.name} runs more than it may", claimed.state)
+        try:
+            await self._turns.run(claimed, mailbox)
+        finally:
+            self._running[chat_id] -= 1
+
+    def _crashing(self, chat_id: ChatId) -> None:
+        self.crashed_at_s[chat_id] = self._world.loop.time()
+
+    def _require_lease(self, what: object) -> None:
+        """Note what begins under a lease that ends; a stop before it began nobody can foresee."""
+        world = self._world
+        is_just_resumed = world.loop.time() - self.host.resumed_at_s < 0.001
+        row = world.database.workers.rows.get(self.worker_id)
+        is_held = row is not None and row.lease_until >= world.loop.now() + EFFECT_MARGIN
+        if not self.host.is_dead and not is_just_resumed:
+            world.database.witness.require(is_held, f"{self.name} acts without a lease", what)
+
     def _moved(self, state: ChatState) -> None:
+        self._told[state.chat_id] = max(self._told.get(state.chat_id, 0), state.snapshot_version)
+        self._applier.gave_up.discard(state.chat_id)
         self._live_chats.moved(state)
         self._writer.moved(state)
         self.worker.deliver(state)

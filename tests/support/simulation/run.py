@@ -3,7 +3,7 @@
 import asyncio
 import random  # noqa: TID251 (here chance comes from the seed)
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -13,25 +13,33 @@ from chatd.engine.worker import WorkerLimits
 from support.in_memory_chats import StoredChat
 from support.simulation.bus import SimulatedBus
 from support.simulation.checks import ownerless, violations
+from support.simulation.climate import Climate
 from support.simulation.cluster import Cluster
-from support.simulation.database import SimulatedDatabase
 from support.simulation.executor import SimulatedExecutor
+from support.simulation.inspector import Inspector
 from support.simulation.loop import Host, VirtualClock, VirtualLoop
+from support.simulation.mischief import Mischief
 from support.simulation.model import Mood
-from support.simulation.network import Network
-from support.simulation.node import World
+from support.simulation.network import NOWHERE, Network
+from support.simulation.node import Parts, World
 from support.simulation.users import Request, User
-from support.simulation.witness import Violation, Witness
+from support.simulation.witness import Violation
 
 FIRST_CHAT_NUMBER = 1
 FIRST_CHAT = ChatId(str(uuid.UUID(int=FIRST_CHAT_NUMBER)))
 USERS_PER_CHAT = 2
-HUNTS = 0.04
+CHATS_PER_CROWD = 5  # So many can share the places that one process or person has at least.
+HUNTS = 0.08
+REACTION_MEAN_S = 0.2
+CHANGES = 0.15
+WHOLE_AFTER_S = 10.0  # What was sent in bad weather may arrive until then.
 AT_REST = (Status.WAITING, Status.ERROR)
 OWNERS = (Owner(OwnerId("ann"), "member"), Owner(OwnerId("bob"), "member"))
 OWNED_WITHIN_S = 60
 AT_REST_WITHIN_S = 240
 DRAINED_WITHIN_S = 30.0
+SWEEP_EVERY_S = 3.0  # Rarer than in life, because most of them find nothing.
+SOUND = Parts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +53,14 @@ class Run:
     states: tuple[ChatState, ...]
 
 
-def simulate(seed: int) -> Run:
-    """Run the simulation of a seed.
+def simulate(seed: int, parts: Parts = SOUND) -> Run:
+    """Run the simulation of a seed, with other parts than the sound ones to plant a bug.
 
     Raises:
         Violation: something was wrong; the text says with which seed and what happened.
     """
     with _loop() as loop:
-        return loop.run_until_complete(_Simulation(loop, seed).run())
+        return loop.run_until_complete(_Simulation(loop, seed, parts).run())
 
 
 @contextmanager
@@ -67,37 +75,67 @@ def _loop() -> Iterator[VirtualLoop]:
 class _Simulation:
     """Everything of one run."""
 
-    def __init__(self, loop: VirtualLoop, seed: int) -> None:
+    def __init__(self, loop: VirtualLoop, seed: int, parts: Parts) -> None:
         self._seed = seed
+        self._parts = parts
         self._chance = chance = random.Random(seed)
         self._loop = loop
         self._clock = VirtualClock(loop, Host())
         self._network = Network(loop, chance)
-        self._database = SimulatedDatabase(self._clock, Witness())
-        self._executor = SimulatedExecutor(self._network, chance)
+        self._database = parts.database(self._clock)
+        self._climate = Climate.drawn(chance)
+        self._executor = SimulatedExecutor(self._network, chance, self._database)
 
     async def run(self) -> Run:
         async with asyncio.TaskGroup() as group:
             cluster = Cluster(self._world(group), self._clock, self._chance)
             users = self._users(cluster)
-            trouble_s = self._chance.uniform(10, 40)
+            inspector = Inspector(self._database, lambda: cluster.nodes, self._clock)
+            inspecting = group.create_task(inspector.run())
+            trouble_s = self._chance.uniform(8, 30)
             async with asyncio.TaskGroup() as acting:
+                cluster.react = self._reactions(users, acting)
                 acting.create_task(cluster.trouble(trouble_s))
                 if self._chance.random() < HUNTS:
                     acting.create_task(cluster.hunt(FIRST_CHAT))
                 for user in users:
-                    pause_s = self._chance.uniform(1, 6)
+                    pause_s = self._chance.uniform(0.7, 4)
                     acting.create_task(user.act(self._chance.randrange(3, 8), pause_s))
+            if self._chance.random() < CHANGES:
+                await self._change_one(cluster, users)
             problems = [*await self._never_resting(), *await self._never_ending(cluster)]
             cluster.kill()
+            inspecting.cancel()
         requests = [request for user in users for request in user.requests]
         problems += violations(self._database, self._executor.starts, requests)
         if problems:
             raise Violation("\n".join((f"seed {self._seed}", *cluster.told, *problems)))
         return self._summary(requests)
 
+    def _reactions(
+        self, users: list[User], acting: asyncio.TaskGroup
+    ) -> Callable[[ChatId], object]:
+        """Return what lets a user of a chat do one thing more, at once."""
+
+        def react(chat_id: ChatId) -> None:
+            user = self._chance.choice([user for user in users if user.chat_id == chat_id])
+            acting.create_task(user.act(1, REACTION_MEAN_S), context=NOWHERE.copy())
+
+        return react
+
+    async def _change_one(self, cluster: Cluster, users: list[User]) -> None:
+        """Replace a process while everybody talks, in a world in which nothing goes wrong."""
+        await self._clock.sleep(WHOLE_AFTER_S)
+        self._database.is_whole = True
+        async with asyncio.TaskGroup() as acting:
+            for user in users:
+                acting.create_task(user.act(1, 0.5))
+            await self._clock.sleep(self._chance.uniform(0, 2))
+            await cluster.change_one()
+
     def _world(self, group: asyncio.TaskGroup) -> World:
-        chance = self._chance
+        chance, climate = self._chance, self._climate
+        crowd = max(1, climate.chats // CHATS_PER_CROWD)
         return World(
             loop=self._loop,
             group=group,
@@ -106,23 +144,36 @@ class _Simulation:
             database=self._database,
             executor=self._executor,
             bus=SimulatedBus(self._network, chance),
-            mood=Mood(chance),
+            mood=Mood(chance, climate),
+            mischief=Mischief(chance, climate),
             limits=WorkerLimits(
-                slots_max=chance.randrange(1, 5), running_per_user_max=chance.randrange(1, 5)
+                slots_max=crowd * chance.randrange(1, 5),
+                running_per_user_max=crowd * chance.randrange(1, 5),
+                sweep_every_s=SWEEP_EVERY_S,
             ),
-            has_partials=chance.random() < 0.2,
+            has_partials=chance.random() < 0.1,
+            parts=self._parts,
         )
 
     def _users(self, cluster: Cluster) -> list[User]:
         users: list[User] = []
         numbers = count(1)
-        for place in range(self._chance.randrange(1, 6)):
+        for place in range(self._climate.chats):
             chat_id = ChatId(str(uuid.UUID(int=FIRST_CHAT_NUMBER + place)))
             owner = self._chance.choice(OWNERS)
             fresh = ChatState(chat_id, Status.WAITING, 1, 0, 0, MessageId(1))
             self._database.add(fresh, owner)
             users += [
-                User(self._database, chat_id, owner, cluster, self._clock, self._chance, numbers)
+                User(
+                    self._database,
+                    chat_id,
+                    owner,
+                    cluster,
+                    self._clock,
+                    self._chance,
+                    numbers,
+                    self._climate,
+                )
                 for _ in range(USERS_PER_CHAT)
             ]
         return users

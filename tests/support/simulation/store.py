@@ -1,6 +1,6 @@
 """The database as one process reaches it: the real rules of writing, over lines that break."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
 from chatd.domain.chat import ChatId, ChatState, Message, MessageId, WorkerId
@@ -16,7 +16,7 @@ from chatd.domain.facts import NO_FACTS, Facts
 from chatd.domain.partials import Chunk
 from chatd.domain.pieces import Piece
 from chatd.domain.tools import StoredExecution
-from chatd.domain.transitions import Decision
+from chatd.domain.transitions import Decision, decide
 from chatd.domain.workers import Claimed, DueAction, NamedChat, SweepLimits
 from chatd.store.applying import Appended, Applier, Unwritten, Wrote
 from chatd.store.statements import ClientKey
@@ -24,20 +24,33 @@ from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 from support.simulation.database import KeyUsed, SimulatedDatabase, Written
 from support.simulation.loop import Host
+from support.simulation.mischief import Mischief, Twist, Victim
 from support.simulation.network import Network
+from support.simulation.rules import Author
 
 T = TypeVar("T")
 
+DOWN = Twist(is_lost=True)
 NEEDS_FACTS = (DeleteQueuedMessage, PromoteQueuedMessage, EditMessage, RequestCompaction)
 
 
 class Line:
     """A process's connections to the database."""
 
-    def __init__(self, database: SimulatedDatabase, network: Network, host: Host) -> None:
+    def __init__(
+        self,
+        database: SimulatedDatabase,
+        network: Network,
+        host: Host,
+        *,
+        victim: Victim,
+        mischief: Mischief,
+    ) -> None:
         self.database = database
-        self._network = network
         self.host = host
+        self._network = network
+        self._victim = victim
+        self._mischief = mischief
 
     async def ask(self, statement: Callable[[], T]) -> T:
         """Have a statement executed.
@@ -45,7 +58,26 @@ class Line:
         Raises:
             DatabaseUnavailable: nobody answered; it may have been executed.
         """
-        return await self._network.ask(self.host, statement, _cut)
+        twist = DOWN if self.database.is_down else self._mischief.of_read(self._victim)
+        return await self._network.ask(self.host, statement, _cut, twist=twist)
+
+    async def write(
+        self, seen: ChatState, decision: Decision, key: str | None, author: Author
+    ) -> ChatState | None:
+        """Have a decision written.
+
+        Raises:
+            DatabaseUnavailable: nobody answered; it may have been written.
+        """
+        database, mischief = self.database, self._mischief
+        is_down = database.is_down
+        return await self._network.ask(
+            self.host,
+            lambda: database.write(seen, decision, key, author),
+            _cut,
+            twist=DOWN if is_down else mischief.of_write(self._victim, seen, author),
+            late=lambda: database.witness.disown(seen.chat_id),
+        )
 
 
 def _cut() -> Exception:
@@ -53,11 +85,16 @@ def _cut() -> Exception:
 
 
 class ConnectedApplier(Applier):
-    """The real one, with statements of the simulated database."""
+    """The real one, with statements of the simulated database.
+
+    Attributes:
+        gave_up: Chats of which it did not learn what became of a write.
+    """
 
     def __init__(
         self,
         line: Line,
+        worker_id: WorkerId,
         *,
         moved: Callable[[ChatState], None],
         appended: Appended,
@@ -67,6 +104,36 @@ class ConnectedApplier(Applier):
             cast(Any, None), facts_of=self._facts, moved=moved, appended=appended, clock=clock
         )
         self._line = line
+        self._worker_id = worker_id
+        self._deciding: dict[ChatId, Author] = {}
+        self.gave_up: set[ChatId] = set()
+
+    async def apply(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
+    ) -> ChatState:
+        """Execute a command; a refusal must have been right at some moment meanwhile."""
+        witness = self._line.database.witness
+        began = len(witness.states[chat_id]) - 1
+        try:
+            return await super().apply(chat_id, command, client_key)
+        except ChatError as refusal:
+            states = witness.states[chat_id][began:]
+            is_right = any(_refuses(state, command, type(refusal)) for state in states)
+            witness.require(is_right, f"{command} was refused: {refusal}", states)
+            raise
+
+    async def _decide(
+        self, seen: ChatState, command: Command, *, is_fresh: bool
+    ) -> Decision | None:
+        self._deciding[seen.chat_id] = Author(self._worker_id, command)
+        return await super()._decide(seen, command, is_fresh=is_fresh)
+
+    async def _patiently(self, chat_id: ChatId, read: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return await super()._patiently(chat_id, read)
+        except DatabaseUnavailable:
+            self.gave_up.add(chat_id)
+            raise
 
     async def _facts(self, chat_id: ChatId, command: Command) -> Facts:
         if not isinstance(command, NEEDS_FACTS):
@@ -83,8 +150,9 @@ class ConnectedApplier(Applier):
         self, source: object, seen: ChatState, decision: Decision, client_key: ClientKey | None
     ) -> Wrote | Unwritten:
         key = None if client_key is None else client_key.key
+        author = self._deciding[seen.chat_id]
         try:
-            state = await self._line.ask(lambda: self._line.database.write(seen, decision, key))
+            state = await self._line.write(seen, decision, key, author)
         except DatabaseUnavailable:
             return await self._after_outage(seen, decision, client_key)
         return Unwritten.REFUSED if state is None else Wrote(state)
@@ -96,12 +164,28 @@ class ConnectedApplier(Applier):
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None
     ) -> ChatState:
         key = None if client_key is None else client_key.key
-        done: Written = await self._line.ask(
-            lambda: self._line.database.write_locked(chat_id, command, key)
-        )
+        author = Author(self._worker_id, command)
+        try:
+            done: Written = await self._line.ask(
+                lambda: self._line.database.write_locked(chat_id, key, author)
+            )
+        except DatabaseUnavailable:
+            self.gave_up.add(chat_id)
+            raise
         if done.state is None:
             return done.seen
         return self._learned(done.seen, done.decision, Wrote(done.state))
+
+
+def _refuses(state: ChatState, command: Command, kind: type[ChatError]) -> bool:
+    """Return whether a command would be refused like this; what needs facts nobody can tell."""
+    if isinstance(command, NEEDS_FACTS):
+        return True
+    try:
+        decide(state, command)
+    except ChatError as refusal:
+        return type(refusal) is kind
+    return False
 
 
 class ConnectedChats:
@@ -165,8 +249,9 @@ class ConnectedChats:
 class ConnectedWorkers:
     """Leases and claims."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, worker_id: WorkerId) -> None:
         self._line = line
+        self._worker_id = worker_id
         self._database = line.database
         self._workers = line.database.workers
 
@@ -187,8 +272,7 @@ class ConnectedWorkers:
 
     async def expire(self, worker_id: WorkerId) -> None:
         """End the lease."""
-        database, workers = self._database, self._workers
-        await self._line.ask(lambda: database.read(workers.expire(worker_id)))
+        await self._line.ask(lambda: self._database.expire(worker_id))
 
     async def sweep(self, worker_id: WorkerId, limits: SweepLimits) -> tuple[Claimed, ...]:
         """Claim what has no live owner."""
@@ -210,8 +294,7 @@ class ConnectedWorkers:
 
     async def due_actions(self, chats_max: int) -> tuple[DueAction, ...]:
         """Return chats whose client is late."""
-        database, workers = self._database, self._workers
-        return await self._line.ask(lambda: database.read(workers.due_actions(chats_max)))
+        return await self._line.ask(lambda: self._database.due_actions(self._worker_id, chats_max))
 
     async def owned(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
         """Return the chats that name the worker."""

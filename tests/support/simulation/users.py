@@ -1,5 +1,6 @@
 """Users of a simulation: they do what users do, repeat what was not answered, and keep count."""
 
+import asyncio
 import random  # noqa: TID251 (only the type; chance is an argument)
 import uuid
 from collections.abc import Callable
@@ -34,6 +35,7 @@ from chatd.domain.parts import Text, ToolOutcome, ToolResult
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 from support.in_memory_chats import StoredChat
+from support.simulation.climate import Climate
 from support.simulation.cluster import Cluster
 from support.simulation.database import SimulatedDatabase
 from support.simulation.node import Gone
@@ -69,9 +71,11 @@ class User:
         clock: Clock,
         chance: random.Random,
         numbers: "count[int]",
+        climate: Climate,
     ) -> None:
+        self._climate = climate
         self._database = database
-        self._chat_id = chat_id
+        self.chat_id = chat_id
         self._owner = owner
         self._cluster = cluster
         self._clock = clock
@@ -82,33 +86,44 @@ class User:
     @property
     def _chat(self) -> StoredChat:
         """What is stored; users see the newest, whatever they may do with it."""
-        return self._database.chat(self._chat_id)
+        return self._database.chat(self.chat_id)
 
     async def act(self, times: int, pause_mean_s: float) -> None:
         """Do that many things, with pauses."""
+        provoked = asyncio.Event()
+        self._cluster.waiting.setdefault(self.chat_id, []).append(provoked)
         for _ in range(times):
-            await self._clock.sleep(self._chance.expovariate(1 / pause_mean_s))
+            provoked.clear()
+            await self._pause(self._chance.expovariate(1 / pause_mean_s), provoked)
             await self._do_something()
 
+    async def _pause(self, seconds: float, provoked: asyncio.Event) -> None:
+        """Wait, unless something happens to the chat that calls for a reaction."""
+        asyncio.get_running_loop().call_later(seconds, provoked.set)
+        await provoked.wait()
+
     async def _do_something(self) -> None:
-        wishes = (
-            (self._send, 8),
+        is_queue = bool(self._chat.queue)
+        usual = (
             (self._urgent, 3),
             (self._edit, 2),
             (self._interrupt, 3),
-            (self._drop, 1),
-            (self._promote, 2),
+            (self._drop, 4 if is_queue else 1),
+            (self._promote, 4 if is_queue else 1),
             (self._answer, 6 if self._chat.state.status is Status.REQUIRES_ACTION else 0),
             (self._compact, 1),
             (self._archive, 1),
         )
-        (wish,) = self._chance.choices([wish for wish, _ in wishes], [w for _, w in wishes])
+        liked = zip(usual, self._climate.wishes, strict=True)
+        weights = [weight * liking for (_, weight), liking in liked]
+        wishes = [self._send, *(wish for wish, _ in usual)]
+        (wish,) = self._chance.choices(wishes, [8, *weights])
         await wish()
 
     def _new_request(self, is_message: bool) -> Request:
         number = next(self._numbers)
         text = f"message {number}" if is_message else ""
-        request = Request(self._chat_id, f"request-{number}", text)
+        request = Request(self.chat_id, f"request-{number}", text)
         self.requests.append(request)
         return request
 
@@ -194,7 +209,7 @@ class User:
                 is_stored = await node.ask(
                     partial(
                         node.execute,
-                        self._chat_id,
+                        self.chat_id,
                         self._owner,
                         request.key,
                         command_for,
@@ -216,7 +231,7 @@ class User:
         return NewMessage(Role.USER, (Text(request.text),), self._owner.id)
 
     def _queued_id(self, request: Request) -> QueuedMessageId:
-        return QueuedMessageId(str(uuid.uuid5(uuid.UUID(self._chat_id), request.key)))
+        return QueuedMessageId(str(uuid.uuid5(uuid.UUID(self.chat_id), request.key)))
 
     def _some_queued(self) -> QueuedMessageId:
         queue = self._chat.queue

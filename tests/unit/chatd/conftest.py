@@ -1,19 +1,36 @@
-"""Options of the simulation: which seeds it runs."""
+"""Which seeds the simulation runs, and what is told of them."""
+
+from collections.abc import Callable
 
 import pytest
 
-SEEDS = 500
+from support.simulation.batch import Report
 
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--seed", type=int, default=None, help="simulate this seed alone")
-    parser.addoption("--seeds", type=int, default=SEEDS, help="how many seeds are simulated")
+SIMULATED = pytest.StashKey[Report]()
 
 
 @pytest.fixture
-def seeds(request: pytest.FixtureRequest) -> range:
-    # The defaults are repeated for runs that did not name this directory: they read it too late.
-    seed = request.config.getoption("--seed", None)
+def seeds(pytestconfig: pytest.Config) -> range:
+    seed = pytestconfig.getoption("--seed")
     if seed is not None:
         return range(seed, seed + 1)
-    return range(request.config.getoption("--seeds", SEEDS))
+    return range(pytestconfig.getoption("--seeds"))
+
+
+@pytest.fixture
+def tell(pytestconfig: pytest.Config) -> Callable[[Report], None]:
+    """Return what has a report told at the end of the tests."""
+
+    def keep(report: Report) -> None:
+        pytestconfig.stash[SIMULATED] = report
+
+    return keep
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    report = config.stash.get(SIMULATED, None)
+    if report is not None:
+        terminalreporter.section("simulation")
+        terminalreporter.write_line(str(report))

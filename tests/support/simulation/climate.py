@@ -1,0 +1,79 @@
+"""What kind of trouble a run has: every seed draws its own, so that each kind is common somewhere.
+
+A run in which everything may happen a little sees little of what takes three of one kind.
+"""
+
+import random  # noqa: TID251 (only the type; chance is an argument)
+from dataclasses import dataclass
+from typing import Self
+
+SHORT_S = (0.5, 1.5, 4.0)
+TO_THE_EDGE_S = (12.5, 13.0, 14.0)  # What is left of a lease then is less than its margin.
+TOO_LONG_S = (16.0, 18.0, 25.0)
+# What a run costs grows with its chats, and most of what can go wrong needs only one.
+CHATS = {1: 270, 2: 50, 3: 9, 5: 4, 30: 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Climate:
+    """How likely things are.
+
+    Attributes:
+        hindered_writes: Something happens to a write.
+        hindered_claims: Something happens to a write that claims a chat.
+        hindered_interruptions: Something happens to a write that ends an interruption.
+        hindered_retries: Something happens to a write that opens the next attempt.
+        holds: An owner is held up that was just asked to stop.
+        holds_s: For how long processes are held up.
+        late_answers: A worker is held up that is about to answer for a client.
+        impatience: A user goes away before the answer comes.
+        crashes: Preparing a turn crashes.
+        long_answers: A model talks for long.
+        broken_answers: A model fails before a word.
+        lost_news: How much of what processes tell each other is lost, all the time.
+        faults: How many of the faults with time can happen at all.
+        chats: How many chats there are.
+        asking: How often a model asks the client, compared with other tools.
+        wishes: How much users like each thing they can do, the sending of messages aside.
+    """
+
+    hindered_writes: float
+    hindered_claims: float
+    hindered_interruptions: float
+    hindered_retries: float
+    holds: float
+    holds_s: tuple[float, ...]
+    late_answers: float
+    impatience: float
+    crashes: float
+    long_answers: float
+    broken_answers: float
+    lost_news: float
+    faults: float
+    chats: int
+    asking: int
+    wishes: tuple[int, ...]
+
+    @classmethod
+    def drawn(cls, chance: random.Random) -> Self:
+        """Draw one."""
+        return cls(
+            hindered_writes=chance.choice((0.0, 0.05, 0.25)),
+            hindered_claims=chance.choice((0.0, 0.3)),
+            hindered_interruptions=chance.choice((0.0, 0.8)),
+            hindered_retries=chance.choice((0.0, 0.6)),
+            holds=chance.choice((0.0, 0.0, 0.5)),
+            holds_s=chance.choice(
+                (SHORT_S, TO_THE_EDGE_S, TOO_LONG_S, SHORT_S + TO_THE_EDGE_S + TOO_LONG_S)
+            ),
+            late_answers=chance.choice((0.5, 1.0)),
+            impatience=chance.choice((0.0, 0.2, 0.6)),
+            crashes=chance.choice((0.0, 0.03, 0.1)),
+            long_answers=chance.choice((0.0, 0.0, 0.5)),
+            broken_answers=chance.choice((0.02, 0.25)),
+            lost_news=chance.choice((0.0, 1.0, 1.0)),
+            faults=chance.choice((0.0, 0.4, 1.0)),
+            chats=chance.choices(tuple(CHATS), tuple(CHATS.values()))[0],
+            asking=chance.choice((1, 12)),
+            wishes=tuple(chance.choice((0, 1, 1, 4)) for _ in range(8)),
+        )
