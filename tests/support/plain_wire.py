@@ -14,6 +14,7 @@ from chatd.domain.model import (
     ModelRequest,
     TextDelta,
 )
+from chatd.providers.joining import joined_deltas
 from chatd.providers.target import Target
 from chatd.providers.transport import HttpModels
 from chatd.providers.wire import Failure, HttpRequest, ProviderFailed
@@ -78,15 +79,18 @@ def target(url: str) -> Target:
 async def ask(
     models: HttpModels, url: str, wire: PlainWire | None = None
 ) -> tuple[list[ModelEvent], ModelError | None]:
-    """Return what was answered until the end, and the error that it ended with."""
+    """Return what was answered until the end, and the error that it ended with.
+
+    Deltas that arrive together are joined, and whether two do is chance: here all of them are.
+    """
     events: list[ModelEvent] = []
     async with asyncio.timeout(10):
         try:
             async for event in models.stream(wire or PlainWire(), REQUEST, target(url)):
                 events.append(event)
         except ModelError as error:
-            return events, error
-    return events, None
+            return list(joined_deltas(events)), error
+    return list(joined_deltas(events)), None
 
 
 async def played(models: HttpModels, *script: bytes | Act) -> tuple[list[ModelEvent], ModelError]:
@@ -105,7 +109,7 @@ def seen(error: ModelError) -> tuple[ErrorKind, bool, int]:
     return error.kind, error.is_retryable, error.status_code
 
 
-HELLO = [TextDelta("hel"), TextDelta("lo"), Finished()]
+HELLO = [TextDelta("hello"), Finished()]
 EVENTS = [sse({"text": "hel"}), sse({"text": "lo"}), sse({"end": True})]
 BODY = b"".join(EVENTS)
 CUT = (ErrorKind.TIMEOUT, True, 0)

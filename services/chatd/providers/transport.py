@@ -6,7 +6,7 @@ and yielded in the task that asked for it. Nothing else runs beside it.
 
 import asyncio
 import io
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from ssl import SSLContext
@@ -25,6 +25,7 @@ from chatd.providers.http_failures import (
     failure_of_error,
     without_key,
 )
+from chatd.providers.joining import joined_deltas
 from chatd.providers.sse import ServerSentEvents
 from chatd.providers.target import Target
 from chatd.providers.wire import (
@@ -181,7 +182,7 @@ class _HttpAnswer:
         Raises:
             ProviderFailed: the provider reports an error, or cannot be understood.
         """
-        feed, take, readany = self._frames.feed, self._decoder.take, self._content.readany
+        readany = self._content.readany
         beat_s = float("-inf")
         received_bytes = 0
         is_unseen = True
@@ -194,22 +195,25 @@ class _HttpAnswer:
             if received_bytes > BODY_BYTES_MAX:
                 raise ProviderFailed(Failure(f"the answer has more than {BODY_BYTES_MAX} bytes"))
             is_silent = True
-            for data in feed(chunk):
-                for event in take(data):
-                    if isinstance(event, Finished):
-                        await self._drain()
-                        yield event
-                        return
-                    is_silent = False
+            for event in joined_deltas(self._events_of(chunk)):
+                if isinstance(event, Finished):
+                    await self._drain()
                     yield event
+                    return
+                is_silent = False
+                yield event
             if is_silent and (now_s := self._clock.monotonic()) - beat_s >= HEARTBEAT_S:
                 beat_s = now_s
                 yield _HEARTBEAT
         for data in self._frames.end():
-            for event in take(data):
+            for event in self._decoder.take(data):
                 yield event
         for event in self._decoder.end():
             yield event
+
+    def _events_of(self, chunk: bytes) -> Iterator[ModelEvent]:
+        for data in self._frames.feed(chunk):
+            yield from self._decoder.take(data)
 
     async def _drain(self) -> None:
         """Read the rest of the body, so that its connection can be used again."""
