@@ -1,8 +1,9 @@
 """The bus over LISTEN and NOTIFY.
 
-Publishing puts notices into the outbox and returns. One task empties it a few milliseconds after
-the first notice, over a connection of its own: a NOTIFY inside the writing transaction would cost
-that transaction a third of its rate. All topics share one channel, many notices share a payload.
+Publishing puts notices into the outbox and returns. One task empties it at once, but not again
+within some milliseconds: every flush costs the server a commit and every process a wake-up. It has
+a connection of its own, because a NOTIFY inside the writing transaction would cost that transaction
+a third of its rate. All topics share one channel, many notices share a payload.
 A flush whose answer is lost is sent again, since repeats are harmless.
 """
 
@@ -41,7 +42,7 @@ log = logging.getLogger(__name__)
 class BusTiming:
     """How fast the bus sends, gives up and tries again."""
 
-    flush_after_s: float = 0.003
+    flush_pause_s: float = 0.01
     send_timeout_s: float = 5.0
     retry_first_s: float = 0.1
     retry_max_s: float = 5.0
@@ -154,10 +155,10 @@ class PostgresBus:
         delay_s = self._timing.retry_first_s
         while True:
             await self._outbox.until_something()
-            await self._clock.sleep(self._timing.flush_after_s)
             try:
                 await self._send()
                 delay_s = self._timing.retry_first_s
+                await self._clock.sleep(self._timing.flush_pause_s)
             except (DatabaseUnavailable, asyncpg.PostgresError) as error:
                 log.warning("%d notices wait %.1f s: %s", len(self._outbox), delay_s, error)
                 await self._clock.sleep(delay_s)

@@ -11,6 +11,7 @@ from parley.postgres import DatabaseMisconfigured, DatabaseUnavailable
 from support.postgres import TestPostgres
 
 A, B = Notice("chat", "a", 1), Notice("chat", "b", 1)
+FLUSH_PAUSE_S = BusTiming().flush_pause_s
 
 
 @asynccontextmanager
@@ -30,7 +31,9 @@ async def run(url: str, statement: str) -> None:
     await connection.close()
 
 
-async def test_notices_wait_a_moment_for_company(empty_database: str) -> None:
+async def test_a_notice_leaves_at_once_and_what_follows_soon_leaves_together(
+    empty_database: str,
+) -> None:
     clock = FakeClock()
     async with (
         asyncio.timeout(5),
@@ -39,12 +42,15 @@ async def test_notices_wait_a_moment_for_company(empty_database: str) -> None:
     ):
         await clock.until_someone_sleeps()
         bus.publish(A)
-        while await clock.until_someone_sleeps() > 0.003:
+        assert await payloads.get() == '[["chat","a",1]]'
+        while await clock.until_someone_sleeps() > FLUSH_PAUSE_S:
             await asyncio.to_thread(lambda: None)
-        bus.publish(B, Notice("chat", "a", 2))
+        bus.publish(B)
+        bus.publish(Notice("chat", "a", 2))
+        await asyncio.to_thread(lambda: None)
         assert payloads.empty()
-        clock.advance(0.003)
-        assert await payloads.get() == '[["chat","a",2],["chat","b",1]]'
+        clock.advance(FLUSH_PAUSE_S)
+        assert await payloads.get() == '[["chat","b",1],["chat","a",2]]'
 
 
 async def test_what_was_published_last_is_sent_before_the_end(empty_database: str) -> None:
