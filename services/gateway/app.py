@@ -15,6 +15,7 @@ from gateway.identity_errors import DOMAIN, ERRORS
 from gateway.identity_store import IdentityStore
 from gateway.links import Links
 from gateway.open_streams import OpenStreams
+from gateway.recent_keys import RecentKeys
 from gateway.replica_watch import ReplicaWatch
 from gateway.revocation_feed import RevocationFeed
 from gateway.route_table import Rooms, routes
@@ -41,6 +42,7 @@ from gateway.settings import GatewaySettings, HttpAddress
 from gateway.sign_in_watch import SignInWatch
 from gateway.token_store import TokenStore
 from gateway.user_store import UserStore
+from gateway.users import TOPIC as USERS_TOPIC
 from gateway.users import Users
 from parley.bus import Bus, PostgresBus
 from parley.identity import ApiKey, MalformedApiKey, ServiceName, Signer
@@ -139,7 +141,7 @@ async def gateway(
         http = await stack.enter_async_context(
             serve_http(app, settings.http_listen, connections_max=settings.http_connections_max)
         )
-        await stack.enter_async_context(_running(identity, streams))
+        await stack.enter_async_context(_running(identity, streams, bus))
         running = Gateway(http, server, identity.feed, draining, streams)
         try:
             yield running
@@ -152,6 +154,7 @@ class _Identity:
     """People and tokens, as both servers need them."""
 
     people: IdentityStore
+    keys: RecentKeys
     authentication: Authentication
     sign_ins: SignInWatch
     tokens: ServiceTokens
@@ -163,7 +166,8 @@ def _identity(
     settings: GatewaySettings, database: Database, bus: Bus, signer: Signer, process: Process
 ) -> _Identity:
     people, tokens, clock = IdentityStore(database), TokenStore(database), process.clock
-    authentication = Authentication(people, public_url=settings.public_url, clock=clock)
+    keys = RecentKeys(people.find_api_key, clock)
+    authentication = Authentication(people, keys, public_url=settings.public_url, clock=clock)
     service_tokens = ServiceTokens(
         tokens,
         people,
@@ -175,10 +179,18 @@ def _identity(
     )
     return _Identity(
         people,
+        keys,
         authentication,
         SignInWatch(authentication, clock=clock),
         service_tokens,
-        Users(UserStore(database), people, bus=bus, clock=clock, new_id=process.new_id),
+        Users(
+            UserStore(database),
+            people,
+            bus=bus,
+            clock=clock,
+            new_id=process.new_id,
+            changed=keys.forget,
+        ),
         RevocationFeed(tokens, bus=bus, clock=clock),
     )
 
@@ -242,9 +254,14 @@ async def _linked(channels: Channels, signer: Signer, process: Process) -> Async
 
 
 @asynccontextmanager
-async def _running(identity: _Identity, streams: OpenStreams) -> AsyncIterator[None]:
+async def _running(identity: _Identity, streams: OpenStreams, bus: Bus) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as tasks:
-        works = (identity.feed.run(), identity.sign_ins.run(), streams.run())
+        works = (
+            identity.feed.run(),
+            identity.keys.follow(bus, USERS_TOPIC),
+            identity.sign_ins.run(),
+            streams.run(),
+        )
         running = [tasks.create_task(work) for work in works]
         try:
             yield

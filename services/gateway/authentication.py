@@ -16,6 +16,7 @@ from starlette.requests import Request
 
 from gateway.errors import HttpRefusal
 from gateway.identity_store import IdentityStore
+from gateway.recent_keys import RecentKeys
 from gateway.records import UserRecord
 from gateway.settings import PublicUrl
 from parley.clock import Clock
@@ -63,12 +64,14 @@ class Authentication:
     def __init__(
         self,
         people: IdentityStore,
+        keys: RecentKeys,
         *,
         public_url: PublicUrl,
         clock: Clock,
         token_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self._people = people
+        self._keys = keys
         self._public_url = public_url
         self._clock = clock
         self._token_bytes = token_bytes
@@ -139,7 +142,7 @@ class Authentication:
             raise _invalid_key(f"The bearer token is {error}.") from None
         if scheme.lower() != "bearer":
             raise _invalid_key("Send the API key as Authorization: Bearer KEY.")
-        stored = await self._people.find_api_key(key.id)
+        stored = await self._keys.find(key.id)
         now = self._clock.now()
         # One answer for unknown, wrong, revoked and expired: none of them is told apart from afar.
         if (
@@ -152,6 +155,7 @@ class Authentication:
             raise _invalid_key("The API key is not valid here, or not any more.")
         if stored.last_used_at is None or now - stored.last_used_at >= USE_ROUNDED_TO:
             await self._people.touch_api_key(stored.id, now)
+            self._keys.forget()
         return SignedIn(stored.user, Credential.API_KEY, stored.id)
 
     async def _by_session(self, token: str) -> SignedIn | None:

@@ -59,7 +59,16 @@ class UserChange:
 
 
 class Users:
-    """The users of the installation; every change is announced on the bus."""
+    """The users of the installation; every change is announced on the bus.
+
+    Args:
+        store: Changes users.
+        people: Finds them.
+        bus: Tells the other processes.
+        clock: Says when.
+        new_id: Names new users.
+        changed: Is told at once, before the bus is.
+    """
 
     def __init__(
         self,
@@ -69,12 +78,14 @@ class Users:
         bus: Bus,
         clock: Clock,
         new_id: Callable[[], str],
+        changed: Callable[[], None],
     ) -> None:
         self._store = store
         self._people = people
         self._bus = bus
         self._clock = clock
         self._new_id = new_id
+        self._changed = changed
 
     async def create(self, caller: User, asked: NewUser) -> UserRecord:
         """Create an active user.
@@ -190,6 +201,7 @@ class Users:
         _check_rank(caller, user.role)
 
     def _announce(self, user: UserRecord) -> None:
+        self._changed()
         self._bus.publish(
             Notice(TOPIC, user.id, user.version), Notice(TOKENS_TOPIC, user.id, user.version)
         )
