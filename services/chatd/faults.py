@@ -21,7 +21,7 @@ from chatd.domain.tools import Execution, Found, Outcome, ToolSpec
 from chatd.domain.workers import Claimed
 from chatd.engine.mailbox import Mailbox
 from chatd.engine.runners import Runner
-from chatd.store.applying import Appended
+from chatd.store.applying import Appended, Applied
 from chatd.store.chats import PostgresChats
 from chatd.store.creation import NewChat
 from chatd.store.statements import ClientKey
@@ -97,14 +97,14 @@ class _FaultyChats(PostgresChats):
         await self.reached("CreateChat.after", new.id)
         return state
 
-    async def apply(
+    async def applied(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
-    ) -> ChatState:
+    ) -> Applied:
         name = type(command).__name__
         await self.reached(f"{name}.before", chat_id)
-        state = await super().apply(chat_id, command, client_key)
+        applied = await super().applied(chat_id, command, client_key)
         await self.reached(f"{name}.after", chat_id)
-        return state
+        return applied
 
 
 class _FaultyModel:

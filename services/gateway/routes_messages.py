@@ -57,6 +57,7 @@ class MessageRoutes:
             chat_id=chat_id,
             content=content_to_proto(body.content),
             busy_behavior=BUSY_BEHAVIOR[body.busy_behavior],
+            brief=True,
             model_id=body.model_id,
             reasoning_effort=effort_to_proto(body.reasoning_effort),
         )

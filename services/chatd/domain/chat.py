@@ -177,6 +177,21 @@ class NewMessage:
     use: ModelUse | None = None
     choice: ModelChoice | None = None  # What a user's message asks for; the store completes it.
 
+    def stored(self, message_id: "MessageId", revision: int, at: datetime) -> "Message":
+        """Return the message as it is once it has its place in a history."""
+        return Message(
+            id=message_id,
+            revision=revision,
+            role=self.role,
+            content=self.content,
+            created_by=self.created_by,
+            created_at=at,
+            visibility=self.visibility,
+            is_compressed=self.is_compressed,
+            use=self.use,
+            choice=self.choice,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Message:

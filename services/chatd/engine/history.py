@@ -48,7 +48,7 @@ class History:
             return
         first_id = before.next_message_id
         self.messages += [
-            as_written(message, MessageId(first_id + place), after.snapshot_version, at)
+            message.stored(MessageId(first_id + place), after.snapshot_version, at)
             for place, message in enumerate(messages)
         ]
         self._version = after.history_version
@@ -78,19 +78,3 @@ class Histories:
         self._kept[chat_id] = history
         if len(self._kept) > self._chats_max:
             self._kept.popitem(last=False)
-
-
-def as_written(message: NewMessage, message_id: MessageId, revision: int, at: datetime) -> Message:
-    """Return a message as it is once it has its place in a history."""
-    return Message(
-        id=message_id,
-        revision=revision,
-        role=message.role,
-        content=message.content,
-        created_by=message.created_by,
-        created_at=at,
-        visibility=message.visibility,
-        is_compressed=message.is_compressed,
-        use=message.use,
-        choice=message.choice,
-    )

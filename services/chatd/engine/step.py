@@ -14,7 +14,6 @@ from chatd.domain.steps import CallModel, Finish, StepLimit, next_action
 from chatd.domain.tools import Dispatch
 from chatd.engine.answer import Answer, Show
 from chatd.engine.calls import dispatches_for
-from chatd.engine.history import as_written
 from chatd.engine.preparation import Prepared
 from chatd.engine.session import Session, Unfinished
 from chatd.engine.stream import Answered, Broken, ModelStream, StreamLimits, Superseded
@@ -105,9 +104,7 @@ class ModelStep:
         An answer that stands where one would pause is the last one if its provider says so.
         """
         state = session.state
-        written = as_written(
-            message, state.next_message_id, state.snapshot_version, self.clock.now()
-        )
+        written = message.stored(state.next_message_id, state.snapshot_version, self.clock.now())
         history = [*session.history.messages, written]
         action = next_action(state, history, self.prepared.policy)
         is_last = isinstance(action, CallModel | StepLimit) and not is_paused

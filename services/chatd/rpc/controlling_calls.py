@@ -143,9 +143,9 @@ class ControllingCalls:
         async def execute() -> None:
             with reserved(self._claims, admitted.owner) as reservation:
                 command = command_for(reservation.claimed_by)
-                state = await self._stores.keys.once(admitted.chat_id, command, admitted.key)
-                if state is not None:
-                    reservation.start(state)
+                applied = await self._stores.keys.once(admitted.chat_id, command, admitted.key)
+                if applied is not None:
+                    reservation.start(applied.state)
 
         await self._unbroken.run(execute)
         return await self._chat(admitted)

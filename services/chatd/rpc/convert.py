@@ -92,6 +92,17 @@ def chat_to_proto(chat: ChatView) -> chat_pb2.Chat:
     )
 
 
+def state_to_proto(state: ChatState) -> chat_pb2.Chat:
+    """Return of a chat what its execution says, and no more."""
+    return chat_pb2.Chat(
+        id=state.chat_id,
+        status=STATUS[state.status],
+        archived=state.archived,
+        versions=versions_to_proto(state),
+        queue_length=state.queue_length,
+    )
+
+
 def versions_to_proto(state: ChatState) -> chat_pb2.Versions:
     """Return the counters of a chat."""
     return chat_pb2.Versions(

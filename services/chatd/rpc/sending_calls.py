@@ -38,9 +38,11 @@ from chatd.rpc.convert import (
     chat_to_proto,
     message_to_proto,
     queued_to_proto,
+    state_to_proto,
 )
 from chatd.rpc.defaults import Defaults
 from chatd.rpc.unbroken import Unbroken
+from chatd.store.applying import Applied
 from chatd.store.creation import NewChat
 from chatd.store.statements import ClientKey
 from chatd.store.stores import Stores
@@ -131,15 +133,20 @@ class SendingCalls:
         asked = await self._asked(request)
         queued_id = QueuedMessageId(str(uuid.uuid5(uuid.UUID(asked.chat_id), asked.key.key)))
 
-        async def send() -> ChatState | None:
+        async def send() -> Applied | None:
             with reserved(self._claims, asked.owner) as reservation:
                 command = SendMessage(asked.message, queued_id, reservation.claimed_by, busy)
-                state = await self._stores.keys.once(asked.chat_id, command, asked.key)
-                if state is not None:
-                    reservation.start(state)
-                return state
+                applied = await self._stores.keys.once(asked.chat_id, command, asked.key)
+                if applied is not None:
+                    reservation.start(applied.state)
+                return applied
 
         sent = await self._unbroken.run(send)
+        if request.brief and sent is not None and sent.message is not None:
+            return api.SendMessageResponse(
+                chat=state_to_proto(sent.state),
+                message=message_to_proto(asked.chat_id, sent.message),
+            )
         outcome = await self._stores.keys.outcome(
             asked.chat_id, owner_id=asked.owner.id, key=asked.key.key
         )
@@ -166,9 +173,9 @@ class SendingCalls:
         async def edit() -> None:
             with reserved(self._claims, owner) as reservation:
                 command = EditMessage(message_id, asked.message, reservation.claimed_by)
-                state = await self._stores.keys.once(chat_id, command, asked.key)
-                if state is not None:
-                    reservation.start(state)
+                applied = await self._stores.keys.once(chat_id, command, asked.key)
+                if applied is not None:
+                    reservation.start(applied.state)
 
         await self._unbroken.run(edit)
         outcome = await self._stores.keys.outcome(chat_id, owner_id=owner.id, key=asked.key.key)

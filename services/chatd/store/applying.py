@@ -17,7 +17,7 @@ from typing import Self, TypeVar
 
 import asyncpg
 
-from chatd.domain.chat import ChatId, ChatState, NewMessage
+from chatd.domain.chat import ChatId, ChatState, Message, NewMessage
 from chatd.domain.choice import ModelChoice
 from chatd.domain.commands import (
     CancelRequiredAction,
@@ -60,6 +60,20 @@ class Wrote:
     state: ChatState
     choice: ModelChoice | None = None
     at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a command came to.
+
+    Attributes:
+        state: The state after it.
+        message: The message that it added to the history, as it is stored; None if it did
+            something else, or if that is not known.
+    """
+
+    state: ChatState
+    message: Message | None = None
 
 
 class Unwritten(Enum):
@@ -135,8 +149,8 @@ class Applier:
 
     async def apply(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
-    ) -> ChatState:
-        """Execute a command and return the state after it, the present one if it changes nothing.
+    ) -> Applied:
+        """Execute a command and return what it came to, the present state if it changes nothing.
 
         Raises:
             ChatError: the command is refused; see `domain.errors`.
@@ -151,7 +165,7 @@ class Applier:
 
     async def _carried(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None
-    ) -> ChatState | _Failed:
+    ) -> Applied | _Failed:
         lock = self._locks.setdefault(chat_id, asyncio.Lock())
         try:
             async with lock:
@@ -164,7 +178,7 @@ class Applier:
 
     async def _attempt(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None
-    ) -> ChatState:
+    ) -> Applied:
         seen = self.known.get(chat_id)
         is_fresh = False
         for misses in range(MISSES_BEFORE_LOCK + 1):
@@ -178,7 +192,7 @@ class Applier:
                 decision = await self._decide(seen, command, is_fresh=True)
                 assert decision is not None  # A fresh state gives a decision or an error.
             if decision.state is seen:
-                return seen
+                return Applied(seen)
             written = await self._write(self._pool, seen, decision, client_key)
             if isinstance(written, Wrote):
                 return self._learned(seen, decision, written)
@@ -205,7 +219,7 @@ class Applier:
 
     async def _under_lock(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None
-    ) -> ChatState:
+    ) -> Applied:
         """Decide while nobody else can move the chat; for chats that many write to at once."""
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
@@ -213,7 +227,7 @@ class Applier:
                 decision = await self._decide(seen, command, is_fresh=True)
                 assert decision is not None  # A fresh state gives a decision or an error.
                 if decision.state is seen:
-                    return seen
+                    return Applied(seen)
                 written = await self._write(connection, seen, decision, client_key)
                 if not isinstance(written, Wrote):
                     decision = await self._decide(seen, _without_claim(command), is_fresh=True)
@@ -302,9 +316,10 @@ class Applier:
         self.known.learn(state)
         return state
 
-    def _learned(self, seen: ChatState, decision: Decision, wrote: Wrote) -> ChatState:
+    def _learned(self, seen: ChatState, decision: Decision, wrote: Wrote) -> Applied:
         written = wrote.state
         self.known.learn(written)
+        stored: Message | None = None
         writes = tuple(each for each in decision.writes if not isinstance(each, EnterBill))
         match writes:
             case (AppendMessages((NewMessage(choice=ModelChoice()) as message,)),):
@@ -312,10 +327,14 @@ class Applier:
                 if wrote.choice is not None:
                     message = replace(message, choice=wrote.choice)
                     self._appended(seen, written, (message,), wrote.at)
+                    if wrote.at is not None:
+                        stored = message.stored(
+                            seen.next_message_id, written.snapshot_version, wrote.at
+                        )
             case (AppendMessages(messages),) | (AppendMessages(messages), RecordDispatches()):
                 self._appended(seen, written, messages, wrote.at)
         self._moved(written)
-        return written
+        return Applied(written, stored)
 
 
 def _without_claim(command: Command) -> Command:

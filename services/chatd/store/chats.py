@@ -28,7 +28,7 @@ from chatd.domain.errors import ChatNotFound
 from chatd.domain.facts import NO_FACTS, Facts
 from chatd.domain.tools import StoredExecution
 from chatd.store import queries
-from chatd.store.applying import Appended, Applier
+from chatd.store.applying import Appended, Applied, Applier
 from chatd.store.creation import NewChat, insert_chat
 from chatd.store.rows import message_of, queued_message_of, state_of, stored_execution_of
 from chatd.store.statements import SELECT_STATE, ClientKey
@@ -115,6 +115,12 @@ class PostgresChats:
         Raises:
             ChatError: the command is refused; see `domain.errors`.
         """
+        return (await self.applied(chat_id, command, client_key)).state
+
+    async def applied(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
+    ) -> Applied:
+        """Execute a command as `apply` does and return all that is known of what it wrote."""
         return await self._applier.apply(chat_id, command, client_key)
 
     async def state(self, chat_id: ChatId) -> ChatState:

@@ -11,10 +11,11 @@ from typing import Any, Protocol
 import asyncpg
 import msgspec
 
-from chatd.domain.chat import ChatId, ChatState, Message, OwnerId
+from chatd.domain.chat import ChatId, Message, OwnerId
 from chatd.domain.commands import Command
 from chatd.domain.errors import ChatError, ChatNotFound, RequestIdReused
 from chatd.domain.views import ChatView
+from chatd.store.applying import Applied
 from chatd.store.constraints import Constraint
 from chatd.store.rows import message_of
 from chatd.store.statements import ClientKey
@@ -45,9 +46,9 @@ SELECT_OUTCOME = f"""
 class Applying(Protocol):
     """What executes commands."""
 
-    async def apply(
+    async def applied(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
-    ) -> ChatState:
+    ) -> Applied:
         """Execute a command and store its key with it."""
         ...
 
@@ -100,7 +101,7 @@ class Keys:
         self._pool = pool
         self._chats = chats
 
-    async def once(self, chat_id: ChatId, command: Command, key: ClientKey) -> ChatState | None:
+    async def once(self, chat_id: ChatId, command: Command, key: ClientKey) -> Applied | None:
         """Execute a command unless its key was used before; return None then.
 
         Raises:
@@ -108,7 +109,7 @@ class Keys:
             ChatError: the command is refused, and was not executed before.
         """
         try:
-            return await self._chats.apply(chat_id, command, key)
+            return await self._chats.applied(chat_id, command, key)
         except ChatError as refusal:
             await self.require_used(chat_id, key, refusal)
             return None

@@ -174,6 +174,42 @@ async def test_a_message_to_a_waiting_chat_starts_its_turn_here(served: ServedCh
     assert [each.state.owner_epoch for each in served.claims.started] == [1, 2]
 
 
+@pytest.mark.parametrize("model_id", ["", "m2"])
+async def test_a_brief_answer_tells_the_same_message_without_a_read(
+    served: ServedChats, model_id: str
+) -> None:
+    chat = await served.ann.create(model_id="m1")
+    await served.finish(chat.id)
+    request = api.SendMessageRequest(
+        request_id="s1", chat_id=chat.id, content=[text("again")], model_id=model_id, brief=True
+    )
+    brief = await served.ann.ask(request)
+    state = await served.state(chat.id)
+    repeated = await served.ann.ask(request)
+    assert (brief.message, brief.replayed) == (repeated.message, False)
+    assert brief.chat == chat_pb2.Chat(
+        id=chat.id,
+        status=chat_pb2.CHAT_STATUS_RUNNING,
+        versions=chat_pb2.Versions(
+            snapshot=state.snapshot_version,
+            history=state.history_version,
+            generation_attempt=state.generation_attempt,
+        ),
+    )
+    assert repeated.replayed
+    assert repeated.chat.owner_id == ANN_ID
+
+
+async def test_a_brief_answer_of_a_message_that_waits_is_a_full_one(served: ServedChats) -> None:
+    chat = await served.ann.create()
+    request = api.SendMessageRequest(
+        request_id="s1", chat_id=chat.id, content=[text("again")], brief=True
+    )
+    answer = await served.ann.ask(request)
+    assert answer.HasField("queued_message")
+    assert answer.chat.owner_id == ANN_ID
+
+
 async def test_a_message_to_a_busy_chat_waits_and_starts_nothing(served: ServedChats) -> None:
     chat = await served.ann.create()
     free = served.claims.free

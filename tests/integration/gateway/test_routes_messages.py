@@ -72,6 +72,7 @@ async def test_a_message_is_sent_with_its_model_and_effort(stack: GatewayStack) 
         busy_behavior=api.BUSY_BEHAVIOR_INTERRUPT,
         model_id="m",
         reasoning_effort=chat_pb2.REASONING_EFFORT_MAX,
+        brief=True,
     )
     assert reply.status == 202
     assert "idempotency-replayed" not in reply.headers

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import NoReturn, Protocol
 
 from chatd.domain.chat import ChatId, ChatState, Message, MessageId, NewMessage
-from chatd.engine.history import as_written
 from chatd.engine.live import LiveChats, LivePart
 from chatd.rpc.streams.drops import Drops
 from chatd.rpc.streams.hub import Hub, HubPorts
@@ -141,7 +140,7 @@ class Hubs:
             return
         first_id, version = before.next_message_id, after.snapshot_version
         written = tuple(
-            as_written(message, MessageId(first_id + place), version, at)
+            message.stored(MessageId(first_id + place), version, at)
             for place, message in enumerate(messages)
         )
         self._appended[after.chat_id] = (version, written)

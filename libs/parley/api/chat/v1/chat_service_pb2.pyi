@@ -632,6 +632,7 @@ class SendMessageRequest(_message.Message):
     BUSY_BEHAVIOR_FIELD_NUMBER: _builtins.int
     MODEL_ID_FIELD_NUMBER: _builtins.int
     REASONING_EFFORT_FIELD_NUMBER: _builtins.int
+    BRIEF_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
     chat_id: _builtins.str
@@ -642,6 +643,10 @@ class SendMessageRequest(_message.Message):
     """Model to use from here on; empty keeps the chat's."""
     reasoning_effort: _chat_pb2.ReasoningEffort.ValueType
     """How hard it thinks from here on; unspecified keeps the chat's."""
+    brief: _builtins.bool
+    """Whether of the chat in the answer its id, status, versions and queue length are enough. The
+    service then need not read the chat again; it may tell more nevertheless.
+    """
     @_builtins.property
     def content(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Part]:
         """Text, file and file-reference parts, at most 256 KiB."""
@@ -655,10 +660,11 @@ class SendMessageRequest(_message.Message):
         busy_behavior: Global___BusyBehavior.ValueType = ...,
         model_id: _builtins.str = ...,
         reasoning_effort: _chat_pb2.ReasoningEffort.ValueType = ...,
+        brief: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["busy_behavior", b"busy_behavior", "chat_id", b"chat_id", "content", b"content", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["brief", b"brief", "busy_behavior", b"busy_behavior", "chat_id", b"chat_id", "content", b"content", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
