@@ -20,6 +20,7 @@ from chatd.engine.leases import LeaseTiming
 from chatd.engine.live import LiveChats
 from chatd.engine.partials import PartialWriter
 from chatd.engine.quick import QuickModel, QuickPorts
+from chatd.engine.resting import Resting
 from chatd.engine.setups import ConfiguredSetups, ConfiguredUtilityModels
 from chatd.engine.small_jobs import SmallJobs
 from chatd.engine.spending import LimitedSpending
@@ -100,7 +101,7 @@ async def run(settings: Settings, process: Process) -> None:
         bus = await stack.enter_async_context(
             PostgresBus.open(database_url, application_name=process.instance, clock=process.clock)
         )
-        tools = faults.tools(await open_tools(settings, neighbours, stack))
+        tools = faults.tools(await open_tools(settings, neighbours, process.clock, bus, stack))
         partials = PostgresPartials(database.pool)
         writer = PartialWriter(partials, process.clock)
         live = LiveChats(writer.shown, clock=process.clock)
@@ -110,6 +111,7 @@ async def run(settings: Settings, process: Process) -> None:
             hubs.moved(state)
             writer.moved(state)
             worker.deliver(state)
+            resting.moved(state)
             bus.publish(Notice(CHAT_TOPIC, state.chat_id, state.snapshot_version))
             if is_ownerless(state):
                 offer()
@@ -140,6 +142,7 @@ async def run(settings: Settings, process: Process) -> None:
         limits = PostgresLimits(database.pool)
         spending = LimitedSpending(limits, process.clock)
         jobs = SmallJobs()
+        resting = Resting(jobs.add, process.clock)
 
         def noted(chat_id: ChatId, snapshot_version: int) -> None:
             hubs.heard(chat_id, snapshot_version)
@@ -163,6 +166,7 @@ async def run(settings: Settings, process: Process) -> None:
             ),
             PostgresNotes(database.pool),
             jobs,
+            rest=resting.add,
             bill=bills.add,
             changed=noted,
         )
@@ -232,6 +236,7 @@ async def run(settings: Settings, process: Process) -> None:
         working = background.create_task(worker.run())
         labelling = background.create_task(jobs.run())
         for following in (
+            background.create_task(resting.run()),
             background.create_task(follow_chats(bus, chats, hubs, worker)),
             background.create_task(follow_sweeps(bus, worker)),
             background.create_task(follow_limits(bus, spending)),

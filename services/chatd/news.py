@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from chatd.clients.mcpgateway import McpTools
 from chatd.domain.chat import ChatId, OwnerId
 from chatd.domain.errors import ChatNotFound
 from chatd.engine.barring import Barring
@@ -15,6 +16,7 @@ from parley.postgres import DatabaseUnavailable
 CHAT_TOPIC = "chat"
 SWEEP_TOPIC = "chat.sweep"
 LIMITS_TOPIC = "chat.limits"
+SERVERS_TOPIC = "mcp.servers"
 USERS_TOPIC = "identity.users"
 CONFIG_TOPIC = "chat:config"
 
@@ -69,6 +71,13 @@ async def follow_config(bus: Bus, configuration: ConfigurationCache) -> None:
                     configuration.heard(what, version)
                 case Resync():
                     configuration.lost_news()
+
+
+async def follow_servers(bus: Bus, tools: McpTools) -> None:
+    """Ask for the tools of MCP servers anew when one of them changed, or may have."""
+    async with bus.subscribe(SERVERS_TOPIC) as notices:
+        async for _ in notices:
+            tools.forget_offers()
 
 
 async def follow_users(bus: Bus, barring: Barring) -> None:

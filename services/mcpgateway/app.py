@@ -19,6 +19,7 @@ from mcpgateway.sessions import Sessions
 from mcpgateway.settings import Settings
 from mcpgateway.store import Servers
 from parley.api.mcp.v1.authorization_service_pb2_grpc import McpAuthorizationServiceServicer
+from parley.bus import Notice, PostgresBus
 from parley.clock import Clock
 from parley.postgres import Database, DatabaseUnavailable, migrate
 from parley.process import Neighbours, Process
@@ -28,6 +29,7 @@ from parley.telemetry import Statements
 
 RENEW_S: Final = 3.0
 TIDY_S: Final = 600.0
+SERVERS_TOPIC: Final = "mcp.servers"
 QUIET_LIBRARIES: Final = ("httpx2", "httpcore2", "mcp")
 
 logger = logging.getLogger(__name__)
@@ -63,7 +65,14 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         journal = await Journal.open(database, process.new_id())
         sessions = await stack.enter_async_context(Sessions.open(policy, process.clock))
         desk = await stack.enter_async_context(CallDesk.open(journal, sessions, process.clock))
-        catalogues = Catalogues(sessions, process.clock)
+        bus = await stack.enter_async_context(
+            PostgresBus.open(url, application_name=process.instance, clock=process.clock)
+        )
+
+        def changed() -> None:
+            bus.publish(Notice(SERVERS_TOPIC, SERVERS_TOPIC, 0))
+
+        catalogues = Catalogues(sessions, process.clock, changed)
         listing = ToolListing(servers, catalogues)
         runtime = RuntimeServicer(Runtime(servers, listing, catalogues, journal, desk))
         background = await stack.enter_async_context(asyncio.TaskGroup())
@@ -73,7 +82,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         revocations = await stack.enter_async_context(neighbours.revocations(settings.gateway))
         servicers = (
             runtime,
-            ServerServicer(servers, journal, desk, process.new_id),
+            ServerServicer(servers, journal, desk, process.new_id, changed),
             # Not written yet; it says so.
             McpAuthorizationServiceServicer(),
         )

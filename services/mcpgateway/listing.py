@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -44,11 +44,18 @@ class Known:
 
 
 class Catalogues:
-    """What servers offered lately, per user; kept in memory, newest last."""
+    """What servers offered lately, per user; kept in memory, newest last.
 
-    def __init__(self, upstream: Upstream, clock: Clock) -> None:
+    Args:
+        upstream: Asks the servers.
+        clock: Tells how old an answer is.
+        changed: Is told when the tools of a server are not those of before.
+    """
+
+    def __init__(self, upstream: Upstream, clock: Clock, changed: Callable[[], None]) -> None:
         self._upstream = upstream
         self._clock = clock
+        self._changed = changed
         self._known: dict[tuple[str, int, str], Known] = {}
 
     def known(self, target: Target) -> Known | None:
@@ -75,7 +82,9 @@ class Catalogues:
         catalogue = await self._upstream.list_tools(target)
         ttl_s = TTL_S if catalogue.ttl_s is None else min(max(catalogue.ttl_s, TTL_MIN_S), TTL_S)
         fetched = Known(catalogue, self._clock.now(), self._clock.monotonic() + ttl_s)
-        self._known.pop(target.audience, None)
+        before = self._known.pop(target.audience, None)
+        if before is not None and before.catalogue.tools != catalogue.tools:
+            self._changed()
         self._known[target.audience] = fetched
         while len(self._known) > CATALOGUES_MAX:
             del self._known[next(iter(self._known))]

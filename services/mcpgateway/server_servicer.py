@@ -33,12 +33,18 @@ class ServerServicer(McpServerServiceServicer):
     """Serves the stored servers; what is not written yet answers UNIMPLEMENTED."""
 
     def __init__(
-        self, servers: Servers, journal: Journal, desk: CallDesk, new_id: Callable[[], str]
+        self,
+        servers: Servers,
+        journal: Journal,
+        desk: CallDesk,
+        new_id: Callable[[], str],
+        changed: Callable[[], None],
     ) -> None:
         self._servers = servers
         self._journal = journal
         self._desk = desk
         self._new_id = new_id
+        self._changed = changed
 
     async def CreateServer(  # noqa: N802 (the name is the proto's)
         self, request: api.CreateServerRequest, context: Any
@@ -51,6 +57,7 @@ class ServerServicer(McpServerServiceServicer):
         check_server(settings, credentials, problems)
         record = RequestRecord(_owner_of_requests(), request.request_id, _sha256(request))
         server = await self._servers.create(ServerId(self._new_id()), settings, credentials, record)
+        self._changed()
         return api.CreateServerResponse(server=server_to_proto(server, is_full=True))
 
     async def DeleteServer(  # noqa: N802 (the name is the proto's)
@@ -58,6 +65,7 @@ class ServerServicer(McpServerServiceServicer):
     ) -> api.DeleteServerResponse:
         """Delete a server and cancel its calls."""
         await self._servers.delete(request.server_id)
+        self._changed()
         await self._journal.cancel_calls_of(request.server_id)
         self._desk.cancel_calls_of(request.server_id)
         return api.DeleteServerResponse()

@@ -32,6 +32,14 @@ TABLE = "mcp.servers"
 COLUMN = "credentials"
 
 
+# All but the ciphertext; put together once, because SQLAlchemy takes a millisecond for it.
+_SECRET = (servers.c.credentials, servers.c.credentials_key_id)
+_EVERYTHING: Select[Any] = select(
+    *(column for column in servers.c if column not in _SECRET),
+    servers.c.credentials.is_not(None).label("has_credentials"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
     """What makes a repeated request recognisable."""
@@ -121,18 +129,18 @@ class Servers:
         known = [server_id for server_id in server_ids if _is_uuid(server_id)]
         if not known:
             return {}
-        return await self._read(_select().where(servers.c.id.in_(known)))
+        return await self._read(_EVERYTHING.where(servers.c.id.in_(known)))
 
     async def forced(self) -> Mapping[str, Server]:
         """Return the servers that every chat uses, in the order of their slugs."""
-        statement = _select().where(
+        statement = _EVERYTHING.where(
             servers.c.availability == Availability.FORCE_ON, servers.c.is_enabled
         )
         return await self._read(statement.order_by(servers.c.slug))
 
     async def page(self, wanted: ServerFilter, limit: int) -> tuple[Server, ...]:
         """Return at most `limit` servers, ordered by display name and id."""
-        statement = _select().order_by(servers.c.display_name, servers.c.id).limit(limit)
+        statement = _EVERYTHING.order_by(servers.c.display_name, servers.c.id).limit(limit)
         if wanted.after is not None:
             place = tuple_(servers.c.display_name, servers.c.id)
             statement = statement.where(place > wanted.after)
@@ -237,17 +245,9 @@ async def _remember(
 
 async def _insert(connection: AsyncConnection, values: dict[str, Any]) -> Row[Any]:
     inserted = await connection.execute(
-        insert(servers).values(values).returning(*_select().selected_columns)
+        insert(servers).values(values).returning(*_EVERYTHING.selected_columns)
     )
     return inserted.one()
-
-
-def _select() -> Select[Any]:
-    """Select everything but the ciphertext."""
-    secret = (servers.c.credentials, servers.c.credentials_key_id)
-    columns = [column for column in servers.c if column not in secret]
-    has_credentials = servers.c.credentials.is_not(None).label("has_credentials")
-    return select(*columns, has_credentials)
 
 
 def _server(row: Row[Any]) -> Server:

@@ -32,7 +32,7 @@ from chatd.engine.mailbox import Mailbox
 from chatd.engine.runners import Runners
 from chatd.engine.slots import Slot, Slots
 from chatd.engine.worker import Worker
-from chatd.store.applying import Unwritten, Wrote, _Failed
+from chatd.store.applying import Applied, Unwritten, Wrote, _Failed
 from chatd.store.statements import ClientKey
 from support.in_memory_workers import InMemoryWorkers
 from support.simulation.database import SimulatedDatabase
@@ -136,7 +136,7 @@ class Unshielded(ConnectedApplier):
         outcome = await self._carried(chat_id, command, client_key)
         if isinstance(outcome, _Failed):
             raise outcome.error
-        return outcome
+        return outcome.state
 
 
 class WithoutRecovery(ConnectedApplier):
@@ -168,9 +168,9 @@ class RefusesFromMemory(ConnectedApplier):
 
 
 class TellsNobody(ConnectedApplier):
-    def _learned(self, seen: ChatState, decision: Decision, wrote: Wrote) -> ChatState:
+    def _learned(self, seen: ChatState, decision: Decision, wrote: Wrote) -> Applied:
         self.known.learn(wrote.state)
-        return wrote.state
+        return Applied(wrote.state)
 
 
 class Unguarded(SimulatedDatabase):

@@ -35,15 +35,27 @@ class Channels:
         """The replicas known now."""
         return self._addresses
 
+    def address_for(self, key: str) -> Address:
+        """Return the replica that `key` prefers.
+
+        Raises:
+            NoAddress: No replica is known.
+        """
+        match self._addresses:
+            case ():
+                raise NoAddress
+            case (only,):
+                return only
+            case several:
+                return max(several, key=lambda address: _weight(key, address))
+
     def for_key(self, key: str) -> grpc.aio.Channel:
         """Return the channel to the replica that `key` prefers.
 
         Raises:
             NoAddress: No replica is known.
         """
-        if not self._addresses:
-            raise NoAddress
-        return self.at(max(self._addresses, key=lambda address: _weight(key, address)))
+        return self.at(self.address_for(key))
 
     def at(self, address: Address) -> grpc.aio.Channel:
         """Return the channel to `address`.

@@ -1,5 +1,6 @@
 """The tools of a process, whoever executes them."""
 
+import asyncio
 from contextlib import AsyncExitStack
 
 from chatd.clients.mcpgateway import McpTools
@@ -7,12 +8,17 @@ from chatd.clients.routing import RoutedTools
 from chatd.clients.toolrunner import WorkspaceTools
 from chatd.domain.ports import Tools
 from chatd.domain.tools import Executor
+from chatd.news import follow_servers
 from chatd.settings import Settings
+from parley.bus import Bus
+from parley.clock import Clock
 from parley.identity import ServiceName
 from parley.process import Neighbours
 
 
-async def open_tools(settings: Settings, neighbours: Neighbours, stack: AsyncExitStack) -> Tools:
+async def open_tools(
+    settings: Settings, neighbours: Neighbours, clock: Clock, bus: Bus, stack: AsyncExitStack
+) -> Tools:
     """Return the tools of all executors, reached over channels that the stack closes."""
     toolrunners = await stack.enter_async_context(
         neighbours.channels(ServiceName.TOOLRUNNER, settings.toolrunner)
@@ -20,9 +26,13 @@ async def open_tools(settings: Settings, neighbours: Neighbours, stack: AsyncExi
     mcpgateways = await stack.enter_async_context(
         neighbours.channels(ServiceName.MCPGATEWAY, settings.mcpgateway)
     )
+    of_servers = McpTools(mcpgateways, clock)
+    background = await stack.enter_async_context(asyncio.TaskGroup())
+    following = background.create_task(follow_servers(bus, of_servers))
+    stack.callback(following.cancel)
     return RoutedTools(
         {
-            Executor.TOOLRUNNER: WorkspaceTools(toolrunners),
-            Executor.MCPGATEWAY: McpTools(mcpgateways),
+            Executor.TOOLRUNNER: WorkspaceTools(toolrunners, clock),
+            Executor.MCPGATEWAY: of_servers,
         }
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import grpc
 
 from chatd.clients.failures import JOURNAL_CHANGED, certain_problem, refused
+from chatd.clients.offers import KeptOffers, Offer, Place
 from chatd.clients.users import user_of
 from chatd.domain.chat import ChatId, Owner
 from chatd.domain.parts import ToolOutcome
@@ -24,8 +25,9 @@ from chatd.domain.tools import (
     Untraceable,
 )
 from parley.api.mcp.v1 import runtime_service_pb2 as api
-from parley.api.mcp.v1 import tool_pb2
+from parley.api.mcp.v1 import server_pb2, tool_pb2
 from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceStub
+from parley.clock import Clock
 from parley.rpc import Channels, Problem, acting_for
 
 CALL_TIMEOUT_S = 600.0
@@ -45,11 +47,20 @@ OUTCOMES: Mapping[int, ToolOutcome] = {
 class McpTools:
     """Lists and calls the tools of MCP servers; the replica is chosen by the chat."""
 
-    def __init__(self, channels: Channels) -> None:
+    def __init__(self, channels: Channels, clock: Clock) -> None:
         self._channels = channels
+        self._offers = KeptOffers(clock)
 
     async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         """Return the tools of the servers that the owner's chats use."""
+        place = self._place(chat_id, owner)
+        return await self._offers.at(place, lambda: self._ask(chat_id, owner))
+
+    def forget_offers(self) -> None:
+        """Learn that servers or their tools changed, or may have."""
+        self._offers.forget()
+
+    async def _ask(self, chat_id: ChatId, owner: Owner) -> Offer:
         stub = McpRuntimeServiceStub(self._channels.for_key(chat_id))
         context = api.ChatContext(chat_id=chat_id, root_chat_id=chat_id)
         with acting_for(user_of(owner)):
@@ -59,15 +70,24 @@ class McpTools:
                 wait_for_ready=True,
             )
             if not selection.effective_server_ids:
-                return ()
+                return Offer(())
             request = api.ListToolsRequest(
                 context=context, server_ids=selection.effective_server_ids, allow_stale=True
             )
             listing = await stub.ListTools(request, timeout=LIST_TIMEOUT_S)
-        return tuple(_spec(tool, listing.journal_generation) for tool in listing.tools)
+        return Offer(
+            tuple(_spec(tool, listing.journal_generation) for tool in listing.tools),
+            is_complete=all(
+                each.state == server_pb2.SERVER_STATE_READY for each in listing.servers
+            ),
+        )
 
     async def execute(self, execution: Execution) -> Outcome:
         """Call a tool, or attach to the call, and wait for its one result."""
+        place = self._place(execution.chat_id, execution.owner)
+        return await self._offers.after(place, self._execute(execution))
+
+    async def _execute(self, execution: Execution) -> Outcome:
         stub = self._stub(execution)
         try:
             with acting_for(user_of(execution.owner)):
@@ -107,6 +127,9 @@ class McpTools:
                 await self._stub(execution).CancelCall(request, timeout=ASK_TIMEOUT_S)
         except grpc.aio.AioRpcError as error:
             certain_problem(error, Executor.MCPGATEWAY)
+
+    def _place(self, chat_id: ChatId, owner: Owner) -> Place:
+        return Place(str(self._channels.address_for(chat_id)), owner.id)
 
     def _stub(self, execution: Execution) -> McpRuntimeServiceStub:
         return McpRuntimeServiceStub(self._channels.for_key(execution.chat_id))

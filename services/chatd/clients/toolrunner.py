@@ -6,6 +6,7 @@ import grpc
 import msgspec
 
 from chatd.clients.failures import JOURNAL_CHANGED, certain_problem, refused
+from chatd.clients.offers import KeptOffers, Offer, Place
 from chatd.clients.users import user_of
 from chatd.domain.chat import ChatId, Owner
 from chatd.domain.parts import ToolOutcome
@@ -30,6 +31,7 @@ from parley.api.workspace.v1 import (
 )
 from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
+from parley.clock import Clock
 from parley.rpc import Channels, acting_for
 
 OFFER_TIMEOUT_S = 5.0
@@ -63,11 +65,16 @@ class ExecuteArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class WorkspaceTools:
     """Offers `execute`; a chat's calls go to the node that its id prefers."""
 
-    def __init__(self, channels: Channels) -> None:
+    def __init__(self, channels: Channels, clock: Clock) -> None:
         self._channels = channels
+        self._offers = KeptOffers(clock)
 
     async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         """Return the tools, with the journal that their calls will be written to."""
+        place = self._place(chat_id, owner)
+        return await self._offers.at(place, lambda: self._ask(chat_id, owner))
+
+    async def _ask(self, chat_id: ChatId, owner: Owner) -> Offer:
         stub = ExecutionServiceStub(self._channels.for_key(chat_id))
         with acting_for(user_of(owner)):
             journal = await stub.GetJournal(
@@ -82,10 +89,14 @@ class WorkspaceTools:
             executor=Executor.TOOLRUNNER,
             journal_generation=journal.journal_generation,
         )
-        return (execute,)
+        return Offer((execute,))
 
     async def execute(self, execution: Execution) -> Outcome:
         """Start the command once, wait for it, and tell what it printed."""
+        place = self._place(execution.chat_id, execution.owner)
+        return await self._offers.after(place, self._execute(execution))
+
+    async def _execute(self, execution: Execution) -> Outcome:
         try:
             arguments = msgspec.json.decode(
                 execution.dispatch.call.args_json, type=ExecuteArguments
@@ -131,6 +142,9 @@ class WorkspaceTools:
                 await self._executions(execution).CancelExecution(request, timeout=ASK_TIMEOUT_S)
         except grpc.aio.AioRpcError as error:
             certain_problem(error, Executor.TOOLRUNNER)
+
+    def _place(self, chat_id: ChatId, owner: Owner) -> Place:
+        return Place(str(self._channels.address_for(chat_id)), owner.id)
 
     def _executions(self, execution: Execution) -> ExecutionServiceStub:
         return ExecutionServiceStub(self._channels.for_key(execution.chat_id))

@@ -34,7 +34,7 @@ from chatd.domain.summaries import (
 )
 from chatd.domain.turn import Ending, TurnEnded
 from chatd.engine.quick import Generated, Question, QuickModel, is_demo
-from chatd.engine.small_jobs import SmallJobs
+from chatd.engine.small_jobs import Job, SmallJobs
 from chatd.store.creation import NewChat
 from chatd.store.notes import ChatFacts
 
@@ -87,6 +87,7 @@ class Labeller:
         quick: Asks the models.
         notes: Keeps what they say.
         jobs: Runs all of it behind the turns.
+        rest: Runs what is about a chat at rest, once it has rested.
         bill: Takes the bill of an answer that is not stored.
         changed: Is told of chats whose notes changed, with their version.
     """
@@ -97,12 +98,14 @@ class Labeller:
         notes: Notes,
         jobs: SmallJobs,
         *,
+        rest: Callable[[ChatId, Job], None],
         bill: Callable[[LedgerEntry, OwnerId], None],
         changed: Callable[[ChatId, int], None],
     ) -> None:
         self._quick = quick
         self._notes = notes
         self._jobs = jobs
+        self._rest = rest
         self._bill = bill
         self._changed = changed
 
@@ -116,7 +119,7 @@ class Labeller:
         """Note what came of a turn, if its chat rests now."""
         is_at_rest = ended.state.status is not Status.RUNNING
         if is_at_rest and not (ended.model is not None and is_demo(ended.model)):
-            self._jobs.add(partial(self._note, ended))
+            self._rest(ended.state.chat_id, partial(self._note, ended))
 
     async def _title(self, new: NewChat, source: str) -> None:
         question = Question(

@@ -149,6 +149,12 @@ class Applier:
 
     async def apply(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
+    ) -> ChatState:
+        """Execute a command as `applied` does and return the state after it."""
+        return (await self.applied(chat_id, command, client_key)).state
+
+    async def applied(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
     ) -> Applied:
         """Execute a command and return what it came to, the present state if it changes nothing.
 

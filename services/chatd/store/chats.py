@@ -121,7 +121,7 @@ class PostgresChats:
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
     ) -> Applied:
         """Execute a command as `apply` does and return all that is known of what it wrote."""
-        return await self._applier.apply(chat_id, command, client_key)
+        return await self._applier.applied(chat_id, command, client_key)
 
     async def state(self, chat_id: ChatId) -> ChatState:
         """Return the present state of a chat's execution.

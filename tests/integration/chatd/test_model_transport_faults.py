@@ -72,7 +72,7 @@ def test_how_the_body_is_cut_into_chunks_changes_nothing(cuts: list[int]) -> Non
     assert (said(events), error) == (HELLO, None)
 
 
-SAID_BEFORE = ([], [TextDelta("hel")], [TextDelta("hello")])
+SAID_BEFORE: tuple[list[ModelEvent], ...] = ([], [TextDelta("hel")], [TextDelta("hello")])
 
 
 @pytest.mark.parametrize("kept", range(3))

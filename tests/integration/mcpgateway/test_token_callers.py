@@ -24,7 +24,7 @@ TOKEN = Caller(None, User(UserId("ann"), Role.MEMBER), frozenset({"mcp:call"}), 
 @pytest.fixture
 def servicer(journal: Journal, servers: Servers) -> RuntimeServicer:
     clock, upstream = FakeClock(), ScriptedUpstream()
-    catalogues = Catalogues(upstream, clock)
+    catalogues = Catalogues(upstream, clock, lambda: None)
     desk = CallDesk(journal, upstream, clock, asyncio.TaskGroup())
     listing = ToolListing(servers, catalogues)
     return RuntimeServicer(Runtime(servers, listing, catalogues, journal, desk))

@@ -18,7 +18,7 @@ from chatd.domain.pieces import Piece
 from chatd.domain.tools import StoredExecution
 from chatd.domain.transitions import Decision, decide
 from chatd.domain.workers import Claimed, DueAction, NamedChat, SweepLimits
-from chatd.store.applying import Appended, Applier, Unwritten, Wrote
+from chatd.store.applying import Appended, Applied, Applier, Unwritten, Wrote
 from chatd.store.statements import ClientKey
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
@@ -162,7 +162,7 @@ class ConnectedApplier(Applier):
 
     async def _under_lock(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None
-    ) -> ChatState:
+    ) -> Applied:
         key = None if client_key is None else client_key.key
         author = Author(self._worker_id, command)
         try:
@@ -173,7 +173,7 @@ class ConnectedApplier(Applier):
             self.gave_up.add(chat_id)
             raise
         if done.state is None:
-            return done.seen
+            return Applied(done.seen)
         return self._learned(done.seen, done.decision, Wrote(done.state))
 
 

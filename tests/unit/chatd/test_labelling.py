@@ -102,6 +102,7 @@ class Desk:
             quick,
             self.notes,
             self.jobs,
+            rest=lambda _, job: self.jobs.add(job),
             bill=self._bill,
             changed=lambda *change: self.changed.append(change),
         )

@@ -1,0 +1,90 @@
+"""Offers of tools that are good for a while, so that a turn need not ask for them."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from chatd.domain.chat import OwnerId
+from chatd.domain.parts import ToolOutcome
+from chatd.domain.tools import Outcome, ToolSpec
+from parley.clock import Clock
+
+OFFERS_MAX = 4096
+#: Changes are heard of over the bus; this bounds what a lost notice costs.
+GOOD_FOR_S = 30.0
+#: An offer that lacks tools is asked for again soon: what is missing may be back.
+INCOMPLETE_GOOD_FOR_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The tools that an executor offers somebody.
+
+    Attributes:
+        is_complete: False if some of its tools could not be listed now.
+    """
+
+    specs: tuple[ToolSpec, ...]
+    is_complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Who is offered tools, and by which replica."""
+
+    address: str
+    owner_id: OwnerId
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    offer: Offer
+    good_until_s: float
+
+
+class KeptOffers:
+    """Remembers the offers of one executor, the oldest least long."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._kept: dict[Place, _Kept] = {}
+        self._forgotten = 0
+
+    async def at(self, place: Place, ask: Callable[[], Awaitable[Offer]]) -> tuple[ToolSpec, ...]:
+        """Return what is offered at a place, asking only if nothing good is remembered."""
+        kept = self._kept.get(place)
+        now_s = self._clock.monotonic()
+        if kept is not None and now_s < kept.good_until_s:
+            return kept.offer.specs
+        forgotten = self._forgotten
+        offer = await ask()
+        # Something changed while the answer was under way: it may be of before.
+        if forgotten == self._forgotten:
+            self._keep(place, offer, now_s)
+        return offer.specs
+
+    async def after(self, place: Place, call: Awaitable[Outcome]) -> Outcome:
+        """Wait for a call of a tool that was offered at a place.
+
+        Unless it succeeds, the tool may be another one by now, or its journal, or the executor
+        may be gone: the next step asks.
+        """
+        is_well = False
+        try:
+            outcome = await call
+            is_well = outcome.outcome is ToolOutcome.DONE
+            return outcome
+        finally:
+            if not is_well:
+                self._kept.pop(place, None)
+
+    def forget(self) -> None:
+        """Ask anew for everything; what is asked for right now is not kept either."""
+        self._forgotten += 1
+        self._kept.clear()
+
+    def _keep(self, place: Place, offer: Offer, asked_s: float) -> None:
+        good_for_s = GOOD_FOR_S if offer.is_complete else INCOMPLETE_GOOD_FOR_S
+        self._kept.pop(place, None)
+        self._kept[place] = _Kept(offer, asked_s + good_for_s)
+        if len(self._kept) > OFFERS_MAX:
+            del self._kept[next(iter(self._kept))]

@@ -1,0 +1,101 @@
+"""What is made of a chat at rest is made when it has rested for a while, and once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+from chatd.domain.chat import ChatId, ChatState, MessageId, Status
+from chatd.engine.resting import REST_S, RESTING_MAX, Resting
+from chatd.engine.small_jobs import Job
+from parley.clock import FakeClock
+
+A, B = ChatId("a"), ChatId("b")
+
+
+async def note(name: str) -> None:
+    """Be a job that is known by its name."""
+
+
+class Desk:
+    """Chats at rest, and the names of the jobs that were begun."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.started: list[str] = []
+        self.resting = Resting(self._start, self.clock)
+
+    def rests(self, chat_id: ChatId, name: str) -> None:
+        self.resting.add(chat_id, partial(note, name))
+
+    def _start(self, job: Job) -> None:
+        assert isinstance(job, partial)
+        self.started.append(job.args[0])
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+            task = group.create_task(self.resting.run())
+
+            async def settled() -> None:
+                await asyncio.to_thread(lambda: None)
+
+            yield settled
+            task.cancel()
+
+
+def moved(chat_id: ChatId, status: Status) -> ChatState:
+    return ChatState(chat_id, status, 1, 1, 0, MessageId(1))
+
+
+async def test_a_chat_that_has_rested_gets_its_job_done() -> None:
+    desk = Desk()
+    async with desk.running() as settled:
+        desk.rests(A, "a")
+        await settled()
+        desk.clock.advance(REST_S - 0.1)
+        await settled()
+        assert desk.started == []
+        desk.clock.advance(0.1)
+        await settled()
+    assert desk.started == ["a"]
+
+
+async def test_a_chat_that_goes_on_is_left_alone() -> None:
+    desk = Desk()
+    async with desk.running() as settled:
+        desk.rests(A, "a")
+        desk.rests(B, "b")
+        await settled()
+        desk.resting.moved(moved(A, Status.RUNNING))
+        desk.resting.moved(moved(B, Status.WAITING))
+        desk.clock.advance(REST_S)
+        await settled()
+    assert desk.started == ["b"]
+
+
+async def test_the_last_turn_counts() -> None:
+    desk = Desk()
+    async with desk.running() as settled:
+        desk.rests(A, "first")
+        await settled()
+        desk.clock.advance(REST_S - 1)
+        desk.rests(A, "second")
+        await settled()
+        desk.clock.advance(1)
+        await settled()
+        assert desk.started == []
+        desk.clock.advance(REST_S)
+        await settled()
+    assert desk.started == ["second"]
+
+
+async def test_the_oldest_is_dropped_when_too_many_rest() -> None:
+    desk = Desk()
+    async with desk.running() as settled:
+        for number in range(RESTING_MAX + 1):
+            desk.rests(ChatId(str(number)), str(number))
+        await settled()
+        desk.clock.advance(REST_S)
+        await settled()
+    assert desk.started == [str(number) for number in range(1, RESTING_MAX + 1)]
