@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager
 
 from parley.client import ChatEvent, Parley
@@ -46,6 +46,7 @@ class Records:
         self._lab = fault.lab
         self._tasks = tasks
         self._running: list[asyncio.Task[None]] = []
+        self._readers: dict[str, asyncio.Task[None]] = {}
         self.listings: list[Listing] = []
         self.followed: list[Followed] = []
 
@@ -57,8 +58,16 @@ class Records:
     def follow(self, chat_id: str, *, reader: str = "sse", cursor: str = "") -> Followed:
         """Follow a chat over HTTP from now on, whatever happens to the connection."""
         followed = self._begin(chat_id, reader)
-        self._run(self._follow(followed, cursor))
+        self.come_back(followed, cursor)
         return followed
+
+    def leave(self, followed: Followed) -> None:
+        """Let a reader over HTTP go; it may come back."""
+        self._readers.pop(followed.reader).cancel()
+
+    def come_back(self, followed: Followed, cursor: str = "") -> None:
+        """Let a reader go on where it stands."""
+        self._readers[followed.reader] = self._run(self._follow(followed, cursor))
 
     def follow_at(self, client: Parley, chat_id: str, *, reader: str = "grpc") -> Followed:
         """Follow a chat without the gateway from now on."""
@@ -103,8 +112,9 @@ class Records:
         self.followed.append(Followed(f"{reader} {len(self.followed)}", chat_id))
         return self.followed[-1]
 
-    def _run(self, work: "asyncio._CoroutineLike[None]") -> None:
+    def _run(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         self._running.append(self._tasks.create_task(work))
+        return self._running[-1]
 
     async def _ended(self, chat_id: str) -> tuple[int, Ended]:
         rows = await self._lab.query(ENDED, chat_id)
