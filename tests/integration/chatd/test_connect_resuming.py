@@ -250,6 +250,22 @@ async def test_readers_elsewhere_live_through_a_takeover_in_the_middle_of_an_ans
     assert taken.generation_attempt == 2
 
 
+async def test_a_retry_is_told_on_every_replica_before_the_preview_is_void(town: Town) -> None:
+    async with asyncio.timeout(20), replica_in(town, "a") as a, replica_in(town, "b") as b:
+        chat_id = await a.create()
+        readers = [a.subscribe(chat_id), b.subscribe(chat_id)]
+        episode = await a.episode(chat_id)
+        episode.add(Role.ASSISTANT, 0, Text("never finished"))
+        for reader in readers:
+            await parts_until(reader, Folded(), "never finished")
+        fence = fence_of(await a.chats.state(chat_id))
+        await a.do(chat_id, RecordRetry(fence, Retry(1, 10, LATER, OOPS)))
+        told = [
+            [(await reader.read()).event.WhichOneof("kind") for _ in range(2)] for reader in readers
+        ]
+    assert told == [["retry", "preview_reset"]] * 2
+
+
 async def test_a_hub_that_heard_nothing_reads_what_it_missed(town: Town) -> None:
     async with asyncio.timeout(20), replica_in(town, "a") as a, replica_in(town, "b") as b:
         chat_id = await a.create()
