@@ -1,4 +1,4 @@
-"""Readers who stay while something dies: rows A16, H19 and H20, and A4 as readers see it.
+"""Readers who stay while something dies: rows A16, H19 and H20, A4 and A19 as readers see them.
 
 Everything that clients send, list and follow is recorded and checked against what is stored.
 """
@@ -114,6 +114,28 @@ async def test_a4_readers_on_other_replicas_see_a_takeover_in_the_middle_of_an_a
         }
         if len(shown) < 2:
             lab.row.problems.append(f"readers saw only the attempts {shown}")
+
+
+@pytest.mark.row("A19/streams")
+async def test_a19_readers_of_every_kind_of_turn_stay_while_one_process_after_another_dies(
+    lab: FaultLab,
+) -> None:
+    async for fault in faults(lab):
+        chat_ids = await fault.load(await lab.client())
+        async with recording(fault) as records:
+            for chat_id in chat_ids:
+                records.follow(chat_id)
+            records.keep_listing(chat_ids, session="one")
+            fault.trial(len(chat_ids))
+            for service in ("chatd", "gateway", "chatd"):
+                await lab.sleep(0.7)
+                killed = min(lab.processes(service), key=lambda each: each.pid)
+                killed.kill()
+                for text in fault.texts("repeat after me: @", 1):
+                    await until_sent(fault, chat_ids[0], text)
+            await lab.until_whole()
+    counts = lab.row.counts
+    assert (counts["stream_gaps"], counts["stream_repeats"], counts["resyncs"]) == (0, 0, 0)
 
 
 @pytest.mark.row("H20/streams")

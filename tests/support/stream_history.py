@@ -233,8 +233,11 @@ class Fold:
         elif known is None and self.messages and max(self.messages) > body["id"]:
             self._problem(f"message {body['id']} came after a later one")
         self.messages[body["id"]] = row
-        if body["role"] == "assistant" and not text.startswith(self.preview):
-            self._problem(f"showed {self.preview!r:.200} and stored {text!r:.200}")
+        if body["role"] == "assistant":
+            if not text.startswith(self.preview):
+                self._problem(f"showed {self.preview!r:.200} and stored {text!r:.200}")
+            # Its message is there; those of later steps may follow before the preview is void.
+            self.preview = ""
 
     def _take_part(self, body: Any) -> None:
         episode = (body["history_version"], body["generation_attempt"])
