@@ -48,6 +48,7 @@ from chatd.rpc.stream_servicer import StreamServicer
 from chatd.rpc.streams.access import Access
 from chatd.rpc.streams.feeds import Feeds
 from chatd.rpc.streams.hubs import Hubs
+from chatd.rpc.streams.measures import measure_streams
 from chatd.rpc.streams.peers import ReplicaChannels, know_replicas
 from chatd.rpc.streams.relay_source import RelaySource
 from chatd.rpc.streams.relays import PeerRelays
@@ -231,6 +232,7 @@ async def run(settings: Settings, process: Process) -> None:
             clock=process.clock,
             news=feeds.poke,
         )
+        measure_streams(process.telemetry.meter, hubs, feeds.drops)
         groups = KnownGroups()
         access = Access(followings, groups, process.clock)
         working = background.create_task(worker.run())

@@ -127,6 +127,7 @@ async def gateway(
             neighbours.channels(ServiceName.CHATD, settings.chatd)
         )
         streams = OpenStreams(process.clock)
+        streams.measure(process.telemetry.meter)
         links = await stack.enter_async_context(_linked(channels, neighbours.signer, process))
         events = EventRoutes(
             links,

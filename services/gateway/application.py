@@ -50,6 +50,10 @@ SECURITY_HEADERS: Final[Mapping[str, str]] = {
 HSTS: Final = "max-age=31536000"
 ROUTE: Final = "parley.route"
 SERVED_ROUTE: ContextVar[str] = ContextVar("gateway_served_route", default="")
+TOO_OLD: Final = (
+    "Streams need HTTP/1.1; a proxy in between may have to be told so, such as nginx with "
+    "proxy_http_version 1.1."
+)
 DURATION: Final = "http.server.request.duration"
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -164,7 +168,8 @@ class Application:
             kind=SpanKind.SERVER,
             attributes={"http.request.method": scope["method"]},
         ) as span:
-            sending = _Sending(send, {**self._headers, "x-request-id": request_id})
+            headers = {**self._headers, "x-request-id": request_id}
+            sending = _Sending(send, headers, scope["http_version"])
             started_at = time.perf_counter()
             try:
                 self._check_host(request)
@@ -258,17 +263,21 @@ class _PathEndpoint:
 class _Sending:
     """Sends an answer, and remembers how and when it began."""
 
-    def __init__(self, send: Send, headers: Mapping[str, str]) -> None:
+    def __init__(self, send: Send, headers: Mapping[str, str], http_version: str) -> None:
         self._send = send
         self._headers = headers
+        self._http_version = http_version
         self.status: int | None = None
         self.started_at: float | None = None
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            headers = MutableHeaders(raw=list(message["headers"]))
+            if self._http_version == "1.0" and "content-length" not in headers:
+                # It would be sent in chunks, which such a client takes for part of the answer.
+                raise HttpRefusal(505, "HTTP_VERSION_TOO_OLD", TOO_OLD)
             self.status = message["status"]
             self.started_at = time.perf_counter()
-            headers = MutableHeaders(raw=list(message["headers"]))
             for name, value in self._headers.items():
                 headers.setdefault(name, value)
             message = {**message, "headers": headers.raw}

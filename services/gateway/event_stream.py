@@ -46,11 +46,13 @@ class Surroundings:
         holding: Looks after the stream while it is open.
         watching: Tells it when the client's sign-in is over.
         clock: Time.
+        overflowed: Is told that the client left too much unread.
     """
 
     holding: Callable[[OpenStream], AbstractContextManager[None]]
     watching: Callable[[Callable[[], None]], AbstractContextManager[None]]
     clock: Clock
+    overflowed: Callable[[], None] = lambda: None
 
 
 class EventStream:
@@ -92,6 +94,7 @@ class EventStream:
         if self._kinds and kind not in self._kinds:
             return
         if not self._queue.offer(frame):
+            self._around.overflowed()
             self._finish(sse.resync(self._about), drop=True)
 
     def end(self, why: Ending) -> None:

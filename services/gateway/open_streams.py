@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn, Protocol
+from typing import Final, NoReturn, Protocol
+
+from opentelemetry.metrics import Meter, Observation
 
 from parley.clock import Clock
 
 LOOK_S = 1.0
+OPEN: Final = "gateway.streams.open"
+OVERFLOWED: Final = "gateway.streams.overflowed"
 
 
 class OpenStream(Protocol):
@@ -28,6 +32,7 @@ class OpenStreams:
         self._clock = clock
         self._streams: dict[OpenStream, None] = {}
         self._is_stopping = False
+        self._overflowed = 0
 
     def __len__(self) -> int:
         return len(self._streams)
@@ -42,6 +47,25 @@ class OpenStreams:
             yield
         finally:
             del self._streams[stream]
+
+    def overflowed(self) -> None:
+        """Count a client that left too much unread and was told to begin anew."""
+        self._overflowed += 1
+
+    def measure(self, meter: Meter) -> None:
+        """Show numbers that are read only when somebody looks."""
+        meter.create_observable_gauge(
+            OPEN,
+            callbacks=[lambda _: [Observation(len(self))]],
+            unit="{stream}",
+            description="Streams of clients that are open.",
+        )
+        meter.create_observable_counter(
+            OVERFLOWED,
+            callbacks=[lambda _: [Observation(self._overflowed)]],
+            unit="{stream}",
+            description="Streams whose clients left too much unread and were told to begin anew.",
+        )
 
     async def run(self) -> NoReturn:
         """Look at every stream, every second."""

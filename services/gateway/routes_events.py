@@ -72,7 +72,10 @@ class EventRoutes:
         spread = 1 + LIFETIME_SPREAD * (2 * self._chance.random() - 1)
         limits = replace(self._limits, lifetime_s=self._limits.lifetime_s * spread)
         around = Surroundings(
-            self._streams.holding, partial(self._sign_ins.watching, visitor), self._clock
+            self._streams.holding,
+            partial(self._sign_ins.watching, visitor),
+            self._clock,
+            self._streams.overflowed,
         )
         kinds = frozenset(filter(None, query.get("types", "").split(",")))
         return EventStream(around, limits, about=about, kinds=kinds)

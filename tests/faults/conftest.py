@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from support.compose_file import free_ports
 from support.fault_lab import FaultLab, issue_token, lab_of
 from support.fault_report import FaultReport
 from support.local_stack import LocalStack
@@ -67,6 +68,7 @@ def faulty_stack(
     points = tmp_path_factory.mktemp("points") / "armed"
     points.mkdir()
     lease_s = pytestconfig.getoption("--lease-s")
+    (metrics_port,) = free_ports(1)
     stack = LocalStack.at(
         home,
         PARLEY_ENVIRONMENT="development",
@@ -74,6 +76,7 @@ def faulty_stack(
         CHATD_LEASE_S=str(lease_s),
         CHATD_LEASE_RENEW_S=str(min(4.0, lease_s / 6)),
         CHATD_RUNNING_CHATS_PER_USER_MAX="400",
+        GATEWAY_METRICS_LISTEN=f"127.0.0.1:{metrics_port}",
     )
     started = stack.up("--chatd", "3")
     assert started.returncode == 0, started.stdout + started.stderr

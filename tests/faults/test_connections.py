@@ -14,6 +14,7 @@ from support.extra_chatd import extra_chatd, socket_of, through
 from support.fault_lab import ONCE, ChatdProcess, FaultLab
 from support.fault_proxy import Cut, FaultProxy
 from support.fault_trials import Fault, faults
+from support.recording_clients import recording
 
 pytestmark = pytest.mark.slow
 
@@ -68,6 +69,33 @@ async def test_a25_a_listener_that_hears_nothing_is_replaced_and_news_arrives_me
             await lab.until(is_replaced, "another listener", 40)
             lab.row.figures["noticed_s"].append(time.monotonic() - silent_s)
     assert max(lab.row.figures["noticed_s"]) < 20.0
+
+
+@pytest.mark.row("A25/streams")
+async def test_a25_readers_beside_a_listener_that_hears_nothing_miss_nothing(
+    lab: FaultLab,
+) -> None:
+    async with proxied_chatd(lab) as proxied:
+        here = await lab.client(proxied.process.address)
+        async for fault in faults(lab):
+            elsewhere = await lab.client(lab.addresses[0])
+            chat_ids = await fault.create_all(elsewhere, fault.texts("count to 20, @"))
+            async with recording(fault) as records:
+                for chat_id in chat_ids:
+                    records.follow_at(here, chat_id)
+                await lab.sleep(0.3)
+                for listener in proxied.proxy.named(" listen"):
+                    listener.is_silent = True
+                fault.trial(len(chat_ids))
+                for chat_id in chat_ids:
+                    for text in fault.texts("repeat after me: @", 2):
+                        await fault.send(elsewhere, chat_id, text)
+                await fault.at_rest()
+                rest_s = time.monotonic()
+            last_s = max(followed.events[-1].at_s for followed in records.followed)
+            lab.row.figures["told_after_rest_s"].append(max(0.0, last_s - rest_s))
+    # The look at all versions comes every five seconds, whoever is told of nothing.
+    assert max(lab.row.figures["told_after_rest_s"]) < 10.0
 
 
 async def note_stop(fault: Fault, chat_id: str) -> None:

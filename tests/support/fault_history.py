@@ -29,6 +29,7 @@ class Known(StrEnum):
     OK = "ok"
     FAILED = "failed"
     OPEN = "open"
+    REPLACED = "replaced"  # An edit of an earlier message took it away.
 
 
 @dataclass(slots=True)
@@ -78,6 +79,12 @@ class History:
         """Return what may become of a chat, to be changed."""
         return self.expected.setdefault(chat_id, Expected())
 
+    def replace(self, chat_id: str, edit: Operation) -> None:
+        """Note that an edit of the first message took all others of a chat away."""
+        for operation in self.of(chat_id):
+            if operation is not edit:
+                operation.known = Known.REPLACED
+
     def of(self, chat_id: str) -> list[Operation]:
         """Return the operations of a chat, in the order in which they were invoked."""
         return [each for each in self.operations.values() if each.chat_id == chat_id]
@@ -108,6 +115,8 @@ def _check_sends(history: History, chat_id: str, said: Sequence[Message], row: R
                 row.problems.append(f"{chat_id}: {operation.text!r} was acknowledged and is gone")
         if operation.known is Known.FAILED and found:
             row.problems.append(f"{chat_id}: {operation.text!r} was refused and is there")
+        if operation.known is Known.REPLACED and found:
+            row.problems.append(f"{chat_id}: {operation.text!r} was edited and is there")
         if len(found) > 1:
             row.duplicates += len(found) - 1
             row.problems.append(f"{chat_id}: {operation.text!r} is there {len(found)} times")

@@ -29,7 +29,7 @@ class Folded:
     @property
     def is_settled_at(self) -> int | None:
         """The version after which everything was delivered; None inside of a step."""
-        base, target, *_ = map(int, self.cursor.split("."))
+        base, target, *_ = map(int, self.cursor.rpartition("-")[2].split("."))
         return target if base == target else None
 
 

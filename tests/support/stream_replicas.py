@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -108,6 +108,7 @@ class Replica:
     streams: Any
     channel: Any
     is_deaf: bool = False
+    after: Callable[[ChatState], Awaitable[None]] | None = None
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     async def create(self, text: str = "hello", owner: Owner = ANN) -> ChatId:
@@ -126,7 +127,10 @@ class Replica:
 
     async def do(self, chat_id: ChatId, command: Command) -> ChatState:
         """Have a command executed here."""
-        return await self.chats.apply(chat_id, command)
+        state = await self.chats.apply(chat_id, command)
+        if self.after is not None:
+            await self.after(state)
+        return state
 
     async def send(self, chat_id: ChatId, text: str) -> ChatState:
         """Let the user say something."""

@@ -9,7 +9,16 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chatd.domain.chat import ChatId, ErrorKind, MessageId, NewMessage, Retry, Role, TurnError
+from chatd.domain.chat import (
+    ChatId,
+    ChatState,
+    ErrorKind,
+    MessageId,
+    NewMessage,
+    Retry,
+    Role,
+    TurnError,
+)
 from chatd.domain.commands import (
     CommitStep,
     FailTurn,
@@ -39,7 +48,7 @@ async def live_through(a: Replica, chat_id: ChatId) -> int:
         # Parts of an episode that is over before a hub has read of it are not sent to anybody.
         await a.until_followed(chat_id)
         episode = await a.episode(chat_id)
-        for number in range(40):
+        for number in range(80):
             episode.add(Role.ASSISTANT, 0, Text(f"{turn}.{number} "))
         state = await a.chats.state(chat_id)
         step = tuple(NewMessage(Role.ASSISTANT, (Text(f"step {turn}.{n}"),)) for n in range(3))
@@ -112,7 +121,7 @@ async def test_a_stream_resumed_at_any_event_goes_on_exactly_there(town: Town) -
         finished = await a.finish(chat_id, "another answer")
         await read_until(live, last, finished.snapshot_version, events)
         await resume_everywhere(events, chat_id, edited.snapshot_version + 1, b, a)
-    assert len(events) > 250
+    assert len(events) > 500
     assert {event.WhichOneof("kind") for event in events} == {
         "message",
         "message_part",
@@ -123,6 +132,63 @@ async def test_a_stream_resumed_at_any_event_goes_on_exactly_there(town: Town) -
         "preview_reset",
         "history_reset",
     }
+
+
+def require_between(known: Folded, before: Folded, after: Folded) -> None:
+    """Require of a reader inside of a step that it has each thing as it was, or as it will be."""
+    arrived = after.messages[: len(known.messages)]
+    assert known.messages in (before.messages, arrived), known.cursor
+    assert known.queue in (before.queue, after.queue), known.cursor
+    assert known.status in (before.status, after.status), known.cursor
+
+
+async def test_at_every_cursor_a_reader_has_what_was_stored_at_that_version(town: Town) -> None:
+    reads = Followings(town.pool)
+    async with (
+        asyncio.timeout(60),
+        replica_in(town, "a", joins=False) as a,
+        replica_in(town, "b") as b,
+    ):
+        chat_id = await a.create()
+        were = {1: await stored(reads, chat_id)}
+
+        async def remember(state: ChatState) -> None:
+            were[state.snapshot_version] = await stored(reads, chat_id)
+
+        a.after = remember
+        lives = [a.subscribe(chat_id), b.subscribe(chat_id)]
+        first = [await read_until(live, Folded(), 1) for live in lives]
+        async with asyncio.TaskGroup() as tasks:
+            living = tasks.create_task(live_and_edit(a, chat_id))
+            readings = [
+                tasks.create_task(recorded(live, known, living))
+                for live, known in zip(lives, first, strict=True)
+            ]
+    for reading in readings:
+        settled = Folded()
+        for known in reading.result():
+            target = int(known.cursor.split(".")[1])
+            if known.is_settled_at is None:
+                require_between(known, settled, were[target])
+            else:
+                settled = without_preview(known)
+                assert settled == were[target], known.cursor
+        assert {known.is_settled_at for known in reading.result()} >= {1, max(were)}
+
+
+async def live_and_edit(a: Replica, chat_id: ChatId) -> int:
+    """Let a chat live, and then replace what was asked in the middle of it."""
+    await live_through(a, chat_id)
+    await a.edit(chat_id, 7, "another question")
+    return (await a.finish(chat_id, "another answer")).snapshot_version
+
+
+async def recorded(call: Any, known: Folded, living: "asyncio.Task[int]") -> list[Folded]:
+    """Return what a reader knew after each event, until a chat has lived."""
+    found = [known]
+    while not living.done() or (found[-1].is_settled_at or 0) < living.result():
+        found.append(fold(found[-1], (await call.read()).event))
+    return found
 
 
 async def parts_until(call: Any, known: Folded, preview: str) -> Folded:
@@ -182,6 +248,22 @@ async def test_readers_elsewhere_live_through_a_takeover_in_the_middle_of_an_ans
             end = await read_until(resumed, each, state.snapshot_version)
             assert without_preview(end) == await stored(Followings(town.pool), chat_id)
     assert taken.generation_attempt == 2
+
+
+async def test_a_retry_is_told_on_every_replica_before_the_preview_is_void(town: Town) -> None:
+    async with asyncio.timeout(20), replica_in(town, "a") as a, replica_in(town, "b") as b:
+        chat_id = await a.create()
+        readers = [a.subscribe(chat_id), b.subscribe(chat_id)]
+        episode = await a.episode(chat_id)
+        episode.add(Role.ASSISTANT, 0, Text("never finished"))
+        for reader in readers:
+            await parts_until(reader, Folded(), "never finished")
+        fence = fence_of(await a.chats.state(chat_id))
+        await a.do(chat_id, RecordRetry(fence, Retry(1, 10, LATER, OOPS)))
+        told = [
+            [(await reader.read()).event.WhichOneof("kind") for _ in range(2)] for reader in readers
+        ]
+    assert told == [["retry", "preview_reset"]] * 2
 
 
 async def test_a_hub_that_heard_nothing_reads_what_it_missed(town: Town) -> None:

@@ -10,6 +10,7 @@ import pytest
 from chatd.domain.chat import ChatId, ErrorKind, Retry, TurnError
 from chatd.domain.commands import RecordRetry
 from chatd.domain.transitions import fence_of
+from chatd.rpc.streams.position import mark_of
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import stream_service_pb2 as stream_api
@@ -94,8 +95,33 @@ async def test_a_cursor_that_cannot_be_this_chats_is_answered_with_resync(
     chat = await served.ann.create()
     await served.finish(chat.id, "hi")
     async with asyncio.timeout(10):
-        answer = await follow(served.ann, chat.id, cursor=cursor).read()
+        for text in (cursor, mark_of(ChatId(chat.id)) + cursor):
+            answer = await follow(served.ann, chat.id, cursor=text).read()
+            assert answer.closed.reason == stream_api.CLOSE_REASON_RESYNC
+
+
+async def test_a_cursor_of_another_chat_is_answered_with_resync(served: ServedChats) -> None:
+    chats = [await served.ann.create(), await served.ann.create()]
+    for chat in chats:
+        await served.finish(chat.id, "hi")
+    async with asyncio.timeout(10):
+        own, other = [(await follow(served.ann, chat.id).read()).event.cursor for chat in chats]
+        answer = await follow(served.ann, chats[0].id, cursor=other).read()
+        resumed = await follow(served.ann, chats[0].id, cursor=own).read()
+    # But for the mark of the chat they are the same.
+    assert own.partition("-")[2] == other.partition("-")[2]
     assert answer.closed.reason == stream_api.CLOSE_REASON_RESYNC
+    assert resumed.event.message.content[0].text.text == "hi"
+
+
+async def test_a_chat_that_was_deleted_cannot_be_resumed(served: ServedChats) -> None:
+    chat = await served.ann.create()
+    async with asyncio.timeout(10):
+        cursor = (await follow(served.ann, chat.id).read()).event.cursor
+        await served.ann.ask(api.DeleteChatRequest(request_id="d", chat_id=chat.id))
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await follow(served.ann, chat.id, cursor=cursor).read()
+    assert problem_of(refused.value).reason == "CHAT_NOT_FOUND"
 
 
 async def test_a_reader_without_a_cursor_gets_only_what_is_after_its_message(

@@ -1,4 +1,5 @@
 import asyncio
+import re
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -324,8 +325,11 @@ async def test_a_client_that_does_not_read_is_told_to_begin_anew(
             while (event := await stream.event()) is not None:
                 events.append(event)
 
+            shown = stack.telemetry.telemetry.metrics_text()
+
     assert events[-1] == SentEvent("resync", {"type": "resync", "chat_id": chat_id}, "")
     assert len(events) < 400
+    assert re.search(r"^gateway_streams_overflowed\S*_total\S* 1\.0$", shown, re.MULTILINE)
 
 
 async def test_what_a_client_has_taken_is_confirmed(stack: GatewayStack) -> None:

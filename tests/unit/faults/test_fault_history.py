@@ -80,6 +80,19 @@ def test_a_call_that_ran_twice_or_never_is_found(tmp_path: Path, runs: str, doub
     assert bool(row.problems) is (runs != "m\n")
 
 
+def test_a_message_that_an_edit_should_have_taken_away_is_found(tmp_path: Path) -> None:
+    history = History()
+    history.end(history.invoke("c", "key", "count to 3"), Known.OK)
+    edit = history.invoke("c", "edit", "repeat after me: x")
+    history.end(edit, Known.OK)
+    history.replace("c", edit)
+    edited = said((Role.USER, "repeat after me: x"), (Role.ASSISTANT, "x"))
+    for messages, problems in ((edited, 0), ([*WHOLE, *edited], 1)):
+        row = RowReport("A1")
+        check_chat(history, "c", messages, tmp_path, row)
+        assert (row.acknowledged, len(row.problems)) == (1, problems)
+
+
 def test_a_message_that_overtook_an_earlier_one_is_found(tmp_path: Path) -> None:
     history = History()
     for key in ("first", "second"):

@@ -26,17 +26,20 @@ class Drops:
 
     Attributes:
         events: How many events were dropped so far, in all.
+        readers: How many readers lost their place so far, in all.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._chats: dict[ChatId, _Dropped] = {}
         self.events = 0
+        self.readers = 0
 
     def note(self, chat_id: ChatId, events: int) -> None:
         """Note that a reader fell behind and lost its place."""
         now = self._clock.monotonic()
         self.events += events
+        self.readers += 1
         found = self._chats.pop(chat_id, None) or _Dropped(now - LOGGED_EVERY_S)
         found.events += events
         found.readers += 1

@@ -60,7 +60,7 @@ class Feeds:
         self._horizon = 0
         self._sent: OrderedDict[ChatId, bytes] = OrderedDict()
         self._news = asyncio.Event()
-        self._drops = Drops(clock)
+        self.drops = Drops(clock)
 
     def poke(self) -> None:
         """Look soon, because a chat moved."""
@@ -207,7 +207,7 @@ class Feeds:
         if subscription in self._joining:
             self._joining[subscription].append(event)
         elif not subscription.put(event):
-            self._drops.note(ChatId(""), subscription.close(Close.RESYNC, drop=True))
+            self.drops.note(ChatId(""), subscription.close(Close.RESYNC, drop=True))
 
     def _understood(self, cursor: str) -> int | None:
         """Return the horizon of a cursor, 0 for now; None if it cannot be resumed."""

@@ -15,7 +15,7 @@ from chatd.engine.live import LivePart
 from chatd.rpc.streams import wire
 from chatd.rpc.streams.drops import Drops
 from chatd.rpc.streams.episode import EpisodeLog
-from chatd.rpc.streams.position import Position
+from chatd.rpc.streams.position import Position, mark_of
 from chatd.rpc.streams.reads import (
     Reads,
     has_gap,
@@ -63,6 +63,7 @@ class Hub:
         self.chat_id = chat_id
         self.head: Snapshot | None = None
         self._ports = ports
+        self._mark = mark_of(chat_id)
         self._rows = Rows()
         self._deleted_version = 0
         self._position = Position()
@@ -167,13 +168,16 @@ class Hub:
         self._rows.add(rows)
         self._settle(now, settled(seen, now))
         if self._live:
-            self._push([wire.with_cursor(str(at), body) for at, body in events])
+            self._push([self._event(at, body) for at, body in events])
         self._enter_episode()
 
     def _settle(self, now: Snapshot, position: Position) -> None:
         self.head = now
         self._position = position
-        self._parts_prefix = position.before_seq
+        self._parts_prefix = f"{self._mark}{position.before_seq}"
+
+    def _event(self, at: Position, body: bytes) -> bytes:
+        return wire.with_cursor(f"{self._mark}{at}", body)
 
     def _enter_episode(self) -> None:
         """Begin with the parts of the open episode, of which some may be there already."""
@@ -400,7 +404,7 @@ class Hub:
             behind_id = messages[-1].id
 
     async def _send(self, subscription: Subscription, at: Position, body: bytes) -> None:
-        event = wire.with_cursor(str(at), body)
+        event = self._event(at, body)
         await self._made_room(subscription, len(event))
         subscription.position = at
         subscription.put(event)
@@ -421,7 +425,7 @@ class Hub:
         log, seen = self._log, subscription.position
         if seen.seq < log.first_seq - 1:
             seen = replace(seen, seq=log.first_seq - 1)
-            subscription.put(wire.with_cursor(str(seen), wire.PREVIEW_TRUNCATED))
+            subscription.put(self._event(seen, wire.PREVIEW_TRUNCATED))
         for seq, body in log.behind(seen.seq):
             event = wire.with_cursor(f"{self._parts_prefix}{seq}", body)
             if not _has_room(subscription, len(event)):

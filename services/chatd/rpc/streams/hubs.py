@@ -10,7 +10,7 @@ from chatd.domain.chat import ChatId, ChatState, Message, MessageId, NewMessage
 from chatd.engine.live import LiveChats, LivePart
 from chatd.rpc.streams.drops import Drops
 from chatd.rpc.streams.hub import Hub, HubPorts
-from chatd.rpc.streams.position import Position
+from chatd.rpc.streams.position import Position, position_in
 from chatd.rpc.streams.reads import Reads
 from chatd.rpc.streams.subscription import Close, Subscription
 from chatd.store.following import Following
@@ -102,7 +102,7 @@ class Hubs:
             after_id: Without a cursor, only messages behind this one.
             wake: Is told that there is something to take.
         """
-        position = Position.parse(cursor) if cursor else Position(row=after_id)
+        position = position_in(chat_id, cursor) if cursor else Position(row=after_id)
         subscription = Subscription(position or Position(), wake)
         subscription.open()
         if position is None:

@@ -5,19 +5,21 @@ message, or, above `TAIL`, up to which of the events that follow the messages. B
 and `target` are equal. A reader without anything begins behind message `row`. The last live part
 was `seq` of the episode (`history`, `attempt`).
 
-The cursor has these six numbers. What the reader was last told of the status, so that it is not
+The cursor has these six numbers, behind a mark of the chat: another chat has the same numbers and
+means something else by them. What the reader was last told of the status, so that it is not
 told twice, is put above the row: between steps there is no other row.
 """
 
 import re
 from dataclasses import dataclass, replace
 
-from chatd.domain.chat import ChatState, Status
+from chatd.domain.chat import ChatId, ChatState, Status
 from chatd.domain.workers import is_ownerless
 
 CURSOR = re.compile(r"[0-9]{1,19}(\.[0-9]{1,19}){5}")
 # The largest that the database can be asked about.
 NUMBER_MAX = 2**63 - 1
+MARK_CHARACTERS = 6
 # Above every message id; the events behind the messages are numbered from here.
 TAIL = 10**15
 TOLD = 10**17
@@ -90,6 +92,17 @@ class Position:
     def episode(self) -> tuple[int, int]:
         """The episode whose parts were sent last."""
         return self.history, self.attempt
+
+
+def mark_of(chat_id: ChatId) -> str:
+    """Return what the cursors of a chat begin with; the end of its id, which is random."""
+    return f"{chat_id[-MARK_CHARACTERS:]}-"
+
+
+def position_in(chat_id: ChatId, cursor: str) -> Position | None:
+    """Return the position of a cursor; None for one that cannot be this chat's."""
+    mark = mark_of(chat_id)
+    return Position.parse(cursor.removeprefix(mark)) if cursor.startswith(mark) else None
 
 
 def told_of(state: ChatState) -> int:
