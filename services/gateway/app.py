@@ -10,6 +10,8 @@ from gateway.application import Application, Surroundings, served_operation
 from gateway.authentication import Authentication
 from gateway.chatd import Chatd
 from gateway.event_stream import StreamLimits
+from gateway.group_store import GroupStore
+from gateway.groups import Groups
 from gateway.http_server import serve_http
 from gateway.identity_errors import DOMAIN, ERRORS
 from gateway.identity_store import IdentityStore
@@ -21,6 +23,7 @@ from gateway.route_table import Rooms, routes
 from gateway.routes_chats import ChatRoutes
 from gateway.routes_events import EventRoutes
 from gateway.routes_export import ExportRoutes
+from gateway.routes_groups import GroupRoutes
 from gateway.routes_messages import MessageRoutes
 from gateway.routes_models import ModelRoutes
 from gateway.routes_pages import PageRoutes
@@ -32,6 +35,7 @@ from gateway.routes_tokens import TokenRoutes
 from gateway.routes_turns import TurnRoutes
 from gateway.routes_usage import UsageRoutes
 from gateway.routes_users import UserRoutes
+from gateway.rpc.groups import GroupServicer
 from gateway.rpc.tokens import ServiceTokenServicer
 from gateway.rpc.users import UserServicer
 from gateway.schema import MIGRATIONS, SCHEMA
@@ -149,13 +153,15 @@ async def gateway(
 
 @dataclass(frozen=True, slots=True)
 class _Identity:
-    """People and tokens, as both servers need them."""
+    """People, groups and tokens, as both servers need them."""
 
     people: IdentityStore
     authentication: Authentication
     sign_ins: SignInWatch
     tokens: ServiceTokens
     users: Users
+    group_store: GroupStore
+    groups: Groups
     feed: RevocationFeed
 
 
@@ -163,6 +169,7 @@ def _identity(
     settings: GatewaySettings, database: Database, bus: Bus, signer: Signer, process: Process
 ) -> _Identity:
     people, tokens, clock = IdentityStore(database), TokenStore(database), process.clock
+    group_store = GroupStore(database)
     authentication = Authentication(people, public_url=settings.public_url, clock=clock)
     service_tokens = ServiceTokens(
         tokens,
@@ -179,6 +186,8 @@ def _identity(
         SignInWatch(authentication, clock=clock),
         service_tokens,
         Users(UserStore(database), people, bus=bus, clock=clock, new_id=process.new_id),
+        group_store,
+        Groups(group_store, bus=bus, clock=clock, new_id=process.new_id),
         RevocationFeed(tokens, bus=bus, clock=clock),
     )
 
@@ -221,6 +230,7 @@ def _application(
         settings=SettingsRoutes(chatd, new_id=new_id),
         usage=UsageRoutes(chatd, new_id=new_id),
         users=UserRoutes(identity.users, identity.people, new_id=new_id),
+        groups=GroupRoutes(identity.groups, identity.group_store, identity.people, new_id=new_id),
         tokens=TokenRoutes(identity.tokens, new_id=new_id),
     )
     return Application(routes(rooms), around)
@@ -257,8 +267,10 @@ def _serve_grpc(
     neighbours: Neighbours, process: Process, identity: _Identity
 ) -> AbstractAsyncContextManager[RunningServer]:
     tokens = ServiceTokenServicer(identity.tokens, identity.feed, clock=process.clock)
+    users = UserServicer(identity.people, identity.users, identity.group_store)
+    groups = GroupServicer(identity.group_store, identity.groups)
     return neighbours.serve(
-        (tokens, UserServicer(identity.people, identity.users)),
+        (tokens, users, groups),
         revocations=identity.feed,
         errors=ERRORS,
         domain=DOMAIN,
