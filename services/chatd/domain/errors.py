@@ -17,6 +17,7 @@ ChatError
 ├── UserBarred              the user was locked out or deleted
 ├── RequestIdReused         the same request id came with another body
 ├── UsageLimitReached       the owner has spent what they may
+├── GroupsUnavailable       nobody tells to which groups a user belongs
 ├── NotPermitted            only administrators may do this
 ├── ModelNotFound           no such model, or it is switched off
 ├── ResourceNotFound        no such provider, model or key for this caller
@@ -179,6 +180,14 @@ class UsageLimitReached(ChatError):
         self.spent_micros = spent_micros
         self.limit_micros = limit_micros
         self.resets_at = resets_at
+
+
+class GroupsUnavailable(ChatError):
+    """Nobody tells to which groups a user belongs."""
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__(f"no gateway tells the groups of user {user_id}; try again")
+        self.user_id = user_id
 
 
 class NotPermitted(ChatError):
