@@ -56,7 +56,7 @@ class GatewayGroups:
             if problem.reason in ABSENT:
                 return ()
             logger.warning("no gateway tells the groups of users: %s", problem.message)
-            raise GroupsUnavailable(user_id) from error
+            raise GroupsUnavailable from error
         return tuple(found.user.group_ids)
 
 
@@ -67,15 +67,18 @@ class GatewayDeletions:
         self._channels = channels
 
     async def among(self, group_ids: Sequence[str]) -> frozenset[str]:
-        """Return those of at most 500 groups that were deleted; none while no gateway answers."""
+        """Return those of at most 500 groups that were deleted.
+
+        Raises:
+            GroupsUnavailable: no gateway answers.
+        """
         stub = GroupServiceStub(self._channels.for_key(group_ids[0]))
         try:
             told = await stub.BatchGetGroups(
                 groups_api.BatchGetGroupsRequest(group_ids=group_ids), timeout=ASK_S
             )
         except grpc.aio.AioRpcError as error:
-            logger.warning("no gateway tells what became of groups: %s", problem_of(error).message)
-            return frozenset()
+            raise GroupsUnavailable from error
         return frozenset(told.deleted_group_ids)
 
 
@@ -158,5 +161,5 @@ class CachedGroups:
     def _stale(self, user_id: OwnerId) -> tuple[str, ...]:
         told = self._told.get(user_id)
         if told is None or self._clock.monotonic() - told.asked_s > STALE_S:
-            raise GroupsUnavailable(user_id)
+            raise GroupsUnavailable
         return told.group_ids

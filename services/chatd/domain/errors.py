@@ -17,7 +17,7 @@ ChatError
 ├── UserBarred              the user was locked out or deleted
 ├── RequestIdReused         the same request id came with another body
 ├── UsageLimitReached       the owner has spent what they may
-├── GroupsUnavailable       nobody tells to which groups a user belongs
+├── GroupsUnavailable       nobody can be asked about groups
 ├── NotPermitted            only administrators may do this
 ├── ModelNotFound           no such model, or it is switched off
 ├── ResourceNotFound        no such provider, model or key for this caller
@@ -183,11 +183,10 @@ class UsageLimitReached(ChatError):
 
 
 class GroupsUnavailable(ChatError):
-    """Nobody tells to which groups a user belongs."""
+    """Nobody can be asked about groups."""
 
-    def __init__(self, user_id: str) -> None:
-        super().__init__(f"no gateway tells the groups of user {user_id}; try again")
-        self.user_id = user_id
+    def __init__(self) -> None:
+        super().__init__("no gateway tells about groups; try again")
 
 
 class NotPermitted(ChatError):

@@ -35,7 +35,7 @@ class KnownGroups:
         """
         self.asked += 1
         if not self.is_available:
-            raise GroupsUnavailable(user_id)
+            raise GroupsUnavailable
         return self.groups.get(user_id, ())
 
 
@@ -43,7 +43,11 @@ class DeletedGroups(Protocol):
     """The groups that are gone for good."""
 
     async def among(self, group_ids: Sequence[str]) -> frozenset[str]:
-        """Return those of at most 500 groups that were deleted, as far as anybody can tell."""
+        """Return those of at most 500 groups that were deleted.
+
+        Raises:
+            GroupsUnavailable: nobody who knows can be asked.
+        """
         ...
 
 
@@ -52,7 +56,14 @@ class KnownDeletions:
 
     def __init__(self, *group_ids: str) -> None:
         self.group_ids = set(group_ids)
+        self.is_available = True
 
     async def among(self, group_ids: Sequence[str]) -> frozenset[str]:
-        """Return what was given of these."""
+        """Return what was given of these.
+
+        Raises:
+            GroupsUnavailable: it shall look as if nobody could be asked.
+        """
+        if not self.is_available:
+            raise GroupsUnavailable
         return frozenset(group_ids) & self.group_ids

@@ -6,16 +6,17 @@ Everything here can be done twice, by any number of processes at once.
 """
 
 import logging
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn
 
+from chatd.domain.errors import GroupsUnavailable
 from chatd.domain.groups import DeletedGroups
 from chatd.store.group_remains import PostgresGroupRemains
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
 CHECK_S = 3600.0
-RETRY_S = 60.0
+BEAT_S = 60.0
 GROUPS_PER_QUESTION = 500
 FIRST_ID = "00000000-0000-0000-0000-000000000000"
 
@@ -37,24 +38,27 @@ class GroupRemains:
         self._deleted = deleted
         self._limits_changed = limits_changed
         self._clock = clock
+        self._checked_s: float | None = None
 
     async def run(self) -> NoReturn:
-        """Look at the start and every hour."""
+        """Look at the start, every hour, and a minute after something could not be settled."""
         while True:
-            try:
-                await self._check_all()
-            except DatabaseUnavailable as error:
-                logger.warning("deleted groups were not looked after: %s", error)
-                await self._clock.sleep(RETRY_S)
-                continue
-            await self._clock.sleep(CHECK_S)
+            now_s = self._clock.monotonic()
+            if self._checked_s is None or now_s - self._checked_s >= CHECK_S:
+                self._checked_s = now_s
+                await self._trying(self._check_all())
+            await self._clock.sleep(BEAT_S)
 
     async def heard(self, group_id: str) -> None:
         """Look after a group that changed."""
+        await self._trying(self._settle((group_id,)))
+
+    async def _trying(self, work: Coroutine[Any, Any, None]) -> None:
         try:
-            await self._settle((group_id,))
-        except DatabaseUnavailable as error:
-            logger.warning("a group's change waits for the next look: %s", error)
+            await work
+        except (DatabaseUnavailable, GroupsUnavailable) as error:
+            self._checked_s = None
+            logger.warning("deleted groups are looked after later: %s", error)
 
     async def _check_all(self) -> None:
         after = FIRST_ID

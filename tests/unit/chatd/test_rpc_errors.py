@@ -75,7 +75,7 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         "USAGE_LIMIT",
         {"spent_micros": "7", "limit_micros": "5", "resets_at": "2026-02-01T00:00:00Z"},
     ),
-    (GroupsUnavailable("u"), "UNAVAILABLE", "GROUPS_UNAVAILABLE", {}),
+    (GroupsUnavailable(), "UNAVAILABLE", "GROUPS_UNAVAILABLE", {}),
     (NotPermitted("spend"), "PERMISSION_DENIED", "FORBIDDEN", {}),
     (UserBarred("u"), "PERMISSION_DENIED", "FORBIDDEN", {}),
     (RequestIdReused("r"), "ALREADY_EXISTS", "REQUEST_ID_REUSED", {"request_id": "r"}),
