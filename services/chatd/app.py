@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import partial
 
 from chatd.assembly.barring import open_barring
+from chatd.assembly.groups import open_groups
 from chatd.assembly.models import open_catalogue
 from chatd.assembly.tools import open_tools
 from chatd.domain.chat import ChatId, ChatState, NewMessage, WorkerId
@@ -33,12 +34,12 @@ from chatd.news import (
     SWEEP_TOPIC,
     follow_chats,
     follow_config,
+    follow_groups,
     follow_limits,
     follow_sweeps,
     follow_users,
 )
 from chatd.rpc.admission import AllowedSpending
-from chatd.rpc.callers import KnownGroups
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.defaults import ConfiguredDefaults
 from chatd.rpc.errors import DOMAIN, ERRORS
@@ -137,7 +138,10 @@ async def run(settings: Settings, process: Process) -> None:
         catalogue = await open_catalogue(settings, process, database, bus, stack)
         configuration, model = catalogue.configuration, catalogue.model
         stores = Stores.over(database.pool, chats)
-        barring = await open_barring(settings, neighbours, stores, database.pool, process, stack)
+        gateways = await stack.enter_async_context(
+            neighbours.channels(ServiceName.GATEWAY, settings.gateway)
+        )
+        barring = open_barring(gateways, stores, database.pool, process)
         setups = AllowedSetups(ConfiguredSetups(configuration, catalogue.book), barring)
         bills = LateBills(PostgresLedger(database.pool), process.clock)
         limits = PostgresLimits(database.pool)
@@ -153,6 +157,10 @@ async def run(settings: Settings, process: Process) -> None:
             spending.forget()
             bus.publish(Notice(LIMITS_TOPIC, LIMITS_TOPIC, 0))
 
+        known = open_groups(
+            gateways, database.pool, limits_changed=limits_changed, clock=process.clock
+        )
+        groups = known.groups
         labeller = Labeller(
             QuickModel(
                 QuickPorts(
@@ -233,7 +241,6 @@ async def run(settings: Settings, process: Process) -> None:
             news=feeds.poke,
         )
         measure_streams(process.telemetry.meter, hubs, feeds.drops)
-        groups = KnownGroups()
         access = Access(followings, groups, process.clock)
         working = background.create_task(worker.run())
         labelling = background.create_task(jobs.run())
@@ -245,8 +252,10 @@ async def run(settings: Settings, process: Process) -> None:
             background.create_task(follow_config(bus, configuration)),
             background.create_task(configuration.run()),
             background.create_task(catalogue.discovery.run()),
-            background.create_task(follow_users(bus, barring)),
+            background.create_task(follow_users(bus, barring, groups)),
             background.create_task(barring.run()),
+            background.create_task(follow_groups(bus, groups, known.remains)),
+            background.create_task(known.remains.run()),
             background.create_task(bills.run()),
             background.create_task(writer.run()),
             background.create_task(janitor.run()),

@@ -2,11 +2,13 @@
 
 from typing import Protocol
 
+from chatd.clients.groups import CachedGroups
 from chatd.clients.mcpgateway import McpTools
 from chatd.domain.chat import ChatId, OwnerId
 from chatd.domain.errors import ChatNotFound
 from chatd.engine.barring import Barring
 from chatd.engine.configuration import ConfigurationCache
+from chatd.engine.group_remains import GroupRemains
 from chatd.engine.spending import LimitedSpending
 from chatd.engine.worker import Worker
 from chatd.store.chats import PostgresChats
@@ -18,6 +20,7 @@ SWEEP_TOPIC = "chat.sweep"
 LIMITS_TOPIC = "chat.limits"
 SERVERS_TOPIC = "mcp.servers"
 USERS_TOPIC = "identity.users"
+GROUPS_TOPIC = "identity.groups"
 CONFIG_TOPIC = "chat:config"
 
 
@@ -80,12 +83,28 @@ async def follow_servers(bus: Bus, tools: McpTools) -> None:
             tools.forget_offers()
 
 
-async def follow_users(bus: Bus, barring: Barring) -> None:
-    """Look after users whom the gateway locked out, let in again or deleted."""
+async def follow_users(bus: Bus, barring: Barring, groups: CachedGroups) -> None:
+    """Look after users whom the gateway changed: whether they may act, and in which groups."""
     async with bus.subscribe(USERS_TOPIC) as notices:
         async for notice in notices:
-            if isinstance(notice, Notice):
-                await barring.heard(OwnerId(notice.id))
+            match notice:
+                case Notice(_, user_id):
+                    groups.forget(OwnerId(user_id))
+                    await barring.heard(OwnerId(user_id))
+                case Resync():
+                    groups.distrust()
+
+
+async def follow_groups(bus: Bus, groups: CachedGroups, remains: GroupRemains) -> None:
+    """Let nobody belong to a group that was deleted, and remove what names it."""
+    async with bus.subscribe(GROUPS_TOPIC) as notices:
+        async for notice in notices:
+            match notice:
+                case Notice(_, group_id):
+                    groups.forget_group(group_id)
+                    await remains.heard(group_id)
+                case Resync():
+                    groups.distrust()
 
 
 async def _tell_runner(chats: PostgresChats, worker: Worker, chat_id: ChatId, version: int) -> None:

@@ -13,7 +13,7 @@ from parley.api.chat.v1 import (
     stream_service_pb2,
     usage_service_pb2,
 )
-from parley.api.identity.v1 import token_service_pb2, user_service_pb2
+from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
 from parley.identity import Role, rule_of
 
 
@@ -75,6 +75,7 @@ _models = _Service(model_service_pb2.DESCRIPTOR)
 _settings = _Service(settings_service_pb2.DESCRIPTOR)
 _usage = _Service(usage_service_pb2.DESCRIPTOR)
 _users = _Service(user_service_pb2.DESCRIPTOR)
+_groups = _Service(group_service_pb2.DESCRIPTOR)
 _tokens = _Service(token_service_pb2.DESCRIPTOR)
 
 _API = "/api/v1"
@@ -216,6 +217,27 @@ USERS: Mapping[tuple[str, str], Access] = {
         "RevokeServiceToken", "Revoke a service token.", MANAGERS
     ),
 }
+_GROUP = f"{_API}/groups/{{group_id}}"
+GROUPS: Mapping[tuple[str, str], Access] = {
+    ("GET", f"{_API}/me/groups"): _users("GetUser", "List one's own groups.", EVERYONE),
+    ("GET", f"{_API}/users/{{user_id}}/groups"): _users(
+        "GetUser", "List the groups of a user.", OVERSEERS
+    ),
+    ("GET", f"{_API}/groups"): _groups("ListGroups", "List groups.", OVERSEERS),
+    ("POST", f"{_API}/groups"): _groups("CreateGroup", "Create a group.", MANAGERS),
+    ("GET", _GROUP): _groups("GetGroup", "Read a group, one's own if a member.", EVERYONE),
+    ("PATCH", _GROUP): _groups("RenameGroup", "Give a group another name.", MANAGERS),
+    ("DELETE", _GROUP): _groups(
+        "DeleteGroup", "Delete a group with the shares and limits that name it.", MANAGERS
+    ),
+    ("GET", f"{_GROUP}/members"): _users("ListUsers", "List the users of a group.", OVERSEERS),
+    ("PUT", f"{_GROUP}/members/{{user_id}}"): _groups(
+        "AddGroupMember", "Let a user belong to a group.", MANAGERS
+    ),
+    ("DELETE", f"{_GROUP}/members/{{user_id}}"): _groups(
+        "RemoveGroupMember", "Let a user no longer belong to a group.", MANAGERS
+    ),
+}
 ACCESS: Mapping[tuple[str, str], Access] = {
     **PAGES,
     **CHATS,
@@ -223,6 +245,7 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     **SETTINGS,
     **USAGE,
     **USERS,
+    **GROUPS,
 }
 
 

@@ -10,6 +10,8 @@ from gateway.application import Application, Surroundings, served_operation
 from gateway.authentication import Authentication
 from gateway.chatd import Chatd
 from gateway.event_stream import StreamLimits
+from gateway.group_store import GroupStore
+from gateway.groups import Groups
 from gateway.http_server import serve_http
 from gateway.identity_errors import DOMAIN, ERRORS
 from gateway.identity_store import IdentityStore
@@ -22,6 +24,7 @@ from gateway.route_table import Rooms, routes
 from gateway.routes_chats import ChatRoutes
 from gateway.routes_events import EventRoutes
 from gateway.routes_export import ExportRoutes
+from gateway.routes_groups import GroupRoutes
 from gateway.routes_messages import MessageRoutes
 from gateway.routes_models import ModelRoutes
 from gateway.routes_pages import PageRoutes
@@ -33,6 +36,7 @@ from gateway.routes_tokens import TokenRoutes
 from gateway.routes_turns import TurnRoutes
 from gateway.routes_usage import UsageRoutes
 from gateway.routes_users import UserRoutes
+from gateway.rpc.groups import GroupServicer
 from gateway.rpc.tokens import ServiceTokenServicer
 from gateway.rpc.users import UserServicer
 from gateway.schema import MIGRATIONS, SCHEMA
@@ -152,7 +156,7 @@ async def gateway(
 
 @dataclass(frozen=True, slots=True)
 class _Identity:
-    """People and tokens, as both servers need them."""
+    """People, groups and tokens, as both servers need them."""
 
     people: IdentityStore
     keys: RecentKeys
@@ -160,6 +164,8 @@ class _Identity:
     sign_ins: SignInWatch
     tokens: ServiceTokens
     users: Users
+    group_store: GroupStore
+    groups: Groups
     feed: RevocationFeed
 
 
@@ -167,6 +173,7 @@ def _identity(
     settings: GatewaySettings, database: Database, bus: Bus, signer: Signer, process: Process
 ) -> _Identity:
     people, tokens, clock = IdentityStore(database), TokenStore(database), process.clock
+    group_store = GroupStore(database)
     keys = RecentKeys(people.find_api_key, clock)
     authentication = Authentication(people, keys, public_url=settings.public_url, clock=clock)
     service_tokens = ServiceTokens(
@@ -192,6 +199,8 @@ def _identity(
             new_id=process.new_id,
             changed=keys.forget,
         ),
+        group_store,
+        Groups(group_store, bus=bus, clock=clock, new_id=process.new_id),
         RevocationFeed(tokens, bus=bus, clock=clock),
     )
 
@@ -234,6 +243,7 @@ def _application(
         settings=SettingsRoutes(chatd, new_id=new_id),
         usage=UsageRoutes(chatd, new_id=new_id),
         users=UserRoutes(identity.users, identity.people, new_id=new_id),
+        groups=GroupRoutes(identity.groups, identity.group_store, identity.people, new_id=new_id),
         tokens=TokenRoutes(identity.tokens, new_id=new_id),
     )
     return Application(routes(rooms), around)
@@ -275,8 +285,10 @@ def _serve_grpc(
     neighbours: Neighbours, process: Process, identity: _Identity
 ) -> AbstractAsyncContextManager[RunningServer]:
     tokens = ServiceTokenServicer(identity.tokens, identity.feed, clock=process.clock)
+    users = UserServicer(identity.people, identity.users, identity.group_store)
+    groups = GroupServicer(identity.group_store, identity.groups)
     return neighbours.serve(
-        (tokens, UserServicer(identity.people, identity.users)),
+        (tokens, users, groups),
         revocations=identity.feed,
         errors=ERRORS,
         domain=DOMAIN,

@@ -15,7 +15,7 @@ from gateway.convert_parts import (
     time_of,
     words_of,
 )
-from gateway.records import ServiceTokenRecord, UserRecord
+from gateway.records import GroupRecord, ServiceTokenRecord, UserRecord
 from parley.api.chat.v1 import chat_pb2, chat_service_pb2, event_pb2, message_pb2
 
 STATUS = words_of(chat_pb2.ChatStatus, "CHAT_STATUS_")
@@ -189,6 +189,18 @@ def managed_user_to_json(user: UserRecord) -> Json:
         "version": user.version,
         "updated_at": rfc3339(user.updated_at),
         "deactivated_at": None if gone_at is None else rfc3339(gone_at),
+    }
+
+
+def group_to_json(group: GroupRecord) -> Json:
+    """Return a group as everyone sees it who sees it at all."""
+    return {
+        "id": group.id,
+        "name": group.name,
+        "member_count": group.member_count,
+        "version": group.version,
+        "created_at": rfc3339(group.created_at),
+        "updated_at": rfc3339(group.updated_at),
     }
 
 

@@ -60,6 +60,7 @@ SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
     "NAME_TAKEN": ("resource", "name"),
     "USAGE_LIMIT": ("spent_micros", "limit_micros", "resets_at"),
     "TOKEN_ALREADY_ISSUED": ("token_id",),
+    "TOO_MANY_GROUPS": ("groups_max",),
 }
 #: What is said in place of a text that grpc or another service wrote for operators.
 GENERIC_DETAIL: Mapping[int, str] = {

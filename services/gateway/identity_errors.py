@@ -8,8 +8,10 @@ IdentityRefusal
 ├── UserStillActive          a user who must be deactivated first
 ├── LastOwner                nobody would be left to own the installation
 ├── LoginTaken
-├── VersionConflict          the user changed since it was read
+├── VersionConflict          the user or the group changed since it was read
 ├── GroupNotFound
+├── GroupNameTaken
+├── TooManyGroups            a user belongs to as many groups as one may
 ├── RoleExceedsCaller
 ├── UnknownScopes
 ├── TokenNotFound
@@ -93,16 +95,34 @@ class VersionConflict(IdentityRefusal):
     """A change that was made from an older version."""
 
     def __init__(self, version: int) -> None:
-        super().__init__(f"the user changed meanwhile and is at version {version}; read it again")
+        super().__init__(f"it changed meanwhile and is at version {version}; read it again")
         self.version = version
 
 
 class GroupNotFound(IdentityRefusal):
-    """No such group."""
+    """No such group, or none that this caller may see."""
 
     def __init__(self, group_id: str) -> None:
-        super().__init__("there is no such group")
+        super().__init__("there is no such group, or you may not see it")
         self.group_id = group_id
+
+
+class GroupNameTaken(IdentityRefusal):
+    """A name that another group has, in whatever case."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"another group has the name {name}; choose another one")
+        self.name = name
+
+
+class TooManyGroups(IdentityRefusal):
+    """A user who would belong to more groups than one may."""
+
+    def __init__(self, groups_max: int) -> None:
+        super().__init__(
+            f"the user belongs to {groups_max} groups already; let them leave one first"
+        )
+        self.groups_max = groups_max
 
 
 class UserDeactivated(IdentityRefusal):
@@ -226,6 +246,16 @@ ERRORS: ErrorTable = {
         grpc.StatusCode.NOT_FOUND,
         ErrorReason.ERROR_REASON_GROUP_NOT_FOUND,
         lambda error: {"group_id": error.group_id},
+    ),
+    GroupNameTaken: _telling(
+        grpc.StatusCode.ALREADY_EXISTS,
+        ErrorReason.ERROR_REASON_NAME_TAKEN,
+        lambda error: {"resource": "group", "name": error.name},
+    ),
+    TooManyGroups: _telling(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_TOO_MANY_GROUPS,
+        lambda error: {"groups_max": str(error.groups_max)},
     ),
     UserDeactivated: _telling(
         grpc.StatusCode.FAILED_PRECONDITION,

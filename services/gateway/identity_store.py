@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.records import StoredApiKey, StoredSession, UserRecord, UserState
-from gateway.schema import api_keys, sessions, used_login_tokens, users
+from gateway.schema import api_keys, group_members, sessions, used_login_tokens, users
 from parley.identity import ApiKey, Role, User, UserId
 from parley.postgres import Database, DatabaseUnavailable, typed_outages
 
@@ -189,7 +189,13 @@ class IdentityStore:
             return tuple(user_of_table(row) for row in rows.mappings())
 
     async def list_users(
-        self, *, after_login: str, limit: int, state: UserState | None, query: str
+        self,
+        *,
+        after_login: str,
+        limit: int,
+        state: UserState | None = None,
+        query: str = "",
+        group_id: str = "",
     ) -> tuple[UserRecord, ...]:
         """Return users whose login comes after `after_login`, ordered by login."""
         exists = users.c.state != UserState.DELETED
@@ -200,6 +206,9 @@ class IdentityStore:
             fields = (users.c.login, users.c.display_name, users.c.email)
             matches = (field.icontains(query, autoescape=True) for field in fields)
             listed = listed.where(or_(*matches))
+        if group_id:
+            members = select(group_members.c.user_id).where(group_members.c.group_id == group_id)
+            listed = listed.where(users.c.id.in_(members))
         async with self._database.transaction() as connection:
             rows = await connection.execute(listed.order_by(users.c.login).limit(limit))
             return tuple(user_of_table(row) for row in rows.mappings())

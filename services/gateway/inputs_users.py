@@ -1,4 +1,4 @@
-"""The bodies of requests about users.
+"""The bodies of requests about users and groups.
 
 In a patch a field that is absent stays as it is, and null takes its value away.
 """
@@ -13,6 +13,7 @@ from parley.identity import Role
 Login = Annotated[str, msgspec.Meta(pattern="^[a-z0-9._-]{1,64}$")]
 DisplayName = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 Email = Annotated[str, msgspec.Meta(max_length=254)]
+GroupName = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 
 class NewUserInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,3 +39,15 @@ class MePatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     display_name: DisplayName | UnsetType = UNSET
     email: Email | UnsetType | None = UNSET
+
+
+class NewGroupInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of POST /groups."""
+
+    name: GroupName
+
+
+class GroupPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of PATCH /groups/{group_id}."""
+
+    name: GroupName | UnsetType = UNSET

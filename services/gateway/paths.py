@@ -69,7 +69,9 @@ def group_id_of(request: Request) -> str:
     Raises:
         HttpRefusal: It is no id, so there is no such group (404).
     """
-    return _uuid(request, "group_id", "GROUP_NOT_FOUND", "There is no such group.")
+    return _uuid(
+        request, "group_id", "GROUP_NOT_FOUND", "There is no such group, or you may not see it."
+    )
 
 
 def name_of(request: Request, parameter: str, resource: str) -> str:

@@ -11,6 +11,9 @@ from gateway.errors import FieldError, HttpRefusal, UpstreamRefused
 from gateway.identity_errors import VersionConflict
 from gateway.responses import json_response
 
+# A version that nothing ever has: a tag that is not ours matches nothing.
+NO_VERSION = -1
+
 _TAG = re.compile(r'(?:W/)?"([!#-~]{1,128})"')
 
 
@@ -31,6 +34,13 @@ def if_match(request: Request) -> str:
     if text.startswith("W/"):
         raise _changed_meanwhile()
     return found[1]
+
+
+def expected_version(tag: str) -> int:
+    """Return the version that a tag of the gateway's own stands for; 0 when there is no tag."""
+    if not tag:
+        return 0
+    return int(tag) if tag.isdigit() else NO_VERSION
 
 
 def refuse_condition(request: Request) -> None:

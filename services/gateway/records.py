@@ -44,6 +44,18 @@ class UserRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """A group of users, which shares and limits can name."""
+
+    id: str
+    name: str
+    member_count: int
+    version: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class StoredApiKey:
     """An API key as it is stored, with the user it speaks for."""
 

@@ -12,6 +12,7 @@ from gateway.responses import json_response
 from gateway.routes_chats import ChatRoutes
 from gateway.routes_events import EventRoutes
 from gateway.routes_export import ExportRoutes
+from gateway.routes_groups import GroupRoutes
 from gateway.routes_messages import MessageRoutes
 from gateway.routes_models import ModelRoutes
 from gateway.routes_pages import PageRoutes
@@ -30,6 +31,7 @@ MODEL = f"{API}/models/{{model_id}}"
 OVERRIDE = f"{API}/model-overrides/{{purpose}}"
 PROVIDER = f"{API}/providers/{{provider_id}}"
 USER = f"{API}/users/{{user_id}}"
+GROUP = f"{API}/groups/{{group_id}}"
 LIMITS = f"{API}/spend-limits"
 
 PAGE = ("limit", "cursor")
@@ -53,6 +55,7 @@ class Rooms:
     settings: SettingsRoutes
     usage: UsageRoutes
     users: UserRoutes
+    groups: GroupRoutes
     tokens: TokenRoutes
 
 
@@ -67,6 +70,7 @@ def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
         *_settings(rooms.settings),
         *_usage(rooms.usage),
         *_users(rooms.users),
+        *_groups(rooms.groups),
         *_tokens(rooms.tokens),
     )
     return (*served, OpenRoute("GET", "/openapi.json", _describing(served)))
@@ -224,6 +228,22 @@ def _users(users: UserRoutes) -> tuple[AnyRoute, ...]:
         UserRoute("DELETE", USER, users.delete),
         UserRoute("POST", f"{USER}/deactivate", users.deactivate, body=nothing),
         UserRoute("POST", f"{USER}/reactivate", users.reactivate, body=nothing),
+    )
+
+
+def _groups(groups: GroupRoutes) -> tuple[AnyRoute, ...]:
+    member = f"{GROUP}/members/{{user_id}}"
+    return (
+        UserRoute("GET", f"{API}/me/groups", groups.own),
+        UserRoute("GET", f"{USER}/groups", groups.of_user),
+        UserRoute("GET", f"{API}/groups", groups.list, query=("q", *PAGE)),
+        UserRoute("POST", f"{API}/groups", groups.create, body=inputs_users.NewGroupInput),
+        UserRoute("GET", GROUP, groups.read),
+        UserRoute("PATCH", GROUP, groups.rename, body=inputs_users.GroupPatch),
+        UserRoute("DELETE", GROUP, groups.delete),
+        UserRoute("GET", f"{GROUP}/members", groups.list_members, query=PAGE),
+        UserRoute("PUT", member, groups.add_member),
+        UserRoute("DELETE", member, groups.remove_member),
     )
 
 

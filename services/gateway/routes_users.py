@@ -25,6 +25,7 @@ from gateway.paging import page_request, page_to_json
 from gateway.paths import user_id_of
 from gateway.preconditions import (
     conditional,
+    expected_version,
     if_match,
     refuse_condition,
     tagged,
@@ -37,8 +38,6 @@ from gateway.users import NewUser, UserChange, Users
 PAGE_LENGTH = 50
 QUERY_CHARACTERS_MAX = 128
 LISTED_STATES = (UserState.ACTIVE, UserState.DEACTIVATED)
-# A version that no user ever has: a tag that is not ours matches nothing.
-NO_VERSION = -1
 
 
 class UserRoutes:
@@ -147,11 +146,10 @@ class UserRoutes:
 def _change(user_id: str, given: dict[str, Any], tag: str) -> UserChange:
     if given.get("email", "") is None:
         given["email"] = ""
-    version = int(tag) if tag.isdigit() else NO_VERSION
     return UserChange(
         user_id=user_id,
         fields=frozenset(given),
-        expected_version=version if tag else 0,
+        expected_version=expected_version(tag),
         **given,
     )
 

@@ -59,6 +59,48 @@ users = Table(
     ),
 )
 
+# A deleted group stays as its id: it is never given again, and services can ask what became of it.
+groups = Table(
+    "groups",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    Column("name", Text, nullable=False),
+    # What names are compared and ordered by, made by `gateway.groups.name_key`.
+    Column("name_key", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    _time("created_at"),
+    _time("updated_at"),
+    _time("deleted_at", nullable=True),
+    # Who asked for the group and under which id, so that a repeat finds the first one.
+    Column("creation_request", Text),
+    UniqueConstraint("creation_request", name="groups_creation_request_unique"),
+    Index(
+        "groups_name_unique",
+        "name_key",
+        unique=True,
+        postgresql_where=text("deleted_at IS NULL"),
+    ),
+)
+
+group_members = Table(
+    "group_members",
+    metadata,
+    Column(
+        "group_id",
+        UUID(as_uuid=False),
+        ForeignKey("identity.groups.id", name="group_members_group_id_fkey", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column(
+        "user_id",
+        UUID(as_uuid=False),
+        ForeignKey("identity.users.id", name="group_members_user_id_fkey", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    _time("added_at"),
+    Index("group_members_by_user", "user_id"),
+)
+
 api_keys = Table(
     "api_keys",
     metadata,

@@ -12,7 +12,7 @@ from parley.api.chat.v1 import (
     stream_service_pb2,
     usage_service_pb2,
 )
-from parley.api.identity.v1 import token_service_pb2, user_service_pb2
+from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
 from parley.api.mcp.v1 import authorization_service_pb2, runtime_service_pb2, server_service_pb2
 from parley.identity import rule_of
 
@@ -25,6 +25,7 @@ FILES: tuple[FileDescriptor, ...] = (
     usage_service_pb2.DESCRIPTOR,
     token_service_pb2.DESCRIPTOR,
     user_service_pb2.DESCRIPTOR,
+    group_service_pb2.DESCRIPTOR,
     authorization_service_pb2.DESCRIPTOR,
     runtime_service_pb2.DESCRIPTOR,
     server_service_pb2.DESCRIPTOR,

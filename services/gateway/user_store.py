@@ -16,6 +16,7 @@ from gateway.identity_errors import (
     VersionConflict,
 )
 from gateway.identity_store import user_of_table
+from gateway.memberships import replace_groups
 from gateway.records import UserRecord, UserState
 from gateway.schema import api_keys, sessions, users
 from gateway.token_store import revoke_all
@@ -31,11 +32,14 @@ class UserStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, user: UserRecord, *, creation_request: str) -> UserRecord:
+    async def add(
+        self, user: UserRecord, *, creation_request: str, group_ids: tuple[str, ...] = ()
+    ) -> UserRecord:
         """Store a new user, or return the one that the same request made before.
 
         Raises:
             LoginTaken: Somebody else has the login.
+            GroupNotFound: There is no such group.
         """
         made = insert(users).values(
             id=user.id,
@@ -52,9 +56,13 @@ class UserStore:
         same = select(users).where(users.c.creation_request == creation_request)
         try:
             async with self._database.transaction() as connection:
-                await connection.execute(
-                    made.on_conflict_do_nothing(index_elements=[users.c.creation_request])
+                added = await connection.execute(
+                    made.on_conflict_do_nothing(
+                        index_elements=[users.c.creation_request]
+                    ).returning(users.c.id)
                 )
+                if added.first() is not None:
+                    await replace_groups(connection, user.id, group_ids, now=user.created_at)
                 return user_of_table((await connection.execute(same)).mappings().one())
         except IntegrityError as error:
             if LOGIN_UNIQUE not in str(error.orig):
@@ -62,26 +70,37 @@ class UserStore:
             raise LoginTaken(user.login) from error
 
     async def change(
-        self, user_id: str, values: Mapping[str, object], *, expected_version: int, now: datetime
+        self,
+        user_id: str,
+        values: Mapping[str, object],
+        *,
+        expected_version: int,
+        now: datetime,
+        group_ids: tuple[str, ...] | None = None,
     ) -> UserRecord:
-        """Change some fields; a new role revokes the tokens that carry the old one.
+        """Change some fields, and the groups if any are given, even none of them.
+
+        A new role revokes the tokens that carry the old one.
 
         Raises:
             UserNotFound: There is no such user.
+            GroupNotFound: There is no such group.
             VersionConflict: It changed since it was read.
             LoginTaken: Somebody else has the login.
             LastOwner: No active owner would be left.
         """
         try:
             async with self._database.transaction() as connection:
-                user = await _locked(connection, user_id)
+                user = await locked_user(connection, user_id)
                 if expected_version not in (0, user.version):
                     raise VersionConflict(user.version)
                 role = values.get("role", user.role)
                 if role != user.role:
                     await _keep_an_owner(connection, user)
                     await revoke_all(connection, user_id, now)
-                return await _write(connection, user, values, now)
+                if group_ids is not None:
+                    await replace_groups(connection, user.id, group_ids, now=now)
+                return await write_user(connection, user, values, now)
         except IntegrityError as error:
             if LOGIN_UNIQUE not in str(error.orig):
                 raise
@@ -95,7 +114,7 @@ class UserStore:
             LastOwner: No active owner would be left.
         """
         async with self._database.transaction() as connection:
-            user = await _locked(connection, user_id)
+            user = await locked_user(connection, user_id)
             if not user.is_active:
                 return user
             await _keep_an_owner(connection, user)
@@ -107,7 +126,7 @@ class UserStore:
             )
             await revoke_all(connection, user_id, now)
             locked_out = {"state": UserState.DEACTIVATED, "deactivated_at": now}
-            return await _write(connection, user, locked_out, now)
+            return await write_user(connection, user, locked_out, now)
 
     async def erase(self, user_id: str, *, now: datetime) -> UserRecord:
         """Leave nothing of a deactivated user but the id.
@@ -117,12 +136,13 @@ class UserStore:
             UserStillActive: They may still sign in.
         """
         async with self._database.transaction() as connection:
-            user = await _locked(connection, user_id, also_deleted=True)
+            user = await locked_user(connection, user_id, also_deleted=True)
             if user.state is UserState.DELETED:
                 return user
             if user.is_active:
                 raise UserStillActive(user_id)
             await connection.execute(delete(api_keys).where(api_keys.c.user_id == user_id))
+            await replace_groups(connection, user.id, (), now=now)
             values = {
                 "state": UserState.DELETED,
                 "login": f"deleted-{user_id}",
@@ -130,12 +150,17 @@ class UserStore:
                 "email": "",
                 "creation_request": None,
             }
-            return await _write(connection, user, values, now)
+            return await write_user(connection, user, values, now)
 
 
-async def _locked(
+async def locked_user(
     connection: AsyncConnection, user_id: str, *, also_deleted: bool = False
 ) -> UserRecord:
+    """Return a user whom nobody else changes until the transaction ends.
+
+    Raises:
+        UserNotFound: There is no such user.
+    """
     rows = await connection.execute(select(users).where(users.c.id == user_id).with_for_update())
     row = rows.mappings().first()
     user = None if row is None else user_of_table(row)
@@ -160,9 +185,10 @@ async def _keep_an_owner(connection: AsyncConnection, user: UserRecord) -> None:
         raise LastOwner(user.id)
 
 
-async def _write(
+async def write_user(
     connection: AsyncConnection, user: UserRecord, values: Mapping[str, object], now: datetime
 ) -> UserRecord:
+    """Write the next version of a user who is locked."""
     changed = await connection.execute(
         update(users)
         .where(users.c.id == user.id)

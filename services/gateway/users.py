@@ -12,6 +12,7 @@ from gateway.identity_errors import (
     UserNotFound,
 )
 from gateway.identity_store import IdentityStore
+from gateway.memberships import GROUPS_MAX
 from gateway.records import UserRecord, UserState
 from gateway.service_tokens import RANK, REQUEST_ID_CHARACTERS_MAX, is_uuid
 from gateway.service_tokens import TOPIC as TOKENS_TOPIC
@@ -101,7 +102,7 @@ class Users:
             raise InvalidRequest(*violations)
         assert asked.role is not None
         _check_rank(caller, asked.role)
-        _check_groups(asked.group_ids)
+        group_ids = _checked_groups(asked.group_ids)
         now = self._clock.now()
         user = UserRecord(
             id=UserId(self._new_id()),
@@ -115,7 +116,9 @@ class Users:
             updated_at=now,
             deactivated_at=None,
         )
-        stored = await self._store.add(user, creation_request=f"{caller.id} {asked.request_id}")
+        stored = await self._store.add(
+            user, creation_request=f"{caller.id} {asked.request_id}", group_ids=group_ids
+        )
         self._announce(stored)
         return stored
 
@@ -129,6 +132,7 @@ class Users:
             VersionConflict: The user changed since it was read.
             LoginTaken: Somebody else has the login.
             LastOwner: No active owner would be left.
+            GroupNotFound: There is no such group.
         """
         violations = tuple(_change_violations(asked))
         if violations:
@@ -139,13 +143,16 @@ class Users:
         }
         if asked.role is not None and "role" in asked.fields:
             _check_rank(caller, asked.role)
-        if "group_ids" in asked.fields:
-            _check_groups(asked.group_ids)
+        group_ids = _checked_groups(asked.group_ids) if "group_ids" in asked.fields else None
         if "state" in asked.fields:
             values |= {"state": UserState.ACTIVE, "deactivated_at": None}
         now = self._clock.now()
         changed = await self._store.change(
-            asked.user_id, values, expected_version=asked.expected_version, now=now
+            asked.user_id,
+            values,
+            expected_version=asked.expected_version,
+            now=now,
+            group_ids=group_ids,
         )
         self._announce(changed)
         return changed
@@ -212,9 +219,12 @@ def _check_rank(caller: User, role: Role) -> None:
         raise RoleExceedsCaller(role)
 
 
-def _check_groups(group_ids: tuple[str, ...]) -> None:
+def _checked_groups(group_ids: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the groups once each, in the one spelling of their ids."""
     for group_id in group_ids:
-        raise GroupNotFound(group_id)
+        if not is_uuid(group_id):
+            raise GroupNotFound(group_id)
+    return tuple(dict.fromkeys(group_id.lower() for group_id in group_ids))
 
 
 def _violations(asked: NewUser) -> Iterator[Violation]:
@@ -222,6 +232,8 @@ def _violations(asked: NewUser) -> Iterator[Violation]:
         yield Violation("request_id", f"give 1 to {REQUEST_ID_CHARACTERS_MAX} characters, no NUL")
     if asked.role is None:
         yield Violation("role", "give a role")
+    if len(asked.group_ids) > GROUPS_MAX:
+        yield Violation("group_ids", f"give at most {GROUPS_MAX} groups")
     yield from _text_violations(asked.login, asked.display_name or asked.login, asked.email)
 
 
@@ -235,6 +247,8 @@ def _change_violations(
         yield Violation("user.state", "can only become active; deactivate with DeactivateUser")
     if "role" in asked.fields and asked.role is None:
         yield Violation("user.role", "give a role")
+    if "group_ids" in asked.fields and len(asked.group_ids) > GROUPS_MAX:
+        yield Violation("user.group_ids", f"give at most {GROUPS_MAX} groups")
     shown = {"login": "x", "display_name": "x", "email": ""}
     for name in shown.keys() & asked.fields:
         shown[name] = getattr(asked, name)

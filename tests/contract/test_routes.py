@@ -11,7 +11,7 @@ from parley.api.chat.v1 import (
     stream_service_pb2,
     usage_service_pb2,
 )
-from parley.api.identity.v1 import token_service_pb2, user_service_pb2
+from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
 from parley.identity import Role, ServiceName, rule_of
 
 FILES: tuple[FileDescriptor, ...] = (
@@ -21,11 +21,13 @@ FILES: tuple[FileDescriptor, ...] = (
     stream_service_pb2.DESCRIPTOR,
     usage_service_pb2.DESCRIPTOR,
     user_service_pb2.DESCRIPTOR,
+    group_service_pb2.DESCRIPTOR,
     token_service_pb2.DESCRIPTOR,
 )
 #: Method -> why there is no route that stands for it.
 NOT_OVER_HTTP = {
     "BatchGetUsers": "names for services; a page of users has them",
+    "BatchGetGroups": "services alone ask what became of groups",
     "WatchRevocations": "services alone follow what is revoked",
 }
 #: Streams between processes; routes follow chats through them.

@@ -10,6 +10,7 @@ from gateway.route_table import Rooms, routes
 from gateway.routes_chats import ChatRoutes
 from gateway.routes_events import EventRoutes
 from gateway.routes_export import ExportRoutes
+from gateway.routes_groups import GroupRoutes
 from gateway.routes_messages import MessageRoutes
 from gateway.routes_models import ModelRoutes
 from gateway.routes_pages import PageRoutes
@@ -58,6 +59,7 @@ def every_route() -> tuple[AnyRoute, ...]:
             settings=SettingsRoutes(NOBODY, new_id=new_id),
             usage=UsageRoutes(NOBODY, new_id=new_id),
             users=UserRoutes(NOBODY, NOBODY, new_id=new_id),
+            groups=GroupRoutes(NOBODY, NOBODY, NOBODY, new_id=new_id),
             tokens=TokenRoutes(NOBODY, new_id=new_id),
         )
     )

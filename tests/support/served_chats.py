@@ -20,13 +20,13 @@ from chatd.domain.chat import (
     WorkerId,
 )
 from chatd.domain.commands import FinishTurn
+from chatd.domain.groups import KnownGroups
 from chatd.domain.parts import Text
 from chatd.domain.transitions import fence_of
 from chatd.engine.live import LiveChats
 from chatd.engine.slots import Slot
 from chatd.engine.spending import LimitedSpending
 from chatd.engine.worker import Claimed
-from chatd.rpc.callers import KnownGroups
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.stream_servicer import StreamServicer
@@ -186,6 +186,7 @@ class ServedChats:
     hubs: Hubs
     clock: FakeClock
     created: list[NewChat] = field(default_factory=list)
+    groups: KnownGroups = field(default_factory=KnownGroups)
 
     async def state(self, chat_id: str) -> ChatState:
         """Read the execution of a chat."""
@@ -300,4 +301,6 @@ async def served_chats(
         ann, bob, eve = (
             Person(each, stub, streams, usage=sums) for each in (ANN_ID, BOB_ID, EVE_ID)
         )
-        yield ServedChats(pool, stores, claims, ann, bob, eve, moved, live, hubs, clock, created)
+        yield ServedChats(
+            pool, stores, claims, ann, bob, eve, moved, live, hubs, clock, created, groups
+        )

@@ -30,11 +30,11 @@ from chatd.domain.commands import (
     FinishTurn,
     SendMessage,
 )
+from chatd.domain.groups import KnownGroups
 from chatd.domain.parts import Text
 from chatd.domain.transitions import fence_of
 from chatd.domain.workers import SweepLimits
 from chatd.engine.live import Episode, LiveChats
-from chatd.rpc.callers import KnownGroups
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.stream_servicer import StreamServicer
 from chatd.rpc.streams.access import Access
@@ -86,6 +86,7 @@ class Town:
     gateway: Signer
     chatd: Signer
     replicas: "list[Replica]" = field(default_factory=list)
+    groups: KnownGroups = field(default_factory=KnownGroups)
 
     def tell(self, teller: "Replica", state: ChatState) -> None:
         """Let every other process hear of a commit."""
@@ -239,7 +240,7 @@ async def replica_in(town: Town, name: str, *, joins: bool = True) -> AsyncItera
         feeds = Feeds(PostgresFeeds(town.pool), town.clock)
         hubs = Hubs(reads, live, relays=relays, tasks=tasks, clock=town.clock, news=feeds.poke)
         stack.callback(hubs.close)
-        access = Access(reads, KnownGroups(), town.clock)
+        access = Access(reads, town.groups, town.clock)
 
         def moved(state: ChatState) -> None:
             live.moved(state)

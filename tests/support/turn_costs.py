@@ -14,6 +14,8 @@ from support.statement_log import Transaction, logging_statements
 QUIET_S = 6.0
 SETTLED_S = 0.3
 OWN_CONNECTIONS = (" lease", " listen", " notify")
+# What asyncpg asks once on each connection of a pool, whichever turn happens to use it first.
+INTROSPECTION = ("typeinfo_tree", "set_config('jit'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,11 @@ def _cost(executed: Iterable[Transaction], background: frozenset[tuple[str, ...]
         and not any("chat.chat_partials" in statement for statement in each.statements)
     ]
     return TurnCost(
-        statements=tuple(f"{each.role}: {text}" for each in counted for text in each.statements),
+        statements=tuple(
+            f"{each.role}: {text}"
+            for each in counted
+            for text in each.statements
+            if not any(mark in text for mark in INTROSPECTION)
+        ),
         commits=sum(each.is_writing for each in counted),
     )

@@ -17,6 +17,7 @@ ChatError
 ├── UserBarred              the user was locked out or deleted
 ├── RequestIdReused         the same request id came with another body
 ├── UsageLimitReached       the owner has spent what they may
+├── GroupsUnavailable       nobody can be asked about groups
 ├── NotPermitted            only administrators may do this
 ├── ModelNotFound           no such model, or it is switched off
 ├── ResourceNotFound        no such provider, model or key for this caller
@@ -179,6 +180,13 @@ class UsageLimitReached(ChatError):
         self.spent_micros = spent_micros
         self.limit_micros = limit_micros
         self.resets_at = resets_at
+
+
+class GroupsUnavailable(ChatError):
+    """Nobody can be asked about groups."""
+
+    def __init__(self) -> None:
+        super().__init__("no gateway tells about groups; try again")
 
 
 class NotPermitted(ChatError):

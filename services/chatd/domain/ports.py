@@ -159,6 +159,10 @@ class Unlimited:
     async def remember_groups(self, chat_id: ChatId, group_ids: tuple[str, ...]) -> None:
         """Remember nothing: no limit depends on it."""
 
+    async def depend_on_groups(self) -> bool:
+        """Nothing depends on anything."""
+        return False
+
 
 class UtilityModels(Protocol):
     """Models that do small things for a chat beside its own."""

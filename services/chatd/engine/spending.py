@@ -82,6 +82,10 @@ class LimitedSpending:
                 resets_at=standing.resets_at,
             )
 
+    async def depend_on_groups(self) -> bool:
+        """Return whether a limit depends on to which groups a user belongs."""
+        return depends_on_groups(await self._known())
+
     async def remember_groups(self, chat_id: ChatId, group_ids: tuple[str, ...]) -> None:
         """Store the groups of an admitted chat's owner, if a limit depends on them."""
         if self._groups.get(chat_id) == group_ids or not depends_on_groups(await self._known()):

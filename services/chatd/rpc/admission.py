@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from chatd.domain.chat import ChatId, Owner, OwnerId
-from chatd.domain.errors import UsageLimitReached
-from chatd.rpc.callers import Groups
+from chatd.domain.errors import GroupsUnavailable, UsageLimitReached
+from chatd.domain.groups import Groups
 from chatd.store.keys import Keys
 from chatd.store.statements import ClientKey
 
@@ -23,6 +23,10 @@ class Admitting(Protocol):
 
     async def remember_groups(self, chat_id: ChatId, group_ids: tuple[str, ...]) -> None:
         """Store the groups of an admitted chat's owner, if a limit depends on them."""
+        ...
+
+    async def depend_on_groups(self) -> bool:
+        """Return whether it matters to which groups a user belongs."""
         ...
 
 
@@ -47,9 +51,17 @@ class AllowedSpending:
         """Store the groups of an admitted chat's owner, if a limit depends on them."""
         await self._spending.remember_groups(chat_id, group_ids)
 
+    async def depend_on_groups(self) -> bool:
+        """Return whether it matters to which groups a user belongs."""
+        return await self._spending.depend_on_groups()
+
 
 class Admission:
-    """Admits requests that will spend; a request that was admitted before is admitted again."""
+    """Admits requests that will spend; a request that was admitted before is admitted again.
+
+    Groups are asked for only while some limit depends on them, so that nothing else waits for, or
+    fails with, whoever knows them.
+    """
 
     def __init__(self, spending: Admitting, groups: Groups, keys: Keys) -> None:
         self._spending = spending
@@ -61,9 +73,12 @@ class Admission:
 
         Raises:
             UsageLimitReached: its owner has spent what they may.
+            GroupsUnavailable: a limit depends on their groups, which nobody tells.
             RequestIdReused: the request id was used for another body.
         """
-        group_ids = await self._groups.of(owner.id)
+        group_ids = await self._groups_of(owner, chat_id, key)
+        if group_ids is None:
+            return ()
         await self._admit(chat_id, owner, key, group_ids)
         return group_ids
 
@@ -72,11 +87,26 @@ class Admission:
 
         Raises:
             UsageLimitReached: they have spent what they may.
+            GroupsUnavailable: a limit depends on their groups, which nobody tells.
             RequestIdReused: the request id was used for another body.
         """
-        group_ids = await self._groups.of(owner.id)
+        group_ids = await self._groups_of(owner, chat_id, key)
+        if group_ids is None:
+            return
         await self._admit(chat_id, owner, key, group_ids)
         await self._spending.remember_groups(chat_id, group_ids)
+
+    async def _groups_of(
+        self, owner: Owner, chat_id: ChatId, key: ClientKey
+    ) -> tuple[str, ...] | None:
+        """Return the groups that a limit depends on; None if a repeat must do without them."""
+        if not await self._spending.depend_on_groups():
+            return ()
+        try:
+            return await self._groups.of(owner.id)
+        except GroupsUnavailable as refusal:
+            await self._keys.require_used(chat_id, key, refusal)
+            return None
 
     async def _admit(
         self, chat_id: ChatId, owner: Owner, key: ClientKey, group_ids: tuple[str, ...]

@@ -1,32 +1,11 @@
 """Who calls, as the store knows them."""
 
-from collections.abc import Mapping
-from typing import Protocol
-
 from chatd.domain.chat import Owner, OwnerId
-from chatd.domain.errors import InvalidRequest
+from chatd.domain.errors import GroupsUnavailable, InvalidRequest
+from chatd.domain.groups import Groups
 from chatd.domain.views import Reader
 from chatd.rpc.fields import uuid_of
 from parley.rpc import current_caller
-
-
-class Groups(Protocol):
-    """The groups that users belong to."""
-
-    async def of(self, user_id: OwnerId) -> tuple[str, ...]:
-        """Return the ids of a user's groups."""
-        ...
-
-
-class KnownGroups:
-    """Groups that are given once; nobody belongs to any that is not."""
-
-    def __init__(self, groups: Mapping[OwnerId, tuple[str, ...]] | None = None) -> None:
-        self._groups = dict(groups or {})
-
-    async def of(self, user_id: OwnerId) -> tuple[str, ...]:
-        """Return what was given."""
-        return self._groups.get(user_id, ())
 
 
 def caller_as_owner() -> Owner:
@@ -39,5 +18,16 @@ def caller_as_owner() -> Owner:
 
 async def caller_as_reader(groups: Groups) -> Reader:
     """Return the same user with what is shared with their groups in sight."""
-    user_id = caller_as_owner().id
-    return Reader(user_id, await groups.of(user_id))
+    return await reader_in_groups(caller_as_owner().id, groups)
+
+
+async def reader_in_groups(user_id: OwnerId, groups: Groups) -> Reader:
+    """Return a user as a reader; while nobody tells their groups, as one without any.
+
+    What they own and what is shared with them alone stays readable then. What is shared with a
+    group looks absent rather than being shown to somebody who may have left it.
+    """
+    try:
+        return Reader(user_id, await groups.of(user_id))
+    except GroupsUnavailable:
+        return Reader(user_id)

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Callable
 import grpc
 
 from chatd.domain.chat import ChatId
+from chatd.domain.groups import Groups
 from chatd.domain.ports import Unlimited
 from chatd.rpc.admission import Admission, Admitting
 from chatd.rpc.arranging_calls import ArrangingCalls
-from chatd.rpc.callers import Groups
 from chatd.rpc.claims import Claims
 from chatd.rpc.controlling_calls import ControllingCalls
 from chatd.rpc.defaults import Defaults, NoDefaults

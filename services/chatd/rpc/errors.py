@@ -10,6 +10,7 @@ from chatd.domain.errors import (
     ChatNotFound,
     FenceLost,
     FileNotFound,
+    GroupsUnavailable,
     InvalidRequest,
     InvalidState,
     MessageNotFound,
@@ -35,6 +36,7 @@ from parley.rpc import ErrorTable, Problem, Violation
 
 DOMAIN = "chat.parley"
 RETRY_STORE_AFTER_S = 1.0
+RETRY_GROUPS_AFTER_S = 2.0
 
 
 def _problem(
@@ -195,6 +197,16 @@ def _usage_limit(error: UsageLimitReached) -> Problem:
     )
 
 
+def _groups_unavailable(_: GroupsUnavailable) -> Problem:
+    return Problem(
+        grpc.StatusCode.UNAVAILABLE,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_GROUPS_UNAVAILABLE).removeprefix("ERROR_REASON_"),
+        "Which spending limit binds you depends on your groups, which cannot be asked for now; "
+        "try again.",
+        retry_after_s=RETRY_GROUPS_AFTER_S,
+    )
+
+
 def _not_permitted(error: NotPermitted) -> Problem:
     return _problem(
         grpc.StatusCode.PERMISSION_DENIED,
@@ -285,6 +297,7 @@ ERRORS: ErrorTable = {
     BadToolResult: _bad_tool_result,
     RequestIdReused: _request_id_reused,
     UsageLimitReached: _usage_limit,
+    GroupsUnavailable: _groups_unavailable,
     NotPermitted: _not_permitted,
     UserBarred: _user_barred,
     ModelNotFound: _model_not_found,

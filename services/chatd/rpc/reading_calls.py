@@ -3,9 +3,10 @@
 from collections.abc import AsyncIterator
 
 from chatd.domain.errors import InvalidRequest
+from chatd.domain.groups import Groups
 from chatd.domain.views import ChatView, Reader
 from chatd.rpc import fields
-from chatd.rpc.callers import Groups, caller_as_reader
+from chatd.rpc.callers import caller_as_reader
 from chatd.rpc.convert import chat_to_proto, message_to_proto, queued_to_proto
 from chatd.rpc.search import searched
 from chatd.store.listing import Filter, Source

@@ -9,10 +9,11 @@ import msgspec
 
 from chatd.domain.chat import OwnerId
 from chatd.domain.errors import NotPermitted
+from chatd.domain.groups import Groups
 from chatd.domain.limits import Standing, Subject, SubjectKind
 from chatd.domain.usage import UsageReader, UsageSpan
 from chatd.rpc import fields
-from chatd.rpc.callers import Groups, caller_as_owner
+from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.page_tokens import length_of, place_of, token_of
 from chatd.rpc.usage_convert import (
     limit_from_proto,
@@ -38,6 +39,10 @@ class Standings(Protocol):
 
     async def standing(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> Standing:
         """Return where a user stands."""
+        ...
+
+    async def depend_on_groups(self) -> bool:
+        """Return whether it matters to which groups a user belongs."""
         ...
 
 
@@ -124,8 +129,10 @@ class UsageServicer(UsageServiceServicer):
     ) -> api.GetSpendStatusResponse:
         """Tell the caller where they stand."""
         owner_id = caller_as_owner().id
-        group_ids = await self._ports.groups.of(owner_id)
-        standing = await self._ports.standings.standing(owner_id, group_ids)
+        standings = self._ports.standings
+        is_asked = await standings.depend_on_groups()
+        group_ids = await self._ports.groups.of(owner_id) if is_asked else ()
+        standing = await standings.standing(owner_id, group_ids)
         return api.GetSpendStatusResponse(status=standing_to_proto(standing))
 
     async def ListSpendLimits(  # noqa: N802 (the name is the proto's)

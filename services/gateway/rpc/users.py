@@ -1,12 +1,14 @@
 """Serves users: reading them, and managing them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import grpc
 
-from gateway.identity_errors import InvalidRequest, UserDeleted, UserNotFound
+from gateway.group_store import GroupStore
+from gateway.identity_errors import GroupNotFound, InvalidRequest, UserDeleted, UserNotFound
 from gateway.identity_store import IdentityStore
 from gateway.records import UserRecord, UserState
+from gateway.rpc.groups import group_to_proto
 from gateway.rpc.tokens import calling_user, timestamp
 from gateway.service_tokens import PAGE_SIZE_MAX, is_uuid
 from gateway.users import NewUser, UserChange, Users
@@ -31,9 +33,10 @@ SEES_EVERYONE = frozenset({Role.OWNER, Role.ADMIN, Role.AUDITOR})
 class UserServicer(UserServiceServicer):
     """Serves what other services may know of users, and manages them."""
 
-    def __init__(self, people: IdentityStore, users: Users) -> None:
+    def __init__(self, people: IdentityStore, users: Users, groups: GroupStore) -> None:
         self._people = people
         self._users = users
+        self._groups = groups
 
     async def GetUser(  # noqa: N802 (the name is the proto's)
         self, request: users_api.GetUserRequest, context: grpc.aio.ServicerContext
@@ -49,7 +52,11 @@ class UserServicer(UserServiceServicer):
             raise UserDeleted(request.user_id)
         if user is None or user.state is UserState.DELETED:
             raise UserNotFound(request.user_id)
-        return users_api.GetUserResponse(user=user_to_proto(user))
+        groups = await self._groups.of_user(user.id)
+        return users_api.GetUserResponse(
+            user=user_to_proto(user, [group.id for group in groups]),
+            groups=map(group_to_proto, groups),
+        )
 
     async def BatchGetUsers(  # noqa: N802 (the name is the proto's)
         self, request: users_api.BatchGetUsersRequest, context: grpc.aio.ServicerContext
@@ -74,6 +81,8 @@ class UserServicer(UserServiceServicer):
         violations = tuple(_list_violations(request))
         if violations:
             raise InvalidRequest(*violations)
+        if request.group_id:
+            await self._require_group(request.group_id)
         size = request.page_size or LIST_DEFAULT
         states = {value: state for state, value in STATES.items()}
         users = await self._people.list_users(
@@ -81,10 +90,12 @@ class UserServicer(UserServiceServicer):
             limit=size + 1,
             state=states.get(request.state),
             query=request.query,
+            group_id=request.group_id,
         )
         has_more = len(users) > size
+        group_ids = await self._groups.ids_of_users([user.id for user in users[:size]])
         return users_api.ListUsersResponse(
-            users=map(user_to_proto, users[:size]),
+            users=[user_to_proto(user, group_ids[user.id]) for user in users[:size]],
             next_page_token=users[size - 1].login if has_more else "",
         )
 
@@ -101,7 +112,7 @@ class UserServicer(UserServiceServicer):
             tuple(request.group_ids),
         )
         user = await self._users.create(calling_user(), asked)
-        return users_api.CreateUserResponse(user=user_to_proto(user))
+        return users_api.CreateUserResponse(user=await self._shown(user))
 
     async def UpdateUser(  # noqa: N802 (the name is the proto's)
         self, request: users_api.UpdateUserRequest, context: grpc.aio.ServicerContext
@@ -120,14 +131,14 @@ class UserServicer(UserServiceServicer):
             expected_version=request.expected_version,
         )
         user = await self._users.change(calling_user(), asked)
-        return users_api.UpdateUserResponse(user=user_to_proto(user))
+        return users_api.UpdateUserResponse(user=await self._shown(user))
 
     async def DeactivateUser(  # noqa: N802 (the name is the proto's)
         self, request: users_api.DeactivateUserRequest, context: grpc.aio.ServicerContext
     ) -> users_api.DeactivateUserResponse:
         """Lock a user out."""
         user = await self._users.deactivate(calling_user(), request.user_id)
-        return users_api.DeactivateUserResponse(user=user_to_proto(user))
+        return users_api.DeactivateUserResponse(user=await self._shown(user))
 
     async def DeleteUser(  # noqa: N802 (the name is the proto's)
         self, request: users_api.DeleteUserRequest, context: grpc.aio.ServicerContext
@@ -136,8 +147,16 @@ class UserServicer(UserServiceServicer):
         await self._users.delete(calling_user(), request.user_id)
         return users_api.DeleteUserResponse()
 
+    async def _shown(self, user: UserRecord) -> user_pb2.User:
+        group_ids = await self._groups.ids_of_users((user.id,))
+        return user_to_proto(user, group_ids[user.id])
 
-def user_to_proto(user: UserRecord) -> user_pb2.User:
+    async def _require_group(self, group_id: str) -> None:
+        if not is_uuid(group_id) or await self._groups.find(group_id) is None:
+            raise GroupNotFound(group_id)
+
+
+def user_to_proto(user: UserRecord, group_ids: Iterable[str]) -> user_pb2.User:
     """Return what callers see of a user."""
     return user_pb2.User(
         user_id=user.id,
@@ -146,6 +165,7 @@ def user_to_proto(user: UserRecord) -> user_pb2.User:
         email=user.email,
         role=ROLES[user.role],
         state=STATES[user.state],
+        group_ids=group_ids,
         version=user.version,
         created_at=timestamp(user.created_at),
         updated_at=timestamp(user.updated_at),
@@ -167,8 +187,6 @@ def _list_violations(request: users_api.ListUsersRequest) -> Iterator[Violation]
         yield Violation("page_size", f"give 0 to {PAGE_SIZE_MAX}")
     if len(request.query) > QUERY_CHARACTERS_MAX:
         yield Violation("query", f"give at most {QUERY_CHARACTERS_MAX} characters")
-    if request.group_id:
-        yield Violation("group_id", "there are no groups yet; leave it empty")
     for name in ("query", "page_token"):
         if "\0" in getattr(request, name):
             yield Violation(name, "leave out the NUL character")

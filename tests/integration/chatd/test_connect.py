@@ -146,6 +146,30 @@ async def test_a_share_that_is_taken_back_ends_the_stream_within_five_seconds(
     assert len(gateway.got[1]) == 2
 
 
+async def test_whoever_leaves_a_group_loses_the_stream_that_it_was_shared_with(
+    town: Town, a: Replica
+) -> None:
+    group_id = "00000000-0000-0000-0000-0000000000f1"
+    chat_id = await a.create()
+    await town.pool.execute(SHARE.replace("user", "group"), chat_id, group_id)
+    town.groups.groups[BOB.id] = (group_id,)
+    async with asyncio.timeout(15):
+        gateway = Gateway(a)
+        await gateway.open(1, chat_id, reader=BOB)
+        await gateway.open(2, chat_id)
+        await gateway.until(1, "status")
+        await gateway.until(2, "status")
+        town.groups.groups.clear()
+        began = town.clock.monotonic()
+        assert await gateway.until_closed(1) == api.CLOSE_REASON_NOT_FOUND
+        took_s = town.clock.monotonic() - began
+        await a.finish(chat_id, "secret")
+        await gateway.until(2, "message", 2)
+        gateway.call.cancel()
+    assert took_s < 5
+    assert len(gateway.got[1]) == 2
+
+
 async def test_whoever_does_not_prove_anew_who_reads_is_sent_away(
     a: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:

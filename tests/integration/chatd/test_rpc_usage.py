@@ -306,12 +306,12 @@ async def test_a_group_is_remembered_with_the_chat_that_it_admitted(
     served: ServedChats, admin: Person
 ) -> None:
     first = await served.eve.create()
-    assert await groups_of(served, first.id) == [EVES_GROUP]
-    await served.pool.execute("UPDATE chat.chats SET owner_group_ids = '{}'")
     await served.finish(first.id)
     await served.eve.send(first.id)
-    assert await groups_of(served, first.id) == []
+    assert (await groups_of(served, first.id), served.groups.asked) == ([], 0)
     await admin.ask(limit_for(500, group_id=EVES_GROUP))
+    second = await served.eve.create()
+    assert await groups_of(served, second.id) == [EVES_GROUP]
     await served.finish(first.id)
     await served.eve.send(first.id)
     assert await groups_of(served, first.id) == [EVES_GROUP]
@@ -331,3 +331,55 @@ async def groups_of(served: ServedChats, chat_id: str) -> list[str]:
         "SELECT owner_group_ids FROM chat.chats WHERE id = $1", chat_id
     )
     return [str(each) for each in found]
+
+
+async def test_a_groups_limit_refuses_its_members_and_nobody_else(
+    served: ServedChats, admin: Person
+) -> None:
+    eves, anns = await served.eve.create(), await served.ann.create()
+    await bill(served, eves.id, EVE_ID)
+    await bill(served, anns.id, ANN_ID)
+    await admin.ask(limit_for(100, group_id=EVES_GROUP))
+
+    refused = await served.eve.refusal(sending(eves.id))
+    status = (await served.eve.ask(api.GetSpendStatusRequest())).status
+    await served.ann.send(anns.id)
+    served.groups.groups.clear()
+    await served.eve.send(eves.id)
+
+    assert (refused.status, refused.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "USAGE_LIMIT")
+    assert (status.spent_micros, status.limit.group_id) == (100, EVES_GROUP)
+
+
+async def test_nobody_spends_while_their_limit_depends_on_groups_that_nobody_tells(
+    served: ServedChats, admin: Person
+) -> None:
+    chat = await served.eve.create(request_id="before")
+    served.groups.is_available = False
+    await served.eve.send(chat.id, request_id="sent before")
+    assert (await served.eve.ask(api.GetSpendStatusRequest())).status.spent_micros == 0
+    await admin.ask(limit_for(100, group_id=EVES_GROUP))
+
+    refused = [
+        await served.eve.refusal(sending(chat.id)),
+        await served.eve.refusal(
+            chat_service_pb2.CreateChatRequest(request_id="new", content=[text("hello")])
+        ),
+        await served.eve.refusal(api.GetSpendStatusRequest()),
+    ]
+    again = await served.eve.send(chat.id, request_id="sent before")
+    same = await served.eve.create(request_id="before")
+    served.groups.is_available = True
+    await served.eve.send(chat.id)
+
+    assert [(each.status, each.reason) for each in refused] == [
+        (grpc.StatusCode.UNAVAILABLE, "GROUPS_UNAVAILABLE")
+    ] * 3
+    # What was admitted before is not refused because of it.
+    assert (again.replayed, same.id) == (True, chat.id)
+
+
+def sending(chat_id: str) -> chat_service_pb2.SendMessageRequest:
+    return chat_service_pb2.SendMessageRequest(
+        request_id="another", chat_id=chat_id, content=[text("more")]
+    )

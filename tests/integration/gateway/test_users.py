@@ -1,12 +1,7 @@
 """Users are created, changed, locked out and deleted, and everyone who must know is told."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
-import grpc
-import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from gateway.users import TOPIC
@@ -16,39 +11,9 @@ from parley.api.identity.v1 import user_service_pb2 as users_api
 from parley.api.identity.v1.token_service_pb2_grpc import ServiceTokenServiceStub
 from parley.api.identity.v1.user_service_pb2_grpc import UserServiceStub
 from parley.bus import Notice
-from parley.identity import Role, ServiceName, User, UserId
-from parley.rpc import acting_for, connect, problem_of
+from parley.identity import Role, User, UserId
 from support.gateway_stack import GatewayStack
-
-ASKED: dict[str, Any] = {"request_id": "r1", "login": "ada", "role": access_pb2.ROLE_MEMBER}
-
-
-@asynccontextmanager
-async def channel_to(stack: GatewayStack, *, as_user: User | None) -> AsyncIterator[Any]:
-    """Connect as chatd for nobody, or as the gateway for a user."""
-    channel = connect(
-        stack.gateway.grpc.address,
-        audience=ServiceName.GATEWAY,
-        signer=stack.chatd_signer if as_user is None else stack.gateway_signer,
-        telemetry=stack.telemetry.telemetry,
-    )
-    async with asyncio.timeout(10), channel:
-        if as_user is None:
-            yield channel
-        else:
-            with acting_for(as_user):
-                yield channel
-
-
-async def owner_of(stack: GatewayStack) -> User:
-    me = (await stack.owner.request("GET", "/api/v1/me")).json()
-    return User(UserId(me["id"]), Role.OWNER)
-
-
-async def refused(call: Any) -> str:
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await call
-    return problem_of(caught.value).reason
+from support.identity_calls import ASKED, channel_to, owner_of, refused
 
 
 async def test_a_user_is_created_once_changed_locked_out_taken_back_and_deleted(

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
 from chatd.domain.chat import ChatId, OwnerId
+from chatd.domain.groups import Groups
 from chatd.domain.views import Reader
-from chatd.rpc.callers import Groups
+from chatd.rpc.callers import reader_in_groups
 from chatd.rpc.streams.subscription import Close, Subscription
 from chatd.store.following import Followed
 from parley.clock import Clock
@@ -40,7 +41,7 @@ class Access:
 
     async def is_allowed(self, chat_id: ChatId, user_id: OwnerId) -> bool | None:
         """Return whether a user may read a chat as its owner, or as a guest (False), or not."""
-        reader = Reader(user_id, await self._groups.of(user_id))
+        reader = await reader_in_groups(user_id, self._groups)
         owner = await self._permissions.owner(chat_id, reader)
         return None if owner is None else owner == user_id
 
@@ -75,7 +76,7 @@ class Access:
         if not guests:
             return
         asked = {
-            subscription: Followed(chat_id, Reader(user_id, await self._groups.of(user_id)))
+            subscription: Followed(chat_id, await reader_in_groups(user_id, self._groups))
             for subscription, (chat_id, user_id) in guests.items()
         }
         try:

@@ -72,6 +72,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """A name is taken. Metadata: {"resource": "provider", "name": "..."}."""
     ERROR_REASON_FORBIDDEN: _ErrorReason.ValueType  # 24
     """The caller may not do this. Metadata: {}."""
+    ERROR_REASON_GROUPS_UNAVAILABLE: _ErrorReason.ValueType  # 25
+    """A spend limit depends on the caller's groups and no gateway tells them; try again. Metadata: {}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `chat.parley`."""
@@ -126,4 +128,6 @@ ERROR_REASON_NAME_TAKEN: ErrorReason.ValueType  # 23
 """A name is taken. Metadata: {"resource": "provider", "name": "..."}."""
 ERROR_REASON_FORBIDDEN: ErrorReason.ValueType  # 24
 """The caller may not do this. Metadata: {}."""
+ERROR_REASON_GROUPS_UNAVAILABLE: ErrorReason.ValueType  # 25
+"""A spend limit depends on the caller's groups and no gateway tells them; try again. Metadata: {}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

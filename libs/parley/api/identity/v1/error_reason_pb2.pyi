@@ -39,13 +39,13 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_USER_NOT_FOUND: _ErrorReason.ValueType  # 7
     """NOT_FOUND: no such user, or one this caller may not see. Metadata: {"user_id": "..."}."""
     ERROR_REASON_GROUP_NOT_FOUND: _ErrorReason.ValueType  # 8
-    """NOT_FOUND: no such group. Metadata: {"group_id": "..."}."""
+    """NOT_FOUND: no such group, or one this caller may not see. Metadata: {"group_id": "..."}."""
     ERROR_REASON_TOKEN_NOT_FOUND: _ErrorReason.ValueType  # 9
     """NOT_FOUND: no such service token. Metadata: {"token_id": "..."}."""
     ERROR_REASON_LOGIN_TAKEN: _ErrorReason.ValueType  # 10
     """ALREADY_EXISTS: another user has this login. Metadata: {"login": "ada"}."""
     ERROR_REASON_VERSION_CONFLICT: _ErrorReason.ValueType  # 11
-    """ABORTED: the user changed since it was read; read it again. Metadata: {"version": "7"}."""
+    """ABORTED: the user or the group changed since it was read; read it again. Metadata: {"version": "7"}."""
     ERROR_REASON_LAST_OWNER: _ErrorReason.ValueType  # 12
     """FAILED_PRECONDITION: no active owner would be left. Metadata: {"user_id": "..."}."""
     ERROR_REASON_USER_STILL_ACTIVE: _ErrorReason.ValueType  # 13
@@ -62,6 +62,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED: too many unexpired service tokens; wait for some to expire. Metadata: {"tokens_max": "20000"}."""
     ERROR_REASON_USER_DELETED: _ErrorReason.ValueType  # 19
     """NOT_FOUND: the user was deleted for good; delete what is held of them. Told to services only. Metadata: {"user_id": "..."}."""
+    ERROR_REASON_NAME_TAKEN: _ErrorReason.ValueType  # 20
+    """ALREADY_EXISTS: another group has this name, in whatever case. Metadata: {"resource": "group", "name": "Research"}."""
+    ERROR_REASON_TOO_MANY_GROUPS: _ErrorReason.ValueType  # 21
+    """FAILED_PRECONDITION: the user belongs to as many groups as a user may. Metadata: {"groups_max": "100"}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `identity.parley`."""
@@ -83,13 +87,13 @@ ERROR_REASON_DRAINING: ErrorReason.ValueType  # 6
 ERROR_REASON_USER_NOT_FOUND: ErrorReason.ValueType  # 7
 """NOT_FOUND: no such user, or one this caller may not see. Metadata: {"user_id": "..."}."""
 ERROR_REASON_GROUP_NOT_FOUND: ErrorReason.ValueType  # 8
-"""NOT_FOUND: no such group. Metadata: {"group_id": "..."}."""
+"""NOT_FOUND: no such group, or one this caller may not see. Metadata: {"group_id": "..."}."""
 ERROR_REASON_TOKEN_NOT_FOUND: ErrorReason.ValueType  # 9
 """NOT_FOUND: no such service token. Metadata: {"token_id": "..."}."""
 ERROR_REASON_LOGIN_TAKEN: ErrorReason.ValueType  # 10
 """ALREADY_EXISTS: another user has this login. Metadata: {"login": "ada"}."""
 ERROR_REASON_VERSION_CONFLICT: ErrorReason.ValueType  # 11
-"""ABORTED: the user changed since it was read; read it again. Metadata: {"version": "7"}."""
+"""ABORTED: the user or the group changed since it was read; read it again. Metadata: {"version": "7"}."""
 ERROR_REASON_LAST_OWNER: ErrorReason.ValueType  # 12
 """FAILED_PRECONDITION: no active owner would be left. Metadata: {"user_id": "..."}."""
 ERROR_REASON_USER_STILL_ACTIVE: ErrorReason.ValueType  # 13
@@ -106,4 +110,8 @@ ERROR_REASON_TOO_MANY_TOKENS: ErrorReason.ValueType  # 18
 """RESOURCE_EXHAUSTED: too many unexpired service tokens; wait for some to expire. Metadata: {"tokens_max": "20000"}."""
 ERROR_REASON_USER_DELETED: ErrorReason.ValueType  # 19
 """NOT_FOUND: the user was deleted for good; delete what is held of them. Told to services only. Metadata: {"user_id": "..."}."""
+ERROR_REASON_NAME_TAKEN: ErrorReason.ValueType  # 20
+"""ALREADY_EXISTS: another group has this name, in whatever case. Metadata: {"resource": "group", "name": "Research"}."""
+ERROR_REASON_TOO_MANY_GROUPS: ErrorReason.ValueType  # 21
+"""FAILED_PRECONDITION: the user belongs to as many groups as a user may. Metadata: {"groups_max": "100"}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

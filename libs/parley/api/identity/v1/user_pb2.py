@@ -26,19 +26,19 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!parley/api/identity/v1/user.proto\x12\x16parley.api.identity.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#parley/api/identity/v1/access.proto\"\xe1\x02\n\x04User\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\r\n\x05login\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12\r\n\x05\x65mail\x18\x04 \x01(\t\x12*\n\x04role\x18\x05 \x01(\x0e\x32\x1c.parley.api.identity.v1.Role\x12\x30\n\x05state\x18\x06 \x01(\x0e\x32!.parley.api.identity.v1.UserState\x12\x11\n\tgroup_ids\x18\x07 \x03(\t\x12\x0f\n\x07version\x18\x08 \x01(\x03\x12.\n\ncreated_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0e\x64\x65\x61\x63tivated_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"r\n\x08UserName\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\r\n\x05login\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12\x30\n\x05state\x18\x04 \x01(\x0e\x32!.parley.api.identity.v1.UserState\"m\n\x05Group\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0cmember_count\x18\x03 \x01(\x05\x12.\n\ncreated_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*Z\n\tUserState\x12\x1a\n\x16USER_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11USER_STATE_ACTIVE\x10\x01\x12\x1a\n\x16USER_STATE_DEACTIVATED\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!parley/api/identity/v1/user.proto\x12\x16parley.api.identity.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#parley/api/identity/v1/access.proto\"\xe1\x02\n\x04User\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\r\n\x05login\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12\r\n\x05\x65mail\x18\x04 \x01(\t\x12*\n\x04role\x18\x05 \x01(\x0e\x32\x1c.parley.api.identity.v1.Role\x12\x30\n\x05state\x18\x06 \x01(\x0e\x32!.parley.api.identity.v1.UserState\x12\x11\n\tgroup_ids\x18\x07 \x03(\t\x12\x0f\n\x07version\x18\x08 \x01(\x03\x12.\n\ncreated_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0e\x64\x65\x61\x63tivated_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"r\n\x08UserName\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\r\n\x05login\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12\x30\n\x05state\x18\x04 \x01(\x0e\x32!.parley.api.identity.v1.UserState\"\xae\x01\n\x05Group\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0cmember_count\x18\x03 \x01(\x05\x12.\n\ncreated_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07version\x18\x06 \x01(\x03*Z\n\tUserState\x12\x1a\n\x16USER_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11USER_STATE_ACTIVE\x10\x01\x12\x1a\n\x16USER_STATE_DEACTIVATED\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.identity.v1.user_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_USERSTATE']._serialized_start=714
-  _globals['_USERSTATE']._serialized_end=804
+  _globals['_USERSTATE']._serialized_start=780
+  _globals['_USERSTATE']._serialized_end=870
   _globals['_USER']._serialized_start=132
   _globals['_USER']._serialized_end=485
   _globals['_USERNAME']._serialized_start=487
   _globals['_USERNAME']._serialized_end=601
-  _globals['_GROUP']._serialized_start=603
-  _globals['_GROUP']._serialized_end=712
+  _globals['_GROUP']._serialized_start=604
+  _globals['_GROUP']._serialized_end=778
 # @@protoc_insertion_point(module_scope)

@@ -75,7 +75,7 @@ class User(_message.Message):
     state: Global___UserState.ValueType
     """Whether the user may sign in and be acted for."""
     version: _builtins.int
-    """Grows by one with every change of this user; starts at 1."""
+    """Grows by one with every change of this user, of their groups too unless a group was deleted; starts at 1."""
     @_builtins.property
     def group_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Groups the user belongs to, ordered by id, at most 100."""
@@ -159,15 +159,23 @@ class Group(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     MEMBER_COUNT_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
+    UPDATED_AT_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     """UUIDv7 text, given by the gateway, never reused."""
     name: _builtins.str
     """Name, unique without regard to case, 1 to 64 characters."""
     member_count: _builtins.int
     """Number of members, deactivated ones included."""
+    version: _builtins.int
+    """Grows by one with every change of this group, of its members too; starts at 1."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When the group was created."""
+
+    @_builtins.property
+    def updated_at(self) -> _timestamp_pb2.Timestamp:
+        """When the group or its members last changed."""
 
     def __init__(
         self,
@@ -176,10 +184,12 @@ class Group(_message.Message):
         name: _builtins.str = ...,
         member_count: _builtins.int = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
+        updated_at: _timestamp_pb2.Timestamp | None = ...,
+        version: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "updated_at", b"updated_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "group_id", b"group_id", "member_count", b"member_count", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "group_id", b"group_id", "member_count", b"member_count", "name", b"name", "updated_at", b"updated_at", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,52 @@
+"""What names groups: shares and limits, which go with a group that is deleted.
+
+Nobody calls these for a person: they do what the gateway said must be done.
+"""
+
+from collections.abc import Iterable
+
+import asyncpg
+
+from parley.postgres import typed_outages
+
+SELECT_NAMED = """
+    SELECT group_id FROM (
+        SELECT grantee_id AS group_id FROM chat.chat_shares
+            WHERE grantee_kind = 'group' AND grantee_id > $1
+        UNION
+        SELECT subject_id FROM chat.spend_limits
+            WHERE subject_kind = 'group' AND subject_id > $1) AS named
+    ORDER BY group_id LIMIT $2
+"""
+
+DELETE_SHARES = """
+    DELETE FROM chat.chat_shares
+    WHERE grantee_kind = 'group' AND grantee_id = ANY ($1::uuid[])
+"""
+
+DELETE_LIMITS = """
+    WITH gone AS (DELETE FROM chat.spend_limits
+        WHERE subject_kind = 'group' AND subject_id = ANY ($1::uuid[]) RETURNING 1)
+    SELECT count(*) FROM gone
+"""
+
+
+class PostgresGroupRemains:
+    """Shares and limits of groups in PostgreSQL."""
+
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+        self._pool = pool
+
+    async def named(self, after: str, limit: int) -> tuple[str, ...]:
+        """Return groups that a share or a limit names, in the order of their ids."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_NAMED, after, limit)
+        return tuple(str(row["group_id"]) for row in rows)
+
+    async def remove(self, group_ids: Iterable[str]) -> bool:
+        """Remove what names these groups, and return whether a limit was among it."""
+        gone = list(group_ids)
+        with typed_outages():
+            await self._pool.execute(DELETE_SHARES, gone)
+            limits: int = await self._pool.fetchval(DELETE_LIMITS, gone)
+        return limits > 0
