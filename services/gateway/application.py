@@ -33,7 +33,7 @@ from gateway.errors import (
 )
 from gateway.settings import PublicUrl
 from parley.rpc import current_method
-from parley.telemetry import Telemetry
+from parley.telemetry import Durations, Telemetry
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 SECURITY_HEADERS: Final[Mapping[str, str]] = {
@@ -54,7 +54,10 @@ TOO_OLD: Final = (
     "Streams need HTTP/1.1; a proxy in between may have to be told so, such as nginx with "
     "proxy_http_version 1.1."
 )
-DURATION: Final = "http.server.request.duration"
+DURATION: Final = "http_server_request_duration_seconds"
+DURATION_LABELS: Final = ("http_request_method", "http_route", "http_response_status_code")
+# Anybody may invent methods, and each would be a series of its own.
+MEASURED_METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _log = logging.getLogger(__name__)
@@ -152,9 +155,10 @@ class Application:
         self._headers = dict(SECURITY_HEADERS)
         if around.public_url.is_https:
             self._headers["strict-transport-security"] = HSTS
-        self._duration = around.telemetry.meter.create_histogram(
-            DURATION, unit="s", description="Time until a request's answer began, by route."
+        self._durations = Durations(
+            DURATION, "Time until a request's answer began, by route.", DURATION_LABELS
         )
+        around.telemetry.registry.register(self._durations)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -203,16 +207,13 @@ class Application:
             )
 
     def _record(self, span: Span, scope: Scope, sending: "_Sending", started_at: float) -> None:
-        route = scope.get(ROUTE, "")
-        attributes = {
-            "http.request.method": scope["method"],
-            "http.route": route,
-            "http.response.status_code": sending.status or 0,
-        }
-        self._duration.record((sending.started_at or time.perf_counter()) - started_at, attributes)
+        route, status = scope.get(ROUTE, ""), sending.status or 0
+        method = scope["method"] if scope["method"] in MEASURED_METHODS else "_OTHER"
+        duration_s = (sending.started_at or time.perf_counter()) - started_at
+        self._durations.of(method, route, str(status)).record(duration_s)
         if span.is_recording():
-            span.update_name(f"{scope['method']} {route or 'unknown'}")
-            span.set_attributes(attributes)
+            span.update_name(f"{method} {route or 'unknown'}")
+            span.set_attributes({"http.route": route, "http.response.status_code": status})
 
 
 class _PathEndpoint:

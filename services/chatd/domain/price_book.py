@@ -21,6 +21,8 @@ _VERSION = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{6,8}|@\d{8}|-latest|-preview|-v\
 # What resellers put before a name: "us.anthropic.", "anthropic/", "models/".
 _SELLER = re.compile(r"^(?:.*/)?(?:(?:us|us-gov|eu|apac|jp|au|ca|global)\.)?(?:anthropic\.)?")
 
+REMEMBERED_MAX = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class BookEntry:
@@ -39,11 +41,19 @@ class PriceBook:
     def __init__(self, dated: date, entries: tuple[BookEntry, ...]) -> None:
         self.dated = dated
         self.entries = entries
+        self._found: dict[str, BookEntry | None] = {}
         # The longest first: "gpt-4o-mini" is not a version of "gpt-4o".
         self._by_length = sorted(entries, key=lambda entry: len(entry.name), reverse=True)
 
     def find(self, model_name: str) -> BookEntry | None:
         """Return the entry of a model, whatever version or reseller its name speaks of."""
+        if model_name not in self._found:
+            if len(self._found) >= REMEMBERED_MAX:
+                self._found.clear()
+            self._found[model_name] = self._search(model_name)
+        return self._found[model_name]
+
+    def _search(self, model_name: str) -> BookEntry | None:
         name = _SELLER.sub("", model_name.lower())
         for spelling in (name, name.replace(".", "-")):
             for entry in self._by_length:

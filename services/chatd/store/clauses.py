@@ -207,10 +207,10 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
             assert_never(write)
 
 
-def numbered(clause: Clause, offset: int) -> str:
-    """Return the clause's text for arguments that follow the first `offset` of a statement."""
-    places = {f"p{place}": f"${offset + place}" for place in range(1, len(clause.arguments) + 1)}
-    return clause.text.format_map({**places, "content_version": str(CONTENT_VERSION)})
+def numbered(text: str, count: int, offset: int) -> str:
+    """Return a clause's text for arguments that follow the first `offset` of a statement."""
+    places = {f"p{place}": f"${offset + place}" for place in range(1, count + 1)}
+    return text.format_map({**places, "content_version": str(CONTENT_VERSION)})
 
 
 def _append_turn(message: NewMessage, choice: ModelChoice, next_id: MessageId) -> Clause:

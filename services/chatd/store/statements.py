@@ -6,6 +6,7 @@ of write a decision has, so that each shape is prepared once per connection.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from chatd.domain.chat import ChatState, MessageId
 from chatd.domain.transitions import Decision
@@ -81,23 +82,35 @@ def decision_statement(
     It answers one row with `changed_at`, `deadline_at` and the `choice` that a turn it starts runs
     with, or none when somebody else moved the chat or the worker that claims it may not.
     """
-    clauses = [GUARD]
     arguments = [seen.chat_id, seen.snapshot_version, *_state_arguments(seen, decision)]
+    clauses: list[Clause] = []
     next_id = seen.next_message_id
-    choice = "NULL"
     for write in decision.writes:
         clause = clause_of(write, next_id)
-        clauses.append(numbered(clause, len(arguments)))
-        arguments.extend(clause.arguments)
+        clauses.append(clause)
         next_id = MessageId(next_id + clause.message_count)
-        if clause.is_choosing:
-            choice = f"(SELECT {CHOICE} FROM chosen)"
     if client_key is not None:
-        key_arguments = (client_key.key, client_key.body_hash)
-        clauses.append(numbered(Clause(STORE_KEY, key_arguments), len(arguments)))
-        arguments.extend(key_arguments)
+        clauses.append(Clause(STORE_KEY, (client_key.key, client_key.body_hash)))
+    shape = tuple((clause.text, len(clause.arguments)) for clause in clauses)
+    is_choosing = any(clause.is_choosing for clause in clauses)
+    text = _text(shape, len(arguments), is_choosing=is_choosing)
+    for clause in clauses:
+        arguments.extend(clause.arguments)
+    return Statement(text, tuple(arguments))
+
+
+# There are few shapes, and whoever keeps prepared statements finds the same text faster than an
+# equal one.
+@lru_cache(maxsize=256)
+def _text(shape: tuple[tuple[str, int], ...], offset: int, *, is_choosing: bool) -> str:
+    """Return the statement whose clauses have these texts and numbers of arguments."""
+    clauses = [GUARD]
+    for clause, count in shape:
+        clauses.append(numbered(clause, count, offset))
+        offset += count
+    choice = f"(SELECT {CHOICE} FROM chosen)" if is_choosing else "NULL"
     answer = f"SELECT changed_at, deadline_at, {choice}::text AS choice FROM guard"
-    return Statement(",".join(clauses) + answer, tuple(arguments))
+    return ",".join(clauses) + answer
 
 
 def _state_arguments(seen: ChatState, decision: Decision) -> tuple[object, ...]:
