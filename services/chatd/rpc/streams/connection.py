@@ -1,6 +1,6 @@
 """The server's end of one shared stream: many subscriptions, one writer.
 
-What is put in line after a quiet moment leaves at once; what follows within a few milliseconds
+A few frames leave at once; while there are many, what is put in line within some milliseconds
 leaves together, since a frame costs both ends more than what is in it. Frames are small and filled
 in turns, so that nobody's long history holds up the others. The writer alone waits for the other
 end; if that reads too slowly the lines grow to their bounds and their readers are sent away.
@@ -19,6 +19,7 @@ from parley.rpc import LIMITS
 
 HEARTBEAT_S = 10.0
 FLUSH_PAUSE_S = 0.004
+FLUSHES_AT_ONCE = 10
 HEARTBEAT = b""  # A frame without deliveries.
 QUANTUM_BYTES = 32 * 1024
 # Tags, lengths and ids around one delivery.
@@ -49,6 +50,7 @@ class Connection:
         self._something = asyncio.Event()
         self._is_idle = True
         self._is_beat_due = False
+        self._paced_until_s = float("-inf")
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -101,10 +103,18 @@ class Connection:
                 has_written = True
                 await write(frame)
             if has_written:
-                await self._clock.sleep(FLUSH_PAUSE_S)
+                await self._pace()
             if self._is_beat_due and self._is_idle:
                 await write(HEARTBEAT)
             self._is_beat_due = False
+
+    async def _pace(self) -> None:
+        """Wait if there was more to write lately than a few frames and one for each pause."""
+        now_s = self._clock.monotonic()
+        earliest_s = now_s - FLUSHES_AT_ONCE * FLUSH_PAUSE_S
+        self._paced_until_s = max(self._paced_until_s, earliest_s) + FLUSH_PAUSE_S
+        if self._paced_until_s > now_s:
+            await self._clock.sleep(self._paced_until_s - now_s)
 
     async def beat(self) -> None:
         """Have every silence broken, so that the other end knows a dead line from a quiet one."""
