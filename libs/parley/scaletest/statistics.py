@@ -1,0 +1,126 @@
+"""What PostgreSQL did in a run, counted by itself: its log, its transaction ids, its sessions.
+
+Statements are counted in the log of a server that this user owns. It writes a sample of them, so
+that a long run does not fill the disk: about `SAMPLED_MAX`.
+"""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import asyncpg
+
+from parley.clock import Clock
+from parley.scaletest.measures import DatabaseActivity
+
+SAMPLED_MAX = 10_000
+LOOK_S = 1.0
+READ_BYTES = 1 << 20
+MARK = "@scaletest "
+SETTINGS = {
+    "log_line_prefix": f"'{MARK}%u '",
+    "log_min_duration_sample": "0",
+    "log_parameter_max_length": "0",
+}
+RATE = "log_statement_sample_rate"
+EXECUTED = re.compile(
+    rb"^" + MARK.encode() + rb"(\S+) LOG:  duration: [\d.]+ ms  (?:execute |statement: )",
+    re.MULTILINE,
+)
+NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+SESSIONS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE backend_type = 'client backend' AND datname = current_database()
+        AND usename <> current_user
+"""
+
+
+class DatabaseWatch:
+    """Counts from its start to its end."""
+
+    def __init__(
+        self, connection: "asyncpg.Connection[asyncpg.Record]", log: Path | None, rate: float
+    ) -> None:
+        self._connection = connection
+        self._log = log
+        self._rate = rate
+        self._offset = log.stat().st_size if log is not None else 0
+        self._first_transaction = 0
+        self._peak = 0
+
+    @classmethod
+    @asynccontextmanager
+    async def started(
+        cls, url: str, log: Path | None, *, statements: int
+    ) -> "AsyncIterator[DatabaseWatch]":
+        """Count until the context ends.
+
+        Args:
+            url: The database, as a superuser if statements are to be counted.
+            log: Where the server logs to; None if statements cannot be counted.
+            statements: About how many there will be.
+
+        Raises:
+            OSError: The database cannot be reached.
+            asyncpg.PostgresError: It refuses.
+        """
+        connection = await asyncpg.connect(url)
+        rate = min(1.0, SAMPLED_MAX / max(1, statements))
+        try:
+            if log is not None:
+                await _set(connection, {**SETTINGS, RATE: f"{rate:.6f}"})
+            watch = cls(connection, log, rate)
+            watch._first_transaction = await connection.fetchval(NEXT_TRANSACTION)
+            yield watch
+        finally:
+            if log is not None:
+                await _reset(connection)
+            await connection.close()
+
+    async def look(self, clock: Clock) -> None:
+        """Look at the sessions every second, until this is cancelled."""
+        while True:
+            await self._look()
+            await clock.sleep(LOOK_S)
+
+    async def activity(self) -> DatabaseActivity:
+        """Return what happened since the start; nobody may be looking any more."""
+        await self._look()
+        commits = await self._connection.fetchval(NEXT_TRANSACTION) - self._first_transaction
+        allowed = int(await self._connection.fetchval("SHOW max_connections"))
+        return DatabaseActivity(self._statements(), commits, self._peak, allowed)
+
+    async def _look(self) -> None:
+        self._peak = max(self._peak, await self._connection.fetchval(SESSIONS))
+
+    def _statements(self) -> int | None:
+        if self._log is None:
+            return None
+        count, rest = 0, b""
+        with self._log.open("rb") as log:
+            log.seek(self._offset)
+            while data := log.read(READ_BYTES):
+                *lines, rest = (rest + data).split(b"\n")
+                count += _executed(b"\n".join(lines))
+        return round((count + _executed(rest)) / self._rate)
+
+
+def _executed(log: bytes) -> int:
+    """Return how many statements of services a piece of the log tells of."""
+    return sum(found[1] != b"postgres" for found in EXECUTED.finditer(log))
+
+
+async def _set(connection: "asyncpg.Connection[asyncpg.Record]", settings: dict[str, str]) -> None:
+    for name, value in settings.items():
+        await connection.execute(f"ALTER SYSTEM SET {name} = {value}")
+    await connection.execute("SELECT pg_reload_conf()")
+    while await connection.fetchval("SHOW log_min_duration_sample") != "0":
+        await connection.execute("SELECT pg_sleep(0.01)")
+
+
+async def _reset(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        for name in (*SETTINGS, RATE):
+            await connection.execute(f"ALTER SYSTEM RESET {name}")
+        await connection.execute("SELECT pg_reload_conf()")
