@@ -6,6 +6,7 @@ The mock runs in a process of its own, so that what it costs is seen apart from 
 import asyncio
 import ipaddress
 import json
+import os
 import resource
 import sys
 from collections.abc import AsyncIterator
@@ -107,6 +108,8 @@ async def mock_here() -> AsyncIterator[tuple[str, int]]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *MOCK,
+        "--parent-pid",
+        str(os.getpid()),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         start_new_session=True,

@@ -1,18 +1,20 @@
 """The model of a load test: a provider and a model of its own, made known and forgotten again."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from time import monotonic
 from typing import Any
 from urllib.parse import urlencode
 
 from parley.cli.api import Api, ApiRefused
 from parley.cli.chats import CHATS, chat_path
 from parley.cli.errors import CliError, ConfigurationProblem
+from parley.clock import Clock
 
 PROVIDERS, KEYS, MODELS = "/api/v1/providers", "/api/v1/provider-keys", "/api/v1/models"
 NAME = "scaletest"
+DISPLAY_NAME = "Load test"
 TYPE = "openai_compatible"
 #: Nobody looks at it, but without one nobody is let in.
 KEY = "scaletest"
@@ -58,11 +60,17 @@ class MockedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ScaleModel:
-    """A model to test with, and what of it was not there before."""
+    """A model to test with, and what of it is there for the test only.
+
+    Attributes:
+        model_id: The model.
+        new_model_id: The same, if it was not there before.
+        own_provider_id: Its provider, if that is one of ours, made now or left by another run.
+    """
 
     model_id: str
     new_model_id: str | None = None
-    new_provider_id: str | None = None
+    own_provider_id: str | None = None
 
 
 def find_or_create(api: Api, base_url: str, answer: MockedAnswer) -> ScaleModel:
@@ -73,7 +81,7 @@ def find_or_create(api: Api, base_url: str, answer: MockedAnswer) -> ScaleModel:
         ApiRefused: The server refuses.
     """
     try:
-        provider, is_new = _provider(api, base_url)
+        provider = _provider(api, base_url)
     except ApiRefused as error:
         if error.status != 403:
             raise
@@ -81,18 +89,17 @@ def find_or_create(api: Api, base_url: str, answer: MockedAnswer) -> ScaleModel:
             "making a model for the test takes the key of an administrator: set PARLEY_API_KEY "
             "to one, or name a model that is there with --model NAME"
         ) from error
-    new_provider_id = str(provider["id"]) if is_new else None
+    own_provider_id = str(provider["id"]) if provider["display_name"] == DISPLAY_NAME else None
     for model in _all(api, MODELS):
         if model["provider_id"] == provider["id"] and model["name"] == answer.model_name:
-            return ScaleModel(str(model["id"]), None, new_provider_id)
+            return ScaleModel(str(model["id"]), None, own_provider_id)
     body = {
         "provider_id": provider["id"],
         "name": answer.model_name,
-        "display_name": "Load test",
         "context_limit_tokens": CONTEXT_TOKENS,
     }
     made = api.call("POST", MODELS, body, needs="id")
-    return ScaleModel(str(made["id"]), str(made["id"]), new_provider_id)
+    return ScaleModel(str(made["id"]), str(made["id"]), own_provider_id)
 
 
 def find_model(api: Api, name: str) -> ScaleModel:
@@ -117,13 +124,13 @@ def find_model(api: Api, name: str) -> ScaleModel:
 def forget(api: Api, model: ScaleModel) -> None:
     """Take away what was made for the test; what is gone already is no problem."""
     with suppress(ApiRefused):
-        if model.new_provider_id is not None:
-            api.call("DELETE", f"{PROVIDERS}/{model.new_provider_id}")
+        if model.own_provider_id is not None:
+            api.call("DELETE", f"{PROVIDERS}/{model.own_provider_id}")
         elif model.new_model_id is not None:
             api.call("DELETE", f"{MODELS}/{model.new_model_id}")
 
 
-def try_out(api: Api, model: ScaleModel, pause: Callable[[float], object]) -> None:
+async def try_out(api: Api, model: ScaleModel, clock: Clock) -> None:
     """Have turns with a model until it works for whoever answers, which also warms them up.
 
     What was just made is heard of by every process of Parley within seconds, not at once.
@@ -131,49 +138,54 @@ def try_out(api: Api, model: ScaleModel, pause: Callable[[float], object]) -> No
     Raises:
         CliError: It does not work, with the reason.
     """
-    deadline = monotonic() + TRIAL_S_MAX
-    for _ in range(TRIALS):
-        chat_id = _begun(api, model, deadline, pause)
-        try:
-            _await_end(api, chat_id, deadline, pause)
-        finally:
-            with suppress(ApiRefused):
-                api.call("DELETE", chat_path(chat_id))
+    try:
+        async with asyncio.timeout(TRIAL_S_MAX):
+            for _ in range(TRIALS):
+                chat_id = await _begun(api, model, clock)
+                try:
+                    await _ended(api, chat_id, clock)
+                finally:
+                    await asyncio.to_thread(_delete, api, chat_id)
+    except TimeoutError as error:
+        raise CliError(f"trial turns were not over after {TRIAL_S_MAX:g} s") from error
 
 
-def _begun(api: Api, model: ScaleModel, deadline: float, pause: Callable[[float], object]) -> str:
+async def _begun(api: Api, model: ScaleModel, clock: Clock) -> str:
     """Begin a trial turn, as soon as the model is known where it is begun."""
     body: dict[str, Any] = {"content": [{"type": "text", "text": "Are you there?"}]}
     body |= {"model_id": model.model_id, "labels": {NAME: "trial"}}
     while True:
         try:
-            return str(api.call("POST", CHATS, body, needs="id")["id"])
+            made = await asyncio.to_thread(api.call, "POST", CHATS, body, needs="id")
+            return str(made["id"])
         except ApiRefused as error:
-            if error.code != NOT_KNOWN or monotonic() > deadline:
+            if error.code != NOT_KNOWN:
                 raise
-        pause(TRIAL_PAUSE_S)
+        await clock.sleep(TRIAL_PAUSE_S)
 
 
-def _await_end(api: Api, chat_id: str, deadline: float, pause: Callable[[float], object]) -> None:
+async def _ended(api: Api, chat_id: str, clock: Clock) -> None:
     while True:
-        chat = api.call("GET", chat_path(chat_id), needs="status")
+        chat = await asyncio.to_thread(api.call, "GET", chat_path(chat_id), needs="status")
         if chat["status"] == "waiting":
             return
         if chat["status"] != "running":
             error = chat.get("last_error") or {}
             said = ": ".join(filter(None, (error.get("message"), error.get("detail"))))
             raise CliError(f"a trial turn ended in status {chat['status']}: {said}")
-        if monotonic() > deadline:
-            raise CliError(f"a trial turn was not over after {TRIAL_S_MAX:g} s")
-        pause(TRIAL_PAUSE_S)
+        await clock.sleep(TRIAL_PAUSE_S)
 
 
-def _provider(api: Api, base_url: str) -> tuple[dict[str, Any], bool]:
-    """Return the provider of load tests, and whether it is new."""
+def _delete(api: Api, chat_id: str) -> None:
+    with suppress(ApiRefused):
+        api.call("DELETE", chat_path(chat_id))
+
+
+def _provider(api: Api, base_url: str) -> dict[str, Any]:
+    """Return the provider of load tests."""
     found = next((each for each in _all(api, PROVIDERS) if each["name"] == NAME), None)
-    is_new = found is None
     if found is None:
-        body = {"name": NAME, "type": TYPE, "display_name": "Load test", "base_url": base_url}
+        body = {"name": NAME, "type": TYPE, "display_name": DISPLAY_NAME, "base_url": base_url}
         found = api.call("POST", PROVIDERS, body, needs="id")
     if found["type"] != TYPE or not found["enabled"]:
         state = f"of type {found['type']}" if found["type"] != TYPE else "switched off"
@@ -186,7 +198,7 @@ def _provider(api: Api, base_url: str) -> tuple[dict[str, Any], bool]:
         found = api.call("PATCH", path, {"base_url": base_url}, needs="id")
     if not found["keys"]:
         api.call("POST", KEYS, {"provider_id": found["id"], "key": KEY})
-    return found, is_new
+    return found
 
 
 def _all(api: Api, path: str) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,6 @@
 """A load test from its model to its report."""
 
 import asyncio
-import threading
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -29,6 +28,7 @@ from parley.scaletest import (
     DatabaseWatch,
     Limits,
     Load,
+    LoggingRefused,
     Plan,
     Report,
     Target,
@@ -85,7 +85,7 @@ async def run_scale_test(test: ScaleTest, *, clock: Clock, line: RunningLine) ->
     api = Api(test.server)
     async with AsyncExitStack() as around:
         services = dict(test.stack.services) if test.stack is not None else {}
-        model = await around.enter_async_context(_model(test, api, services, line))
+        model = await around.enter_async_context(_model(test, api, services, clock, line))
         plan = _planned(test, model.model_id)
         clients = await around.enter_async_context(
             Clients.started(shares_of(plan, test.load.clients))
@@ -124,7 +124,11 @@ def _planned(test: ScaleTest, model_id: str) -> Plan:
 
 @asynccontextmanager
 async def _model(
-    test: ScaleTest, api: Api, services: dict[str, tuple[int, ...]], line: RunningLine
+    test: ScaleTest,
+    api: Api,
+    services: dict[str, tuple[int, ...]],
+    clock: Clock,
+    line: RunningLine,
 ) -> AsyncIterator[ScaleModel]:
     """Give a model that works; whatever was made for it is taken away in the end."""
     async with AsyncExitStack() as around:
@@ -135,7 +139,7 @@ async def _model(
             model = await asyncio.to_thread(find_or_create, api, url, test.answer)
         try:
             line.show("trying the model out")
-            await asyncio.to_thread(try_out, api, model, threading.Event().wait)
+            await try_out(api, model, clock)
             yield model
         finally:
             if not test.plan.keeps:
@@ -162,7 +166,7 @@ async def _conversed(
     async with AsyncExitStack() as around:
         watch: DatabaseWatch | None = None
         if test.stack is not None and test.stack.database_url is not None:
-            with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, LoggingRefused):
                 watch = await around.enter_async_context(_watch(test, test.stack))
         async with asyncio.TaskGroup() as tasks:
             looking = [tasks.create_task(_show(test, clients, clock, line))]

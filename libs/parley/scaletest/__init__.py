@@ -14,6 +14,7 @@ from parley.scaletest.outcome import ChatOutcome, Stage, TurnTimes
 from parley.scaletest.plan import Plan, Target
 from parley.scaletest.processes import machine_time, usage_of
 from parley.scaletest.report import Costs, Limits, Load, Report, report_on, wall_of
+from parley.scaletest.statement_logging import LoggingRefused
 from parley.scaletest.statistics import DatabaseWatch
 from parley.scaletest.table import lines_of
 
@@ -31,6 +32,7 @@ __all__ = [
     "Frame",
     "Limits",
     "Load",
+    "LoggingRefused",
     "Plan",
     "Report",
     "Requests",

@@ -3,6 +3,7 @@
 import asyncio
 import random  # noqa: TID251 (a composition root)
 import sys
+from contextlib import suppress
 
 import msgspec
 import uvloop
@@ -26,8 +27,10 @@ PLAN_BYTES_MAX = 1 << 20
 
 
 def _tell(line: Line) -> None:
-    sys.stdout.buffer.write(encoded(line))
-    sys.stdout.buffer.flush()
+    # Whoever listened may be gone; what was begun is cleaned up all the same.
+    with suppress(BrokenPipeError):
+        sys.stdout.buffer.write(encoded(line))
+        sys.stdout.buffer.flush()
 
 
 async def _read_words() -> asyncio.StreamReader:

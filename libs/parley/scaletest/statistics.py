@@ -6,26 +6,20 @@ that a long run does not fill the disk: about `SAMPLED_MAX`.
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import asyncpg
 
 from parley.clock import Clock
 from parley.scaletest.measures import DatabaseActivity
+from parley.scaletest.statement_logging import MARK, Logging, logged
 
 SAMPLED_MAX = 10_000
 LOOK_S = 1.0
 READ_BYTES = 1 << 20
-MARK = "@scaletest "
-SETTINGS = {
-    "log_line_prefix": f"'{MARK}%u '",
-    "log_min_duration_sample": "0",
-    "log_parameter_max_length": "0",
-}
-RATE = "log_statement_sample_rate"
 EXECUTED = re.compile(
-    rb"^" + MARK.encode() + rb"(\S+) LOG:  duration: [\d.]+ ms  (?:execute |statement: )",
+    rb"^" + MARK.encode() + rb"(\S+) [^\n]* LOG:  duration: [\d.]+ ms  (?:execute |statement: )",
     re.MULTILINE,
 )
 NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
@@ -64,19 +58,17 @@ class DatabaseWatch:
         Raises:
             OSError: The database cannot be reached.
             asyncpg.PostgresError: It refuses.
+            LoggingRefused: It does not log.
         """
-        connection = await asyncpg.connect(url)
         rate = min(1.0, SAMPLED_MAX / max(1, statements))
-        try:
+        async with AsyncExitStack() as around:
+            connection = await asyncpg.connect(url)
+            around.push_async_callback(connection.close)
             if log is not None:
-                await _set(connection, {**SETTINGS, RATE: f"{rate:.6f}"})
+                await around.enter_async_context(logged(Logging(url, rate)))
             watch = cls(connection, log, rate)
             watch._first_transaction = await connection.fetchval(NEXT_TRANSACTION)
             yield watch
-        finally:
-            if log is not None:
-                await _reset(connection)
-            await connection.close()
 
     async def look(self, clock: Clock) -> None:
         """Look at the sessions every second, until this is cancelled."""
@@ -109,18 +101,3 @@ class DatabaseWatch:
 def _executed(log: bytes) -> int:
     """Return how many statements of services a piece of the log tells of."""
     return sum(found[1] != b"postgres" for found in EXECUTED.finditer(log))
-
-
-async def _set(connection: "asyncpg.Connection[asyncpg.Record]", settings: dict[str, str]) -> None:
-    for name, value in settings.items():
-        await connection.execute(f"ALTER SYSTEM SET {name} = {value}")
-    await connection.execute("SELECT pg_reload_conf()")
-    while await connection.fetchval("SHOW log_min_duration_sample") != "0":
-        await connection.execute("SELECT pg_sleep(0.01)")
-
-
-async def _reset(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
-    with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-        for name in (*SETTINGS, RATE):
-            await connection.execute(f"ALTER SYSTEM RESET {name}")
-        await connection.execute("SELECT pg_reload_conf()")

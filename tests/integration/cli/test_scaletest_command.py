@@ -16,6 +16,7 @@ from parley.cli.scale_models import (
     forget,
     try_out,
 )
+from parley.clock import SystemClock
 from support.fake_api import API_KEY, Answer, FakeApi, fake_api
 
 MOCK = "http://127.0.0.1:9/v1"
@@ -23,6 +24,7 @@ ANSWER = MockedAnswer(deltas=40, delta_interval_ms=0)
 PROVIDER = {
     "id": "p",
     "name": "scaletest",
+    "display_name": "Load test",
     "type": "openai_compatible",
     "base_url": MOCK,
     "enabled": True,
@@ -61,12 +63,19 @@ def test_a_provider_its_key_and_a_model_are_made_when_there_are_none() -> None:
     assert api.requests[-1].body["name"] == "mock:deltas=40"
 
 
-def test_what_is_there_is_used_and_stays() -> None:
-    with fake_api(listed(PROVIDER), listed(MODEL)) as api:
+def test_what_somebody_else_made_is_used_and_stays() -> None:
+    theirs = {**PROVIDER, "display_name": "Theirs"}
+    with fake_api(listed(theirs), listed(MODEL)) as api:
         found = find_or_create(Api(api.server), MOCK, ANSWER)
         forget(Api(api.server), found)
     assert found == ScaleModel("m")
     assert len(api.requests) == 2
+
+
+def test_what_another_run_left_is_used_and_taken_away() -> None:
+    with fake_api(listed(PROVIDER), listed(MODEL), Answer(204)) as api:
+        forget(Api(api.server), find_or_create(Api(api.server), MOCK, ANSWER))
+    assert asked_of(api)[-1] == ("DELETE", "/api/v1/providers/p")
 
 
 def test_a_provider_that_points_elsewhere_is_pointed_at_the_mock() -> None:
@@ -124,17 +133,17 @@ def test_a_mock_on_this_machine_is_not_offered_to_another(
     assert "--llm-mock-url" in capsys.readouterr().err
 
 
-def test_a_trial_waits_until_every_process_knows_the_model() -> None:
+async def test_a_trial_waits_until_every_process_knows_the_model() -> None:
     unknown = Answer(404, {"title": "Model not found", "code": "MODEL_NOT_FOUND"})
     trial = (Answer(201, {"id": "c"}), Answer(200, {"status": "waiting"}), Answer(204))
     with fake_api(*(each for _ in range(TRIALS) for each in (unknown, *trial))) as api:
-        try_out(Api(api.server), ScaleModel("m"), lambda _: None)
+        await try_out(Api(api.server), ScaleModel("m"), SystemClock())
     assert len(api.requests) == TRIALS * 4
 
 
-def test_a_trial_that_fails_says_why_and_leaves_no_chat() -> None:
+async def test_a_trial_that_fails_says_why_and_leaves_no_chat() -> None:
     failed = {"status": "error", "last_error": {"message": "no route", "detail": None}}
     answers = (Answer(201, {"id": "c"}), Answer(200, failed), Answer(204))
     with fake_api(*answers) as api, pytest.raises(CliError, match="no route"):
-        try_out(Api(api.server), ScaleModel("m"), lambda _: None)
+        await try_out(Api(api.server), ScaleModel("m"), SystemClock())
     assert asked_of(api)[-1] == ("DELETE", "/api/v1/chats/c")
