@@ -11,8 +11,8 @@ from parley.scaletest import Target
 from support.told_chat import HEALTHY, MESSAGES, Told
 
 CHAT_ID = "00000000-0000-0000-0000-000000000001"
-#: Behind the event at this place the second turn begins.
-FIRST_TURN = 8
+#: With this event the second turn begins.
+SECOND_TURN = HEALTHY[8].cursor
 
 
 @dataclass(slots=True)
@@ -109,8 +109,8 @@ class FakeParley:
         places = [event.cursor for event in self.events]
         begin = places.index(cursor) + 1 if cursor else 0
         left = self.breaks.pop(0) if self.breaks else len(self.events)
-        for place, event in enumerate(self.events[begin:], begin):
-            if place >= FIRST_TURN:
+        for event in self.events[begin:]:
+            if event.cursor == SECOND_TURN:
                 await self._sent.wait()
             data = {"type": event.kind, "chat_id": CHAT_ID, **event.data}
             text = f"id: {event.cursor}\nevent: {event.kind}\ndata: {json.dumps(data)}\n\n"

@@ -58,11 +58,22 @@ class Counts:
 
 @dataclass(slots=True)
 class Checker:
-    """Follows one stream across all its connections."""
+    """Follows one stream across all its connections.
+
+    Attributes:
+        counts: What was found.
+        findings: The first things that must not be, in words.
+        status: What was last told of it.
+        is_settled: Whether everything of one version was told, and nothing of the next one. Only
+            then do messages and status belong together: a status that is what it was before is not
+            told again, though there may have been another in between.
+        messages: Those that were told.
+    """
 
     counts: Counts = field(default_factory=Counts)
     findings: list[str] = field(default_factory=list)
     status: str = ""
+    is_settled: bool = False
     messages: dict[int, Message] = field(default_factory=dict)
     _told: tuple[str, int] = ("", 0)
     _place: Place = ()
@@ -108,7 +119,7 @@ class Checker:
         self.counts.resets += 1
         self.messages.clear()
         self._cursors.clear()
-        self.status, self._told, self._place = "", ("", 0), ()
+        self.status, self.is_settled, self._told, self._place = "", False, ("", 0), ()
         self._forget_preview()
 
     def compare(self, stored: Iterable[Message]) -> None:
@@ -127,6 +138,7 @@ class Checker:
 
     def _move(self, kind: str, cursor: str) -> None:
         place = _place_of(cursor)
+        self.is_settled = place[0] == place[1] if place else kind == "status"
         if not place:
             if cursor in self._cursors:
                 self._find("duplicates", f"{kind} with cursor {cursor} again")

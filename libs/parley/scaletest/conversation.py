@@ -1,7 +1,8 @@
 """One chat from its creation to its last turn: what is sent, what must come back, how long it took.
 
-The next turn begins when the status says that the chat waits again and the last message is an
-answer to as many messages as were sent, however the stream got there.
+The next turn begins when the stream has told all of a version in which the chat waits and the last
+message is an answer to as many messages as were sent, however the stream got there: of a turn that
+is over before it could be told, only the messages are news.
 """
 
 import asyncio
@@ -145,8 +146,6 @@ class Conversation:
         while not self._is_over(turn):
             await self._moved.wait()
             self._moved.clear()
-        if times.over_s is None:
-            times.over_s = clock.monotonic() - times.began_at
 
     def _follow(self) -> None:
         means = self._means
@@ -168,7 +167,12 @@ class Conversation:
             raise Failed(stage, self._lost.problem)
         if checker.status in FAILED:
             raise Failed(Stage.STATUS_ERROR, f"the chat is in status {checker.status}")
-        return checker.status == WAITING and checker.users == turn and checker.is_answered
+        return self._is_answered(turn)
+
+    def _is_answered(self, turn: int) -> bool:
+        checker = self._checker
+        is_waiting = checker.is_settled and checker.status == WAITING
+        return is_waiting and checker.is_answered and checker.users == turn
 
     def _take(self, frame: Frame) -> None:
         now = self._means.clock.monotonic()
@@ -191,12 +195,12 @@ class Conversation:
             case "status" if document.status is not None:
                 if document.status.status == RUNNING and times.running_s is None:
                     times.running_s = since_s
-                elif document.status.status == WAITING and times.over_s is None:
-                    is_last = self._checker.users == len(self.outcome.turns)
-                    times.over_s = since_s if is_last and self._checker.is_answered else None
                 self._moved.set()
             case "error" if document.error is not None:
                 self._error = document.error
+        if times.over_s is None and self._is_answered(len(self.outcome.turns)):
+            times.over_s = since_s
+            self._moved.set()
 
     def _on_lost(self, lost: Lost) -> None:
         self._lost = lost

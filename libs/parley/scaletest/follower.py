@@ -87,17 +87,23 @@ class Follower:
 
     async def _read(self) -> int:
         """Read one connection to its end; return the status it was answered with."""
-        self._is_cut = False
+        self._is_cut, self._reader = False, None
         last = (f"Last-Event-ID: {self._cursor}",) if self._cursor else ()
         request = self._target.request(
             "GET", self._path, headers=("Accept: text/event-stream", *last)
         )
+
+        def reader() -> EventReader:
+            # Known before the first event, which may come before the connection is told of.
+            self._reader = EventReader(request, self._take)
+            return self._reader
+
         head = BROKEN
         try:
-            self._reader = await self._dialer.connect(lambda: EventReader(request, self._take))
-            head = await self._reader.opened
+            made = await self._dialer.connect(reader)
+            head = await made.opened
             self._was_open = self._was_open or head.status == OK
-            await self._reader.closed
+            await made.closed
         except OSError:
             return head.status
         finally:

@@ -7,6 +7,7 @@ that a long run does not fill the disk: about `SAMPLED_MAX`.
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from os import SEEK_END
 from pathlib import Path
 
 import asyncpg
@@ -15,7 +16,7 @@ from parley.clock import Clock
 from parley.scaletest.measures import DatabaseActivity
 from parley.scaletest.statement_logging import MARK, Logging, logged
 
-SAMPLED_MAX = 10_000
+SAMPLED_MAX = 5_000
 LOOK_S = 1.0
 READ_BYTES = 1 << 20
 EXECUTED = re.compile(
@@ -40,6 +41,8 @@ class DatabaseWatch:
         self._log = log
         self._rate = rate
         self._offset = log.stat().st_size if log is not None else 0
+        self._rest = b""
+        self._logged = 0
         self._first_transaction = 0
         self._peak = 0
 
@@ -71,7 +74,7 @@ class DatabaseWatch:
             yield watch
 
     async def look(self, clock: Clock) -> None:
-        """Look at the sessions every second, until this is cancelled."""
+        """Look at the sessions and the log every second, until this is cancelled."""
         while True:
             await self._look()
             await clock.sleep(LOOK_S)
@@ -81,21 +84,25 @@ class DatabaseWatch:
         await self._look()
         commits = await self._connection.fetchval(NEXT_TRANSACTION) - self._first_transaction
         allowed = int(await self._connection.fetchval("SHOW max_connections"))
-        return DatabaseActivity(self._statements(), commits, self._peak, allowed)
+        statements = None if self._log is None else round(self._logged / self._rate)
+        return DatabaseActivity(statements, commits, self._peak, allowed)
 
     async def _look(self) -> None:
         self._peak = max(self._peak, await self._connection.fetchval(SESSIONS))
+        if self._log is not None:
+            self._read(self._log)
 
-    def _statements(self) -> int | None:
-        if self._log is None:
-            return None
-        count, rest = 0, b""
-        with self._log.open("rb") as log:
+    def _read(self, path: Path) -> None:
+        """Count what was logged since the last look."""
+        with path.open("rb") as log:
+            if log.seek(0, SEEK_END) < self._offset:
+                # It had grown large and was put aside; a second of it may be lost.
+                self._offset, self._rest = 0, b""
             log.seek(self._offset)
             while data := log.read(READ_BYTES):
-                *lines, rest = (rest + data).split(b"\n")
-                count += _executed(b"\n".join(lines))
-        return round((count + _executed(rest)) / self._rate)
+                self._offset += len(data)
+                *lines, self._rest = (self._rest + data).split(b"\n")
+                self._logged += _executed(b"\n".join(lines))
 
 
 def _executed(log: bytes) -> int:

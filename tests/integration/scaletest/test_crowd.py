@@ -2,6 +2,7 @@
 
 import asyncio
 import random  # noqa: TID251 (a composition root)
+from dataclasses import replace
 
 import pytest
 
@@ -56,6 +57,17 @@ async def test_a_client_that_cuts_its_stream_loses_and_repeats_nothing() -> None
     outcome = await conversed(FakeParley(), cut_every=3)
     assert (outcome.failure, outcome.counts.faults, outcome.breaks) == (None, 0, 0)
     assert outcome.cuts > 3
+
+
+async def test_a_turn_of_which_only_the_messages_are_news_is_over_too() -> None:
+    # As when it was over before the stream could tell that it was running.
+    messages = [event for event in HEALTHY[8:] if event.kind == "message"]
+    unseen = [replace(event, cursor=f"2.7.{place}.2.0.0") for place, event in enumerate(messages)]
+    settled = replace(HEALTHY[-1], cursor="7.7.1.7.0.0")
+    unseen[0] = replace(unseen[0], cursor=HEALTHY[8].cursor)
+    outcome = await conversed(FakeParley(events=(*HEALTHY[:8], *unseen, settled)))
+    assert (outcome.failure, outcome.turns_completed) == (None, 2)
+    assert outcome.turns[1].running_s is None
 
 
 async def test_kept_chats_are_not_deleted() -> None:
