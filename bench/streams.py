@@ -8,7 +8,8 @@ prints one JSON object.
              than the first reader the others get it; the same from a bare SSE endpoint
     first    time from the answer to a POST to the first delta, with 1 and with 100 chats at once,
              and from the commit of a message to its arrival
-    turns    turns per second over HTTP with a reader for each chat, and processor time per turn
+    turns    turns per second over HTTP with a reader for each chat, and processor time per turn,
+             by `parley scaletest`
     stalled  the same lag among readers of which 100 never read, against none
     memory   what an open, quiet stream weighs in the gateway and in chatd
 """
@@ -22,7 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from bench.chats import cpu_ms, processes_of, quantile, stack_of
 
+from parley.scaletest import Dialer, EventReader, Frame, Requests, Target
 from support.compose_file import free_ports
 from support.faulty_stack import FaultyStack
 
@@ -45,44 +47,40 @@ FIRST_CHATS = 100
 STALLED = 100
 OPEN_STREAMS = 2000
 TURN_CHATS = 50
-TURNS_S = 10.0
-HEAD = b"\r\n\r\n"
+TURNS = 20
 
 
-class Reader(asyncio.Protocol):
+class Reader:
     """One client that notes when each event arrived, by its cursor."""
 
-    def __init__(self, path: str, headers: Mapping[str, str]) -> None:
-        lines = [f"GET {path} HTTP/1.1", *(f"{name}: {text}" for name, text in headers.items())]
-        self._request = "\r\n".join((*lines, "", "")).encode()
-        self._rest = b""
-        self.arrived: dict[bytes, float] = {}
-        self.kinds: dict[bytes, bytes] = {}
-        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def __init__(self) -> None:
+        self.arrived: dict[str, float] = {}
         self.events = 0
-        self.watch: Callable[[bytes, bytes], None] | None = None
-        self.transport: Any = None
+        self.watch: Callable[[Frame], None] | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask for the stream."""
-        self.transport = transport
-        self.transport.write(self._request)
-
-    def data_received(self, data: bytes) -> None:
+    def take(self, frame: Frame) -> None:
         """Note what has arrived."""
-        now = time.perf_counter()
-        *frames, self._rest = (self._rest + data).split(b"\n\n")
-        for frame in frames:
-            if b": connected" in frame and not self.opened.done():
-                self.opened.set_result(None)
-            place = frame.find(b"id: ")
-            if place < 0:
-                continue
-            self.events += 1
-            cursor, _, after = frame[place + 4 :].partition(b"\n")
-            self.arrived[cursor] = now
-            if self.watch is not None:
-                self.watch(after.partition(b"\n")[0].removeprefix(b"event: "), frame)
+        if frame.cursor is None:
+            return
+        self.events += 1
+        self.arrived[frame.cursor] = time.perf_counter()
+        if self.watch is not None:
+            self.watch(frame)
+
+
+@asynccontextmanager
+async def reading(target: Target, path: str) -> AsyncIterator[Reader]:
+    """Give an open stream."""
+    reader = Reader()
+    stream = await Dialer(target).connect(
+        lambda: EventReader(target.request("GET", path), reader.take)
+    )
+    try:
+        async with asyncio.timeout(30):
+            await stream.opened
+        yield reader
+    finally:
+        stream.cut()
 
 
 class Client:
@@ -90,60 +88,35 @@ class Client:
 
     def __init__(self, stack: FaultyStack) -> None:
         self.stack = stack
-        self.host, _, port = stack.stack.http.partition(":")
-        self.port = int(port)
         key = stack.stack.home.api_key_file.read_text().strip()
-        self.headers = {"Host": stack.stack.http, "Authorization": f"Bearer {key}"}
+        self.target = Target(f"http://{stack.stack.http}", key)
+        self._requests = Requests(Dialer(self.target))
 
-    @asynccontextmanager
-    async def reading(self, path: str, port: int | None = None) -> AsyncIterator[Reader]:
+    def reading(self, path: str) -> AbstractAsyncContextManager[Reader]:
         """Give an open stream."""
-        loop = asyncio.get_running_loop()
-        transport, reader = await loop.create_connection(
-            lambda: Reader(path, self.headers), self.host, port or self.port
-        )
-        try:
-            async with asyncio.timeout(30):
-                await reader.opened
-            yield reader
-        finally:
-            transport.close()
+        return reading(self.target, path)
 
     async def post(self, path: str, text: str) -> Any:
-        """Send a message on a connection of its own."""
+        """Send a message."""
         body = json.dumps({"content": [{"type": "text", "text": text}]}).encode()
-        sent = {
-            **self.headers,
-            "Content-Type": "application/json",
-            "Content-Length": str(len(body)),
-            "Connection": "close",
-        }
-        lines = [
-            f"POST /api/v1{path} HTTP/1.1",
-            *(f"{name}: {text}" for name, text in sent.items()),
-        ]
-        reader, writer = await asyncio.open_connection(self.host, self.port)
-        writer.write("\r\n".join((*lines, "", "")).encode() + body)
-        answer = await reader.read()
-        writer.close()
-        return json.loads(answer.partition(HEAD)[2])
+        _, answer = await self._requests.ask(self.target.request("POST", path, body))
+        return json.loads(answer)
 
     def stall(self, path: str) -> socket.socket:
         """Open a stream that is never read."""
-        stalled = socket.create_connection((self.host, self.port))
+        stalled = socket.create_connection((self.target.host, self.target.port))
         stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        head = [f"GET {path} HTTP/1.1", *(f"{k}: {v}" for k, v in self.headers.items())]
-        stalled.sendall("\r\n".join((*head, "", "")).encode())
+        stalled.sendall(self.target.request("GET", path))
         return stalled
 
 
 def events_path(chat_id: str) -> str:
-    return f"/api/v1/chats/{chat_id}/events"
+    return f"/chats/{chat_id}/events"
 
 
 def lags_ms(readers: Iterable[Reader]) -> list[float]:
     """Return how much later than the first reader each one got each event."""
-    first: dict[bytes, float] = {}
+    first: dict[str, float] = {}
     readers = list(readers)
     for reader in readers:
         for cursor, at in reader.arrived.items():
@@ -208,38 +181,34 @@ async def bare(events: int) -> dict[str, Any]:
     (port,) = free_ports(1)
     arguments = [sys.executable, str(HERE), "--bare", str(port), str(events)]
     server = subprocess.Popen(arguments)  # noqa: ASYNC220 (it returns at once)
-    loop = asyncio.get_running_loop()
+    target = Target(f"http://127.0.0.1:{port}", "nobody")
     try:
-        readers: list[Reader] = []
-        process = psutil.Process(server.pid)
-        while True:
-            try:
-                _, first = await loop.create_connection(
-                    lambda: Reader("/", {"Host": "bare"}), "127.0.0.1", port
-                )
-                readers.append(first)
-                break
-            except OSError:
-                await asyncio.sleep(0.05)
-        for _ in range(READERS - 1):
-            _, reader = await loop.create_connection(
-                lambda: Reader("/", {"Host": "bare"}), "127.0.0.1", port
-            )
-            readers.append(reader)
-        for reader in readers:
-            await reader.opened
-        began = process.cpu_times()
-        while any(reader.events < events for reader in readers):  # noqa: ASYNC110 (a bench may)
-            await asyncio.sleep(0.05)
-        ended = process.cpu_times()
-        spent_s = ended.user + ended.system - began.user - began.system
-        return {
-            "cpu_us_per_event": round(spent_s * 1e6 / (events * READERS), 1),
-            "later_than_first_reader_ms": percentiles(lags_ms(readers)),
-        }
+        async with AsyncExitStack() as around:
+            process = psutil.Process(server.pid)
+            return await read_bare(process, target, events, around)
     finally:
         server.kill()
         server.wait()
+
+
+async def read_bare(
+    process: psutil.Process, target: Target, events: int, around: AsyncExitStack
+) -> dict[str, Any]:
+    readers: list[Reader] = []
+    while len(readers) < READERS:
+        try:
+            readers.append(await around.enter_async_context(reading(target, "/")))
+        except OSError:
+            await asyncio.sleep(0.05)
+    began = process.cpu_times()
+    while any(reader.events < events for reader in readers):  # noqa: ASYNC110 (a bench may)
+        await asyncio.sleep(0.05)
+    ended = process.cpu_times()
+    spent_s = ended.user + ended.system - began.user - began.system
+    return {
+        "cpu_us_per_event": round(spent_s * 1e6 / (events * READERS), 1),
+        "later_than_first_reader_ms": percentiles(lags_ms(readers)),
+    }
 
 
 def serve_bare(port: int, events: int) -> None:
@@ -308,11 +277,11 @@ async def first_deltas(
         shown: dict[int, float] = {}
         for number, reader in enumerate(readers):
 
-            def note(kind: bytes, frame: bytes, number: int = number) -> None:
-                if kind == b"message_part":
+            def note(frame: Frame, number: int = number) -> None:
+                if frame.kind == "message_part":
                     shown.setdefault(number, time.perf_counter())
-                elif kind == b"message" and committed_ms is not None:
-                    written = json.loads(frame.partition(b"data: ")[2])["message"]["created_at"]
+                elif frame.kind == "message" and committed_ms is not None:
+                    written = json.loads(frame.data)["message"]["created_at"]
                     late = datetime.now(UTC) - datetime.fromisoformat(written)
                     committed_ms.append(late.total_seconds() * 1000)
 
@@ -353,47 +322,26 @@ async def first() -> dict[str, Any]:
 
 
 async def turns() -> dict[str, Any]:
-    """Keep chats busy with answers at once, each of them followed."""
+    """Have conversations with answers at once, each of them followed."""
     async with stack_of(1) as stack:
-        client = Client(stack)
-        chat_ids = await chats_at_rest(client, TURN_CHATS)
-        took_s: list[float] = []
-        stopping = asyncio.Event()
-
-        async def talk(chat_id: str) -> None:
-            async with client.reading(events_path(chat_id)) as reader:
-                waiting = asyncio.Event()
-
-                def note(kind: bytes, frame: bytes) -> None:
-                    if kind == b"status" and b'"waiting"' in frame:
-                        waiting.set()
-
-                await asyncio.sleep(0.3)
-                reader.watch = note
-                while not stopping.is_set():
-                    began = time.perf_counter()
-                    await client.post(f"/chats/{chat_id}/messages", "repeat after me: yes")
-                    await waiting.wait()
-                    waiting.clear()
-                    took_s.append(time.perf_counter() - began)
-
-        async with asyncio.TaskGroup() as tasks:
-            for chat_id in chat_ids:
-                tasks.create_task(talk(chat_id))
-            await asyncio.sleep(2)
-            processes = processes_of(stack)
-            before, done = cpu_ms(processes), len(took_s)
-            await asyncio.sleep(TURNS_S)
-            after, all_done = cpu_ms(processes), len(took_s)
-            stopping.set()
-        count = all_done - done
+        load = ("--chats", str(TURN_CHATS), "--turns", str(TURNS), "--deltas", "8")
+        ran = await asyncio.to_thread(
+            subprocess.run,
+            stack.stack.command("scaletest", *load, "--json"),
+            env=stack.stack.variables(),
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        report: dict[str, Any] = json.loads(ran.stdout)
+        services = {**report["costs"]["services"], "client": report["costs"]["clients"]}
         return {
             "chats": TURN_CHATS,
-            "turns_per_s": round(count / TURNS_S, 1),
-            "turn_ms": percentiles([each * 1000 for each in took_s[done:all_done]]),
+            "turns_per_s": report["turns_per_s"],
+            "turn_ms": report["latency"]["turn"]["follow_up"],
             "cpu_ms_per_turn": {
-                name: round((after[name] - before[name]) / count, 2) for name in sorted(before)
+                name: cost["cpu_ms_per_turn"] for name, cost in sorted(services.items())
             },
+            "database": report["costs"]["database"],
         }
 
 

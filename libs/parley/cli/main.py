@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "init": ("parley.cli.commands.init", "Make the secrets of services that run apart."),
     "health": ("parley.cli.commands.health", "Ask one service whether it is well."),
     "llm-mock": ("parley.cli.commands.llm_mock", "Play model providers, with faults if wanted."),
+    "scaletest": ("parley.cli.commands.scaletest", "Put load on a Parley and check every event."),
     "replay": ("parley.cli.commands.replay", "Play recorded answers through the real adapters."),
 }
 

@@ -34,6 +34,32 @@ class TextProgress:
         self.say(line)
 
 
+class RunningLine:
+    """One line on a terminal that is written over again; elsewhere it is not shown at all."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._is_shown = stream.isatty()
+        self._width = 0
+
+    def show(self, line: str) -> None:
+        """Show a line in the place of the one before."""
+        if not self._is_shown:
+            return
+        with suppress(OSError, ValueError):
+            self._stream.write(f"\r{line.ljust(self._width)}")
+            self._stream.flush()
+        self._width = len(line)
+
+    def clear(self) -> None:
+        """Leave nothing of it."""
+        self.show("")
+        if self._is_shown:
+            with suppress(OSError, ValueError):
+                self._stream.write("\r")
+                self._stream.flush()
+
+
 class RecordedProgress:
     """Keeps the lines, for tests."""
 

@@ -104,6 +104,7 @@ class Behaviour:
     drip_s: float = 0.0
     tools: int = 0
     tool: str = ""
+    tool_like: str = ""
     args: str | None = None
     args_bytes: int = 0
     args_depth: int = 0
@@ -129,7 +130,7 @@ class Behaviour:
     @property
     def is_calling(self) -> bool:
         """Return whether tools are to be called at all."""
-        return self.tools > 0 or bool(self.tool)
+        return self.tools > 0 or bool(self.tool or self.tool_like)
 
     @property
     def is_paced(self) -> bool:

@@ -159,6 +159,9 @@ WORDS: Mapping[str, Word] = {
     "drip": _sets("TIME", "between two single bytes", "drip_s", _seconds),
     "tools": _sets("N", "parallel calls of the first offered tool (0)", "tools", _count),
     "tool": _sets("NAME", "call this tool, offered or not", "tool", str),
+    "tool_like": _sets(
+        "PATTERN", "call the first offered tool like this: read_*", "tool_like", str
+    ),
     "args": _sets("JSON", "with these arguments, valid or not", "args", str),
     "args_bytes": _sets("SIZE", "with arguments this long", "args_bytes", _bytes),
     "args_depth": _sets("N", "with arguments this deep", "args_depth", _count),

@@ -1,6 +1,7 @@
 """What is said in answer to a question, before it is put into the words of a protocol."""
 
 import re
+from fnmatch import fnmatchcase
 
 from parley.llm_mock.behaviour import Behaviour, Ids, Stop, Usage
 from parley.llm_mock.question import Call, Question, Reply, Tokens
@@ -47,10 +48,11 @@ def estimated_tokens(body: bytes) -> int:
 def _calls(question: Question, behaviour: Behaviour) -> tuple[Call, ...]:
     if not behaviour.is_calling or question.rounds_done >= behaviour.rounds:
         return ()
-    if not (question.tools or behaviour.tool):
-        return ()
     offered = {tool.name: tool.args for tool in question.tools}
-    name = behaviour.tool or next(iter(offered))
+    like = behaviour.tool_like or "*"
+    name = behaviour.tool or next((each for each in offered if fnmatchcase(each, like)), "")
+    if not name:
+        return ()
     args = _arguments(behaviour, offered.get(name, "{}"))
     return tuple(
         Call(

@@ -89,3 +89,11 @@ def test_what_cannot_be_served_is_said_at_once(
 def test_the_help_explains_every_word(capsys: pytest.CaptureFixture[str]) -> None:
     run(["llm-mock", "--help"], Invocation({}, "parley"))
     assert "fail=STATUSES" in capsys.readouterr().out
+
+
+def test_it_does_not_outlive_whom_it_belongs_to() -> None:
+    # The init process is nobody's mock's parent.
+    ended = subprocess.run(
+        [*COMMAND, "--parent-pid", "1"], capture_output=True, timeout=ANSWER_S_MAX, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (0, b"")

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from parley.cli.background import Outcome, PipeReport
-from parley.cli.progress import TextProgress
+from parley.cli.progress import RunningLine, TextProgress
 
 
 class FullDisk(io.StringIO):
@@ -33,3 +33,24 @@ def test_what_is_confided_goes_through_the_pipe_and_not_into_the_log(
     with os.fdopen(reading) as pipe:
         heard = [json.loads(line) for line in pipe]
     assert heard == [{"line": "ready"}, {"line": "token"}, {"exit_code": 0, "lines": []}]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_running_line_is_written_over_and_leaves_nothing() -> None:
+    terminal = Terminal()
+    line = RunningLine(terminal)
+    line.show("long line")
+    line.show("short")
+    line.clear()
+    assert terminal.getvalue() == "\rlong line\rshort    \r     \r"
+
+
+def test_a_running_line_is_shown_on_terminals_only() -> None:
+    stream = io.StringIO()
+    RunningLine(stream).show("line")
+    RunningLine(stream).clear()
+    assert stream.getvalue() == ""

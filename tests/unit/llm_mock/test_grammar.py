@@ -24,6 +24,7 @@ ARGS = '{"a":[1,2],"b":3}'
         ),
         ("mock:wait=2m", Behaviour(deltas=3, wait_s=120)),
         ("mock:text=a%2Cb", Behaviour(deltas=3, text="a,b")),
+        ("mock:tool_like=read_*", Behaviour(deltas=3, tool_like="read_*")),
         (f"mock:tool=t,args={ARGS}", Behaviour(deltas=3, tool="t", args=ARGS)),
         ("mock:args=not json", Behaviour(deltas=3, args="not json")),
         ("mock:tools=2,ids=missing", Behaviour(deltas=3, tools=2, ids=Ids.MISSING)),

@@ -9,6 +9,7 @@ from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.options import HomeCommand
 from parley.clock import SystemClock
 from parley.llm_mock import MockError, MockModels, Recording, grammar_help, read_recording
+from parley.process.linux import end_with_parent
 from parley.process.signals import stopping_on_signals
 
 EPILOG = f"""\b
@@ -36,8 +37,15 @@ GET /mock/stats counts, GET /mock/requests?last=N shows what was asked, POST /mo
 @click.option(
     "--replay", "is_replay", is_flag=True, help="Answer with the recordings in FILE..., in order."
 )
+@click.option("--parent-pid", type=int, hidden=True, help="End with this process.")
 def llm_mock(
-    files: tuple[Path, ...], host: str, port: int, seed: int, behaviour: str, is_replay: bool
+    files: tuple[Path, ...],
+    host: str,
+    port: int,
+    seed: int,
+    behaviour: str,
+    is_replay: bool,
+    parent_pid: int | None,
 ) -> None:
     """Serve Anthropic Messages, OpenAI Responses and Chat Completions until Ctrl-C.
 
@@ -45,6 +53,8 @@ def llm_mock(
     """
     if bool(files) is not is_replay:
         raise ConfigurationProblem("--replay and the files to replay go together")
+    if parent_pid is not None and not end_with_parent(parent_pid):
+        return
     try:
         recordings = tuple(map(read_recording, files))
         uvloop.run(_serve(host, port, seed, behaviour, recordings))

@@ -1,0 +1,127 @@
+"""One chat's stream, kept open across its connections, which its client may cut on purpose."""
+
+import random  # noqa: TID251 (only the type; chance is an argument)
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from parley.clock import Clock
+from parley.scaletest.connections import Dialer, EventReader, Take
+from parley.scaletest.frames import BROKEN, Frame
+from parley.scaletest.plan import Target
+
+OK = 200
+PASSING = frozenset({0, 429, 502, 503, 504})
+PAUSE_S = 0.2
+#: How long a server may be away before a stream counts as lost.
+AWAY_S_MAX = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cutting:
+    """When a client cuts its own connection: at random, every so many events; 0 for never."""
+
+    every: int
+    chance: random.Random
+
+    def next(self) -> int:
+        """Return after how many events the next cut comes; never 0 unless there is none."""
+        return self.chance.randint(1, 2 * self.every - 1) if self.every else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A stream that is over for good."""
+
+    was_open: bool
+    problem: str
+
+
+class Follower:
+    """Follows a chat from its beginning until it is closed or the stream is lost."""
+
+    def __init__(
+        self,
+        target: Target,
+        dialer: Dialer,
+        chat_id: str,
+        *,
+        take: Take,
+        lost: Callable[[Lost], None],
+        cutting: Cutting,
+        clock: Clock,
+    ) -> None:
+        self.cuts = 0
+        self.breaks = 0
+        self.received_bytes = 0
+        self._target = target
+        self._dialer = dialer
+        self._path = f"/chats/{chat_id}/events"
+        self._take_frame = take
+        self._lost = lost
+        self._cutting = cutting
+        self._clock = clock
+        self._cursor = ""
+        self._until_cut = cutting.next()
+        self._reader: EventReader | None = None
+        self._is_cut = False
+        self._was_open = False
+
+    async def run(self) -> None:
+        """Keep the stream open, until this is cancelled or it is lost."""
+        heard_at = self._clock.monotonic()
+        try:
+            while True:
+                status = await self._read()
+                now = self._clock.monotonic()
+                if status == OK:
+                    heard_at = now
+                elif status not in PASSING or now - heard_at > AWAY_S_MAX:
+                    said = f"the stream was answered with {status}" if status else "nobody answers"
+                    self._lost(Lost(self._was_open, said))
+                    return
+                if not self._is_cut:
+                    await self._clock.sleep(PAUSE_S)
+        finally:
+            if self._reader is not None:
+                self._reader.cut()
+
+    async def _read(self) -> int:
+        """Read one connection to its end; return the status it was answered with."""
+        self._is_cut, self._reader = False, None
+        last = (f"Last-Event-ID: {self._cursor}",) if self._cursor else ()
+        request = self._target.request(
+            "GET", self._path, headers=("Accept: text/event-stream", *last)
+        )
+
+        def reader() -> EventReader:
+            # Known before the first event, which may come before the connection is told of.
+            self._reader = EventReader(request, self._take)
+            return self._reader
+
+        head = BROKEN
+        try:
+            made = await self._dialer.connect(reader)
+            head = await made.opened
+            self._was_open = self._was_open or head.status == OK
+            await made.closed
+        except OSError:
+            return head.status
+        finally:
+            if self._reader is not None:
+                self.received_bytes += self._reader.received_bytes
+        self.breaks += head.status == OK and not self._is_cut
+        return head.status
+
+    def _take(self, frame: Frame) -> None:
+        if frame.cursor is not None:
+            self._cursor = frame.cursor
+        self._take_frame(frame)
+        if not self._until_cut:
+            return
+        self._until_cut -= 1
+        if self._until_cut == 0:
+            assert self._reader is not None
+            self._is_cut = True
+            self.cuts += 1
+            self._until_cut = self._cutting.next()
+            self._reader.cut()

@@ -1,0 +1,32 @@
+"""Which tool is called."""
+
+import pytest
+
+from parley.llm_mock.behaviour import Behaviour
+from parley.llm_mock.question import OfferedTool, Question
+from parley.llm_mock.reply import reply_to
+
+TOOLS = (OfferedTool("execute", "{}"), OfferedTool("time__now", '{"zone":"UTC"}'))
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "called"),
+    [
+        (Behaviour(tools=1), [("execute", "{}")]),
+        (Behaviour(tool_like="*now"), [("time__now", '{"zone":"UTC"}')]),
+        (Behaviour(tool_like="exec*", args="[]"), [("execute", "[]")]),
+        (Behaviour(tools=2, tool_like="none*"), []),
+        (Behaviour(tool="absent"), [("absent", "{}")]),
+        (Behaviour(), []),
+    ],
+)
+def test_the_first_offered_tool_that_is_like_the_pattern_is_called(
+    behaviour: Behaviour, called: list[tuple[str, str]]
+) -> None:
+    reply = reply_to(Question("mock", True, "hello", tools=TOOLS), behaviour, seed=0)
+    assert [(call.name, call.args) for call in reply.calls] == called
+
+
+def test_without_tools_there_is_nobody_to_call() -> None:
+    reply = reply_to(Question("mock", True, "hello"), Behaviour(tools=1, tool_like="*"), seed=0)
+    assert reply.calls == ()
