@@ -51,11 +51,11 @@ RUNNING = """
 
 
 @asynccontextmanager
-async def stack_of(chatd: int) -> AsyncIterator[FaultyStack]:
-    """Give a fresh stack with that many chatd processes."""
+async def stack_of(chatd: int, **environment: str) -> AsyncIterator[FaultyStack]:
+    """Give a fresh stack with that many chatd processes and these variables in its start."""
     with tempfile.TemporaryDirectory(prefix="parley-bench-") as directory:
-        stack = LocalStack.at(Path(directory))
-        started = stack.up("--chatd", str(chatd))
+        stack = LocalStack.at(Path(directory), **environment)
+        started = await asyncio.to_thread(stack.up, "--chatd", str(chatd))
         if started.returncode != 0:
             raise SystemExit(started.stdout + started.stderr)
         try:
@@ -63,7 +63,7 @@ async def stack_of(chatd: int) -> AsyncIterator[FaultyStack]:
             yield FaultyStack(stack, admin)
             await admin.close()
         finally:
-            stack.parley("down")
+            await asyncio.to_thread(stack.parley, "down")
 
 
 @asynccontextmanager

@@ -6,10 +6,6 @@ prints one JSON object.
 
     fanout   one chat with many readers: processor time per event by process, and how much later
              than the first reader the others get it; the same from a bare SSE endpoint
-    first    time from the answer to a POST to the first delta, with 1 and with 100 chats at once,
-             and from the commit of a message to its arrival
-    turns    turns per second over HTTP with a reader for each chat, and processor time per turn,
-             by `parley scaletest`
     stalled  the same lag among readers of which 100 never read, against none
     memory   what an open, quiet stream weighs in the gateway and in chatd
 """
@@ -24,7 +20,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +38,8 @@ HERE = Path(__file__).resolve()
 READERS = 300
 DELTAS = 150
 DELTA_S = 0.05
-FIRST_CHATS = 100
 STALLED = 100
-OPEN_STREAMS = 2000
-TURN_CHATS = 50
-TURNS = 20
+OPEN_STREAMS = 5000
 
 
 class Reader:
@@ -261,88 +253,11 @@ def serve_bare(port: int, events: int) -> None:
     asyncio.run(serve())
 
 
-async def first_deltas(
-    client: Client, chat_ids: list[str], committed_ms: list[float] | None = None
-) -> list[float]:
-    """Send to every chat at once; return the milliseconds from each answer to its first delta.
-
-    What is put into `committed_ms` is the time from the commit of a message to its arrival.
-    """
-    async with AsyncExitStack() as around:
-        readers = [
-            await around.enter_async_context(client.reading(events_path(chat_id)))
-            for chat_id in chat_ids
-        ]
-        await asyncio.sleep(0.3)
-        shown: dict[int, float] = {}
-        for number, reader in enumerate(readers):
-
-            def note(frame: Frame, number: int = number) -> None:
-                if frame.kind == "message_part":
-                    shown.setdefault(number, time.perf_counter())
-                elif frame.kind == "message" and committed_ms is not None:
-                    written = json.loads(frame.data)["message"]["created_at"]
-                    late = datetime.now(UTC) - datetime.fromisoformat(written)
-                    committed_ms.append(late.total_seconds() * 1000)
-
-            reader.watch = note
-        answered: dict[int, float] = {}
-
-        async def send(number: int, chat_id: str) -> None:
-            await client.post(f"/chats/{chat_id}/messages", "count to 20")
-            answered[number] = time.perf_counter()
-
-        async with asyncio.TaskGroup() as tasks:
-            for number, chat_id in enumerate(chat_ids):
-                tasks.create_task(send(number, chat_id))
-        for chat_id in chat_ids:
-            await client.stack.until(chat_id, lambda where: where.status == "waiting", 60)
-        return [max(0.0, shown[number] - answered[number]) * 1000 for number in answered]
-
-
 async def chats_at_rest(client: Client, count: int) -> list[str]:
     chat_ids = [(await client.post("/chats", "repeat after me: ready"))["id"] for _ in range(count)]
     for chat_id in chat_ids:
         await client.stack.until(chat_id, lambda where: where.status == "waiting")
     return chat_ids
-
-
-async def first() -> dict[str, Any]:
-    async with stack_of(1) as stack:
-        client = Client(stack)
-        chat_ids = await chats_at_rest(client, FIRST_CHATS)
-        alone = [lag for chat_id in chat_ids[:10] for lag in await first_deltas(client, [chat_id])]
-        committed_ms: list[float] = []
-        together = await first_deltas(client, chat_ids, committed_ms)
-        return {
-            "1_chat_ms": percentiles(alone),
-            f"{FIRST_CHATS}_chats_ms": percentiles(together),
-            "commit_to_client_ms": percentiles(committed_ms),
-        }
-
-
-async def turns() -> dict[str, Any]:
-    """Have conversations with answers at once, each of them followed."""
-    async with stack_of(1) as stack:
-        load = ("--chats", str(TURN_CHATS), "--turns", str(TURNS), "--deltas", "8")
-        ran = await asyncio.to_thread(
-            subprocess.run,
-            stack.stack.command("scaletest", *load, "--json"),
-            env=stack.stack.variables(),
-            stdout=subprocess.PIPE,
-            check=True,
-        )
-        report: dict[str, Any] = json.loads(ran.stdout)
-        services = {**report["costs"]["services"], "client": report["costs"]["clients"]}
-        return {
-            "chats": TURN_CHATS,
-            "turns_per_s": report["turns_per_s"],
-            "turn_ms": report["latency"]["turn"]["follow_up"],
-            "cpu_ms_per_turn": {
-                name: cost["cpu_ms_per_turn"] for name, cost in sorted(services.items())
-            },
-            "database": report["costs"]["database"],
-        }
 
 
 async def stalled() -> dict[str, Any]:
@@ -395,8 +310,6 @@ async def memory() -> dict[str, Any]:
 
 PARTS: Mapping[str, Callable[[], Awaitable[dict[str, Any]]]] = {
     "fanout": fanout,
-    "first": first,
-    "turns": turns,
     "stalled": stalled,
     "memory": memory,
 }

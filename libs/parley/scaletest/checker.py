@@ -1,9 +1,9 @@
 """Whether a stream tells everything once and in order; pure.
 
-A cursor has six numbers: `base.target.row.history.attempt.seq`. Readers must not care, but a check
-does: they say where an event stands, so that what comes twice or too late is seen at once. In a row
-above `TOLD` there is also what the reader knows of the status, which is no place. A cursor of any
-other form is only compared with those that came before.
+A cursor has six numbers behind a mark of its chat: `mark-base.target.row.history.attempt.seq`.
+Readers must not care, but a check does: they say where an event stands, so that what comes twice or
+too late is seen at once. In a row above `TOLD` there is also what the reader knows of the status,
+which is no place. A cursor of any other form is only compared with those that came before.
 
 The pieces of an answer that came before its message must be how that message begins. They need not
 be all of it: what was not shown yet when the message is committed is in the message.
@@ -216,7 +216,7 @@ class Checker:
 
 def _place_of(cursor: str) -> Place:
     """Return the place that a cursor names; empty for one of another form."""
-    numbers = cursor.split(".")
+    numbers = cursor.rpartition("-")[2].split(".")
     if len(numbers) != NUMBERS or not all(map(str.isdecimal, numbers)):
         return ()
     base, target, row, *live = map(int, numbers)

@@ -40,7 +40,7 @@ def test_an_event_that_comes_twice_is_found(place: int) -> None:
 @pytest.mark.parametrize("place", [place for place in PLACES if HEALTHY[place].kind == "message"])
 def test_a_message_that_comes_twice_with_different_cursors_is_found(place: int) -> None:
     # As if a reconnect gave it once more in another step.
-    again = replace(HEALTHY[place], cursor="8.8.1.8.0.0")
+    again = replace(HEALTHY[place], cursor="a1b2c3-8.8.1.8.0.0")
     assert checked((*HEALTHY, again)).counts.duplicates == 1
 
 
@@ -116,7 +116,11 @@ def test_what_comes_again_after_a_reset_is_no_duplicate() -> None:
     reset = Told("history_reset", "0.7.0.1.0.0", {"history_reset": {"truncated": False}})
     again = [event for event in HEALTHY if event.kind == "message"]
     checker = checked(
-        (*HEALTHY, reset, *(replace(e, cursor=f"0.7.{i}.1.0.0") for i, e in enumerate(again, 1)))
+        (
+            *HEALTHY,
+            reset,
+            *(replace(e, cursor=f"a1b2c3-0.7.{i}.1.0.0") for i, e in enumerate(again, 1)),
+        )
     )
     assert (checker.counts.faults, checker.counts.resets) == (0, 1)
 
