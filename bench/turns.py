@@ -40,13 +40,15 @@ DELTA_S = 0.02
 #: Chats, and how many turns of each are enough to tell.
 BURSTS = ((1, 100), (100, 20), (500, 8))
 PACED = ((1, 5), (100, 5), (500, 5))
+#: All chats are one user's, and none of them is to wait in line.
+ROOM = {"CHATD_RUNNING_CHATS_MAX": "5000", "CHATD_RUNNING_CHATS_PER_USER_MAX": "5000"}
 LAG_TURNS = {1: 10, 100: 5}
 CROWD = (5000, 10)
 
 
 async def scaletest(chats: int, turns: int, *options: str) -> dict[str, Any]:
     """Return what a load test of a fresh stack tells."""
-    async with stack_of(CHATD) as stack:
+    async with stack_of(CHATD, **ROOM) as stack:
         load = ("--chats", str(chats), "--turns", str(turns), "--deltas", str(DELTAS), *options)
         ran = await asyncio.to_thread(
             subprocess.run,
