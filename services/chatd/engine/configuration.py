@@ -121,6 +121,15 @@ class ConfigurationCache:
                 return self._snapshot
             return await self._read()
 
+    async def newest(self) -> Snapshot:
+        """Return the catalogue of this moment, for whoever misses something in the known one.
+
+        Raises:
+            DatabaseUnavailable: the number of the newest change cannot be read.
+        """
+        await self._compare()
+        return await self.current()
+
     async def user(self, user_id: OwnerId) -> UserConfig:
         """Return what a user set and brought."""
         return await self._users.get(user_id)

@@ -22,6 +22,7 @@ class SmallJobs:
 
     def __init__(self, jobs_max: int = JOBS_MAX, waiting_max: int = WAITING_MAX) -> None:
         self._jobs_max = jobs_max
+        self._dropped = 0
         self._waiting: asyncio.Queue[Job] = asyncio.Queue(waiting_max)
 
     def add(self, job: Job) -> None:
@@ -29,7 +30,9 @@ class SmallJobs:
         try:
             self._waiting.put_nowait(job)
         except asyncio.QueueFull:
-            logger.warning("a small generation is dropped because too many wait")
+            if not self._dropped:
+                logger.warning("small generations are dropped because too many wait")
+            self._dropped += 1
 
     async def run(self) -> None:
         """Run what comes until this is cancelled; what is under way then ends with it."""
@@ -50,3 +53,6 @@ class SmallJobs:
                 logger.exception("a small generation failed")
             finally:
                 self._waiting.task_done()
+                if self._dropped and self._waiting.empty():
+                    logger.warning("%d small generations were dropped", self._dropped)
+                    self._dropped = 0

@@ -50,6 +50,10 @@ class Configuration(Protocol):
         """Return the catalogue."""
         ...
 
+    async def newest(self) -> Snapshot:
+        """Return the catalogue of this moment."""
+        ...
+
 
 class ConfiguredDefaults:
     """Completes requests with what is configured."""
@@ -61,8 +65,10 @@ class ConfiguredDefaults:
         """Return the choice with the id of the model that it names."""
         if not wanted.model_id:
             return wanted
-        catalogue = (await self._configuration.current()).catalogue
-        model = catalogue.find(wanted.model_id)
+        model = (await self._configuration.current()).catalogue.find(wanted.model_id)
+        if model is None:
+            # Another process may have made it a moment ago: a refusal needs the present state.
+            model = (await self._configuration.newest()).catalogue.find(wanted.model_id)
         if model is None:
             raise ModelNotFound(wanted.model_id)
         return replace(wanted, model_id=model.id)

@@ -58,7 +58,9 @@ async def test_a_bill_that_cannot_be_entered_is_told_and_the_next_one_is_not_hel
     assert caplog.text.count("a bill is lost") == 2
 
 
-async def test_small_jobs_run_a_few_at_a_time_and_too_many_are_dropped() -> None:
+async def test_small_jobs_run_a_few_at_a_time_and_too_many_are_dropped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     jobs = SmallJobs(jobs_max=2, waiting_max=3)
     under_way: list[int] = []
     most: list[int] = []
@@ -83,6 +85,10 @@ async def test_small_jobs_run_a_few_at_a_time_and_too_many_are_dropped() -> None
         await jobs.done()
         running.cancel()
     assert (len(most), max(most)) == (3, 2)
+    assert caplog.messages == [
+        "small generations are dropped because too many wait",
+        "2 small generations were dropped",
+    ]
 
 
 async def test_a_job_that_crashes_leaves_the_others_alone() -> None:

@@ -167,6 +167,17 @@ async def test_the_number_is_compared_every_few_seconds_and_repairs_what_was_not
     assert (await cache.current()).catalogue.version == 7
 
 
+async def test_whoever_misses_something_gets_the_catalogue_of_this_moment() -> None:
+    store = CountingStore()
+    cache = cache_over(store)
+    await cache.current()
+    assert (await cache.newest()).catalogue.version == 1
+    store.number = 2
+    assert (await cache.current()).catalogue.version == 1
+    assert (await cache.newest()).catalogue.version == 2
+    assert store.asked == {"version": 2, "load": 2}
+
+
 async def test_what_is_known_outlives_the_database() -> None:
     store = CountingStore()
     cache = cache_over(store)
