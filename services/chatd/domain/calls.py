@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from chatd.domain.arguments import parsed
+from chatd.domain.editing import edit_style_of
 from chatd.domain.parts import Part, ToolCall, ToolOutcome, ToolResult
 from chatd.domain.pieces import is_json, storable_call
 from chatd.domain.tools import Executor, Outcome, ToolSpec
@@ -25,11 +26,16 @@ class CallPlan:
 
 
 def offered_tools(
-    local: tuple[ToolSpec, ...], client: tuple[ToolSpec, ...]
+    local: tuple[ToolSpec, ...], client: tuple[ToolSpec, ...], model_name: str = ""
 ) -> tuple[ToolSpec, ...]:
-    """Return all tools of a turn; a client's tool does not take the name of another."""
-    taken = {spec.name for spec in local}
-    return (*local, *(spec for spec in client if spec.name not in taken))
+    """Return all tools of a turn; a client's tool does not take the name of another.
+
+    Of tools that do the same in different manners, a model gets those that it was trained on.
+    """
+    style = edit_style_of(model_name)
+    fitting = tuple(spec for spec in local if spec.edit_style in (None, style))
+    taken = {spec.name for spec in fitting}
+    return (*fitting, *(spec for spec in client if spec.name not in taken))
 
 
 def local_calls(content: Sequence[Part]) -> tuple[ToolCall, ...]:

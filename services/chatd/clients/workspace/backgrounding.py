@@ -1,5 +1,6 @@
-"""Commands that put themselves into the background: run as what they mean, so that they are tracked."""
+"""Commands that put themselves into the background, run as what they mean: tracked."""
 
+import itertools
 from dataclasses import dataclass
 from typing import Final
 
@@ -94,7 +95,7 @@ def _wrappers(tokens: tuple[Token, ...]) -> list[_Cut]:
     """Return the wrappers without options of their own, each with the blank behind it."""
     return [
         _Cut(token.start, following.start)
-        for token, following in zip(tokens, tokens[1:], strict=False)
+        for token, following in itertools.pairwise(tokens)
         if token.begins_command
         and token.depth == 0
         and token.text in WRAPPERS

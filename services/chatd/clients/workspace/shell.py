@@ -1,4 +1,4 @@
-"""Shell text cut into its tokens: enough to tell an operator from a character that looks like one."""
+"""Shell text cut into tokens: enough to tell an operator from what only looks like one."""
 
 from dataclasses import dataclass
 from enum import StrEnum
