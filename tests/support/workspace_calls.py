@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chatd.clients.toolrunner import WorkspaceTools
-from chatd.clients.workspace.calling import InMemoryShelf
+from chatd.clients.workspace import InMemoryShelf
 from chatd.domain.chat import ChatId, ExecutionId, Owner, OwnerId
 from chatd.domain.parts import ToolCall, ToolOutcome
 from chatd.domain.tools import Dispatch, Execution, Executor

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from chatd.clients.mcpgateway import McpTools
 from chatd.clients.routing import RoutedTools
 from chatd.clients.toolrunner import WorkspaceTools
-from chatd.clients.workspace.calling import Shelf
+from chatd.clients.workspace import Shelf
 from chatd.domain.ports import Tools
 from chatd.domain.tools import Executor
 from chatd.news import follow_servers

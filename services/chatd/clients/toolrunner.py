@@ -5,9 +5,7 @@ import grpc
 from chatd.clients.failures import JOURNAL_CHANGED, certain_problem
 from chatd.clients.offers import KeptOffers, Offer, Place
 from chatd.clients.users import user_of
-from chatd.clients.workspace.calling import Call, Shelf, key_of
-from chatd.clients.workspace.results import failed, refused
-from chatd.clients.workspace.toolset import TOOLS
+from chatd.clients.workspace import TOOLS, Call, Shelf, failed, key_of, refused
 from chatd.domain.chat import ChatId, Owner
 from chatd.domain.tools import (
     Ended,

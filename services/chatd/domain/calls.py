@@ -1,5 +1,6 @@
 """The calls of one answer: which are executed, which are asked of the client, which are refused."""
 
+import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -71,9 +72,9 @@ def plan_calls(calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]) -> Ca
     return CallPlan(tuple(dispatched), tuple(asked), tuple(refused))
 
 
-def error_result(call: ToolCall, problem: str) -> ToolResult:
+def error_result(call: ToolCall, problem: str, reason: str = "NOT_RUN") -> ToolResult:
     """Return the result of a call that failed before it began."""
-    told = json.dumps({"error": problem}, ensure_ascii=False)
+    told = json.dumps({"ok": False, "error": problem, "reason": reason}, ensure_ascii=False)
     return ToolResult(
         call.tool_call_id, call.tool_name, told, ToolOutcome.FAILED, call.mcp_server_id
     )
@@ -82,7 +83,8 @@ def error_result(call: ToolCall, problem: str) -> ToolResult:
 def crashed(error: Exception) -> Outcome:
     """Return what a model is told of a tool that crashed."""
     problem = f"the tool crashed ({type(error).__name__}); it may have taken effect in part"
-    return Outcome(ToolOutcome.FAILED, json.dumps({"error": problem}))
+    told = {"ok": False, "error": problem, "reason": "CRASHED"}
+    return Outcome(ToolOutcome.FAILED, json.dumps(told))
 
 
 def executed_result(
@@ -113,7 +115,9 @@ def _problem(call: ToolCall, specs: Mapping[str, ToolSpec]) -> str | None:
     """Return why a call cannot be executed."""
     spec = specs.get(call.tool_name)
     if spec is None:
-        return f"there is no tool {call.tool_name}; call one that is offered"
+        near = difflib.get_close_matches(call.tool_name, specs, n=1)
+        meant = f"did you mean {near[0]}?" if near else "call one that is offered"
+        return f"there is no tool {call.tool_name}; {meant}"
     try:
         arguments = parsed(call.args_json)
     except ValueError as error:
