@@ -26,6 +26,8 @@ def process_outcome(observed: Observed, *, notes: tuple[str, ...] = ()) -> Outco
     process, output = observed.process, observed.output
     fields = {**process_fields(process), **_output_fields(output)}
     truncation = truncation_fields(output)
+    if truncation:
+        fields |= present({"log_path": process.log_path})
     match process.state:
         case process_pb2.PROCESS_STATE_EXITED:
             if process.exit.pipes_open:
@@ -77,7 +79,6 @@ def process_fields(process: process_pb2.Process) -> dict[str, object]:
                 "reached_time_limit": ended.timed_out,
                 "background": process.background,
                 "wall_duration_ms": process.wall_duration_ms,
-                "log_path": process.log_path,
             }
         ),
     }
@@ -145,8 +146,12 @@ def _why_it_failed(ended: process_pb2.ProcessExit) -> tuple[str, str, str]:
 def _where_the_rest_is(process: process_pb2.Process, truncation: Mapping[str, object]) -> str:
     if not truncation:
         return ""
-    if process.log_path:
-        return f"All of the output is in {process.log_path}: search_files or read_file finds more."
+    path = process.log_path
+    if path and not path.startswith(("/", "../")):
+        return f"All of the output is in {path}: search_files or read_file finds more."
+    if path:
+        # Tools for files stay inside the workspace; commands may see more.
+        return f"All of the output is in {path}: grep or sed by execute finds more."
     return "If what was left out matters, run it again with its output filtered or in a file."
 
 
