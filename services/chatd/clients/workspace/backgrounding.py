@@ -9,6 +9,13 @@ from chatd.clients.workspace.shell import Token, TokenKind, Unreadable, tokens_o
 #: They make a process outlive its shell, which a tracked one does without them.
 WRAPPERS: Final = frozenset(("nohup", "setsid"))
 DISOWN: Final = "disown"
+#: Words that mean something else where a command's name stands than behind a wrapper.
+RESERVED: Final = frozenset(
+    (
+        *("!", "{", "}", "[[", "case", "do", "done", "elif", "else", "esac", "fi", "for"),
+        *("function", "if", "in", "select", "then", "time", "until", "while"),
+    )
+)
 
 PROMOTED_NOTE: Final = (
     "The trailing & was taken off and the command runs as a tracked background process. "
@@ -101,6 +108,8 @@ def _wrappers(tokens: tuple[Token, ...]) -> list[_Cut]:
         and token.text in WRAPPERS
         and following.kind is TokenKind.WORD
         and not following.text.startswith("-")
+        and following.text not in RESERVED
+        and "=" not in following.text
     ]
 
 
@@ -112,7 +121,9 @@ def _without(text: str, cuts: list[_Cut]) -> str:
     if not cuts:
         return text
     for cut in sorted(cuts, key=lambda each: each.start, reverse=True):
-        text = text[: cut.start] + text[cut.end :]
+        behind = text[cut.end :]
+        # A comment may begin right behind an operator, but not right behind a word.
+        text = f"{text[: cut.start]}{' ' if behind.startswith('#') else ''}{behind}"
     stripped = text.rstrip(" \t\n")
     backslashes = len(stripped) - len(stripped.rstrip("\\"))
     # A blank behind a backslash belongs to the command.

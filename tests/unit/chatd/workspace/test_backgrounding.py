@@ -33,6 +33,7 @@ UNWRAPPED = (PROMOTED_NOTE, WRAPPER_NOTE)
         ("(a; b) &", "(a; b)", PROMOTED),
         ("{ a; b; } &", "{ a; b; }", PROMOTED),
         ("srv & # serves", "srv  # serves", PROMOTED),
+        ("srv&# it's serving", "srv # it's serving", PROMOTED),
         ("echo 'it''s &' &", "echo 'it''s &'", PROMOTED),
         ("echo a\\\\&", "echo a\\\\", PROMOTED),
         ("srv \\\n  --port 80 &\\\n", "srv \\\n  --port 80 \\\n", PROMOTED),
@@ -47,6 +48,8 @@ UNWRAPPED = (PROMOTED_NOTE, WRAPPER_NOTE)
         ("nohup a & disown", "a", UNWRAPPED),
         ("cd app && nohup npm start &", "cd app && npm start", UNWRAPPED),
         ("setsid -f a &", "setsid -f a", PROMOTED),
+        ("nohup { a; } &", "nohup { a; }", PROMOTED),
+        ("nohup X=1 a &", "nohup X=1 a", PROMOTED),
         ("a & b &", "a & b", (PROMOTED_NOTE, INNER_NOTE)),
     ],
 )
