@@ -57,6 +57,7 @@ from chatd.rpc.streams.replicas import ReplicaWatch
 from chatd.rpc.streams.serving import Streams
 from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
 from chatd.settings import Settings
+from chatd.store.attachments import Attachments
 from chatd.store.feeds import PostgresFeeds
 from chatd.store.file_bytes import PostgresFiles
 from chatd.store.fingerprints import check_keyring
@@ -103,7 +104,10 @@ async def run(settings: Settings, process: Process) -> None:
         bus = await stack.enter_async_context(
             PostgresBus.open(database_url, application_name=process.instance, clock=process.clock)
         )
-        tools = faults.tools(await open_tools(settings, neighbours, process.clock, bus, stack))
+        shelf = Attachments(database.pool)
+        tools = faults.tools(
+            await open_tools(settings, neighbours, process.clock, bus, stack, shelf=shelf)
+        )
         partials = PostgresPartials(database.pool)
         writer = PartialWriter(partials, process.clock)
         live = LiveChats(writer.shown, clock=process.clock)

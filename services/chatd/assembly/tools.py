@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from chatd.clients.mcpgateway import McpTools
 from chatd.clients.routing import RoutedTools
 from chatd.clients.toolrunner import WorkspaceTools
+from chatd.clients.workspace import Shelf
 from chatd.domain.ports import Tools
 from chatd.domain.tools import Executor
 from chatd.news import follow_servers
@@ -17,7 +18,13 @@ from parley.process import Neighbours
 
 
 async def open_tools(
-    settings: Settings, neighbours: Neighbours, clock: Clock, bus: Bus, stack: AsyncExitStack
+    settings: Settings,
+    neighbours: Neighbours,
+    clock: Clock,
+    bus: Bus,
+    stack: AsyncExitStack,
+    *,
+    shelf: Shelf,
 ) -> Tools:
     """Return the tools of all executors, reached over channels that the stack closes."""
     toolrunners = await stack.enter_async_context(
@@ -32,7 +39,7 @@ async def open_tools(
     stack.callback(following.cancel)
     return RoutedTools(
         {
-            Executor.TOOLRUNNER: WorkspaceTools(toolrunners, clock),
+            Executor.TOOLRUNNER: WorkspaceTools(toolrunners, clock, shelf),
             Executor.MCPGATEWAY: of_servers,
         }
     )

@@ -1,11 +1,13 @@
 """The calls of one answer: which are executed, which are asked of the client, which are refused."""
 
+import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from chatd.domain.arguments import parsed
+from chatd.domain.editing import edit_style_of
 from chatd.domain.parts import Part, ToolCall, ToolOutcome, ToolResult
 from chatd.domain.pieces import is_json, storable_call
 from chatd.domain.tools import Executor, Outcome, ToolSpec
@@ -25,11 +27,16 @@ class CallPlan:
 
 
 def offered_tools(
-    local: tuple[ToolSpec, ...], client: tuple[ToolSpec, ...]
+    local: tuple[ToolSpec, ...], client: tuple[ToolSpec, ...], model_name: str = ""
 ) -> tuple[ToolSpec, ...]:
-    """Return all tools of a turn; a client's tool does not take the name of another."""
-    taken = {spec.name for spec in local}
-    return (*local, *(spec for spec in client if spec.name not in taken))
+    """Return all tools of a turn; a client's tool does not take the name of another.
+
+    Of tools that do the same in different manners, a model gets those that it was trained on.
+    """
+    style = edit_style_of(model_name)
+    fitting = tuple(spec for spec in local if spec.edit_style in (None, style))
+    taken = {spec.name for spec in fitting}
+    return (*fitting, *(spec for spec in client if spec.name not in taken))
 
 
 def local_calls(content: Sequence[Part]) -> tuple[ToolCall, ...]:
@@ -65,9 +72,9 @@ def plan_calls(calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]) -> Ca
     return CallPlan(tuple(dispatched), tuple(asked), tuple(refused))
 
 
-def error_result(call: ToolCall, problem: str) -> ToolResult:
+def error_result(call: ToolCall, problem: str, reason: str = "NOT_RUN") -> ToolResult:
     """Return the result of a call that failed before it began."""
-    told = json.dumps({"error": problem}, ensure_ascii=False)
+    told = json.dumps({"ok": False, "error": problem, "reason": reason}, ensure_ascii=False)
     return ToolResult(
         call.tool_call_id, call.tool_name, told, ToolOutcome.FAILED, call.mcp_server_id
     )
@@ -76,7 +83,8 @@ def error_result(call: ToolCall, problem: str) -> ToolResult:
 def crashed(error: Exception) -> Outcome:
     """Return what a model is told of a tool that crashed."""
     problem = f"the tool crashed ({type(error).__name__}); it may have taken effect in part"
-    return Outcome(ToolOutcome.FAILED, json.dumps({"error": problem}))
+    told = {"ok": False, "error": problem, "reason": "CRASHED"}
+    return Outcome(ToolOutcome.FAILED, json.dumps(told))
 
 
 def executed_result(
@@ -107,7 +115,9 @@ def _problem(call: ToolCall, specs: Mapping[str, ToolSpec]) -> str | None:
     """Return why a call cannot be executed."""
     spec = specs.get(call.tool_name)
     if spec is None:
-        return f"there is no tool {call.tool_name}; call one that is offered"
+        near = difflib.get_close_matches(call.tool_name, specs, n=1)
+        meant = f"did you mean {near[0]}?" if near else "call one that is offered"
+        return f"there is no tool {call.tool_name}; {meant}"
     try:
         arguments = parsed(call.args_json)
     except ValueError as error:

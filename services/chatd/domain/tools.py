@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chatd.domain.chat import ChatId, ExecutionId, Owner
+from chatd.domain.editing import EditStyle
 from chatd.domain.parts import ToolCall, ToolOutcome
+from chatd.domain.truncation import BUDGET_BYTES_UNKNOWN
 
 
 class Executor(StrEnum):
@@ -31,6 +33,7 @@ class ToolSpec:
     is_serial: bool = False  # Runs after its siblings, one at a time.
     is_exclusive: bool = False  # Must be the only call of its batch.
     ends_turn: bool = False  # The turn is over once it succeeded.
+    edit_style: EditStyle | None = None  # Models it is for; None for all.
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Execution:
     owner_epoch: int
     dispatch: Dispatch
     spec: ToolSpec
+    budget_bytes: int = BUDGET_BYTES_UNKNOWN  # How large its result may be.
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +87,10 @@ UNKNOWN_OUTCOME = Outcome(
     ToolOutcome.UNKNOWN,
     json.dumps(
         {
-            "error": "The service was interrupted: this call may or may not have taken effect. "
-            "Check before you repeat it."
+            "ok": False,
+            "error": "The service was interrupted: this call may or may not have taken effect.",
+            "reason": "UNKNOWN_OUTCOME",
+            "hint": "Check before you repeat it.",
         }
     ),
 )

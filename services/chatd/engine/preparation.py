@@ -63,7 +63,7 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
     """
     setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
     local = await tools.offer(session.chat_id, session.owner)
-    offered = offered_tools(local, setup.client_tools)
+    offered = offered_tools(local, setup.client_tools, setup.model.name)
     policy = StepPolicy(
         context_limit_tokens=setup.context_limit_tokens,
         threshold_percent=setup.threshold_percent,

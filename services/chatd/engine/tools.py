@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chatd.domain.calls import executed_result, local_calls
 from chatd.domain.chat import ChatState, ExecutionId, NewMessage, PendingCall, Role
@@ -47,7 +47,7 @@ class ToolBatch:
         budget_bytes: int,
     ) -> None:
         self._session = session
-        self._open_calls = open_calls
+        self._open_calls = tuple(_within(each, budget_bytes) for each in open_calls)
         self._caller = caller
         self._clock = clock
         self._budget_bytes = budget_bytes
@@ -217,6 +217,11 @@ class Dispatched:
             is_offered=spec is not None,
             is_stored=execution_id in known,
         )
+
+
+def _within(open_call: OpenCall, budget_bytes: int) -> OpenCall:
+    """Return the call with the room that its result has."""
+    return replace(open_call, execution=replace(open_call.execution, budget_bytes=budget_bytes))
 
 
 def _untraceable(pending: PendingCall, execution_id: ExecutionId) -> Dispatch:

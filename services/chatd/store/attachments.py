@@ -1,11 +1,13 @@
 """Files that messages refer to: whose they are, and which chat holds them."""
 
 from collections.abc import Mapping
+from hashlib import sha256
 
 import asyncpg
 
 from chatd.domain.chat import ChatId, OwnerId
 from chatd.domain.errors import ChatNotFound, FileNotFound, TooManyFiles
+from chatd.domain.model import FileData
 from chatd.domain.parts import File
 from chatd.domain.views import FILES_MAX
 from chatd.store.constraints import Constraint
@@ -28,6 +30,12 @@ COUNT_OTHERS = """
 INSERT_LINKS = """
     INSERT INTO chat.chat_files (chat_id, file_id) SELECT $1, unnest($2::uuid[])
     ON CONFLICT DO NOTHING
+"""
+
+# A file that a chat made; the same one may come twice.
+INSERT_FILE = """
+    INSERT INTO chat.files (id, owner_id, name, media_type, sha256, data, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, now()) ON CONFLICT (id) DO NOTHING
 """
 
 
@@ -80,3 +88,22 @@ class Attachments:
                 if others + len(file_ids) > FILES_MAX:
                     raise TooManyFiles(FILES_MAX)
                 await connection.execute(INSERT_LINKS, chat_id, file_ids)
+
+    async def keep(self, chat_id: ChatId, owner_id: OwnerId, file_id: str, file: FileData) -> None:
+        """Keep a file for a chat of its owner; one that is there already is left alone.
+
+        Raises:
+            ChatNotFound: there is no such chat of this owner.
+            TooManyFiles: it would hold more than it may.
+        """
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                if await connection.fetchval(LOCK_HOLDER, chat_id, owner_id) is None:
+                    raise ChatNotFound(chat_id)
+                if await connection.fetchval(COUNT_OTHERS, chat_id, [file_id]) >= FILES_MAX:
+                    raise TooManyFiles(FILES_MAX)
+                digest = sha256(file.data).digest()
+                await connection.execute(
+                    INSERT_FILE, file_id, owner_id, file.name, file.media_type, digest, file.data
+                )
+                await connection.execute(INSERT_LINKS, chat_id, [file_id])

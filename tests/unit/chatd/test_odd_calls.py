@@ -193,3 +193,13 @@ def test_a_circle_is_counted_within_its_turn_over_all_answers_and_without_what_i
     assert repeated_call((row(2, searched), row(3, searched)), turn, 2) is None
     assert repeated_call((row(2, same), row(3, same), row(4, Text("done"))), turn, 2) is None
     assert repeated_call((), turn, 1) is None
+
+
+async def test_a_name_that_is_nearly_right_is_answered_with_the_right_one() -> None:
+    stage = Stage(calling(ToolCall("a", "lok", "{}")), LOOK)
+    await stage.ask()
+    outcome, result_json = told(stage)["a"]
+    assert (outcome, json.loads(result_json)) == (
+        ToolOutcome.FAILED,
+        {"ok": False, "error": "there is no tool lok; did you mean look?", "reason": "NOT_RUN"},
+    )

@@ -1,0 +1,118 @@
+"""The tool that hands a file of the workspace to the people in the chat."""
+
+import json
+import uuid
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
+
+from chatd.clients.workspace.arguments import Input
+from chatd.clients.workspace.calling import Call, look
+from chatd.clients.workspace.paths import FilePath, checked
+from chatd.clients.workspace.results import failed, succeeded
+from chatd.domain.errors import TooManyFiles
+from chatd.domain.model import FileData
+from chatd.domain.tools import Outcome
+from parley.api.workspace.v1 import file_service_pb2 as api
+
+FILE_BYTES_MAX: Final = 10 * 1024 * 1024
+NAME_BYTES_MAX: Final = 255
+READ_S: Final = 60.0
+UNKNOWN_TYPE: Final = "application/octet-stream"
+
+DESCRIPTION: Final = (
+    "Attach a file of the workspace to the chat, so that the user can download it even when the "
+    "workspace is gone: reports, pictures, archives. At most 10 MiB. It is a copy; later changes "
+    "of the file do not change it."
+)
+
+
+class AttachFileInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of `attach_file`."""
+
+    path: FilePath
+    name: Annotated[
+        str, Meta(max_length=255, description="The name to show; left out: that of the file.")
+    ] = ""
+
+
+async def attach_file(call: Call, given: AttachFileInput) -> Outcome:
+    """Copy a file to the chat; a repeated call finds its copy there."""
+    head, data = await look(
+        _reader(call),
+        api.ReadBytesRequest(
+            context=call.context, path=checked(given.path), length_bytes=FILE_BYTES_MAX + 1
+        ),
+        READ_S,
+    )
+    if not data:
+        hint = "Write something into it first."
+        return failed("The file is empty, so there is nothing to attach.", "FILE_EMPTY", hint)
+    if max(head.info.size_bytes, len(data)) > FILE_BYTES_MAX:
+        hint = "Attach a part of it, or compress it with a command by execute."
+        return failed("The file is larger than 10 MiB.", "FILE_TOO_LARGE", hint)
+    if len(data) < head.info.size_bytes:
+        hint = "Call it again; if this goes on, something writes to the file."
+        return failed("The file could not be read to its end.", "FILE_CUT_OFF", hint)
+    name = _name(given.name or PurePosixPath(given.path).name)
+    file = FileData(name, media_type_of(name, head.media_type, data), data)
+    file_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"attachment of {call.request_id}"))
+    execution = call.execution
+    try:
+        await call.shelf.keep(execution.chat_id, execution.owner.id, file_id, file)
+    except TooManyFiles as error:
+        hint = "Put several files into one archive, or tell the user where they are."
+        return failed(str(error), "TOO_MANY_FILES", hint)
+    return succeeded(
+        {
+            "path": head.info.path or given.path,
+            "file_id": file_id,
+            "name": name,
+            "media_type": file.media_type,
+            "size_bytes": len(data),
+        }
+    )
+
+
+def media_type_of(name: str, told: str, data: bytes) -> str:
+    """Return the type of a file: what its bytes say, refined by its name where they say text."""
+    if told not in ("", "text/plain"):
+        return told
+    match PurePosixPath(name).suffix.lower():
+        case ".md":
+            refined = "text/markdown"
+        case ".csv":
+            refined = "text/csv"
+        case ".json" if _is_json(data):
+            refined = "application/json"
+        case _:
+            refined = ""
+    return refined or told or UNKNOWN_TYPE
+
+
+def _reader(call: Call) -> Any:
+    async def read(request: api.ReadBytesRequest, **options: Any) -> tuple[api.BytesHead, bytes]:
+        head, chunks = api.BytesHead(), []
+        async for piece in call.files.ReadBytes(request, **options):
+            if piece.HasField("head"):
+                head = piece.head
+            elif piece.HasField("chunk"):
+                chunks.append(piece.chunk)
+        return head, b"".join(chunks)
+
+    return read
+
+
+def _name(name: str) -> str:
+    """Return a name without control characters that the database can hold."""
+    clean = "".join(each for each in name if each.isprintable()).strip()
+    return clean.encode()[:NAME_BYTES_MAX].decode(errors="ignore") or "file"
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True

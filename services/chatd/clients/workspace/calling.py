@@ -1,0 +1,123 @@
+"""One call of a tool on its way to toolrunner: whose it is, its key, and how long it may take."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar
+
+import grpc
+
+from chatd.clients.failures import AMBIGUOUS
+from chatd.domain.chat import ChatId, OwnerId
+from chatd.domain.model import FileData
+from chatd.domain.tools import Execution
+from parley.api.workspace.v1 import execution_pb2, workspace_pb2
+from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
+from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
+from parley.clock import Clock
+from parley.rpc import problem_of
+
+#: Between the end of a wait and the last moment at which its answer may come.
+HEADROOM_S: Final = 30.0
+ANSWER_S: Final = 30.0
+
+R = TypeVar("R")
+
+
+class Shelf(Protocol):
+    """Where files that the model hands over are kept."""
+
+    async def keep(self, chat_id: ChatId, owner_id: OwnerId, file_id: str, file: FileData) -> None:
+        """Keep a file for a chat; one that is there already is left alone.
+
+        Raises:
+            TooManyFiles: the chat holds as many as it may.
+        """
+        ...
+
+
+class InMemoryShelf:
+    """Keeps files in a dictionary; the fake behind `Shelf`."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, FileData] = {}
+
+    async def keep(self, chat_id: ChatId, owner_id: OwnerId, file_id: str, file: FileData) -> None:
+        """Remember the file."""
+        self.files.setdefault(file_id, file)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call, and what it takes to carry it out."""
+
+    execution: Execution
+    channel: grpc.aio.Channel
+    clock: Clock
+    shelf: Shelf
+
+    @property
+    def processes(self) -> ProcessServiceStub:
+        """The processes of the chat's node."""
+        return ProcessServiceStub(self.channel)
+
+    @property
+    def files(self) -> FileServiceStub:
+        """The files of the chat's node."""
+        return FileServiceStub(self.channel)
+
+    @property
+    def context(self) -> workspace_pb2.WorkspaceContext:
+        """The workspace and the chat."""
+        chat_id = self.execution.chat_id
+        return workspace_pb2.WorkspaceContext(workspace_id=chat_id, chat_id=chat_id)
+
+    @property
+    def request_id(self) -> str:
+        """The id under which a change is journaled."""
+        return self.execution.dispatch.execution_id
+
+    @property
+    def key(self) -> execution_pb2.ExecutionKey:
+        """The key under which a change is made at most once."""
+        return key_of(self.execution)
+
+    @property
+    def budget_bytes(self) -> int:
+        """How large the result may be."""
+        return self.execution.budget_bytes
+
+
+def key_of(execution: Execution) -> execution_pb2.ExecutionKey:
+    """Return the key of a dispatched call."""
+    return execution_pb2.ExecutionKey(
+        execution_id=execution.dispatch.execution_id,
+        chat_id=execution.chat_id,
+        owner_epoch=execution.owner_epoch,
+        journal_generation=execution.dispatch.journal_generation,
+    )
+
+
+async def look(method: Callable[..., Awaitable[R]], request: Any, timeout_s: float = ANSWER_S) -> R:
+    """Ask for something that changes nothing, so a second time if the first got lost."""
+    try:
+        return await method(request, timeout=timeout_s)
+    except grpc.aio.AioRpcError as error:
+        if error.code() not in AMBIGUOUS:
+            raise
+    return await method(request, timeout=timeout_s, wait_for_ready=True)
+
+
+def is_lost(error: grpc.aio.AioRpcError) -> bool:
+    """Return whether nobody can say if a request arrived."""
+    return error.code() in AMBIGUOUS
+
+
+def cause_of(error: grpc.aio.AioRpcError) -> str:
+    """Return in a few words why a request failed."""
+    problem = problem_of(error)
+    return f"{problem.reason}: {problem.message}" if problem.message else problem.reason
+
+
+def present(fields: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields that say something: not empty, not false, not nothing."""
+    return {name: value for name, value in fields.items() if value not in ("", False, None, 0, [])}

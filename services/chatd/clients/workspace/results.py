@@ -1,0 +1,75 @@
+"""Results of tools: one shape for all of them, and errors that say what to do next."""
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from chatd.clients.workspace.arguments import BadArguments
+from chatd.clients.workspace.hints import hint_for
+from chatd.domain.parts import ToolOutcome
+from chatd.domain.tools import Outcome
+from parley.rpc import Problem
+
+INVALID_ARGUMENTS: Final = "INVALID_ARGUMENTS"
+
+
+def succeeded(
+    fields: Mapping[str, object],
+    *,
+    truncation: Mapping[str, object] | None = None,
+    notes: tuple[str, ...] = (),
+    next_step: str = "",
+) -> Outcome:
+    """Return the result of a call that did what it was asked to."""
+    told = {"ok": True, **fields, **_beside(truncation, notes, next_step)}
+    return Outcome(ToolOutcome.DONE, encoded(told))
+
+
+def failed(
+    error: str,
+    reason: str,
+    hint: str,
+    *,
+    fields: Mapping[str, object] | None = None,
+    truncation: Mapping[str, object] | None = None,
+    notes: tuple[str, ...] = (),
+    outcome: ToolOutcome = ToolOutcome.FAILED,
+) -> Outcome:
+    """Return the result of a call that did not do what it was asked to."""
+    told = {
+        "ok": False,
+        "error": error,
+        "reason": reason,
+        "hint": hint,
+        **(fields or {}),
+        **_beside(truncation, notes, ""),
+    }
+    return Outcome(outcome, encoded(told))
+
+
+def misused(error: BadArguments) -> Outcome:
+    """Return the result of a call whose arguments cannot be used; nothing ran."""
+    return failed(error.problem, INVALID_ARGUMENTS, f"Nothing ran: {error.hint}.")
+
+
+def refused(problem: Problem, fields: Mapping[str, object] | None = None) -> Outcome:
+    """Return the result of a call that toolrunner refused, with what it knows about it."""
+    return failed(problem.message, problem.reason, hint_for(problem), fields=fields)
+
+
+def encoded(told: Mapping[str, object]) -> str:
+    """Return a result as text."""
+    return json.dumps(told, ensure_ascii=False)
+
+
+def _beside(
+    truncation: Mapping[str, object] | None, notes: tuple[str, ...], next_step: str
+) -> dict[str, object]:
+    beside: dict[str, object] = {}
+    if truncation:
+        beside["truncation"] = dict(truncation)
+    if notes:
+        beside["notes"] = list(notes)
+    if next_step:
+        beside["next_step"] = next_step
+    return beside

@@ -1,0 +1,308 @@
+"""Tools for processes over a real socket, with a toolrunner that fails where it should."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from chatd.clients.workspace.backgrounding import PROMOTED_NOTE
+from chatd.clients.workspace.execute import CAT_NOTE
+from chatd.domain.parts import ToolOutcome
+from chatd.domain.tools import ExecutorUnreachable, NeverSeen, StillRunning
+from parley.api.workspace.v1 import process_pb2
+from parley.clock import FakeClock
+from support.fake_toolrunner import FakeToolrunner, served
+from support.workspace_calls import Calls
+
+WHOLE = ("ok", "output", "exit_code", "running")
+
+
+@pytest.fixture
+def fake() -> FakeToolrunner:
+    fake = FakeToolrunner()
+    fake.scripts = {"echo hi": ("hi\n", 0), "make": ("broken\n", 2), "cat a.py": ("x", 0)}
+    return fake
+
+
+@pytest.fixture
+async def calls(fake: FakeToolrunner, tmp_path: Path) -> AsyncIterator[Calls]:
+    async with served(fake, tmp_path) as channels:
+        yield Calls.through(channels, FakeClock())
+
+
+async def test_a_command_that_ends_is_told_whole(calls: Calls, fake: FakeToolrunner) -> None:
+    assert await calls.call("execute", command="echo hi") == (
+        ToolOutcome.DONE,
+        {
+            "ok": True,
+            "process_id": fake.last().process.process_id,
+            "running": False,
+            "exit_code": 0,
+            "output": "hi\n",
+            "next_cursor": 3,
+        },
+    )
+
+
+async def test_a_command_that_fails_says_so_and_what_to_do(
+    calls: Calls, fake: FakeToolrunner
+) -> None:
+    assert await calls.call("execute", command="make") == (
+        ToolOutcome.FAILED,
+        {
+            "ok": False,
+            "error": "It ended with exit code 2.",
+            "reason": "EXIT_CODE",
+            "hint": "Its output says what went wrong.",
+            "process_id": fake.last().process.process_id,
+            "running": False,
+            "exit_code": 2,
+            "output": "broken\n",
+            "next_cursor": 7,
+        },
+    )
+
+
+async def test_a_command_that_outlives_its_wait_is_no_failure(calls: Calls) -> None:
+    outcome, told = await calls.call("execute", command="serve", timeout="1s")
+    assert (outcome, told["ok"], told["running"], told["exit_code"]) == (
+        ToolOutcome.DONE,
+        True,
+        True,
+        None,
+    )
+    assert "process_output with this process_id and since=0" in told["next_step"]
+
+
+async def test_a_wait_has_thirty_seconds_of_headroom(calls: Calls, fake: FakeToolrunner) -> None:
+    await calls.call("execute", command="serve", timeout="2m")
+    assert 145 < fake.allowed_s[0] < 151
+    assert fake.requests[-1].condition.max_wait_ms == 120_000
+
+
+async def test_a_wait_longer_than_the_nodes_is_asked_for_again_and_capped(
+    calls: Calls, fake: FakeToolrunner
+) -> None:
+    _, told = await calls.call("execute", command="serve", timeout="2h")
+    asked_ms = [each.condition.max_wait_ms for each in fake.requests[1:]]
+    assert asked_ms == [300_000] * 6
+    assert told["notes"] == ["timeout: one call waits at most 1800s."]
+
+
+async def test_a_trailing_ampersand_becomes_a_background_process(
+    calls: Calls, fake: FakeToolrunner
+) -> None:
+    outcome, told = await calls.call("execute", command="serve --port 80 &")
+    assert fake.requests[0].spec.command == "serve --port 80"
+    assert fake.requests[0].spec.background
+    assert (outcome, told["background"], told["notes"]) == (
+        ToolOutcome.DONE,
+        True,
+        [PROMOTED_NOTE],
+    )
+
+
+async def test_a_plain_cat_is_advised_to_be_a_read(calls: Calls) -> None:
+    assert (await calls.call("execute", command="cat a.py"))[1]["notes"] == [CAT_NOTE]
+
+
+async def test_directory_variables_and_input_reach_the_process(
+    calls: Calls, fake: FakeToolrunner
+) -> None:
+    await calls.call(
+        "execute",
+        command="serve",
+        workdir="src",
+        env={"Path": "1", "PATH": "2"},
+        stdin="yes\n",
+        keep_stdin_open=True,
+        tty=True,
+        max_output_bytes=2048,
+    )
+    assert fake.requests[0].spec == process_pb2.ProcessSpec(
+        command="serve",
+        workdir="src",
+        environment={"Path": "1", "PATH": "2"},
+        stdin=b"yes\n",
+        stdin_mode=process_pb2.STDIN_MODE_TERMINAL,
+        terminal=process_pb2.TerminalSize(rows=24, columns=120),
+    )
+    assert fake.requests[1].budget.max_bytes == 2048
+
+
+async def test_output_is_asked_for_within_what_the_model_can_read(
+    calls: Calls, fake: FakeToolrunner
+) -> None:
+    small = await calls.execution("execute", '{"command": "echo hi"}', budget_bytes=16_384)
+    await calls.carried_out(small)
+    await calls.call("execute", command="echo hi")
+    budgets = [each.budget.max_bytes for each in fake.requests if hasattr(each, "budget")]
+    assert budgets == [8192, 32_768]
+
+
+async def test_a_wait_that_is_cut_after_the_end_is_not_noticed(
+    calls: Calls, fake: FakeToolrunner
+) -> None:
+    fake.down["WaitOutput"] = 1
+    outcome, told = await calls.call("execute", command="echo hi")
+    assert (outcome, [told[name] for name in WHOLE]) == (ToolOutcome.DONE, [True, "hi\n", 0, False])
+    assert 25 < fake.allowed_s[-1] < 31
+
+
+async def test_a_wait_that_is_cut_in_the_middle_returns_the_process(
+    calls: Calls, fake: FakeToolrunner
+) -> None:
+    fake.is_holding, fake.down["WaitOutput"] = True, 1
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        calling = group.create_task(calls.call("execute", command="serve"))
+        await fake.asked.wait()
+        fake.last().output = "listening\n"
+        fake.release.set()
+    outcome, told = calling.result()
+    assert (outcome, told["ok"], told["reason"]) == (ToolOutcome.FAILED, False, "WAIT_CUT_OFF")
+    assert told["process_id"] == fake.last().process.process_id
+    assert told["output"] == "listening\n"
+    assert "WaitOutput is down" in told["error"]
+    assert "process_output" in told["hint"]
+
+
+async def test_a_process_out_of_sight_is_unknown_and_keeps_its_id_and_both_causes(
+    calls: Calls, fake: FakeToolrunner
+) -> None:
+    fake.down.update({"WaitOutput": 1, "look": 1})
+    outcome, told = await calls.call("execute", command="serve")
+    assert outcome is ToolOutcome.UNKNOWN
+    assert told["process_id"] == fake.last().process.process_id
+    assert "WaitOutput is down" in told["error"]
+    assert "look is down" in told["error"]
+
+
+async def test_a_start_whose_answer_is_lost_is_found_and_attached_to(
+    calls: Calls, fake: FakeToolrunner
+) -> None:
+    execution = await calls.execution("execute", '{"command": "echo hi"}')
+    assert await calls.tools.find(execution) == NeverSeen()
+    fake.lost["StartProcess"] = 1
+    with pytest.raises(ExecutorUnreachable):
+        await calls.carried_out(execution)
+    assert await calls.tools.find(execution) == StillRunning()
+    outcome, told = await calls.carried_out(execution)
+    assert (outcome, told["output"]) == (ToolOutcome.DONE, "hi\n")
+    assert set(fake.starts.values()) == {1}
+
+
+async def test_output_is_read_on_from_a_cursor(calls: Calls, fake: FakeToolrunner) -> None:
+    _, started = await calls.call("execute", command="serve", timeout="0s")
+    fake.last().output = "one\ntwo\n"
+    _, told = await calls.call(
+        "process_output",
+        process_id=started["process_id"],
+        since=4,
+        until="match:tw.",
+        wait_timeout="3s",
+    )
+    assert (told["output"], told["next_cursor"]) == ("two\n", 8)
+    assert fake.requests[-1].condition == process_pb2.WaitCondition(
+        until=process_pb2.WAIT_UNTIL_MATCH, pattern="tw.", max_wait_ms=3000
+    )
+
+
+async def test_a_lost_read_of_output_is_no_lost_process(calls: Calls, fake: FakeToolrunner) -> None:
+    _, started = await calls.call("execute", command="serve", timeout="0s")
+    fake.down.update({"WaitOutput": 1, "look": 1})
+    outcome, told = await calls.call("process_output", process_id=started["process_id"])
+    assert (outcome, told["reason"]) == (ToolOutcome.FAILED, "OUT_OF_SIGHT")
+    assert told["process_id"] == started["process_id"]
+
+
+async def test_a_lost_process_is_explained(calls: Calls, fake: FakeToolrunner) -> None:
+    _, started = await calls.call("execute", command="serve", timeout="0s")
+    fake.last().process.state = process_pb2.PROCESS_STATE_LOST
+    fake.last().process.lost_reason = process_pb2.PROCESS_LOST_REASON_RUNNER_RESTARTED
+    outcome, told = await calls.call("process_output", process_id=started["process_id"])
+    assert (outcome, told["reason"]) == (ToolOutcome.UNKNOWN, "PROCESS_LOST")
+    assert "restarted" in told["error"]
+
+
+async def test_a_write_whose_answer_is_lost_is_not_written_twice(
+    calls: Calls, fake: FakeToolrunner
+) -> None:
+    _, started = await calls.call("execute", command="serve", timeout="0s", keep_stdin_open=True)
+    arguments = json.dumps({"process_id": started["process_id"], "text": "yes\n"})
+    execution = await calls.execution("process_write", arguments)
+    fake.lost["WriteStdin"] = 1
+    with pytest.raises(ExecutorUnreachable):
+        await calls.carried_out(execution)
+    outcome, told = await calls.carried_out(execution)
+    assert (outcome, told["output"], fake.last().written) == (
+        ToolOutcome.DONE,
+        "got yes\n",
+        b"yes\n",
+    )
+
+
+async def test_processes_are_listed_with_what_was_left_out(
+    calls: Calls, fake: FakeToolrunner
+) -> None:
+    for command in ("echo hi", "serve", "serve"):
+        await calls.call("execute", command=command, timeout="0s")
+    _, told = await calls.call("process_list", limit=2)
+    assert [(each["command"], each["running"]) for each in told["processes"]] == [
+        ("echo hi", False),
+        ("serve", True),
+    ]
+    assert told["truncation"] == {"omitted_processes": 1}
+    _, running = await calls.call("process_list", only_running=True)
+    assert running["total"] == 2
+
+
+async def test_a_signal_tells_how_the_process_ended(calls: Calls, fake: FakeToolrunner) -> None:
+    _, started = await calls.call("execute", command="serve", timeout="0s")
+    signalling = {"process_id": started["process_id"], "signal": "terminate", "kill_after": "5s"}
+    outcome, told = await calls.call("process_signal", **signalling)
+    assert (outcome, told["signal"], told["shell_exit_code"], told["exit_code"]) == (
+        ToolOutcome.DONE,
+        "SIGTERM",
+        143,
+        None,
+    )
+    outcome, told = await calls.call("process_signal", **signalling)
+    assert (outcome, told) == (
+        ToolOutcome.FAILED,
+        {
+            "ok": False,
+            "error": "refused: process_not_running",
+            "reason": "PROCESS_NOT_RUNNING",
+            "hint": "It ended already; process_output with this process_id shows how.",
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "reason"),
+    [
+        ("execute", {"command": " "}, "it is empty"),
+        ("execute", {"command": "a\0b"}, "NUL"),
+        ("execute", {"command": '["ls"]'}, "no shell can run"),
+        ("execute", {"command": "x" * 200_000}, "more than"),
+        ("execute", {"command": "ls", "timeout": "soon"}, "is not a duration"),
+        ("process_output", {"process_id": "p", "until": "done"}, "nothing to wait for"),
+        ("process_output", {"process_id": "p", "until": "match:"}, "nothing to wait for"),
+        ("process_write", {"process_id": "p"}, "nothing to write"),
+        ("process_signal", {"process_id": "p", "signal": "kill", "kill_after": "2m"}, "60s"),
+    ],
+)
+async def test_arguments_that_cannot_be_used_start_nothing(
+    calls: Calls, fake: FakeToolrunner, name: str, arguments: dict[str, object], reason: str
+) -> None:
+    outcome, told = await calls.call(name, **arguments)
+    assert (outcome, told["ok"], told["reason"]) == (
+        ToolOutcome.FAILED,
+        False,
+        "INVALID_ARGUMENTS",
+    )
+    assert reason in told["error"]
+    assert told["hint"].startswith("Nothing ran: ")
+    assert fake.requests == []

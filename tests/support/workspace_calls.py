@@ -1,0 +1,60 @@
+"""Calls of the tools of a workspace, as the engine would make them."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatd.clients.toolrunner import WorkspaceTools
+from chatd.clients.workspace import InMemoryShelf
+from chatd.domain.chat import ChatId, ExecutionId, Owner, OwnerId
+from chatd.domain.parts import ToolCall, ToolOutcome
+from chatd.domain.tools import Dispatch, Execution, Executor
+from chatd.domain.truncation import BUDGET_BYTES_UNKNOWN
+from parley.clock import Clock
+from parley.rpc import Channels
+
+CHAT = ChatId("00000000-0000-0000-0000-000000000001")
+ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
+
+
+@dataclass(slots=True)
+class Calls:
+    """Makes calls in one chat, each with an execution id of its own unless it is repeated."""
+
+    tools: WorkspaceTools
+    shelf: InMemoryShelf = field(default_factory=InMemoryShelf)
+    made: int = 0
+
+    @classmethod
+    def through(cls, channels: Channels, clock: Clock) -> "Calls":
+        shelf = InMemoryShelf()
+        return cls(WorkspaceTools(channels, clock, shelf), shelf)
+
+    async def execution(
+        self, name: str, args_json: str, budget_bytes: int = BUDGET_BYTES_UNKNOWN
+    ) -> Execution:
+        """Return a new call as it is dispatched."""
+        specs = {spec.name: spec for spec in await self.tools.offer(CHAT, ANN)}
+        self.made += 1
+        return Execution(
+            CHAT,
+            ANN,
+            1,
+            Dispatch(
+                ExecutionId(f"execution-{self.made}"),
+                ToolCall(f"call-{self.made}", name, args_json),
+                Executor.TOOLRUNNER,
+                specs[name].journal_generation,
+            ),
+            specs[name],
+            budget_bytes,
+        )
+
+    async def call(self, name: str, **arguments: Any) -> tuple[ToolOutcome, dict[str, Any]]:
+        """Call a tool and return what came of it."""
+        return await self.carried_out(await self.execution(name, json.dumps(arguments)))
+
+    async def carried_out(self, execution: Execution) -> tuple[ToolOutcome, dict[str, Any]]:
+        """Carry out a call that was dispatched."""
+        outcome = await self.tools.execute(execution)
+        return outcome.outcome, json.loads(outcome.result_json)
