@@ -1,6 +1,7 @@
 """Tools for processes with a real toolrunner: what exists of it today."""
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 
 import pytest
@@ -64,7 +65,9 @@ async def test_a_server_is_started_followed_and_ended(calls: Calls) -> None:
         _, listed = await calls.call("process_list", only_running=True)
         assert [each["process_id"] for each in listed["processes"]] == [process_id]
         _, ended = await calls.call("process_signal", process_id=process_id, signal="terminate")
-        assert (ended["running"], ended["signal"]) == (False, "SIGTERM")
+        assert not ended["running"]
+        # The shell may see that its command was ended before it is ended itself.
+        assert ended.get("signal") == "SIGTERM" or ended["exit_code"] == 128 + signal.SIGTERM
         _, over = await calls.call("process_signal", process_id=process_id, signal="kill")
         assert over["reason"] == "PROCESS_NOT_RUNNING"
 
