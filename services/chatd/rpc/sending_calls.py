@@ -130,6 +130,9 @@ class SendingCalls:
         busy = BUSY.get(request.busy_behavior)
         if busy is None:
             raise InvalidRequest("busy_behavior", "is not known")
+        is_brief = request.brief
+        # How much is told is no part of what is asked for: a repetition may want to hear more.
+        request.ClearField("brief")
         asked = await self._asked(request)
         queued_id = QueuedMessageId(str(uuid.uuid5(uuid.UUID(asked.chat_id), asked.key.key)))
 
@@ -142,7 +145,7 @@ class SendingCalls:
                 return applied
 
         sent = await self._unbroken.run(send)
-        if request.brief and sent is not None and sent.message is not None:
+        if is_brief and sent is not None and sent.message is not None:
             return api.SendMessageResponse(
                 chat=state_to_proto(sent.state),
                 message=message_to_proto(asked.chat_id, sent.message),

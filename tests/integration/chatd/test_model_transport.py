@@ -15,6 +15,7 @@ from chatd.domain.model import (
     Heartbeat,
     ModelError,
     ModelRequest,
+    TextDelta,
 )
 from chatd.providers.target import Target
 from chatd.providers.transport import HttpModels
@@ -193,7 +194,7 @@ async def test_bytes_without_events_are_a_sign_of_life_once_a_second() -> None:
         assert await anext(events) == Heartbeat()
         clock.advance(0.9)
         may_think.set()
-        assert await anext(events) == HELLO[0]
+        assert await anext(events) == TextDelta("hel")
         clock.advance(0.1)
         may_rest.set()
         assert await anext(events) == Heartbeat()
@@ -212,7 +213,7 @@ async def test_closing_the_stream_closes_its_connection_at_once(models: HttpMode
     script = (head(), chunk(EVENTS[0]), Act.HANG)
     async with asyncio.timeout(5), model_server(script) as server:
         async with aclosing(models.stream(PlainWire(), REQUEST, target(server.url))) as events:
-            assert await anext(events) == HELLO[0]
+            assert await anext(events) == TextDelta("hel")
         await server.hung_up.wait()
 
 
