@@ -6,16 +6,17 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
-from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceServicer
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceServicer
 from parley.api.workspace.v1.host_service_pb2_grpc import WorkspaceHostServiceServicer
 from parley.identity import InMemoryRevocations
 from parley.process import ConfigurationError, Neighbours, Process
 from toolrunner.errors import SpawnerGone
+from toolrunner.file_room import FileRoom
 from toolrunner.journal_thread import open_journal
 from toolrunner.processes import Processes
 from toolrunner.rpc.errors import DOMAIN, ERRORS
 from toolrunner.rpc.execution_servicer import ExecutionServicer
+from toolrunner.rpc.file_servicer import FileServicer
 from toolrunner.rpc.process_servicer import ProcessServicer
 from toolrunner.settings import Settings
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, prctl
@@ -26,7 +27,7 @@ BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 async def run(settings: Settings, process: Process) -> None:
-    """Serve processes until the process is asked to stop, then leave none behind."""
+    """Serve processes and files until the process is asked to stop, then leave none behind."""
     directory = _data_directory(settings.data_directory)
     # Whatever a spawner that was killed leaves behind comes to this process.
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -49,11 +50,21 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                 clock=process.clock,
             )
         )
+        workspaces = Workspaces(directory / "workspaces")
         processes = await stack.enter_async_context(
             Processes(
                 journal=journal,
                 spawner=spawner,
-                workspaces=Workspaces(directory / "workspaces"),
+                workspaces=workspaces,
+                clock=process.clock,
+                new_id=process.new_id,
+            )
+        )
+        files = await stack.enter_async_context(
+            FileRoom(
+                journal=journal,
+                spawner=spawner,
+                workspaces=workspaces,
                 clock=process.clock,
                 new_id=process.new_id,
             )
@@ -61,8 +72,8 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         servicers = (
             ProcessServicer(processes),
             ExecutionServicer(journal, processes),
+            FileServicer(files),
             # Not written yet; they say so.
-            FileServiceServicer(),
             GitServiceServicer(),
             WorkspaceHostServiceServicer(),
         )

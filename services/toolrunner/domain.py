@@ -142,6 +142,20 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
+class FileEffect:
+    """A request that changes files, as the journal sees it; the fields are those of `Effect`."""
+
+    request_id: str
+    key: Key | None
+    method: str
+    body_hash: bytes
+
+
+#: What has an entry in the journal.
+Journaled = Effect | FileEffect
+
+
+@dataclass(frozen=True, slots=True)
 class Execution:
     """An entry of the journal."""
 

@@ -14,6 +14,10 @@ ToolrunnerError
 ├── ExecutionIdReused       the execution id names another call
 ├── RequestIdReused         the request id names another call
 ├── JournalFailed           the disk does not take an entry
+├── ReadOnly                the profile of the call forbids writing
+├── ExecutionCancelled      the execution was cancelled before it could begin
+├── ClerkGone               the program that works on files ended, and nothing was changed
+├── OutcomeUnknown          nobody knows whether the change was made
 └── SpawnerGone             the program that starts processes ended
 
 ConfigurationError
@@ -148,6 +152,40 @@ class JournalFailed(ToolrunnerError):
     def __init__(self, cause: str) -> None:
         super().__init__(f"the journal cannot be written ({cause}); make room on the node's disk")
         self.cause = cause
+
+
+class ReadOnly(ToolrunnerError):
+    """The profile of the call forbids writing."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("this call may only read; ask with a profile that may write")
+        self.path = path
+
+
+class ExecutionCancelled(ToolrunnerError):
+    """The execution was cancelled before it could begin, and did nothing."""
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__("it was cancelled before it could begin, and changed nothing")
+        self.request_id = request_id
+
+
+class ClerkGone(ToolrunnerError):
+    """The program that works on files ended; nothing was changed."""
+
+    def __init__(self, cause: str = "it ended") -> None:
+        super().__init__(f"the program that works on files is gone ({cause}); ask again")
+        self.cause = cause
+
+
+class OutcomeUnknown(ToolrunnerError):
+    """Nobody knows whether the change was made."""
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__(
+            "whether the change was made is unknown; look at the files before going on"
+        )
+        self.request_id = request_id
 
 
 class SpawnerGone(ToolrunnerError):

@@ -19,9 +19,9 @@ from parley.clock import Clock
 from toolrunner.domain import (
     NO_CHAT,
     ChatId,
-    Effect,
     Execution,
     ExecutionState,
+    Journaled,
     Key,
     ProcessId,
     ProcessRecord,
@@ -94,7 +94,7 @@ class Journal:
         self._connection.close()
 
     def begin(
-        self, effect: Effect, process: ProcessRecord | None, *, may_begin: bool = True
+        self, effect: Journaled, process: ProcessRecord | None, *, may_begin: bool = True
     ) -> Beginning:
         """Write an entry before its effect acts, with the process that it is about to start.
 
@@ -116,7 +116,7 @@ class Journal:
             self._insert(effect, ExecutionState.STARTED, process)
             return Begun()
 
-    def finish(self, effect: Effect, response: bytes, process: ProcessRecord | None) -> None:
+    def finish(self, effect: Journaled, response: bytes, process: ProcessRecord | None) -> None:
         """Complete an entry with its response."""
         with transaction(self._connection):
             self._connection.execute(
@@ -132,6 +132,28 @@ class Journal:
             )
             if process is not None:
                 put_process(self._connection, process)
+
+    def withdraw(self, effect: Journaled) -> None:
+        """Take back the entry of an effect that was refused and has changed nothing."""
+        with transaction(self._connection):
+            self._connection.execute(
+                "DELETE FROM executions WHERE is_keyed = ? AND request_id = ? AND state = ?",
+                (effect.key is not None, effect.request_id, ExecutionState.STARTED),
+            )
+
+    def lose(self, effect: Journaled) -> None:
+        """Say of an effect that nobody knows how far it came."""
+        with transaction(self._connection):
+            self._connection.execute(
+                "UPDATE executions SET state = ?"
+                " WHERE is_keyed = ? AND request_id = ? AND state = ?",
+                (
+                    ExecutionState.UNKNOWN,
+                    effect.key is not None,
+                    effect.request_id,
+                    ExecutionState.STARTED,
+                ),
+            )
 
     def record(self, process: ProcessRecord) -> None:
         """Keep what is known of a process now."""
@@ -276,7 +298,9 @@ class Journal:
         )
         return replace(known, process_id=process.process_id)
 
-    def _insert(self, effect: Effect, state: ExecutionState, process: ProcessRecord | None) -> None:
+    def _insert(
+        self, effect: Journaled, state: ExecutionState, process: ProcessRecord | None
+    ) -> None:
         execution = Execution(
             request_id=effect.request_id,
             chat_id=NO_CHAT if effect.key is None else effect.key.chat_id,
@@ -311,7 +335,7 @@ class Journal:
         )
 
 
-def _check_same(known: Execution, effect: Effect) -> None:
+def _check_same(known: Execution, effect: Journaled) -> None:
     if effect.key is None:
         if (known.method, known.body_hash) != (effect.method, effect.body_hash):
             raise RequestIdReused(effect.request_id)

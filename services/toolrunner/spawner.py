@@ -7,7 +7,7 @@ that it started and of what those left behind, so it learns every death, and `wa
 there is no child means that nothing is left. When the socket ends it kills everything and ends.
 It is run by its path, `python -I -S spawner.py FD`, so that nothing of the service is imported.
 
-In:  {"number", "op": "start", "id", "argv", "root", "workdir", "environment"}
+In:  {"number", "op": "start", "id", "argv", "root", "workdir", "environment", "has_channel"}
      {"number", "op": "signal", "id", "signal", "leader_only", "tell_gone"}
      {"number", "op": "end", "signal"}
 Out: {"number", "pid"} with a descriptor, {"number", "stage", "errno"}, {"number", "count"},
@@ -232,7 +232,7 @@ class Spawner:
 
     def start(self, message: dict[str, Any]) -> None:
         """Fork; the answer follows when the child has become what it should, or could not."""
-        output_fd, output_end = os.pipe2(os.O_CLOEXEC)
+        output_fd, output_end = channel() if message["has_channel"] else os.pipe2(os.O_CLOEXEC)
         report_fd, report_end = os.pipe2(os.O_CLOEXEC)
         parent = os.getpid()
         try:
@@ -330,6 +330,12 @@ class Spawner:
         return list({**found, **{root.pid: root for root in roots}}.values())
 
 
+def channel() -> tuple[int, int]:
+    """Return both ends of a socket: standard input of a program that is asked and answers."""
+    ours, theirs = socket.socketpair()
+    return ours.detach(), theirs.detach()
+
+
 def is_marked(pid: int, process_id: str) -> bool:
     """Tell whether a process was started with the mark of another."""
     mark = f"{PROCESS_MARK}={process_id}".encode()
@@ -353,9 +359,10 @@ def become(message: dict[str, Any], parent: int, output_fd: int, report_fd: int)
         stage = "workdir"
         os.fchdir(open_directory_beneath(message["root"], message["workdir"]))
         stage = "descriptors"
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(output_fd, 1)
-        os.dup2(output_fd, 2)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        os.dup2(output_fd if message["has_channel"] else nowhere, 0)
+        os.dup2(nowhere if message["has_channel"] else output_fd, 1)
+        os.dup2(1, 2)
         if report_fd != REPORT_FD:
             os.dup2(report_fd, REPORT_FD, inheritable=False)
             report_fd = REPORT_FD

@@ -37,11 +37,12 @@ class Launch:
     root: Path
     workdir: str  # Relative to the root.
     environment: Mapping[str, str]
+    has_channel: bool = False  # Its standard input is a socket, and it has no output.
 
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A process that runs; whoever gets this owns the descriptor."""
+    """A process that runs; whoever gets this owns the descriptor: of its output, or its channel."""
 
     pid: int
     output_fd: int
@@ -156,6 +157,7 @@ class SpawnerProcess:
                 root=str(launch.root),
                 workdir=launch.workdir,
                 environment=dict(launch.environment),
+                has_channel=launch.has_channel,
             )
             if "pid" not in answer:
                 raise LaunchFailed(answer["stage"], answer["errno"])

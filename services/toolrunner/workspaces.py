@@ -39,6 +39,11 @@ class Workspace:
         """The output of its processes."""
         return self.directory / "logs"
 
+    @property
+    def undo(self) -> Path:
+        """What files were before they were changed."""
+        return self.directory / "undo"
+
     def relative(self, path: str) -> str:
         """Return a directory's path relative to the root, given so or absolute inside it.
 
@@ -85,6 +90,7 @@ class Workspaces:
             workspace.home,
             workspace.temporary,
             workspace.logs,
+            workspace.undo,
         ):
             directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         return workspace

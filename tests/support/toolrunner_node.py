@@ -15,6 +15,7 @@ import grpc
 from parley.api.workspace.v1 import execution_pb2, process_pb2, process_service_pb2, workspace_pb2
 from parley.api.workspace.v1 import execution_service_pb2 as executions_api
 from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
+from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
 from parley.clock import SystemClock
 from parley.identity import ServiceName, Signer, SigningKey, TrustFile
@@ -70,6 +71,7 @@ class Client:
     def __init__(self, channel: grpc.aio.Channel, new_id: TimeOrderedIds) -> None:
         self.processes = ProcessServiceStub(channel)
         self.executions = ExecutionServiceStub(channel)
+        self.files = FileServiceStub(channel)
         self.channel = channel
         self.new_id = new_id
         self.chat_id = new_id()

@@ -8,6 +8,7 @@ import grpc
 from parley.api.workspace.v1.error_reason_pb2 import ErrorReason
 from parley.rpc import ErrorTable, Problem, Violation
 from toolrunner import errors
+from toolrunner.files.errors import FileRefused, Reason
 
 DOMAIN: Final = "workspace.parley"
 RETRY_AFTER_S: Final = 1.0
@@ -34,7 +35,44 @@ def _invalid(error: errors.InvalidRequest) -> Problem:
     )
 
 
+_FILE_STATUS: Final = {
+    Reason.INVALID_REQUEST: grpc.StatusCode.INVALID_ARGUMENT,
+    Reason.PATH_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    Reason.OUTSIDE_WORKSPACE: grpc.StatusCode.PERMISSION_DENIED,
+    Reason.PATH_FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
+    Reason.WRONG_PATH_KIND: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.FILE_CHANGED: grpc.StatusCode.ABORTED,
+    Reason.PATH_EXISTS: grpc.StatusCode.ALREADY_EXISTS,
+    Reason.PAST_END: grpc.StatusCode.OUT_OF_RANGE,
+    Reason.NOTHING_TO_UNDO: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.INVALID_PATTERN: grpc.StatusCode.INVALID_ARGUMENT,
+    Reason.FILE_TOO_LARGE: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.NODE_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+}
+
+
+def _file_refused(error: FileRefused) -> Problem:
+    return Problem(_FILE_STATUS[error.reason], error.reason, str(error), error.metadata)
+
+
 ERRORS: Final[ErrorTable] = {
+    FileRefused: _file_refused,
+    errors.ReadOnly: lambda error: _problem(
+        grpc.StatusCode.PERMISSION_DENIED,
+        ErrorReason.ERROR_REASON_READ_ONLY,
+        error,
+        profile="read_only",
+        path=error.path,
+    ),
+    errors.ExecutionCancelled: lambda error: Problem(
+        grpc.StatusCode.ABORTED, "EXECUTION_CANCELLED", str(error)
+    ),
+    errors.ClerkGone: lambda error: Problem(
+        grpc.StatusCode.UNAVAILABLE, "FILE_CLERK_GONE", str(error), retry_after_s=RETRY_AFTER_S
+    ),
+    errors.OutcomeUnknown: lambda error: Problem(
+        grpc.StatusCode.UNAVAILABLE, "OUTCOME_UNKNOWN", str(error)
+    ),
     errors.InvalidRequest: _invalid,
     errors.ProcessNotFound: lambda error: _problem(
         grpc.StatusCode.NOT_FOUND,

@@ -113,15 +113,25 @@ def effect_of(
     encode: Callable[[ProcessRecord], bytes],
 ) -> Effect:
     """Return a request that changes something as the journal sees it."""
+    key = effect_key_of(request, scope)
+    return Effect(request.request_id, key, method, body_hash_of(request), encode)
+
+
+def effect_key_of(request: EffectRequest, scope: Scope) -> Key | None:
+    """Return the key of a request that changes something, checked against its id and its chat.
+
+    Raises:
+        InvalidRequest: They do not belong together, or are outside their limits.
+    """
     request_id = request_id_of(request.request_id)
-    key = None
-    if _has_key(request):
-        key = key_of(request.key)
-        if key.execution_id != request_id:
-            raise InvalidRequest("key.execution_id", "is not the request id")
-        if key.chat_id != scope.chat_id:
-            raise InvalidRequest("key.chat_id", "is not the chat of the context")
-    return Effect(request_id, key, method, _body_hash(request), encode)
+    if not _has_key(request):
+        return None
+    key = key_of(request.key)
+    if key.execution_id != request_id:
+        raise InvalidRequest("key.execution_id", "is not the request id")
+    if key.chat_id != scope.chat_id:
+        raise InvalidRequest("key.chat_id", "is not the chat of the context")
+    return key
 
 
 def spec_of(spec: process_pb2.ProcessSpec) -> ProcessSpec:
@@ -228,7 +238,7 @@ def _has_key(request: EffectRequest) -> bool:
     return isinstance(request, Message) and request.HasField("key")
 
 
-def _body_hash(request: EffectRequest) -> bytes:
+def body_hash_of(request: EffectRequest) -> bytes:
     """Hash a request without its key: a new owner asks for the same with another epoch."""
     assert isinstance(request, Message)
     body = type(request)()

@@ -1,0 +1,135 @@
+"""The program that works on files: one thread, one workspace, asked over one socket."""
+
+import os
+import selectors
+import socket
+import sys
+import time
+import traceback
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from toolrunner.files.beneath import Root
+from toolrunner.files.errors import FileRefused
+from toolrunner.files.jobs import Job, Pause, Readable
+from toolrunner.files.protocol import Answer, Ask, Defect, Frames, Refused, Tell, frame
+from toolrunner.files.room import Files
+
+READ_BYTES: Final = 256 * 1024
+
+
+@dataclass
+class Running:
+    """A job under its number."""
+
+    number: int
+    job: Job
+    readable: Readable | None = None  # What it waits for.
+
+
+@dataclass
+class Clerk:
+    """Serves one socket until it ends; whoever is long at work lets others in between."""
+
+    channel: socket.socket
+    files: Files
+    selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+    frames: Frames = field(default_factory=lambda: Frames(bytearray()))
+    ready: deque[Running] = field(default_factory=deque)
+    waiting: dict[int, Running] = field(default_factory=dict)  # By number, for a file to speak.
+    stopped: dict[int, Running] = field(default_factory=dict)  # By number, for more to be asked.
+
+    def run(self) -> None:
+        """Serve until nobody is there any more."""
+        self.selector.register(self.channel, selectors.EVENT_READ)
+        while True:
+            for key, _ in self.selector.select(self._patience_s()):
+                if key.fileobj is not self.channel:
+                    self._awake(key.data)
+                elif not self._read():
+                    return
+            now_s = time.monotonic()
+            for running in [*self.waiting.values()]:
+                if running.readable is not None and running.readable.until_s <= now_s:
+                    self._awake(running)
+            if self.ready:
+                self._step(self.ready.popleft())
+
+    def _patience_s(self) -> float | None:
+        if self.ready:
+            return 0
+        until = [running.readable.until_s for running in self.waiting.values() if running.readable]
+        return max(0.0, min(until) - time.monotonic()) if until else None
+
+    def _read(self) -> bool:
+        data = self.channel.recv(READ_BYTES)
+        for body in self.frames.feed(data):
+            self._obey(msgspec.msgpack.decode(body, type=Ask))
+        return bool(data)
+
+    def _obey(self, ask: Ask) -> None:
+        if ask.request is not None:
+            self.ready.append(Running(ask.number, self.files.work(ask.request)))
+        elif ask.is_closing:
+            self._close(ask.number)
+        elif (running := self.stopped.pop(ask.number, None)) is not None:
+            self.ready.append(running)
+
+    def _close(self, number: int) -> None:
+        """End a job that nobody wants more of."""
+        if (waiting := self.waiting.get(number)) is not None:
+            self._awake(waiting)
+        if (stopped := self.stopped.pop(number, None)) is not None:
+            self.ready.append(stopped)
+        for running in [each for each in self.ready if each.number == number]:
+            self.ready.remove(running)
+            running.job.close()
+
+    def _awake(self, running: Running) -> None:
+        if self.waiting.pop(running.number, None) is not None and running.readable is not None:
+            self.selector.unregister(running.readable.fd)
+            running.readable = None
+            self.ready.append(running)
+
+    def _step(self, running: Running) -> None:
+        try:
+            said = next(running.job)
+        except StopIteration as end:
+            self._tell(running.number, end.value, is_last=True)
+            return
+        except FileRefused as refused:
+            answer = Refused(refused.reason, str(refused), refused.metadata)
+            self._tell(running.number, answer, is_last=True)
+            return
+        except Exception:
+            self._tell(running.number, Defect(traceback.format_exc()), is_last=True)
+            return
+        match said:
+            case Pause():
+                self.ready.append(running)
+            case Readable(fd, _):
+                running.readable = said
+                self.waiting[running.number] = running
+                self.selector.register(fd, selectors.EVENT_READ, running)
+            case _:
+                self.stopped[running.number] = running
+                self._tell(running.number, said, is_last=False)
+
+    def _tell(self, number: int, answer: Answer, *, is_last: bool) -> None:
+        self.channel.sendall(frame(Tell(number, answer, is_last)))
+
+
+def main() -> None:
+    """Serve standard input, which is a socket, for the directory that this was started in."""
+    prefix, program = sys.argv[1:]
+    channel = socket.socket(fileno=os.dup(0))
+    files = Files(Root(os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), prefix), program)
+    try:
+        Clerk(channel, files).run()
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    finally:
+        files.close()

@@ -1,0 +1,106 @@
+"""Files of a workspace as chatd works on them, for tests against a real toolrunner."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from parley.api.workspace.v1 import execution_pb2, file_pb2
+from parley.api.workspace.v1 import file_service_pb2 as api
+from support.toolrunner_node import Client, House
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of one client's workspace, asked for and looked at directly."""
+
+    client: Client
+    root: Path
+
+    @classmethod
+    def of(cls, client: Client, house: House) -> "Files":
+        root = house.data / "workspaces" / client.context.workspace_id / "files"
+        root.mkdir(mode=0o700, parents=True)
+        return cls(client, root)
+
+    def put(self, path: str, content: str | bytes) -> Path:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content.encode() if isinstance(content, str) else content)
+        return target
+
+    def bytes_of(self, path: str) -> bytes:
+        return (self.root / path).read_bytes()
+
+    def leavings(self) -> list[Path]:
+        return list(self.root.rglob(".parley-*"))
+
+    async def read(self, path: str, **fields: int) -> api.ReadFileResponse:
+        request = api.ReadFileRequest(context=self.client.context, path=path, **fields)
+        return await self.client.files.ReadFile(request, timeout=20)
+
+    async def write(
+        self,
+        path: str,
+        content: bytes,
+        *,
+        key: execution_pb2.ExecutionKey | None = None,
+        request_id: str = "",
+        **fields: object,
+    ) -> file_pb2.FileChange:
+        request = api.WriteFileRequest(
+            context=self.client.context,
+            request_id=key.execution_id if key is not None else request_id or self.client.new_id(),
+            key=key,
+            path=path,
+            content=content,
+            **fields,
+        )
+        return (await self.client.files.WriteFile(request, timeout=20)).change
+
+    async def edit(
+        self,
+        *files: tuple[str, str, str],
+        key: execution_pb2.ExecutionKey | None = None,
+        request_id: str = "",
+        dry_run: bool = False,
+        replace_all: bool = False,
+    ) -> api.EditFilesResponse:
+        request = api.EditFilesRequest(
+            context=self.client.context,
+            request_id=key.execution_id if key is not None else request_id or self.client.new_id(),
+            key=key,
+            files=[
+                file_pb2.FileEdit(
+                    path=path,
+                    edits=[file_pb2.TextEdit(old_text=old, new_text=new, replace_all=replace_all)],
+                )
+                for path, old, new in files
+            ],
+            dry_run=dry_run,
+        )
+        return await self.client.files.EditFiles(request, timeout=30)
+
+    async def patch(self, *lines: str, dry_run: bool = False) -> api.ApplyPatchResponse:
+        request = api.ApplyPatchRequest(
+            context=self.client.context,
+            request_id=self.client.new_id(),
+            patch="\n".join(("*** Begin Patch", *lines, "*** End Patch")),
+            dry_run=dry_run,
+        )
+        return await self.client.files.ApplyPatch(request, timeout=20)
+
+    async def undo(self, *, path: str = "", edit_request_id: str = "") -> api.UndoEditResponse:
+        target = {"path": path} if path else {"edit_request_id": edit_request_id}
+        request = api.UndoEditRequest(
+            context=self.client.context,
+            request_id=self.client.new_id(),
+            **target,
+        )
+        return await self.client.files.UndoEdit(request, timeout=20)
+
+    async def search(self, pattern: str, **fields: object) -> list[api.SearchFilesResponse]:
+        request = api.SearchFilesRequest(
+            context=self.client.context,
+            pattern=pattern,
+            **fields,
+        )
+        return [piece async for piece in self.client.files.SearchFiles(request, timeout=30)]
