@@ -52,7 +52,7 @@ class Files:
             key=key,
             path=path,
             content=content,
-            **fields,
+            **fields,  # type: ignore[arg-type]
         )
         return (await self.client.files.WriteFile(request, timeout=20)).change
 
@@ -101,6 +101,6 @@ class Files:
         request = api.SearchFilesRequest(
             context=self.client.context,
             pattern=pattern,
-            **fields,
+            **fields,  # type: ignore[arg-type]
         )
         return [piece async for piece in self.client.files.SearchFiles(request, timeout=30)]
