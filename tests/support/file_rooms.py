@@ -22,8 +22,8 @@ from toolrunner.files.protocol import (
     Ask,
     Commit,
     Frames,
-    Planned,
     PlanEdits,
+    Planned,
     PlanPatch,
     PlanRestore,
     PlanWrite,
@@ -92,7 +92,7 @@ def program(directory: Path) -> Iterator[Room]:
     ours.settimeout(20)
     child = subprocess.Popen(
         [sys.executable, "-I", "-m", "toolrunner.files", str(directory), find_ripgrep()],
-        stdin=theirs,
+        stdin=theirs.fileno(),
         cwd=directory,
     )
     theirs.close()

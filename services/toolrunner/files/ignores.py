@@ -56,15 +56,6 @@ def ignores_at(root: Root, directory: str) -> Ignores:
     return ignores
 
 
-def is_ignored_below(ignores: Ignores, path: str) -> bool:
-    """Tell whether git ignores a file, or a directory above it."""
-    parts = path.split("/")
-    return any(
-        ignores.ignores("/".join(parts[:depth]), is_directory=depth < len(parts))
-        for depth in range(1, len(parts) + 1)
-    )
-
-
 def _read(root: Root, path: str) -> str:
     try:
         with opened_file(root, path, shown=path) as (fd, _):

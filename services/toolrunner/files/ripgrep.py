@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -53,18 +53,34 @@ def arguments(request: SearchFiles) -> list[str]:
     return [*words, f"--regexp={request.pattern}", "--"]
 
 
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What to search.
+
+    Attributes:
+        directory_fd: An open directory; paths are relative to it.
+        name: A file in it; empty for all.
+        accepts: Tells whether a file is wanted; a pattern for names makes ripgrep forget what
+            is hidden or ignored.
+    """
+
+    directory_fd: int
+    name: str
+    accepts: Callable[[str], bool]
+
+
 def search(
-    program: str, directory_fd: int, name: str, request: SearchFiles, until_s: float
+    program: str, where: Where, request: SearchFiles, until_s: float
 ) -> Generator[Readable | FileMatches, None, Outcome]:
-    """Search one file or directory; paths are relative to the open directory.
+    """Search one file or directory.
 
     Raises:
         FileRefused: The pattern cannot be read.
     """
     child = subprocess.Popen(
-        [program, *arguments(request), f"./{name}"],
-        cwd=f"/proc/self/fd/{directory_fd}",
-        pass_fds=(directory_fd,),
+        [program, *arguments(request), f"./{where.name}"],
+        cwd=f"/proc/self/fd/{where.directory_fd}",
+        pass_fds=(where.directory_fd,),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -72,7 +88,8 @@ def search(
     with child:
         assert child.stdout is not None
         assert child.stderr is not None
-        reader: _Json | _Names = _Json(request) if request.mode == "matches" else _Names(request)
+        kind = _Json if request.mode == "matches" else _Names
+        reader: _Json | _Names = kind(request, where.accepts)
         is_through = False
         try:
             fd = child.stdout.fileno()
@@ -109,6 +126,7 @@ class _Names:
     """Reads file names, or file names with counts."""
 
     request: SearchFiles
+    accepts: Callable[[str], bool]
     outcome: Outcome = field(default_factory=Outcome)
     found: int = 0
     partial: bytes = b""
@@ -118,10 +136,12 @@ class _Names:
         *whole, self.partial = (self.partial + data).split(end)
         files = []
         for record in whole:
+            path, _, count = record.partition(b"\0")
+            if not self.accepts(_path(path)):
+                continue
             if self.found >= self.request.limit:
                 self.outcome.is_truncated = True
                 break
-            path, _, count = record.partition(b"\0")
             files.append(FileMatches(_path(path), (), int(count or 0)))
             self.found += 1
             self.outcome.matches += int(count or 0)
@@ -136,9 +156,11 @@ class _Json:
     """Reads the events of `--json`."""
 
     request: SearchFiles
+    accepts: Callable[[str], bool]
     outcome: Outcome = field(default_factory=Outcome)
     partial: bytes = b""
     path: str = ""
+    is_wanted: bool = True
     lines: list[SearchLine] = field(default_factory=list)
     size: int = 0
     count: int = 0
@@ -160,6 +182,9 @@ class _Json:
         match kind:
             case "begin":
                 self.path = _path(_bytes(data["path"]))
+                self.is_wanted = self.accepts(self.path)
+            case "match" | "context" if not self.is_wanted:
+                pass
             case "match" if self.outcome.matches >= self.request.limit:
                 self.outcome.is_truncated = True
             case "match" | "context":

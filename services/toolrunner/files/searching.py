@@ -3,13 +3,13 @@
 import os
 import time
 from collections.abc import Generator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from toolrunner.files import errors, regex_walk, ripgrep
 from toolrunner.files.beneath import Root
-from toolrunner.files.ignores import ignores_at, is_ignored_below
+from toolrunner.files.ignores import Ignores, ignores_at
 from toolrunner.files.jobs import Pause, Readable
 from toolrunner.files.protocol import FileMatches, SearchFiles, Summary
 from toolrunner.files.ripgrep import Outcome
@@ -92,21 +92,51 @@ def _with_ripgrep(
         fd = root.open(base, os.O_PATH | os.O_DIRECTORY)
     except OSError as error:
         raise errors.refusal_of(error, asked) from error
-    above = ignores_at(root, base)
+    shown = _Shown(root, base, everything=bool(name) or request.include_ignored)
     try:
-        search = ripgrep.search(program, fd, name, request, until_s)
+        search = ripgrep.search(program, ripgrep.Where(fd, name, shown), request, until_s)
         while True:
             try:
                 said = next(search)
             except StopIteration as end:
                 outcome: Outcome = end.value
                 return outcome
-            if isinstance(said, Readable):
-                yield said
-                continue
-            full = f"{base}/{said.path}" if base else said.path
-            # Ripgrep does not look at rules above the place where it begins.
-            if name or request.include_ignored or not is_ignored_below(above, full):
-                yield msgspec.structs.replace(said, path=full)
+            if isinstance(said, FileMatches):
+                said = msgspec.structs.replace(said, path=_joined(base, said.path))
+            yield said
     finally:
         os.close(fd)
+
+
+def _joined(base: str, path: str) -> str:
+    return f"{base}/{path}" if base else path
+
+
+@dataclass
+class _Shown:
+    """Tells whether a file below a directory is neither hidden nor ignored."""
+
+    root: Root
+    base: str
+    everything: bool
+    known: dict[str, Ignores] = field(default_factory=dict)
+
+    def __call__(self, path: str) -> bool:
+        parts = path.split("/")
+        if self.everything:
+            return True
+        if any(part.startswith(".") for part in parts):
+            return False
+        return not any(
+            self._rules("/".join(parts[:depth])).ignores(
+                _joined(self.base, "/".join(parts[: depth + 1])),
+                is_directory=depth + 1 < len(parts),
+            )
+            for depth in range(len(parts))
+        )
+
+    def _rules(self, directory: str) -> Ignores:
+        full = _joined(self.base, directory).rstrip("/")
+        if full not in self.known:
+            self.known[full] = ignores_at(self.root, full)
+        return self.known[full]

@@ -100,7 +100,7 @@ def test_a_line_that_does_not_belong_is_named(lines: tuple[str, ...], line: int)
         pytest.param("a\n", ("@@", "+x"), "a\nx\n", id="added at the end"),
         pytest.param("a\nb\n", ("@@ a", "+x"), "a\nx\nb\n", id="added after an anchor"),
         pytest.param("a\r\nb\r\n", ("@@", " a", "-b", "+x", "+y"), "a\r\nx\r\ny\r\n", id="CRLF"),
-        pytest.param("a\r\nb\nc\r\n", ("@@", " b", "-c", "+x"), "a\r\nb\nx\r\n", id="mixed endings"),
+        pytest.param("a\r\nb\nc\r\n", ("@@", " b", "-c", "+x"), "a\r\nb\nx\r\n", id="mixed"),
         pytest.param("a \nb\n", ("@@", " a", "-b", "+x"), "a \nx\n", id="blanks at the end"),
         pytest.param("\ta\n\tb\n", ("@@", "   a", "-  b", "+  x"), "\ta\n\tx\n", id="indentation"),
         pytest.param("“a”\n", ("@@", '-"a"', "+b"), "b\n", id="look-alikes"),
