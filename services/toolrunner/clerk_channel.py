@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
-from typing import Final
+from contextlib import suppress
+from typing import Final, cast
 
 import msgspec
 
@@ -29,12 +30,12 @@ class ClerkChannel(asyncio.Protocol):
         self._frames = Frames(bytearray())
         self._answers: dict[int, asyncio.Queue[Tell | None]] = {}
         self._number = 0
-        self._transport: asyncio.Transport | None = None
+        self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to use the socket."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # Not every event loop's transports are of asyncio's class.
+        self._transport = cast("asyncio.WriteTransport", transport)
 
     def data_received(self, data: bytes) -> None:
         """Hand answers to those who wait for them."""
@@ -95,8 +96,9 @@ class ClerkChannel(asyncio.Protocol):
                     self._send(Ask(number, None))
         finally:
             del self._answers[number]
-            if not is_over and not self.gone.is_set():
-                self._send(Ask(number, None, is_closing=True))
+            if not is_over:
+                with suppress(ClerkGone):
+                    self._send(Ask(number, None, is_closing=True))
 
     def _send(self, ask: Ask) -> None:
         if self._transport is None or self._transport.is_closing():

@@ -161,7 +161,7 @@ class Clerks:
         channel = ClerkChannel()
         loop = asyncio.get_running_loop()
         theirs = socket.socket(fileno=launched.output_fd)
-        await loop.create_connection(lambda: channel, sock=theirs)
+        await loop.create_unix_connection(lambda: channel, sock=theirs)
         desk.process_id, desk.channel = process_id, channel
 
 

@@ -1,11 +1,23 @@
 """Files of a workspace as chatd works on them, for tests against a real toolrunner."""
 
+import random  # noqa: TID251 (this composes a process)
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from parley.api.workspace.v1 import execution_pb2, file_pb2
 from parley.api.workspace.v1 import file_service_pb2 as api
+from parley.clock import SystemClock
+from parley.process import TimeOrderedIds
 from support.toolrunner_node import Client, House
+from toolrunner.domain import FileEffect, Scope, WorkspaceId
+from toolrunner.file_room import FileRoom
+from toolrunner.files.protocol import PlanEdits
+from toolrunner.files.values import FileEdit, TextEdit
+from toolrunner.journal_thread import open_journal
+from toolrunner.spawning import running_spawner
+from toolrunner.workspaces import Workspaces
 
 
 @dataclass(frozen=True)
@@ -89,12 +101,11 @@ class Files:
         return await self.client.files.ApplyPatch(request, timeout=20)
 
     async def undo(self, *, path: str = "", edit_request_id: str = "") -> api.UndoEditResponse:
-        target = {"path": path} if path else {"edit_request_id": edit_request_id}
         request = api.UndoEditRequest(
-            context=self.client.context,
-            request_id=self.client.new_id(),
-            **target,
+            context=self.client.context, request_id=self.client.new_id(), path=path
         )
+        if edit_request_id:
+            request.edit_request_id = edit_request_id
         return await self.client.files.UndoEdit(request, timeout=20)
 
     async def search(self, pattern: str, **fields: object) -> list[api.SearchFilesResponse]:
@@ -104,3 +115,42 @@ class Files:
             **fields,  # type: ignore[arg-type]
         )
         return [piece async for piece in self.client.files.SearchFiles(request, timeout=30)]
+
+
+@dataclass(frozen=True)
+class FileNode:
+    """The files of one workspace without a service around them: nothing is tried again."""
+
+    room: FileRoom
+    root: Path
+    scope: Scope
+
+    @classmethod
+    @asynccontextmanager
+    async def started(cls, directory: Path) -> AsyncIterator["FileNode"]:
+        clock = SystemClock()
+        new_id = TimeOrderedIds(clock, random.SystemRandom())
+        workspaces = Workspaces(directory / "workspaces")
+        async with (
+            running_spawner() as spawner,
+            open_journal(
+                directory / "journal.sqlite", new_generation="g", boot_id="b", clock=clock
+            ) as journal,
+            FileRoom(
+                journal=journal, spawner=spawner, workspaces=workspaces, clock=clock, new_id=new_id
+            ) as room,
+        ):
+            scope = Scope(WorkspaceId(new_id()))
+            yield cls(room, workspaces.prepared(scope.workspace_id).root, scope)
+
+    def put(self, path: str, content: str) -> Path:
+        (self.root / path).write_text(content)
+        return self.root / path
+
+    async def change(self, request_id: str, edits: Sequence[tuple[str, str, str]]) -> bytes:
+        effect = FileEffect(request_id, None, "/EditFiles", repr(edits).encode())
+        plan = PlanEdits(
+            self.room.new_token(),
+            tuple(FileEdit(path, (TextEdit(old, new),)) for path, old, new in edits),
+        )
+        return await self.room.change(effect, self.scope, plan, lambda changed: b"changed")

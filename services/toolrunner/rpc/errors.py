@@ -70,8 +70,9 @@ ERRORS: Final[ErrorTable] = {
     errors.ClerkGone: lambda error: Problem(
         grpc.StatusCode.UNAVAILABLE, "FILE_CLERK_GONE", str(error), retry_after_s=RETRY_AFTER_S
     ),
+    # Not unavailable, because asking again by itself would not make it known.
     errors.OutcomeUnknown: lambda error: Problem(
-        grpc.StatusCode.UNAVAILABLE, "OUTCOME_UNKNOWN", str(error)
+        grpc.StatusCode.ABORTED, "OUTCOME_UNKNOWN", str(error)
     ),
     errors.InvalidRequest: _invalid,
     errors.ProcessNotFound: lambda error: _problem(
