@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from parley.clock import Clock
 from toolrunner.clerk_channel import ANSWER_S
@@ -36,6 +36,9 @@ from toolrunner.spawning import Spawner
 from toolrunner.workspaces import Workspaces
 
 A = TypeVar("A", bound=Answer)
+
+#: Deleting a large directory takes its time.
+ACT_S: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +196,8 @@ class FileRoom:
 
         async def act() -> bytes:
             try:
-                return encode(await self._clerks.ask(scope.workspace_id, request))
+                answer = await self._clerks.ask(scope.workspace_id, request, limit_s=ACT_S)
+                return encode(answer)
             except ClerkGone as error:
                 raise OutcomeUnknown(effect.request_id) from error
 

@@ -1,6 +1,7 @@
 """Files as a change will leave them, in memory until nothing speaks against it any more."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from toolrunner.files import errors
 from toolrunner.files.beneath import Root
@@ -8,6 +9,9 @@ from toolrunner.files.content import etag_of, text_of
 from toolrunner.files.diffs import Diff, unified
 from toolrunner.files.snapshots import NO_ETAG, Snapshot, snapshot
 from toolrunner.files.values import AppliedEdit, Change, ChangeKind, Image
+
+#: All files of one change together: they are in memory, twice.
+CHANGE_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 @dataclass(eq=False)
@@ -70,6 +74,7 @@ class Drafts:
     guards_git: bool
     by_path: dict[str, Draft] = field(default_factory=dict)
     shown_by_inode: dict[tuple[int, int], str] = field(default_factory=dict)
+    size_bytes: int = 0
 
     def open(self, asked: str) -> Draft:
         """Return the draft of a file, begun now if it is the first time.
@@ -94,6 +99,7 @@ class Drafts:
                 raise AliasedPath(shown, known.shown)
             return known
         self._check_alias(shown, before)
+        self._check_size(shown, before)
         draft = Draft(shown, path, before, None if before is None else before.content)
         self.by_path[path] = draft
         return draft
@@ -104,6 +110,12 @@ class Drafts:
         other = self.shown_by_inode.setdefault(before.identity[:2], shown)
         if other != shown:
             raise AliasedPath(shown, other)
+
+    def _check_size(self, shown: str, before: Snapshot | None) -> None:
+        if before is not None and before.content is not None:
+            self.size_bytes += len(before.content)
+        if self.size_bytes > CHANGE_BYTES_MAX:
+            raise errors.too_large(shown, self.size_bytes, CHANGE_BYTES_MAX)
 
     def changed(self) -> tuple[Draft, ...]:
         """Return the files that there is anything to do to."""

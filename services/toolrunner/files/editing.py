@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from toolrunner.files.hints import hints_for, line_numbers
-from toolrunner.files.matching import Found, Span, find
+from toolrunner.files.matching import PLACES_MAX, Found, Span, find
 from toolrunner.files.splicing import replaced
 from toolrunner.files.values import AppliedEdit, ProblemKind, TextEdit
 
 NO_FILE_EDIT: Final = -1
+#: What one edit may bring into a file.
+CHARACTERS_MAX: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,10 @@ def _edited_once(text: str, index: int, edit: TextEdit) -> tuple[str, AppliedEdi
     if len(found.spans) > 1 and not edit.replace_all:
         return _ambiguous(index, found)
     spans = _apart(found.spans)
+    is_too_much = len(spans) * len(edit.new_text) > CHARACTERS_MAX
+    if len(found.spans) > PLACES_MAX or is_too_much:
+        message = "there are too many places, or too much to put there; use a command for it"
+        return BadEdit(index, ProblemKind.MALFORMED, message, count=len(found.spans))
     after = replaced(text, edit.old_text, edit.new_text, found, spans)
     return after, AppliedEdit(index, found.match, len(spans), spans[0].line + 1)
 

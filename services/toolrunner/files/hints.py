@@ -11,13 +11,15 @@ PLACES_MAX: Final = 5
 LIKENESS_MIN: Final = 0.6
 #: Comparing every line of a huge file would hold up everyone else.
 COMPARED_LINES_MAX: Final = 5000
+COUNTED_CHARACTERS_MAX: Final = 1024 * 1024
 COMPARED_CHARACTERS_MAX: Final = 500
 
 
 def hints_for(text: str, old: str, new: str) -> tuple[str, ...]:
     """Return why a text may not have been found, the most likely first."""
     lines = [line.rstrip("\r") for line in text.split("\n")]
-    miscounted = _miscounted(lines, old)
+    is_small = len(text) + len(old) <= COUNTED_CHARACTERS_MAX
+    miscounted = _miscounted(lines, old) if is_small else []
     if miscounted:
         return _cut(miscounted)
     swapped = _swapped(text, new)

@@ -41,6 +41,9 @@ class Found:
     is_whole_lines: bool
 
 
+#: A text in more places than this is not looked for any further.
+PLACES_MAX: Final = 100_000
+
 _BLANKS: Final = " \t\r\n"
 _FOLDED: Final = {
     **dict.fromkeys(map(ord, "‐‑‒–—―−"), "-"),  # noqa: RUF001 (the look-alikes are the point)
@@ -101,9 +104,9 @@ def find(text: str, old: str, new: str) -> Found | None:
 
 
 def _occurrences(text: str, old: str) -> tuple[Span, ...]:
-    spans = []
+    spans: list[Span] = []
     at, line, counted = text.find(old), 0, 0
-    while at >= 0:
+    while at >= 0 and len(spans) <= PLACES_MAX:
         line += text.count("\n", counted, at)
         counted = at
         spans.append(Span(at, at + len(old), line))

@@ -1,7 +1,7 @@
 """Putting the chunks of a patch into a text: in order, each after the one before."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from toolrunner.files.diffs import lines_of
@@ -35,14 +35,35 @@ class Patched:
     bad: tuple[BadChunk, ...]
 
 
+@dataclass
+class _Lines:
+    """The lines of a text, and how they are compared: exactly first, then ever more loosely."""
+
+    lines: list[str]
+    keys: list[list[str]] = field(default_factory=list)
+
+    def find(self, wanted: Sequence[str], start: int) -> int | None:
+        """Return the first place at or after a line."""
+        for looseness, key in enumerate(_KEYS):
+            if len(self.keys) <= looseness:
+                self.keys.append([key(line) for line in self.lines])
+            keys, wanted_keys = self.keys[looseness], [key(line) for line in wanted]
+            for at in range(start, len(keys) - len(wanted_keys) + 1):
+                is_begun = keys[at] == wanted_keys[0]
+                if is_begun and keys[at : at + len(wanted_keys)] == wanted_keys:
+                    return at
+        return None
+
+
 def patched(text: str, chunks: Sequence[Chunk]) -> Patched:
     """Return what the chunks make of a text."""
-    lines = lines_of(text)
+    looked = _Lines(lines_of(text))
+    lines = looked.lines
     pieces: list[str] = []
     bad: list[BadChunk] = []
     done = 0  # Lines of the old text that are in the pieces.
     for chunk in chunks:
-        place = _place(lines, chunk, done)
+        place = _place(looked, chunk, done)
         if isinstance(place, BadChunk):
             bad.append(_explained(place, text, chunk))
             continue
@@ -69,39 +90,29 @@ def _inserted(text: str, lines: Sequence[str], place: int, new: Sequence[str]) -
     return added
 
 
-def _place(lines: Sequence[str], chunk: Chunk, start: int) -> int | BadChunk:
+def _place(looked: _Lines, chunk: Chunk, start: int) -> int | BadChunk:
     for anchor in chunk.anchors:
-        found = _find(lines, (anchor,), start)
+        found = looked.find((anchor,), start)
         if found is None:
             message = f"the anchor {anchor!r} is not after line {start}; name a line of the file"
             return BadChunk(chunk.line, message)
         start = found + 1
     if not chunk.old:
-        return start if chunk.anchors and not chunk.is_at_end else len(lines)
+        return start if chunk.anchors and not chunk.is_at_end else len(looked.lines)
     if chunk.is_at_end:
-        place = _find(lines, chunk.old, max(start, len(lines) - len(chunk.old)))
+        place = looked.find(chunk.old, max(start, len(looked.lines) - len(chunk.old)))
         if place is not None:
             return place
     # The anchor may be repeated as the first line of the change.
-    place = _find(lines, chunk.old, start - 1 if chunk.anchors else start)
+    place = looked.find(chunk.old, start - 1 if chunk.anchors else start)
     if place is not None:
         return place
-    before = _find(lines, chunk.old, 0)
+    before = looked.find(chunk.old, 0)
     if before is not None:
         message = f"its lines are on line {before + 1}, before what precedes it; put it in order"
         return BadChunk(chunk.line, message)
     message = "its lines are not in the file; read it again and copy them exactly"
     return BadChunk(chunk.line, message)
-
-
-def _find(lines: Sequence[str], wanted: Sequence[str], start: int) -> int | None:
-    for key in _KEYS:
-        keys = [key(line) for line in lines]
-        wanted_keys = [key(line) for line in wanted]
-        for at in range(start, len(keys) - len(wanted_keys) + 1):
-            if keys[at : at + len(wanted_keys)] == wanted_keys:
-                return at
-    return None
 
 
 def _explained(bad: BadChunk, text: str, chunk: Chunk) -> BadChunk:

@@ -4,19 +4,20 @@ import ctypes
 import errno
 import os
 import stat
+from collections.abc import Generator
 from typing import Final
 
 from toolrunner.files import errors
 from toolrunner.files.beneath import Place, Root, kind_of
 from toolrunner.files.drafts import check_git
+from toolrunner.files.jobs import PAUSE, Pause
 from toolrunner.files.protocol import Count, DeletePath, MakeDirectory, MovePath, Stat, StatPath
 from toolrunner.files.snapshots import hashed, info_of, opened_file
 from toolrunner.files.suggestions import suggestions_for
 from toolrunner.files.values import PathInfo
 
 RENAME_NOREPLACE: Final = 1
-AT_FDCWD: Final = -100
-DEPTH_MAX: Final = 1000
+DEPTH_MAX: Final = 500
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -136,8 +137,10 @@ def _rename(source: Place, target: Place, *, overwrite: bool, asked: str) -> Non
         raise OSError(number, os.strerror(number), asked)
 
 
-def delete_path(root: Root, request: DeletePath) -> Count:
+def delete_path(root: Root, request: DeletePath) -> Generator[Pause, None, Count]:
     """Delete a file, a link or a directory; count what went. An absent one is left alone.
+
+    A large directory takes its time, so it pauses in between.
 
     Raises:
         FileRefused: It may not be deleted, or is a directory that is not empty.
@@ -153,7 +156,7 @@ def delete_path(root: Root, request: DeletePath) -> Count:
                 os.unlink(place.name, dir_fd=place.directory_fd)
                 count = 1
             else:
-                count = _delete_directory(place, request)
+                count = yield from _delete_directory(place, request)
             os.fsync(place.directory_fd)
             return Count(count)
     except errors.FileRefused as refused:
@@ -168,15 +171,15 @@ def delete_path(root: Root, request: DeletePath) -> Count:
         raise errors.refusal_of(error, request.path) from error
 
 
-def _delete_directory(place: Place, request: DeletePath) -> int:
+def _delete_directory(place: Place, request: DeletePath) -> Generator[Pause, None, int]:
     count = 1
     if request.recursive:
-        count += _emptied(place.directory_fd, place.name, DEPTH_MAX)
+        count += yield from _emptied(place.directory_fd, place.name, DEPTH_MAX)
     os.rmdir(place.name, dir_fd=place.directory_fd)
     return count
 
 
-def _emptied(above_fd: int, name: str, depth: int) -> int:
+def _emptied(above_fd: int, name: str, depth: int) -> Generator[Pause, None, int]:
     """Delete all that is in a directory; a link in it goes, and what it leads to stays."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(name, flags, dir_fd=above_fd)
@@ -187,11 +190,12 @@ def _emptied(above_fd: int, name: str, depth: int) -> int:
             if kind_of(result.st_mode) == "directory":
                 if depth == 0:
                     raise OSError(errno.ENAMETOOLONG, "too many directories in one another", each)
-                count += _emptied(fd, each, depth - 1)
+                count += yield from _emptied(fd, each, depth - 1)
                 os.rmdir(each, dir_fd=fd)
             else:
                 os.unlink(each, dir_fd=fd)
             count += 1
     finally:
         os.close(fd)
+    yield PAUSE
     return count

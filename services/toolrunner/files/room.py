@@ -24,6 +24,7 @@ from toolrunner.files.uploads import Upload
 from toolrunner.files.values import Change, Problem
 
 DIFFS_BYTES_MAX: Final = 1024 * 1024
+HINTS_CHARACTERS_MAX: Final = 100_000
 
 
 @dataclass
@@ -65,7 +66,7 @@ class Files:
             case protocol.MovePath():
                 return move_path(self.root, request)
             case protocol.DeletePath():
-                return delete_path(self.root, request)
+                return (yield from delete_path(self.root, request))
             case _:
                 return self._change(request)
 
@@ -129,7 +130,7 @@ class Files:
     ) -> Planned:
         changes = _bounded([change_of(draft) for draft in shown])
         if problems:
-            return Planned(changes, tuple(problems))
+            return Planned(changes, _brief(problems))
         # Only the last plan is kept, so one that is never committed costs nothing.
         self._planned = {token: changed}
         return Planned(changes, images=tuple(draft.image() for draft in changed))
@@ -162,6 +163,17 @@ class Files:
             case _:
                 assert_never(request)
         return Done()
+
+
+def _brief(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """Leave hints out once all of them together are too long."""
+    size, kept = 0, []
+    for problem in problems:
+        size += sum(len(hint) for hint in problem.hints)
+        if size > HINTS_CHARACTERS_MAX:
+            problem = msgspec.structs.replace(problem, hints=())
+        kept.append(problem)
+    return tuple(kept)
 
 
 def _bounded(changes: Sequence[Change]) -> tuple[Change, ...]:
