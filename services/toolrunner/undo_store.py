@@ -40,8 +40,9 @@ class UndoStore:
     A pending one was begun and not finished: after a crash it has to be taken back.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, records_max: int = RECORDS_MAX) -> None:
         self._directory = directory
+        self._records_max = records_max
 
     def begin(
         self, *, token: str, request_id: str, chat_id: str, images: tuple[Image, ...]
@@ -124,7 +125,7 @@ class UndoStore:
         done = [path for path in self._paths() if path.suffix == DONE]
         for count, path in enumerate(sorted(done, key=_sequence, reverse=True), start=1):
             size += path.stat().st_size
-            if count > RECORDS_MAX or size > BYTES_MAX:
+            if count > self._records_max or size > BYTES_MAX:
                 path.unlink(missing_ok=True)
 
 

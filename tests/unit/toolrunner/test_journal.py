@@ -13,6 +13,7 @@ from toolrunner.domain import (
     ExecutionId,
     ExecutionState,
     Exit,
+    FileEffect,
     Key,
     LostReason,
     ProcessId,
@@ -281,3 +282,23 @@ def test_every_commit_is_synced(tmp_path: Path) -> None:
     )
     assert connection.execute("PRAGMA synchronous").fetchone() == (full,)
     connection.close()
+
+
+FILE_EFFECT = FileEffect("execution-1", None, "/Files/Write", b"body")
+
+
+def test_an_effect_that_was_withdrawn_may_begin_again(journal: Journal) -> None:
+    assert journal.begin(FILE_EFFECT, None) == Begun()
+    journal.withdraw(FILE_EFFECT)
+    assert journal.begin(FILE_EFFECT, None) == Begun()
+    journal.finish(FILE_EFFECT, b"response", None)
+    journal.withdraw(FILE_EFFECT)
+    assert isinstance(journal.begin(FILE_EFFECT, None), Known)
+
+
+def test_an_effect_that_was_lost_is_unknown_for_ever(journal: Journal) -> None:
+    journal.begin(FILE_EFFECT, None)
+    journal.lose(FILE_EFFECT)
+    known = journal.begin(FILE_EFFECT, None)
+    assert isinstance(known, Known)
+    assert known.execution.state is ExecutionState.UNKNOWN
