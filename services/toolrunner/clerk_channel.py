@@ -10,7 +10,17 @@ import msgspec
 
 from toolrunner.errors import ClerkGone
 from toolrunner.files.errors import FileRefused, Reason
-from toolrunner.files.protocol import Answer, Ask, Defect, Frames, Refused, Request, Tell, frame
+from toolrunner.files.protocol import (
+    Answer,
+    Ask,
+    Defect,
+    Forgotten,
+    Frames,
+    Refused,
+    Request,
+    Tell,
+    frame,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -121,6 +131,8 @@ def _checked(answer: Answer) -> Answer:
     match answer:
         case Refused(reason, text, metadata):
             raise FileRefused(Reason(reason), text, **metadata)
+        case Forgotten():
+            raise ClerkGone("it was started anew", is_replaced=True)
         case Defect(trace):
             logger.error("the program that works on files has a defect", extra={"trace": trace})
             raise ClerkGone("it has a defect")

@@ -39,6 +39,11 @@ class _Desk:
     starting: asyncio.Lock = field(default_factory=asyncio.Lock)
     used_s: float = 0.0
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether someone waits for an answer."""
+        return self.channel is not None and self.channel.is_busy
+
 
 class Clerks:
     """Starts programs when they are needed, and ends those that are idle."""
@@ -99,10 +104,10 @@ class Clerks:
         while True:
             await self._clock.sleep(IDLE_S / 2)
             before_s = self._clock.monotonic() - IDLE_S
-            for workspace_id, desk in list(self._desks.items()):
-                is_busy = desk.channel is not None and desk.channel.is_busy
-                if desk.used_s <= before_s and not is_busy:
-                    await self.end(workspace_id)
+            for desk in list(self._desks.values()):
+                async with desk.starting:
+                    if desk.used_s <= before_s and not desk.is_busy:
+                        await self._leave(desk)
 
     def close(self) -> None:
         """Hang up on all of them, whereupon they end."""
@@ -122,10 +127,11 @@ class Clerks:
         assert channel is not None, "it was just started"
         try:
             yield channel
-        except ClerkGone:
-            # It may be alive and busy; nobody else shall wait for it.
-            channel.close()
-            channel.gone.set()
+        except ClerkGone as error:
+            if not error.is_replaced:
+                # It may be alive and busy; nobody else shall wait for it.
+                channel.close()
+                channel.gone.set()
             raise
         finally:
             desk.used_s = self._clock.monotonic()

@@ -171,11 +171,17 @@ class ExecutionCancelled(ToolrunnerError):
 
 
 class ClerkGone(ToolrunnerError):
-    """The program that works on files ended; nothing was changed."""
+    """The program that works on files ended; nothing was changed.
 
-    def __init__(self, cause: str = "it ended") -> None:
+    Attributes:
+        cause: Why it is gone.
+        is_replaced: Whether another has taken its place, and is well.
+    """
+
+    def __init__(self, cause: str = "it ended", *, is_replaced: bool = False) -> None:
         super().__init__(f"the program that works on files is gone ({cause}); ask again")
         self.cause = cause
+        self.is_replaced = is_replaced
 
 
 class OutcomeUnknown(ToolrunnerError):

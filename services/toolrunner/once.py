@@ -18,12 +18,20 @@ UNCHANGED = (FileRefused, ClerkGone, ReadOnly)
 
 
 @dataclass
+class _Turn:
+    """Requests of one name, of which one acts at a time."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    wanted: int = 0
+
+
+@dataclass
 class Once:
     """Runs each effect once; whoever asks meanwhile or later gets the same response."""
 
     journal: JournalThread
     effects: Effects
-    _turns: dict[tuple[bool, str], asyncio.Lock] = field(default_factory=dict)
+    _turns: dict[tuple[bool, str], _Turn] = field(default_factory=dict)
 
     async def run(self, effect: FileEffect, act: Callable[[], Awaitable[bytes]]) -> bytes:
         """Return the serialised response, of now or of the first time.
@@ -51,13 +59,14 @@ class Once:
     async def _turn(self, effect: FileEffect) -> AsyncIterator[None]:
         """Let one after another of the same name in."""
         name = (effect.key is not None, effect.request_id)
-        lock = self._turns.setdefault(name, asyncio.Lock())
+        turn = self._turns.setdefault(name, _Turn())
+        turn.wanted += 1
         try:
-            async with lock:
+            async with turn.lock:
                 yield
         finally:
-            # Whoever waits has the lock in hand; whoever comes later finds the journal's entry.
-            if not lock.locked() and self._turns.get(name) is lock:
+            turn.wanted -= 1
+            if not turn.wanted:
                 del self._turns[name]
 
     async def _act(self, effect: FileEffect, act: Callable[[], Awaitable[bytes]]) -> bytes:

@@ -13,9 +13,9 @@ from typing import Final
 import msgspec
 
 from toolrunner.files.beneath import Root
-from toolrunner.files.errors import FileRefused
+from toolrunner.files.errors import FileRefused, PlanForgotten
 from toolrunner.files.jobs import Job, Pause, Readable
-from toolrunner.files.protocol import Answer, Ask, Defect, Frames, Refused, Tell, frame
+from toolrunner.files.protocol import Answer, Ask, Defect, Forgotten, Frames, Refused, Tell, frame
 from toolrunner.files.room import Files
 
 READ_BYTES: Final = 256 * 1024
@@ -103,6 +103,9 @@ class Clerk:
         except FileRefused as refused:
             answer = Refused(refused.reason, str(refused), refused.metadata)
             self._tell(running.number, answer, is_last=True)
+            return
+        except PlanForgotten:
+            self._tell(running.number, Forgotten(), is_last=True)
             return
         except Exception:
             self._tell(running.number, Defect(traceback.format_exc()), is_last=True)

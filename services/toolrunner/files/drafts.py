@@ -10,6 +10,7 @@ from toolrunner.files.diffs import Diff, unified
 from toolrunner.files.snapshots import NO_ETAG, Snapshot, snapshot
 from toolrunner.files.values import AppliedEdit, Change, ChangeKind, Image
 
+GIT_DIRECTORY: Final = ".git"
 #: All files of one change together: they are in memory, twice.
 CHANGE_BYTES_MAX: Final = 64 * 1024 * 1024
 
@@ -143,9 +144,10 @@ def check_git(root: Root, path: str, asked: str, *, guards_git: bool) -> None:
     except OSError:
         real = path
     parts = real.split("/")
-    for at, part in enumerate(parts[:-1]):
-        if part == ".git" and ("hooks" in parts[at + 1 :] or parts[-1].startswith("config")):
-            raise errors.forbidden(asked, "git's hooks and configuration are protected here")
+    within = parts[parts.index(GIT_DIRECTORY) + 1 :] if GIT_DIRECTORY in parts else None
+    # The name alone may be a file that says where git's directory is.
+    if within is not None and (not within or "hooks" in within or within[-1].startswith("config")):
+        raise errors.forbidden(asked, "git's hooks and configuration are protected here")
 
 
 def change_of(draft: Draft, *, with_diff: bool = True) -> Change:

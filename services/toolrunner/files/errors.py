@@ -37,6 +37,10 @@ class FileRefused(Exception):
         self.metadata = metadata
 
 
+class PlanForgotten(Exception):
+    """What was planned or begun to arrive was asked of a program that has ended since."""
+
+
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _OUTSIDE: Final = frozenset({errno.EXDEV, errno.ELOOP})
 

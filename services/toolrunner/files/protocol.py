@@ -312,6 +312,10 @@ class Refused(Value, frozen=True):
     metadata: dict[str, str]
 
 
+class Forgotten(Value, frozen=True):
+    """The plan or upload is not known: this program has not been asked for it."""
+
+
 class Defect(Value, frozen=True):
     """Something is wrong with the program itself."""
 
@@ -353,6 +357,7 @@ Answer = (
     | PathInfo
     | Count
     | Refused
+    | Forgotten
     | Defect
 )
 

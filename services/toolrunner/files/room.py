@@ -139,8 +139,16 @@ class Files:
         upload = self._uploads.pop(token, None)
         if upload is not None:
             upload.commit()
+        elif (drafts := self._planned.pop(token, None)) is not None:
+            commit(self.root, drafts, token)
         else:
-            commit(self.root, self._planned.pop(token), token)
+            raise errors.PlanForgotten
+
+    def _arriving(self, token: str) -> Upload:
+        try:
+            return self._uploads[token]
+        except KeyError as error:
+            raise errors.PlanForgotten from error
 
     def _upload(
         self,
@@ -153,9 +161,9 @@ class Files:
             case protocol.StartUpload(token):
                 self._uploads[token] = Upload.start(self.root, request)
             case protocol.UploadChunk(token, data):
-                self._uploads[token].take(data)
+                self._arriving(token).take(data)
             case protocol.PlanUpload(token):
-                return self._uploads[token].plan()
+                return self._arriving(token).plan()
             case protocol.DropUpload(token):
                 upload = self._uploads.pop(token, None)
                 if upload is not None:

@@ -13,7 +13,15 @@ from support.toolrunner_node import running
 from toolrunner.clerks import IDLE_S, Clerks
 from toolrunner.domain import WorkspaceId
 from toolrunner.errors import ClerkGone
-from toolrunner.files.protocol import FindFiles, SearchFiles, Stat, StatPath
+from toolrunner.files.protocol import (
+    Commit,
+    FindFiles,
+    PlanUpload,
+    SearchFiles,
+    Stat,
+    StatPath,
+    UploadChunk,
+)
 from toolrunner.spawning import running_spawner
 from toolrunner.workspaces import Workspaces
 
@@ -76,6 +84,16 @@ async def test_one_that_does_not_answer_is_ended(office: Office) -> None:
         await office.clerks.ask(ONE, StatPath(""), limit_s=0.05)
     assert isinstance(await office.clerks.ask(ONE, StatPath("")), Stat)
     assert pid not in office.pids(ONE)
+
+
+async def test_one_that_was_started_anew_knows_no_plan_and_stays_well(office: Office) -> None:
+    await office.clerks.ask(ONE, StatPath(""))
+    [pid] = office.pids(ONE)
+    for forgotten in (Commit("t"), UploadChunk("t", b"x"), PlanUpload("t")):
+        with pytest.raises(ClerkGone) as gone:
+            await office.clerks.ask(ONE, forgotten)
+        assert gone.value.is_replaced
+    assert office.pids(ONE) == [pid]
 
 
 async def test_an_idle_one_ends_and_a_used_one_stays(office: Office) -> None:

@@ -295,9 +295,12 @@ def test_a_commit_that_fails_halfway_is_taken_back(room: Room, directory: Path) 
 def test_git_s_hooks_are_protected_where_that_is_asked_for(room: Room, directory: Path) -> None:
     (directory / ".git" / "hooks").mkdir(parents=True)
     (directory / "sly").symlink_to(".git/hooks")
-    for path in (".git/hooks/pre-commit", ".git/config", "sly/post-merge"):
+    (directory / ".git" / "modules" / "m").mkdir(parents=True)
+    protected = (".git/hooks/pre-commit", ".git/config", "sly/post-merge", ".git/modules/m/config")
+    for path in protected:
         planned = protocol.PlanWrite("t", path, b"#!/bin/sh\n", guards_git=True)
         assert refusal(room, planned) is Reason.PATH_FORBIDDEN, path
+    assert refusal(room, protocol.MovePath(".git", "x", False, True)) is Reason.PATH_FORBIDDEN
     write(room, ".git/hooks/pre-commit", b"#!/bin/sh\n")
 
 
