@@ -2,14 +2,18 @@
 
 Of the first segment the beginning stays, unless the log is a small one: what a process said first
 is often why it ended as it did, and it should be there after a restart of the service too.
+
+Processes can remove these files. While a log is written its files stay open, so that this changes
+nothing; afterwards what was removed is gone, and the spans say so.
 """
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+REOPEN: Final = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 LOG_BYTES: Final = 16 * 1024 * 1024
 SUFFIX: Final = ".log"
 BEGINNING_BYTES: Final = 16 * 1024
@@ -24,6 +28,7 @@ class Segment:
     path: Path
     start: int
     end: int
+    fd: int = -1  # -1 once it is closed.
 
 
 class OutputLog:
@@ -47,12 +52,13 @@ class OutputLog:
             OSError: It cannot be written.
         """
         log = cls(directory, name, bytes_max)
-        segments = _segments(directory, name)
+        segments = [
+            replace(each, fd=os.open(each.path, REOPEN)) for each in _found(directory, name)
+        ]
         if segments:
             last = segments.pop()
             log._past = segments
-            log._fd = os.open(last.path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
-            log._path, log._start, log._end = last.path, last.start, last.end
+            log._path, log._start, log._end, log._fd = last.path, last.start, last.end, last.fd
         return log
 
     @property
@@ -87,24 +93,23 @@ class OutputLog:
 
     def close(self) -> None:
         """Write no more; what is there can still be read."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        for fd in (self._fd, *(each.fd for each in self._past)):
+            if fd >= 0:
+                os.close(fd)
+        self._fd = -1
+        self._past = [replace(each, fd=-1) for each in self._past]
 
     @property
     def _segments(self) -> list[Segment]:
         if self._path == self._directory:
             return self._past
-        return [*self._past, Segment(self._path, self._start, self._end)]
+        return [*self._past, Segment(self._path, self._start, self._end, self._fd)]
 
     def _roll(self) -> None:
-        self.close()
-        self._past = self._segments
-        self._path, self._start = self._directory, self._end
         path = self._directory / f"{self._name}.{self._end}{SUFFIX}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._fd = os.open(path, flags, 0o600)
-        self._path = path
+        fd = os.open(path, REOPEN | os.O_CREAT | os.O_EXCL, 0o600)
+        self._past = self._segments
+        self._path, self._start, self._fd = path, self._end, fd
         self._drop_oldest()
 
     def _drop_oldest(self) -> None:
@@ -112,18 +117,19 @@ class OutputLog:
         dropped, self._past = self._past[:-1], self._past[-1:]
         for segment in dropped:
             if segment.start == 0 and self._segment_bytes >= SMALL_BYTES:
-                os.truncate(segment.path, BEGINNING_BYTES)
                 end = min(segment.end, BEGINNING_BYTES)
-                self._past.insert(0, Segment(segment.path, 0, end))
+                os.ftruncate(segment.fd, end)
+                self._past.insert(0, replace(segment, end=end))
             else:
                 segment.path.unlink(missing_ok=True)
+                os.close(segment.fd)
 
 
 class FinishedLog:
     """The log of a process that nobody writes any more."""
 
     def __init__(self, directory: Path, name: str) -> None:
-        self._found = _segments(directory, name)
+        self._found = _found(directory, name)
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
@@ -141,7 +147,7 @@ def remove_log(directory: Path, name: str) -> None:
         path.unlink(missing_ok=True)
 
 
-def _segments(directory: Path, name: str) -> list[Segment]:
+def _found(directory: Path, name: str) -> list[Segment]:
     found = []
     for path in directory.glob(f"{name}.*{SUFFIX}"):
         number = path.name.removesuffix(SUFFIX).rpartition(".")[2]
@@ -154,6 +160,8 @@ def _segments(directory: Path, name: str) -> list[Segment]:
 def _spans(segments: list[Segment]) -> tuple[tuple[int, int], ...]:
     joined: list[tuple[int, int]] = []
     for segment in segments:
+        if segment.fd < 0 and not segment.path.exists():
+            continue
         if joined and joined[-1][1] == segment.start:
             joined[-1] = (joined[-1][0], segment.end)
         elif segment.start < segment.end or not joined:
@@ -166,7 +174,17 @@ def _read(segments: list[Segment], start: int, end: int) -> bytes:
     for segment in segments:
         first, last = max(start, segment.start), min(end, segment.end)
         if first < last:
-            with segment.path.open("rb") as file:
-                file.seek(first - segment.start)
-                pieces.append(file.read(last - first))
+            pieces.append(_read_from(segment, first - segment.start, last - first))
     return b"".join(pieces)
+
+
+def _read_from(segment: Segment, offset: int, size: int) -> bytes:
+    if segment.fd >= 0:
+        return os.pread(segment.fd, size, offset)
+    with suppress(FileNotFoundError):
+        fd = os.open(segment.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            return os.pread(fd, size, offset)
+        finally:
+            os.close(fd)
+    return b""

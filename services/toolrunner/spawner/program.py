@@ -315,6 +315,7 @@ class Spawner:
                 self.groups.kill(self.pids[process_id][0], process_id)
         if message["tell_gone"]:
             self.watched[process_id] = lambda: self.members(process_id)
+            self.wake(self.members(process_id), number)
         self.tell({"number": message["number"], "count": count})
         self.reap()
 
@@ -330,6 +331,7 @@ class Spawner:
             self.groups.kill(workspace)
         if message["tell_gone"]:
             self.watched[workspace] = find
+            self.wake(find(), message["signal"])
         self.tell({"number": message["number"], "count": count})
         self.reap()
 
@@ -337,6 +339,12 @@ class Spawner:
         """Signal all that are found and return how many; those to be killed are stopped first."""
         pids = freeze(find) if number == signal.SIGKILL else [each.pid for each in find()]
         return sum(send(pid, number) for pid in pids)
+
+    def wake(self, stopped: list[Seen], number: int) -> None:
+        """Let those go on who could not end because they are stopped."""
+        if number in STOP_SIGNALS:
+            for each in stopped:
+                send(each.pid, signal.SIGCONT)
 
     def close_input(self, process_id: str) -> None:
         """Let a process read the end of its input, once the service has closed it too."""
