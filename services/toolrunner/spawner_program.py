@@ -38,7 +38,9 @@ class RunningSpawner:
 
 
 @asynccontextmanager
-async def running_spawner(directory: Path, *, adoption_s: float) -> AsyncIterator[RunningSpawner]:
+async def running_spawner(
+    directory: Path, *, adoption_s: float, has_groups: bool = True
+) -> AsyncIterator[RunningSpawner]:
     """Have a spawner; leaving ends everything that it started.
 
     Enter this before the gRPC server exists: the fork here is the last of this process. No other
@@ -47,10 +49,14 @@ async def running_spawner(directory: Path, *, adoption_s: float) -> AsyncIterato
     Args:
         directory: Where a spawner listens for the next run of the service.
         adoption_s: How long it waits for one after this process was killed.
+        has_groups: Whether it may use control groups, where there are any.
     """
     directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        running = await _left_behind(directory_fd) or _started(directory_fd, adoption_s)
+        running = await _left_behind(directory_fd) or _started(
+            directory_fd, adoption_s, has_groups=has_groups
+        )
+        group_name = program.group_name(directory_fd)
     finally:
         os.close(directory_fd)
     pid_fd = os.pidfd_open(running.pid)
@@ -62,6 +68,7 @@ async def running_spawner(directory: Path, *, adoption_s: float) -> AsyncIterato
         os.close(pid_fd)
         if running.child is not None:
             await asyncio.to_thread(running.child.wait)
+        await asyncio.to_thread(program.ControlGroups.end, group_name)
 
 
 async def _left_behind(directory_fd: int) -> RunningSpawner | None:
@@ -84,7 +91,7 @@ async def _left_behind(directory_fd: int) -> RunningSpawner | None:
     return None
 
 
-def _started(directory_fd: int, adoption_s: float) -> RunningSpawner:
+def _started(directory_fd: int, adoption_s: float, *, has_groups: bool) -> RunningSpawner:
     ours, theirs = socket.socketpair()
     package = Path(program.__file__).parent.parent.parent
     # Not those of this process: whoever reads them would wait for the spawner's end too.
@@ -93,7 +100,7 @@ def _started(directory_fd: int, adoption_s: float) -> RunningSpawner:
         child = subprocess.Popen(
             [
                 *(sys.executable, "-I", "-S", "-c", _RUN, str(package)),
-                *(str(theirs.fileno()), str(directory_fd), str(adoption_s)),
+                *(str(theirs.fileno()), str(directory_fd), str(adoption_s), str(int(has_groups))),
             ],
             pass_fds=(theirs.fileno(), directory_fd),
             env={},

@@ -5,7 +5,7 @@ import os
 import random  # noqa: TID251 (this composes a process)
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,7 +156,7 @@ class Client:
 
     def stream(
         self, process_id: str, *, since_cursor: int = 0, follow: bool = True
-    ) -> AsyncIterator[process_service_pb2.StreamOutputResponse]:
+    ) -> AsyncIterable[process_service_pb2.StreamOutputResponse]:
         request = process_service_pb2.StreamOutputRequest(
             context=self.context, process_id=process_id, since_cursor=since_cursor, follow=follow
         )

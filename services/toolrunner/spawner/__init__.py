@@ -1,6 +1,7 @@
 """The program that starts processes: one thread, standard library only, importing only itself."""
 
 from toolrunner.spawner.child import set_size
+from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.frames import CHUNK_BYTES, Frames, frame
 from toolrunner.spawner.kernel import (
     PR_SET_CHILD_SUBREAPER,
@@ -12,7 +13,14 @@ from toolrunner.spawner.kernel import (
     prctl,
     running_processes,
 )
-from toolrunner.spawner.program import SOCKET_NAME, VERSION, Spawner, main, socket_path
+from toolrunner.spawner.program import (
+    SOCKET_NAME,
+    VERSION,
+    Spawner,
+    group_name,
+    main,
+    socket_path,
+)
 
 __all__ = [
     "CHUNK_BYTES",
@@ -20,12 +28,14 @@ __all__ = [
     "PR_SET_CHILD_SUBREAPER",
     "SOCKET_NAME",
     "VERSION",
+    "ControlGroups",
     "Frames",
     "Seen",
     "Spawner",
     "descendants",
     "end_descendants",
     "frame",
+    "group_name",
     "main",
     "open_directory_beneath",
     "prctl",

@@ -6,9 +6,12 @@ write kills all of it. Where no group can be made, everything here finds nothing
 """
 
 import os
+import select
 from contextlib import suppress
 
 PROCS, KILL = "cgroup.procs", "cgroup.kill"
+END_ROUND_S = 0.01
+END_ROUNDS_MAX = 100
 
 
 class ControlGroups:
@@ -19,15 +22,32 @@ class ControlGroups:
 
     @classmethod
     def made(cls, name: str) -> "ControlGroups":
-        """Make a group below that of this process, if the kernel and the rights allow it."""
-        base = ""
+        """Make a group below that of this process, if the kernel and the rights allow it.
+
+        One of that name belongs to a spawner that was killed; what it left behind is ended.
+        """
         with suppress(OSError):
-            base = os.path.join(own_group(), name)
-            os.mkdir(base)
-            if os.path.exists(os.path.join(base, KILL)):
-                return cls(base)
-            os.rmdir(base)
+            groups = cls(os.path.join(own_group(), name))
+            os.makedirs(groups.base, exist_ok=True)
+            if os.path.exists(os.path.join(groups.base, KILL)):
+                groups.kill()
+                groups.remove_below()
+                return groups
+            os.rmdir(groups.base)
         return cls("")
+
+    @classmethod
+    def end(cls, name: str) -> None:
+        """End what a spawner that was killed left in its group."""
+        with suppress(OSError):
+            groups = cls(os.path.join(own_group(), name))
+            for _ in range(END_ROUNDS_MAX):
+                groups.kill()
+                groups.remove()
+                if not os.path.exists(groups.base):
+                    return
+                # The killed are still in the group until the kernel has taken them apart.
+                select.select([], [], [], END_ROUND_S)
 
     def make(self, workspace: str, process_id: str) -> str:
         """Return the directory of a new group for a process, empty if there is none."""
@@ -57,11 +77,16 @@ class ControlGroups:
 
     def remove(self, *names: str) -> None:
         """Remove a group and those below it, save those that still have processes."""
-        if not self.base:
-            return
-        for directory, _, _ in os.walk(os.path.join(self.base, *names), topdown=False):
-            with suppress(OSError):
-                os.rmdir(directory)
+        if self.base:
+            for directory, _, _ in os.walk(os.path.join(self.base, *names), topdown=False):
+                with suppress(OSError):
+                    os.rmdir(directory)
+
+    def remove_below(self) -> None:
+        """Remove all groups of workspaces, save those that still have processes."""
+        with suppress(OSError):
+            for name in os.listdir(self.base):
+                self.remove(name)
 
 
 def join(directory: str) -> None:

@@ -420,6 +420,15 @@ def socket_path(directory: int) -> str:
     return f"/proc/self/fd/{directory}/{SOCKET_NAME}"
 
 
+def group_name(directory: int) -> str:
+    """Return the name of the control group of everything that is started for a directory.
+
+    Only one service works in it, so the next one finds what is left.
+    """
+    place = os.fstat(directory)
+    return f"parley-{place.st_dev}-{place.st_ino}"
+
+
 def listening(directory: int) -> socket.socket:
     """Listen in a directory, where a spawner that is gone may have left its socket."""
     with suppress(FileNotFoundError):
@@ -448,7 +457,8 @@ def main() -> None:
     open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     hard = open_files[1] if open_files[1] != resource.RLIM_INFINITY else OPEN_FILES_MAX
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, OPEN_FILES_MAX), open_files[1]))
-    groups = ControlGroups.made(f"parley-{os.getpid()}")
+    name = group_name(directory_fd)
+    groups = ControlGroups.made(name) if int(sys.argv[4]) else ControlGroups("")
     try:
         with listening(directory_fd) as listener:
             Spawner(channel, listener, adoption_s, groups, open_files).run(wakeup_fd)
