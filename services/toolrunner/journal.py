@@ -1,11 +1,12 @@
 """The journal: what was begun and how it ended, on disk before anything acts.
 
 Theory: one SQLite file per node, and one process per file. Every effect is one entry, committed
-with a full sync before it acts and completed when its response is known. In the same transaction
-the highest epoch of the chat's owner is stored, so that an older owner can start nothing after a
-newer one has asked. An entry without a response that is found when the file is opened belongs to a
-process of the service that ended in between, so nobody knows how far it came. The generation is
-made with the file: "never seen" proves something only to those who dispatched to this very file.
+with a full sync before it acts and completed, without waiting for the disk, when its response is
+known. With the entry the highest epoch of the chat's owner is stored, so that an older owner can
+start nothing after a newer one has asked. An entry without a response that is found when the file
+is opened belongs to a process of the service that ended in between, so nobody knows how far it
+came, unless what it started is still there. The generation is made with the file: "never seen"
+proves something only to those who dispatched to this very file.
 """
 
 import sqlite3
@@ -34,7 +35,7 @@ from toolrunner.errors import (
     RequestIdReused,
     StaleOwner,
 )
-from toolrunner.journal_file import decode_process, open_file, put_process, transaction
+from toolrunner.journal_file import decode_process, ending, open_file, put_process, transaction
 
 _OLD_PROCESSES: Final = """
 SELECT workspace_id, process_id, is_open, place FROM (
@@ -148,7 +149,7 @@ class Journal:
 
     def finish(self, effect: Effect, response: bytes, process: ProcessRecord | None) -> None:
         """Complete an entry with its response."""
-        with transaction(self._connection):
+        with ending(self._connection):
             self._connection.execute(
                 "UPDATE executions SET state = ?, response = ?, finished_at = ?"
                 " WHERE is_keyed = ? AND request_id = ?",
@@ -165,7 +166,7 @@ class Journal:
 
     def finish_start(self, process: ProcessRecord, response: bytes) -> None:
         """Complete the entry that started a process, if an earlier process left it open."""
-        with transaction(self._connection):
+        with ending(self._connection):
             self._connection.execute(
                 "UPDATE executions SET state = ?, response = ?, finished_at = ?"
                 " WHERE process_id = ? AND state = ?",
@@ -181,7 +182,7 @@ class Journal:
 
     def record(self, process: ProcessRecord) -> None:
         """Keep what is known of a process now."""
-        with transaction(self._connection):
+        with ending(self._connection):
             put_process(self._connection, process)
 
     def process(self, process_id: ProcessId) -> ProcessRecord | None:

@@ -105,6 +105,21 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 
 @contextmanager
+def ending(connection: sqlite3.Connection) -> Iterator[None]:
+    """Commit how something ended, without waiting for the disk.
+
+    A kill of this process loses nothing of it. What the machine loses with its power is that an
+    effect ended; it is unknown then, as everything that ran there is.
+    """
+    connection.execute("PRAGMA synchronous = NORMAL")
+    try:
+        with transaction(connection):
+            yield
+    finally:
+        connection.execute("PRAGMA synchronous = FULL")
+
+
+@contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """Commit at the end; an epoch that was raised is kept even if the rest is refused."""
     connection.execute("BEGIN IMMEDIATE")

@@ -15,6 +15,8 @@ from toolrunner.spawning import GRACE_S, Spawner
 
 #: How long an exit waits for the rest of the output; whoever holds it open longer is told of.
 DRAIN_S: Final = 0.2
+#: How soon an end is written again that the disk did not take.
+RECORD_AGAIN_S: Final = 1.0
 
 logger = logging.getLogger(__name__)
 
@@ -55,13 +57,16 @@ class Tending:
         if not live.drained.is_set():
             await self._record(live)
             await live.drained.wait()
-        if await self._record(live):
-            live.is_settled = True
-            self.registry.forget_oldest()
-            try:
-                await self.spawner.forget(live.record.process_id)
-            except SpawnerGone:
-                logger.debug("the spawner is gone, and so is what it kept")
+        while not await self._record(live):
+            if self.registry.stopping.is_set():
+                return
+            await self.clock.sleep(RECORD_AGAIN_S)
+        live.is_settled = True
+        self.registry.forget_oldest()
+        try:
+            await self.spawner.forget(live.record.process_id)
+        except SpawnerGone:
+            logger.debug("the spawner is gone, and so is what it kept")
 
     async def _finish(self, live: LiveProcess, exit: Exit) -> None:
         """Publish an exit once the output is read; whoever holds it open does not delay that."""
@@ -78,7 +83,7 @@ class Tending:
         try:
             await self.journal.run(lambda journal: journal.record(ended))
         except JournalFailed:
-            logger.exception("an exit is not on disk", extra={"process_id": ended.process_id})
+            logger.warning("an exit is not on disk", extra={"process_id": ended.process_id})
             return False
         return True
 

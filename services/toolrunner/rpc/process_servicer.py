@@ -50,9 +50,10 @@ class ProcessServicer(ProcessServiceServicer):
         check_confinement(request.context)
         effect = effect_of(request, scope, method=f"{SERVICE}/StartProcess", encode=encode_started)
         started = await self._processes.start(effect, scope, spec_of(request.spec))
-        return api.StartProcessResponse(
-            process=present(started.record), attached=started.is_attached
-        )
+        if not started.is_attached:
+            # Nobody but itself can be there yet, and looking for others takes a while.
+            return api.StartProcessResponse.FromString(encode_started(started.record))
+        return api.StartProcessResponse(process=present(started.record), attached=True)
 
     async def WaitOutput(  # noqa: N802 (the name is the proto's)
         self, request: api.WaitOutputRequest, context: grpc.aio.ServicerContext

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Iterator
 
+import grpc
 import psutil
 import pytest
 
@@ -238,6 +239,27 @@ async def test_a18_a_toolrunner_that_was_stopped_goes_on_where_it_was(house: Hou
         assert again.process.process_id == process_id
         assert (await client.wait(process_id)).output.text == "over\n"
         assert (await client.run("cat runs")).output.text == "ran\n"
+
+
+async def test_a31_a_full_disk_is_told_and_the_service_lives(house: House) -> None:
+    async with toolrunner(house) as process, connected(house) as client:
+        before = await client.start("while ! [ -e go ]; do sleep 0.02; done; seq 1 20000")
+        service = psutil.Process(process.pid)
+        kept = service.rlimit(psutil.RLIMIT_FSIZE)
+        wal = house.data / "journal.sqlite-wal"
+        service.rlimit(psutil.RLIMIT_FSIZE, (wal.stat().st_size, kept[1]))
+        assert await reason_of(client.start("true")) == (
+            grpc.StatusCode.UNAVAILABLE,
+            "NODE_FULL",
+        )
+        service.rlimit(psutil.RLIMIT_FSIZE, (64 * 1024, kept[1]))
+        files = house.data / "workspaces" / client.context.workspace_id / "files"
+        (files / "go").touch()
+        waited = await client.wait(before.process.process_id)
+        assert waited.output.text.endswith("\n20000\n")
+        assert waited.process.exit.exit_code == 0
+        service.rlimit(psutil.RLIMIT_FSIZE, kept)
+        assert (await client.run("echo again")).output.text == "again\n"
 
 
 def request_of(client: Client, process_id: str) -> process_service_pb2.WaitOutputRequest:

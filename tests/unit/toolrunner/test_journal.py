@@ -278,7 +278,7 @@ def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
-def test_every_commit_is_synced(tmp_path: Path) -> None:
+def test_every_beginning_is_synced(tmp_path: Path) -> None:
     full = 2
     connection, _ = open_file(
         tmp_path / "journal.sqlite", new_generation="g", boot_id="b", now=CLOCK.now(), adopted=()
