@@ -21,7 +21,7 @@ from toolrunner.rpc.errors import DOMAIN, ERRORS
 from toolrunner.rpc.execution_servicer import ExecutionServicer
 from toolrunner.rpc.process_servicer import ProcessServicer, cursor_of, encode_started
 from toolrunner.settings import Settings
-from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, prctl
+from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, end_marked, prctl
 from toolrunner.spawner_program import running_spawner
 from toolrunner.workspaces import PRIVATE, Workspaces
 
@@ -58,6 +58,8 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                 adopted=[each.process_id for each in spawner.adopted],
             )
         )
+        # Whoever looked after these was killed too, and some may have outlived it.
+        end_marked(journal.lost)
         processes = await stack.enter_async_context(
             Processes(
                 journal=journal,

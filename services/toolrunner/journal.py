@@ -82,12 +82,20 @@ class Journal:
 
     Attributes:
         generation: Names this file for as long as it exists.
+        lost: Processes that an earlier process left, and that nobody looks after any more.
     """
 
-    def __init__(self, connection: sqlite3.Connection, generation: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        generation: str,
+        clock: Clock,
+        lost: frozenset[ProcessId],
+    ) -> None:
         self._connection = connection
         self._clock = clock
         self.generation = generation
+        self.lost = lost
 
     @classmethod
     def open(
@@ -111,14 +119,14 @@ class Journal:
         Raises:
             JournalUnusable: Another process has it, or it cannot be read or written.
         """
-        connection, generation = open_file(
+        connection, generation, lost = open_file(
             path,
             new_generation=new_generation,
             boot_id=boot_id,
             now=clock.now(),
             adopted=adopted,
         )
-        return cls(connection, generation, clock)
+        return cls(connection, generation, clock, lost)
 
     def close(self) -> None:
         """Let go of the file."""

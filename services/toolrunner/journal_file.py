@@ -65,8 +65,10 @@ def open_file(
     boot_id: str,
     now: datetime,
     adopted: Collection[ProcessId],
-) -> tuple[sqlite3.Connection, str]:
-    """Open or make the file, settle what an earlier process left open, return its generation.
+) -> tuple[sqlite3.Connection, str, frozenset[ProcessId]]:
+    """Open or make the file, settle what an earlier process left open.
+
+    Returns the connection, the generation, and the processes that are lost from now on.
 
     Args:
         path: The file.
@@ -84,14 +86,14 @@ def open_file(
         _prepare(connection, path)
         with transaction(connection):
             generation = _generation(connection, new_generation, boot_id)
-            _settle(connection, boot_id=boot_id, now=now, adopted=frozenset(adopted))
+            lost = _settle(connection, boot_id=boot_id, now=now, adopted=frozenset(adopted))
     except (sqlite3.Error, JournalUnusable) as error:
         if connection is not None:
             connection.close()
         if isinstance(error, JournalUnusable):
             raise
         raise JournalUnusable(path, _remedy(error)) from error
-    return connection, generation
+    return connection, generation, lost
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
@@ -154,7 +156,7 @@ def _execute_all(connection: sqlite3.Connection, statements: str) -> None:
 
 def _settle(
     connection: sqlite3.Connection, *, boot_id: str, now: datetime, adopted: frozenset[ProcessId]
-) -> None:
+) -> frozenset[ProcessId]:
     """Say of everything that was left open that nobody knows how it ended."""
     started = connection.execute(
         "SELECT is_keyed, request_id, process_id FROM executions WHERE state = ?",
@@ -171,14 +173,17 @@ def _settle(
     rows = connection.execute(
         "SELECT record FROM processes WHERE state IN (?, ?)", tuple(sorted(LIVE))
     ).fetchall()
+    gone_now = set()
     for record in map(decode_process, (row[0] for row in rows)):
         if record.process_id in adopted:
             continue
+        gone_now.add(record.process_id)
         is_uncertain = record.state is ProcessState.STARTING
         reason = LostReason.START_UNCERTAIN if is_uncertain else gone
         lost = replace(record, state=ProcessState.LOST, lost_reason=reason, ended_at=now)
         put_process(connection, lost)
     connection.execute("UPDATE journal SET boot_id = ?", (boot_id,))
+    return frozenset(gone_now)
 
 
 def put_process(connection: sqlite3.Connection, process: ProcessRecord) -> None:

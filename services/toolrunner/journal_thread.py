@@ -21,10 +21,12 @@ class JournalThread:
 
     Attributes:
         generation: The journal's.
+        lost: Processes that an earlier run of the service left, and that nobody looks after.
     """
 
     def __init__(self, journal: Journal, thread: ThreadPoolExecutor) -> None:
         self.generation = journal.generation
+        self.lost = journal.lost
         self._journal = journal
         self._thread = thread
 

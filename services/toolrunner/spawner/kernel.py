@@ -123,10 +123,26 @@ def send(pid: int, number: int) -> bool:
 
 def is_marked(pid: int, process_id: str) -> bool:
     """Tell whether a process was started with the mark of another."""
-    mark = f"{PROCESS_MARK}={process_id}".encode()
+    return f"{PROCESS_MARK}={process_id}".encode() in variables(pid)
+
+
+def variables(pid: int) -> list[bytes]:
+    """Return the variables that a process was started with, none if they cannot be read."""
     with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as environ:
-        return mark in environ.read().split(b"\0")
-    return False
+        return environ.read().split(b"\0")
+    return []
+
+
+def end_marked(process_ids: frozenset[str]) -> None:
+    """Kill whatever was started with one of these marks, whoever its parent is now."""
+    marks = {f"{PROCESS_MARK}={process_id}".encode() for process_id in process_ids}
+
+    def find() -> list[Seen]:
+        return [each for each in running_processes() if not marks.isdisjoint(variables(each.pid))]
+
+    if marks:
+        for pid in freeze(find):
+            send(pid, signal.SIGKILL)
 
 
 def is_working_in(pid: int, directory: str) -> bool:

@@ -135,18 +135,25 @@ async def test_without_a_next_toolrunner_nothing_stays(house: House, marks: list
     )
 
 
-async def test_what_neither_outlived_is_lost_and_says_why(house: House) -> None:
+async def test_what_neither_outlived_is_lost_and_says_why(house: House, marks: list[str]) -> None:
+    marks.append("sleep\x007341")
     async with toolrunner(house) as process:
         async with connected(house) as before:
-            started = await before.start("echo begun; exec sleep 600")
+            started = await before.start("setsid sleep 7341 & echo begun; exec sleep 600")
             process_id = started.process.process_id
             await before.wait(process_id, process_pb2.WAIT_UNTIL_OUTPUT)
+            await asyncio.to_thread(
+                until, lambda: running(marks[0]), "the sleeper", within_s=WITHIN_S
+            )
         (spawner,) = [each.pid for each in running_processes() if each.parent == process.pid]
         os.kill(process.pid, signal.SIGSTOP)
         os.kill(spawner, signal.SIGKILL)
         process.kill()
         await process.wait()
     async with next_one(house, before) as client:
+        await asyncio.to_thread(
+            until, lambda: not running(marks[0]), "the sleeper's end", within_s=WITHIN_S
+        )
         waited = await client.wait(process_id)
         assert waited.process.state == process_pb2.PROCESS_STATE_LOST
         assert waited.process.lost_reason == process_pb2.PROCESS_LOST_REASON_RUNNER_RESTARTED

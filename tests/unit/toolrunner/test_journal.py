@@ -280,7 +280,7 @@ def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 
 def test_every_beginning_is_synced(tmp_path: Path) -> None:
     full = 2
-    connection, _ = open_file(
+    connection, _, _ = open_file(
         tmp_path / "journal.sqlite", new_generation="g", boot_id="b", now=CLOCK.now(), adopted=()
     )
     assert connection.execute("PRAGMA synchronous").fetchone() == (full,)
@@ -351,6 +351,7 @@ def test_who_outlived_the_service_is_not_lost(tmp_path: Path) -> None:
         clock=CLOCK,
         adopted=[PROCESS.process_id],
     )
+    assert again.lost == {"other"}
     assert again.execution(FIRST_OWNER) == STARTED
     assert again.process(PROCESS.process_id) == PROCESS
     lost = again.process(ProcessId("other"))

@@ -1,9 +1,11 @@
 import ast
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 from toolrunner import spawner
-from toolrunner.spawner import Frames, Seen, descendants, frame
+from toolrunner.spawner import PROCESS_MARK, Frames, Seen, descendants, end_marked, frame
 
 
 def test_messages_survive_any_cut() -> None:
@@ -35,3 +37,15 @@ def test_the_spawner_needs_nothing_but_itself_and_the_standard_library() -> None
     }
     others = imported - sys.stdlib_module_names
     assert [name for name in others if not name.startswith("toolrunner.spawner.")] == []
+
+
+def test_what_bears_a_mark_is_ended_and_nothing_else() -> None:
+    lost = subprocess.Popen(["sleep", "7601"], env={PROCESS_MARK: "lost-1"})
+    other = subprocess.Popen(["sleep", "7602"], env={PROCESS_MARK: "lost-11"})
+    try:
+        end_marked(frozenset({"lost-1"}))
+        assert lost.wait(5) == -signal.SIGKILL
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
