@@ -158,8 +158,6 @@ def spec_of(spec: process_pb2.ProcessSpec) -> ProcessSpec:
         raise InvalidRequest("spec.workdir", f"is no path of at most {WORKDIR_BYTES_MAX} bytes")
     if not 0 <= spec.timeout_ms <= TIMEOUT_MS_MAX:
         raise InvalidRequest("spec.timeout_ms", f"is not between 0 and {TIMEOUT_MS_MAX}")
-    if not 0 <= spec.log_bytes <= LOG_BYTES_MAX:
-        raise InvalidRequest("spec.log_bytes", f"is not between 0 and {LOG_BYTES_MAX}")
     return ProcessSpec(
         argv=argv,
         command=command.encode()[:COMMAND_SHOWN_BYTES].decode(errors="ignore"),
@@ -167,7 +165,7 @@ def spec_of(spec: process_pb2.ProcessSpec) -> ProcessSpec:
         environment=_variables(spec.environment),
         is_background=spec.background,
         timeout_s=spec.timeout_ms / 1000,
-        log_bytes_max=spec.log_bytes or LOG_BYTES,
+        log_bytes_max=_log_bytes(spec),
         stdin_mode=_stdin_mode(spec),
         stdin=_stdin(spec.stdin, "spec.stdin"),
         terminal=(
@@ -262,6 +260,16 @@ def _stdin_mode(spec: process_pb2.ProcessSpec) -> StdinMode:
     return StdinMode.PIPE if is_pipe else StdinMode.CLOSED
 
 
+def _log_bytes(spec: process_pb2.ProcessSpec) -> int:
+    for field, given in (
+        ("spec.log_bytes", spec.log_bytes),
+        ("spec.limits.output_bytes", spec.limits.output_bytes),
+    ):
+        if not 0 <= given <= LOG_BYTES_MAX:
+            raise InvalidRequest(field, f"is not between 0 and {LOG_BYTES_MAX}")
+    return min(spec.log_bytes or LOG_BYTES, spec.limits.output_bytes or LOG_BYTES_MAX)
+
+
 def _stdin(data: bytes, field: str) -> bytes:
     if len(data) > STDIN_BYTES_MAX:
         raise InvalidRequest(field, f"has over {STDIN_BYTES_MAX} bytes; write them in pieces")
@@ -291,8 +299,9 @@ def _program(spec: process_pb2.ProcessSpec) -> tuple[tuple[str, ...], str]:
 
 def _refuse_unsupported(spec: process_pb2.ProcessSpec) -> None:
     """Refuse rather than ignore: a caller must not believe in a bound that is not kept."""
-    if spec.limits != sandbox_pb2.ResourceLimits():
-        raise InvalidRequest("spec.limits", "cannot be kept by this node; leave them out")
+    if spec.limits != sandbox_pb2.ResourceLimits(output_bytes=spec.limits.output_bytes):
+        problem = "cannot be kept by this node, save for output_bytes; leave them out"
+        raise InvalidRequest("spec.limits", problem)
 
 
 def _variables(environment: Mapping[str, str]) -> dict[str, str]:

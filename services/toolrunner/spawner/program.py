@@ -87,7 +87,7 @@ class Spawner:
     """Everything the program knows."""
 
     channel: socket.socket | None
-    listener: socket.socket
+    listener: socket.socket | None
     adoption_s: float
     groups: ControlGroups
     open_files: tuple[int, int]
@@ -114,8 +114,8 @@ class Spawner:
                 if key.fd == wakeup_fd:
                     os.read(wakeup_fd, CHUNK_BYTES)
                     self.reap()
-                elif key.data is self.listener:
-                    self.accept()
+                elif self.listener is not None and key.data is self.listener:
+                    self.accept(self.listener)
                 elif isinstance(key.data, Kept):
                     self.settle(key.data)
                 elif key.data is self.channel:
@@ -144,14 +144,15 @@ class Spawner:
         self.channel, self.frames = None, Frames()
         for kept in self.kept.values():
             kept.number = 0
-        self.give_up_at = time.monotonic() + self.adoption_s
+        # Where it cannot listen, nobody can find it.
+        self.give_up_at = time.monotonic() + (self.adoption_s if self.listener else 0)
         if not self.kept and not self.everything():
             self.is_over = True
 
-    def accept(self) -> None:
+    def accept(self, listener: socket.socket) -> None:
         """Take a new service for the old one, if that is gone and this is none of our own."""
         with suppress(OSError):
-            channel, _ = self.listener.accept()
+            channel, _ = listener.accept()
             if self.channel is not None:
                 # Its end may be waiting to be read.
                 self.channel.setblocking(False)
@@ -429,13 +430,21 @@ def group_name(directory: int) -> str:
     return f"parley-{place.st_dev}-{place.st_ino}"
 
 
-def listening(directory: int) -> socket.socket:
-    """Listen in a directory, where a spawner that is gone may have left its socket."""
+def listening(directory: int) -> socket.socket | None:
+    """Listen in a directory, where a spawner that is gone may have left its socket.
+
+    Not every file system has sockets; on such a one processes do not outlive the service.
+    """
     with suppress(FileNotFoundError):
         os.unlink(SOCKET_NAME, dir_fd=directory)
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(socket_path(directory))
-    listener.listen()
+    try:
+        listener.bind(socket_path(directory))
+        listener.listen()
+    except OSError as error:
+        print(f"nobody can take over from here: {error}", file=sys.stderr)
+        listener.close()
+        return None
     listener.setblocking(False)
     return listener
 
@@ -459,10 +468,12 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, OPEN_FILES_MAX), open_files[1]))
     name = group_name(directory_fd)
     groups = ControlGroups.made(name) if int(sys.argv[4]) else ControlGroups("")
+    listener = listening(directory_fd)
     try:
-        with listening(directory_fd) as listener:
-            Spawner(channel, listener, adoption_s, groups, open_files).run(wakeup_fd)
+        Spawner(channel, listener, adoption_s, groups, open_files).run(wakeup_fd)
     finally:
+        if listener is not None:
+            listener.close()
         groups.kill()
         end_descendants(os.getpid())
         groups.remove()
