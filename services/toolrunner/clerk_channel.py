@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import Final, cast
+from typing import Final
 
 import msgspec
 
@@ -28,8 +29,12 @@ logger = logging.getLogger(__name__)
 ANSWER_S: Final = 60.0
 
 
+class _Input(asyncio.BaseProtocol):
+    """The program's input; that it ended shows in its output."""
+
+
 class ClerkChannel(asyncio.Protocol):
-    """One end of the socket.
+    """Our ends of the program's output and input.
 
     Attributes:
         gone: Set when the other end is no more.
@@ -40,12 +45,18 @@ class ClerkChannel(asyncio.Protocol):
         self._frames = Frames(bytearray())
         self._answers: dict[int, asyncio.Queue[Tell | None]] = {}
         self._number = 0
-        self._transport: asyncio.WriteTransport | None = None
+        self._reading: asyncio.BaseTransport | None = None
+        self._writing: asyncio.WriteTransport | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to use the socket."""
-        # Not every event loop's transports are of asyncio's class.
-        self._transport = cast("asyncio.WriteTransport", transport)
+    @classmethod
+    async def opened(cls, output_fd: int, input_fd: int) -> "ClerkChannel":
+        """Begin to use the descriptors; they are closed with the channel."""
+        channel = cls()
+        loop = asyncio.get_running_loop()
+        output, input_ = os.fdopen(output_fd, "rb", 0), os.fdopen(input_fd, "wb", 0)
+        channel._writing, _ = await loop.connect_write_pipe(_Input, input_)
+        channel._reading, _ = await loop.connect_read_pipe(lambda: channel, output)
+        return channel
 
     def data_received(self, data: bytes) -> None:
         """Hand answers to those who wait for them."""
@@ -62,8 +73,9 @@ class ClerkChannel(asyncio.Protocol):
 
     def close(self) -> None:
         """Hang up, whereupon the program ends."""
-        if self._transport is not None:
-            self._transport.close()
+        for transport in (self._reading, self._writing):
+            if transport is not None:
+                transport.close()
 
     @property
     def is_busy(self) -> bool:
@@ -111,9 +123,9 @@ class ClerkChannel(asyncio.Protocol):
                     self._send(Ask(number, None, is_closing=True))
 
     def _send(self, ask: Ask) -> None:
-        if self._transport is None or self._transport.is_closing():
+        if self._writing is None or self._writing.is_closing() or self.gone.is_set():
             raise ClerkGone
-        self._transport.write(frame(ask))
+        self._writing.write(frame(ask))
 
 
 async def _next(answers: "asyncio.Queue[Tell | None]", limit_s: float) -> Tell:

@@ -3,7 +3,6 @@
 import asyncio
 import shutil
 import signal
-import socket
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -92,6 +91,11 @@ class Clerks:
             async for answer in answers:
                 yield answer
 
+    def process_of(self, workspace_id: WorkspaceId) -> str:
+        """Return the mark of the program of a workspace; empty if none runs."""
+        desk = self._desks.get(workspace_id)
+        return "" if desk is None else desk.process_id or ""
+
     async def end(self, workspace_id: WorkspaceId) -> None:
         """End the program of a workspace, if there is one."""
         desk = self._desks.get(workspace_id)
@@ -149,6 +153,7 @@ class Clerks:
         process_id = ProcessId(self._new_id())
         launch = Launch(
             process_id=process_id,
+            workspace_id=workspace_id,
             argv=(
                 sys.executable,
                 *("-I", "-m", "toolrunner.files"),
@@ -158,18 +163,17 @@ class Clerks:
             root=workspace.root,
             workdir=".",
             environment={"PATH": SEARCH_PATH, "LANG": "C.UTF-8", PROCESS_MARK: process_id},
-            has_channel=True,
+            has_input=True,
         )
         try:
             launched = await self._spawner.start(launch, _ignored)
         except LaunchFailed as error:
             raise ClerkGone(f"it cannot be started: {error}") from error
-        channel = ClerkChannel()
-        loop = asyncio.get_running_loop()
-        theirs = socket.socket(fileno=launched.output_fd)
-        await loop.create_unix_connection(lambda: channel, sock=theirs)
-        desk.process_id, desk.channel = process_id, channel
+        # It ends with this service, so there is nothing to keep for the next.
+        await self._spawner.forget(process_id)
+        desk.process_id = process_id
+        desk.channel = await ClerkChannel.opened(launched.output_fd, launched.input_fd)
 
 
 def _ignored(process_id: ProcessId, exit: Exit) -> None:
-    """Its socket tells that it ended."""
+    """Its output tells that it ended."""

@@ -31,6 +31,7 @@ from toolrunner.files.protocol import (
     StatPath,
 )
 from toolrunner.files.values import Change, Image
+from toolrunner.spawner import end_marked
 from toolrunner.undo_store import UndoRecord, UndoStore
 from toolrunner.workspaces import Workspaces
 
@@ -176,10 +177,15 @@ class FileChanges:
     async def _commit(
         self, scope: Scope, request_id: str, token: str, images: tuple[Image, ...]
     ) -> UndoRecord:
+        clerk_id = self.clerks.process_of(scope.workspace_id)
         record = await self._stored(
             scope.workspace_id,
             lambda store: store.begin(
-                token=token, request_id=request_id, chat_id=scope.chat_id, images=images
+                token=token,
+                request_id=request_id,
+                chat_id=scope.chat_id,
+                images=images,
+                clerk_id=clerk_id,
             ),
         )
         try:
@@ -196,7 +202,11 @@ class FileChanges:
     async def _recover(self, workspace_id: WorkspaceId) -> None:
         if workspace_id in self._recovered:
             return
-        for record in await self._stored(workspace_id, lambda store: store.pending()):
+        pending = await self._stored(workspace_id, lambda store: store.pending())
+        # A program of an earlier run of the service may still be at it.
+        old = frozenset(record.clerk_id for record in pending if record.clerk_id)
+        await asyncio.to_thread(end_marked, old)
+        for record in pending:
             await self._roll_back(workspace_id, record)
         self._recovered.add(workspace_id)
 

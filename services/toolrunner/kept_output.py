@@ -26,6 +26,23 @@ class KeptOutput:
         self._head = bytearray()
         self._tail = bytearray()
 
+    @classmethod
+    def resumed(cls, log: OutputLog) -> "KeptOutput":
+        """Go on with what an earlier run of the service wrote to the log."""
+        output = cls(log)
+        spans = log.spans
+        if spans:
+            start, output.total_bytes = spans[-1]
+            output._tail += log.read(max(start, output.total_bytes - TAIL_BYTES), spans[-1][1])
+            if spans[0][0] == 0:
+                output._head += log.read(0, min(HEAD_BYTES, spans[0][1]))
+        return output
+
+    @property
+    def log_name(self) -> str:
+        """The file of the log where its newest part begins; empty if there is none."""
+        return self._log.file_name
+
     @property
     def complete_bytes(self) -> int:
         """The output without a last character that has only begun."""
@@ -34,8 +51,8 @@ class KeptOutput:
 
     @property
     def log_start_bytes(self) -> int:
-        """First byte of output that the log still has."""
-        return self._log.spans[0][0] if self._log.spans else 0
+        """First byte of output from which on the log has everything."""
+        return self._log.spans[-1][0] if self._log.spans else 0
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
@@ -81,7 +98,3 @@ class KeptOutput:
     def close(self) -> None:
         """Keep no more; what is there can still be read."""
         self._log.close()
-
-    def remove(self) -> None:
-        """Remove what is on disk."""
-        self._log.remove()

@@ -25,6 +25,7 @@ class UndoRecord(msgspec.Struct, frozen=True):
         request_id: The request that it was made for.
         chat_id: The chat that asked; empty for a person.
         images: The files.
+        clerk_id: Mark of the program that makes it.
     """
 
     sequence: int
@@ -32,6 +33,7 @@ class UndoRecord(msgspec.Struct, frozen=True):
     request_id: str
     chat_id: str
     images: tuple[Image, ...]
+    clerk_id: str = ""
 
 
 class UndoStore:
@@ -45,11 +47,17 @@ class UndoStore:
         self._records_max = records_max
 
     def begin(
-        self, *, token: str, request_id: str, chat_id: str, images: tuple[Image, ...]
+        self,
+        *,
+        token: str,
+        request_id: str,
+        chat_id: str,
+        images: tuple[Image, ...],
+        clerk_id: str = "",
     ) -> UndoRecord:
         """Keep a change before it is made, safe from a crash."""
         sequence = max((_sequence(path) for path in self._paths()), default=0) + 1
-        record = UndoRecord(sequence, token, request_id, chat_id, images)
+        record = UndoRecord(sequence, token, request_id, chat_id, images, clerk_id)
         self._write(record, PENDING)
         return record
 

@@ -81,9 +81,13 @@ class Workspaces:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
+    def at(self, workspace_id: WorkspaceId) -> Workspace:
+        """Return where a workspace is, whether it is there or not."""
+        return Workspace(self._directory / workspace_id)
+
     def prepared(self, workspace_id: WorkspaceId) -> Workspace:
         """Return a workspace, made if it is not there yet, closed to other users."""
-        workspace = Workspace(self._directory / workspace_id)
+        workspace = self.at(workspace_id)
         for directory in (
             workspace.directory,
             workspace.root,

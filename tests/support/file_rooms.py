@@ -2,14 +2,13 @@
 
 import itertools
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 import msgspec
 
@@ -55,16 +54,17 @@ class HereRoom:
 class ProgramRoom:
     """The program, asked one thing after another."""
 
-    channel: socket.socket
+    output: IO[bytes]
+    input: IO[bytes]
     frames: Frames = field(default_factory=lambda: Frames(bytearray()))
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def ask(self, request: Request) -> list[Answer]:
         number = next(self.numbers)
-        self.channel.sendall(frame(Ask(number, request)))
+        self.input.write(frame(Ask(number, request)))
         answers: list[Answer] = []
         while True:
-            for body in self.frames.feed(self.channel.recv(65536)):
+            for body in self.frames.feed(os.read(self.output.fileno(), 65536)):
                 tell = msgspec.msgpack.decode(body, type=Tell)
                 if isinstance(tell.answer, Refused):
                     refused = tell.answer
@@ -72,7 +72,7 @@ class ProgramRoom:
                 answers.append(tell.answer)
                 if tell.is_last:
                     return answers
-                self.channel.sendall(frame(Ask(number, None)))
+                self.input.write(frame(Ask(number, None)))
 
 
 @contextmanager
@@ -88,17 +88,19 @@ def here(directory: Path, *, ripgrep: bool = True) -> Iterator[Room]:
 @contextmanager
 def program(directory: Path) -> Iterator[Room]:
     """Work on the files of a directory in a program of its own."""
-    ours, theirs = socket.socketpair()
-    ours.settimeout(20)
     child = subprocess.Popen(
         [sys.executable, "-I", "-m", "toolrunner.files", str(directory), find_ripgrep()],
-        stdin=theirs.fileno(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
         cwd=directory,
     )
-    theirs.close()
-    with ours:
-        yield ProgramRoom(ours)
-    assert child.wait(10) == 0
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with child:
+        yield ProgramRoom(child.stdout, child.stdin)
+        child.stdin.close()
+        assert child.wait(10) == 0
 
 
 def change(room: Room, request: PlanWrite | PlanEdits | PlanPatch | PlanRestore) -> Planned:

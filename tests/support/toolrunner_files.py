@@ -16,7 +16,7 @@ from toolrunner.file_room import FileRoom
 from toolrunner.files.protocol import PlanEdits
 from toolrunner.files.values import FileEdit, TextEdit
 from toolrunner.journal_thread import open_journal
-from toolrunner.spawning import running_spawner
+from toolrunner.spawner_program import running_spawner
 from toolrunner.workspaces import Workspaces
 
 
@@ -132,12 +132,16 @@ class FileNode:
         new_id = TimeOrderedIds(clock, random.SystemRandom())
         workspaces = Workspaces(directory / "workspaces")
         async with (
-            running_spawner() as spawner,
+            running_spawner(directory, adoption_s=0) as spawner,
             open_journal(
                 directory / "journal.sqlite", new_generation="g", boot_id="b", clock=clock
             ) as journal,
             FileRoom(
-                journal=journal, spawner=spawner, workspaces=workspaces, clock=clock, new_id=new_id
+                journal=journal,
+                spawner=spawner.process,
+                workspaces=workspaces,
+                clock=clock,
+                new_id=new_id,
             ) as room,
         ):
             scope = Scope(WorkspaceId(new_id()))

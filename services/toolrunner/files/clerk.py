@@ -1,8 +1,7 @@
-"""The program that works on files: one thread, one workspace, asked over one socket."""
+"""The program that works on files: one thread, one workspace, asked over its input."""
 
 import os
 import selectors
-import socket
 import sys
 import time
 import traceback
@@ -32,9 +31,10 @@ class Running:
 
 @dataclass
 class Clerk:
-    """Serves one socket until it ends; whoever is long at work lets others in between."""
+    """Serves its input until that ends; whoever is long at work lets others in between."""
 
-    channel: socket.socket
+    input_fd: int
+    output_fd: int
     files: Files
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     frames: Frames = field(default_factory=lambda: Frames(bytearray()))
@@ -44,10 +44,10 @@ class Clerk:
 
     def run(self) -> None:
         """Serve until nobody is there any more."""
-        self.selector.register(self.channel, selectors.EVENT_READ)
+        self.selector.register(self.input_fd, selectors.EVENT_READ)
         while True:
             for key, _ in self.selector.select(self._patience_s()):
-                if key.fileobj is not self.channel:
+                if key.fd != self.input_fd:
                     self._awake(key.data)
                 elif not self._read():
                     return
@@ -65,7 +65,7 @@ class Clerk:
         return max(0.0, min(until) - time.monotonic()) if until else None
 
     def _read(self) -> bool:
-        data = self.channel.recv(READ_BYTES)
+        data = os.read(self.input_fd, READ_BYTES)
         for body in self.frames.feed(data):
             self._obey(msgspec.msgpack.decode(body, type=Ask))
         return bool(data)
@@ -122,16 +122,22 @@ class Clerk:
                 self._tell(running.number, said, is_last=False)
 
     def _tell(self, number: int, answer: Answer, *, is_last: bool) -> None:
-        self.channel.sendall(frame(Tell(number, answer, is_last)))
+        view = memoryview(frame(Tell(number, answer, is_last)))
+        while view:
+            view = view[os.write(self.output_fd, view) :]
 
 
 def main() -> None:
-    """Serve standard input, which is a socket, for the directory that this was started in."""
+    """Serve standard input and output, for the directory that this was started in."""
     prefix, program = sys.argv[1:]
-    channel = socket.socket(fileno=os.dup(0))
+    # Nobody else may write among the answers.
+    input_fd, output_fd = os.dup(0), os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for fd in (0, 1, 2):
+        os.dup2(nowhere, fd)
     files = Files(Root(os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), prefix), program)
     try:
-        Clerk(channel, files).run()
+        Clerk(input_fd, output_fd, files).run()
     except (BrokenPipeError, ConnectionResetError):
         pass
     finally:

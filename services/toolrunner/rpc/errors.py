@@ -12,6 +12,7 @@ from toolrunner.files.errors import FileRefused, Reason
 
 DOMAIN: Final = "workspace.parley"
 RETRY_AFTER_S: Final = 1.0
+PATTERN_SHOWN: Final = 100
 
 
 def _problem(
@@ -86,6 +87,36 @@ ERRORS: Final[ErrorTable] = {
         ErrorReason.ERROR_REASON_PROCESS_NOT_RUNNING,
         error,
         process_id=error.process_id,
+    ),
+    errors.NotAttachable: lambda error: _problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_NOT_ATTACHABLE,
+        error,
+        process_id=error.process_id,
+        wants=error.wants,
+    ),
+    errors.InputFull: lambda error: _problem(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        ErrorReason.ERROR_REASON_NODE_FULL,
+        error,
+        resource="stdin",
+    ),
+    errors.OutputGone: lambda error: _problem(
+        grpc.StatusCode.DATA_LOSS,
+        ErrorReason.ERROR_REASON_OUTPUT_GONE,
+        error,
+        process_id=error.process_id,
+        oldest_cursor=error.oldest_cursor,
+    ),
+    errors.InvalidPattern: lambda error: _problem(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        ErrorReason.ERROR_REASON_INVALID_PATTERN,
+        error,
+        pattern=error.pattern[:PATTERN_SHOWN],
+        problem=error.problem,
+    ),
+    errors.BadTicket: lambda error: _problem(
+        grpc.StatusCode.PERMISSION_DENIED, ErrorReason.ERROR_REASON_BAD_TICKET, error
     ),
     errors.TooManyProcesses: lambda error: _problem(
         grpc.StatusCode.RESOURCE_EXHAUSTED,

@@ -22,7 +22,7 @@ from toolrunner.files.protocol import (
     StatPath,
     UploadChunk,
 )
-from toolrunner.spawning import running_spawner
+from toolrunner.spawner_program import running_spawner
 from toolrunner.workspaces import Workspaces
 
 ONE, OTHER = WorkspaceId("one"), WorkspaceId("other")
@@ -43,15 +43,15 @@ class Office:
 async def office(tmp_path: Path) -> AsyncIterator[Office]:
     clock = FakeClock()
     numbers = iter(range(100))
-    async with running_spawner() as spawner:
+    async with running_spawner(tmp_path, adoption_s=0) as spawner:
         clerks = Clerks(
-            spawner=spawner,
-            workspaces=Workspaces(tmp_path),
+            spawner=spawner.process,
+            workspaces=Workspaces(tmp_path / "workspaces"),
             clock=clock,
             new_id=lambda: f"clerk-{next(numbers)}-{tmp_path.name}",
             ripgrep="",
         )
-        yield Office(clerks, clock, tmp_path)
+        yield Office(clerks, clock, tmp_path / "workspaces")
         clerks.close()
 
 

@@ -354,12 +354,6 @@ async def test_a_workspace_name_is_no_path(client: Client, house: House) -> None
     assert not (house.directory / "escape").exists()
 
 
-async def test_what_is_not_there_yet_says_so(client: Client) -> None:
-    request = process_service_pb2.WriteStdinRequest(context=client.context)
-    status, _ = await reason_of(client.processes.WriteStdin(request))
-    assert status is grpc.StatusCode.UNIMPLEMENTED
-
-
 async def test_a_caller_without_a_token_is_refused(client: Client, house: House) -> None:
     path = Path(house.address.place)
     async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
