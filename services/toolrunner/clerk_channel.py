@@ -98,7 +98,7 @@ class ClerkChannel(asyncio.Protocol):
     async def stream(
         self, request: Request, *, limit_s: float = ANSWER_S
     ) -> AsyncGenerator[Answer, None]:
-        """Yield the answers to a request, each when it is wanted.
+        """Yield the answers to a request; few more are made than are taken.
 
         Raises:
             FileRefused: It is refused.

@@ -78,7 +78,7 @@ class Clerks:
     async def stream(
         self, workspace_id: WorkspaceId, request: Request, *, limit_s: float = ANSWER_S
     ) -> AsyncGenerator[Answer, None]:
-        """Yield the answers to a request, each when it is wanted.
+        """Yield the answers to a request; few more are made than are taken.
 
         Raises:
             FileRefused: It is refused.

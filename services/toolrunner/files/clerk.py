@@ -14,7 +14,17 @@ import msgspec
 from toolrunner.files.beneath import Root
 from toolrunner.files.errors import FileRefused, PlanForgotten
 from toolrunner.files.jobs import Job, Pause, Readable
-from toolrunner.files.protocol import Answer, Ask, Defect, Forgotten, Frames, Refused, Tell, frame
+from toolrunner.files.protocol import (
+    PIECES_AHEAD,
+    Answer,
+    Ask,
+    Defect,
+    Forgotten,
+    Frames,
+    Refused,
+    Tell,
+    frame,
+)
 from toolrunner.files.room import Files
 
 READ_BYTES: Final = 256 * 1024
@@ -27,6 +37,7 @@ class Running:
     number: int
     job: Job
     readable: Readable | None = None  # What it waits for.
+    ahead: int = 0  # Pieces that were sent and not confirmed.
 
 
 @dataclass
@@ -40,7 +51,7 @@ class Clerk:
     frames: Frames = field(default_factory=lambda: Frames(bytearray()))
     ready: deque[Running] = field(default_factory=deque)
     waiting: dict[int, Running] = field(default_factory=dict)  # By number, for a file to speak.
-    stopped: dict[int, Running] = field(default_factory=dict)  # By number, for more to be asked.
+    stopped: dict[int, Running] = field(default_factory=dict)  # By number, for a confirmation.
 
     def run(self) -> None:
         """Serve until nobody is there any more."""
@@ -75,8 +86,16 @@ class Clerk:
             self.ready.append(Running(ask.number, self.files.work(ask.request)))
         elif ask.is_closing:
             self._close(ask.number)
-        elif (running := self.stopped.pop(ask.number, None)) is not None:
-            self.ready.append(running)
+        else:
+            self._confirm(ask.number)
+
+    def _confirm(self, number: int) -> None:
+        """Note that a piece was taken, and go on with its stream if that was waiting for it."""
+        if (stopped := self.stopped.pop(number, None)) is not None:
+            self.ready.append(stopped)
+        for running in (*self.ready, *self.waiting.values()):
+            if running.number == number:
+                running.ahead -= 1
 
     def _close(self, number: int) -> None:
         """End a job that nobody wants more of."""
@@ -118,7 +137,11 @@ class Clerk:
                 self.waiting[running.number] = running
                 self.selector.register(fd, selectors.EVENT_READ, running)
             case _:
-                self.stopped[running.number] = running
+                running.ahead += 1
+                if running.ahead < PIECES_AHEAD:
+                    self.ready.append(running)
+                else:
+                    self.stopped[running.number] = running
                 self._tell(running.number, said, is_last=False)
 
     def _tell(self, number: int, answer: Answer, *, is_last: bool) -> None:

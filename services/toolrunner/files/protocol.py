@@ -11,6 +11,8 @@ from toolrunner.files.values import Change, FileEdit, Image, PathInfo, Problem, 
 
 LENGTH: Final = struct.Struct(">I")
 CHUNK_BYTES: Final = 256 * 1024
+#: Pieces of a stream that are sent before the first of them is confirmed.
+PIECES_AHEAD: Final = 16
 
 
 class ReadPage(Value, frozen=True):
@@ -363,7 +365,7 @@ Answer = (
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True):
-    """A request under a number; none asks the numbered one for more."""
+    """A request under a number; none confirms a piece of the numbered one's stream."""
 
     number: int
     request: Request | None

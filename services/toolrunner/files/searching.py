@@ -92,7 +92,9 @@ def _with_ripgrep(
         fd = root.open(base, os.O_PATH | os.O_DIRECTORY)
     except OSError as error:
         raise errors.refusal_of(error, asked) from error
-    shown = _Shown(root, base, everything=bool(name) or request.include_ignored)
+    # Ripgrep knows what is ignored, save above where it begins, or if names are asked for.
+    knows = not base and not request.globs
+    shown = _Shown(root, base, everything=bool(name) or request.include_ignored or knows)
     try:
         search = ripgrep.search(program, ripgrep.Where(fd, name, shown), request, until_s)
         while True:

@@ -14,9 +14,13 @@ from toolrunner.clerks import IDLE_S, Clerks
 from toolrunner.domain import WorkspaceId
 from toolrunner.errors import ClerkGone
 from toolrunner.files.protocol import (
+    CHUNK_BYTES,
+    PIECES_AHEAD,
+    Chunk,
     Commit,
     FindFiles,
     PlanUpload,
+    ReadBytes,
     SearchFiles,
     Stat,
     StatPath,
@@ -108,6 +112,22 @@ async def test_an_idle_one_ends_and_a_used_one_stays(office: Office) -> None:
         await office.clock.until_someone_sleeps()
         assert (len(office.pids(ONE)), len(office.pids(OTHER))) == (0, 1)
         reaper.cancel()
+
+
+async def test_no_more_is_read_than_a_slow_reader_takes(office: Office) -> None:
+    root = office.directory / ONE / "files"
+    root.mkdir(parents=True)
+    (root / "f").touch()
+    os.truncate(root / "f", CHUNK_BYTES * PIECES_AHEAD * 2)
+    reading = office.clerks.stream(ONE, ReadBytes("f", 0, 0, ""))
+    await anext(reading)
+    # One question after another, so that it has had every turn it could use.
+    for _ in range(2 * PIECES_AHEAD):
+        await office.clerks.ask(ONE, StatPath(""))
+    os.truncate(root / "f", 0)
+    taken = [answer async for answer in reading if isinstance(answer, Chunk)]
+    # The head is a piece too.
+    assert len(taken) == PIECES_AHEAD - 1
 
 
 async def test_a_long_search_lets_others_in_between(office: Office) -> None:
