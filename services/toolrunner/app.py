@@ -20,6 +20,7 @@ from toolrunner.processes import Processes
 from toolrunner.rpc.errors import DOMAIN, ERRORS
 from toolrunner.rpc.execution_servicer import ExecutionServicer
 from toolrunner.rpc.file_servicer import FileServicer
+from toolrunner.rpc.presenting import Presenter
 from toolrunner.rpc.process_servicer import ProcessServicer, cursor_of, encode_started
 from toolrunner.settings import Settings
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, end_marked, prctl
@@ -84,7 +85,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
             )
         )
         servicers = (
-            ProcessServicer(processes),
+            ProcessServicer(processes, Presenter(spawner.pid)),
             ExecutionServicer(journal, processes),
             FileServicer(files),
             # Not written yet; they say so.

@@ -4,14 +4,11 @@ import asyncio
 import os
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
 
 from toolrunner.domain import LIVE, Exit, ProcessRecord, ProcessState, StdinMode
 from toolrunner.kept_output import KeptOutput
 from toolrunner.process_input import ProcessInput
 from toolrunner.spawning import Launched
-
-CHUNK_BYTES: Final = 64 * 1024
 
 
 class Signpost:
@@ -174,14 +171,10 @@ class LiveProcess:
 
     def _read(self) -> None:
         try:
-            data = os.read(self._output_fd, CHUNK_BYTES)
+            may_grow = self.output.take(self._output_fd)
         except BlockingIOError:
             return
-        except OSError:
-            # A terminal that nobody has open any more says so by an error.
-            data = b""
-        if not data:
+        if may_grow:
+            self.output_grew.changed()
+        else:
             self._stop_reading()
-            return
-        self.output.append(data)
-        self.output_grew.changed()

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-REOPEN: Final = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+OPEN: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+SPLICE_F_NONBLOCK: Final = 2
 LOG_BYTES: Final = 16 * 1024 * 1024
 SUFFIX: Final = ".log"
 BEGINNING_BYTES: Final = 16 * 1024
@@ -52,9 +53,7 @@ class OutputLog:
             OSError: It cannot be written.
         """
         log = cls(directory, name, bytes_max)
-        segments = [
-            replace(each, fd=os.open(each.path, REOPEN)) for each in _found(directory, name)
-        ]
+        segments = [replace(each, fd=os.open(each.path, OPEN)) for each in _found(directory, name)]
         if segments:
             last = segments.pop()
             log._past = segments
@@ -79,13 +78,27 @@ class OutputLog:
         Raises:
             OSError: The disk does not take it; write no more.
         """
-        if self._fd < 0 or self._end - self._start >= self._segment_bytes:
-            self._roll()
+        self._make_room()
         view = memoryview(data)
         while view:
-            written = os.write(self._fd, view)
+            written = os.pwrite(self._fd, view, self._end - self._start)
             self._end += written
             view = view[written:]
+
+    def move(self, pipe_fd: int, bytes_max: int) -> int:
+        """Move output from a pipe here, and return how much; 0 when nobody writes it any more.
+
+        The kernel does it: what is no longer in the pipe is here, whenever this process is killed.
+
+        Raises:
+            BlockingIOError: There is nothing yet.
+            OSError: It is no pipe, or the disk does not take it; it is still there then.
+        """
+        self._make_room()
+        offset = self._end - self._start
+        moved = os.splice(pipe_fd, self._fd, bytes_max, offset_dst=offset, flags=SPLICE_F_NONBLOCK)
+        self._end += moved
+        return moved
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes between two cursors inside a span."""
@@ -105,9 +118,13 @@ class OutputLog:
             return self._past
         return [*self._past, Segment(self._path, self._start, self._end, self._fd)]
 
+    def _make_room(self) -> None:
+        if self._fd < 0 or self._end - self._start >= self._segment_bytes:
+            self._roll()
+
     def _roll(self) -> None:
         path = self._directory / f"{self._name}.{self._end}{SUFFIX}"
-        fd = os.open(path, REOPEN | os.O_CREAT | os.O_EXCL, 0o600)
+        fd = os.open(path, OPEN | os.O_CREAT | os.O_EXCL, 0o600)
         self._past = self._segments
         self._path, self._start, self._fd = path, self._end, fd
         self._drop_oldest()

@@ -24,10 +24,9 @@ from toolrunner.rpc.inputs import (
     wait_of,
     writing_of,
 )
-from toolrunner.rpc.presenting import group_sizes, present
+from toolrunner.rpc.presenting import Presenter
 from toolrunner.rpc.process_streams import SIGNALS, attach, stream_output
 from toolrunner.streaming import HEARTBEAT_S
-from toolrunner.waiting import Waited
 
 SERVICE: Final = "/parley.api.workspace.v1.ProcessService"
 ESCALATE_MS_MAX: Final = 60_000
@@ -38,8 +37,11 @@ PAGE_DEFAULT: Final = 10
 class ProcessServicer(ProcessServiceServicer):
     """Serves the processes of this node."""
 
-    def __init__(self, processes: Processes, heartbeat_s: float = HEARTBEAT_S) -> None:
+    def __init__(
+        self, processes: Processes, presenter: Presenter, heartbeat_s: float = HEARTBEAT_S
+    ) -> None:
         self._processes = processes
+        self._presenter = presenter
         self._heartbeat_s = heartbeat_s
 
     async def StartProcess(  # noqa: N802 (the name is the proto's)
@@ -53,7 +55,9 @@ class ProcessServicer(ProcessServiceServicer):
         if not started.is_attached:
             # Nobody but itself can be there yet, and looking for others takes a while.
             return api.StartProcessResponse.FromString(encode_started(started.record))
-        return api.StartProcessResponse(process=present(started.record), attached=True)
+        return api.StartProcessResponse(
+            process=self._presenter.present(started.record), attached=True
+        )
 
     async def WaitOutput(  # noqa: N802 (the name is the proto's)
         self, request: api.WaitOutputRequest, context: grpc.aio.ServicerContext
@@ -63,7 +67,7 @@ class ProcessServicer(ProcessServiceServicer):
         wait = wait_of(request.condition, since_cursor=request.since_cursor, budget=request.budget)
         waited = await self._processes.wait(scope, process_id, wait)
         return api.WaitOutputResponse(
-            process=present(waited.record),
+            process=self._presenter.present(waited.record),
             output=output_to_proto(waited.output, waited.matched_line),
             reason=REASON[waited.reason],
         )
@@ -72,14 +76,16 @@ class ProcessServicer(ProcessServiceServicer):
         self, request: api.StreamOutputRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[api.StreamOutputResponse]:
         """Send output as it comes."""
-        async for response in stream_output(self._processes, request, self._heartbeat_s):
+        async for response in stream_output(
+            self._processes, self._presenter, request, self._heartbeat_s
+        ):
             yield response
 
     async def Attach(  # type: ignore[override]  # noqa: N802 (it writes, the name is the proto's)
         self, request: AsyncIterator[api.AttachRequest], context: grpc.aio.ServicerContext
     ) -> None:
         """Be the terminal of a process."""
-        await attach(self._processes, request, context.write, self._heartbeat_s)
+        await attach(self._processes, self._presenter, request, context.write, self._heartbeat_s)
 
     async def WriteStdin(  # noqa: N802 (the name is the proto's)
         self, request: api.WriteStdinRequest, context: grpc.aio.ServicerContext
@@ -96,7 +102,12 @@ class ProcessServicer(ProcessServiceServicer):
         cursor = await self._processes.write(effect, scope, process_id, writing_of(request))
         if not request.HasField("since_cursor"):
             wait = replace(wait, since_cursor=cursor)
-        return written_to_proto(await self._processes.wait(scope, process_id, wait))
+        waited = await self._processes.wait(scope, process_id, wait)
+        return api.WriteStdinResponse(
+            process=self._presenter.present(waited.record),
+            output=output_to_proto(waited.output, waited.matched_line),
+            reason=REASON[waited.reason],
+        )
 
     async def ResizeTerminal(  # noqa: N802 (the name is the proto's)
         self, request: api.ResizeTerminalRequest, context: grpc.aio.ServicerContext
@@ -117,10 +128,10 @@ class ProcessServicer(ProcessServiceServicer):
         scope, process_id = scope_of(request.context), process_id_of(request.process_id)
         signalling = _signalling_of(request)
         effect = effect_of(
-            request, scope, method=f"{SERVICE}/SignalProcess", encode=_encode_signalled
+            request, scope, method=f"{SERVICE}/SignalProcess", encode=self._encode_signalled
         )
         record = await self._processes.signal(effect, scope, process_id, signalling)
-        return api.SignalProcessResponse(process=present(record))
+        return api.SignalProcessResponse(process=self._presenter.present(record))
 
     async def ListProcesses(  # noqa: N802 (the name is the proto's)
         self, request: api.ListProcessesRequest, context: grpc.aio.ServicerContext
@@ -134,9 +145,9 @@ class ProcessServicer(ProcessServiceServicer):
         start = _place_after(request.page_token, shown)
         page = shown[start : start + (request.page_size or PAGE_DEFAULT)]
         has_more = start + len(page) < len(shown)
-        members = group_sizes()
+        members = self._presenter.group_sizes()
         return api.ListProcessesResponse(
-            processes=[present(record, members) for record in page],
+            processes=[self._presenter.present(record, members) for record in page],
             next_page_token=page[-1].process_id if has_more else "",
             total=len(shown),
         )
@@ -146,7 +157,13 @@ class ProcessServicer(ProcessServiceServicer):
     ) -> api.GetProcessResponse:
         """Read one process."""
         scope, process_id = scope_of(request.context), process_id_of(request.process_id)
-        return api.GetProcessResponse(process=present(await self._processes.get(scope, process_id)))
+        return api.GetProcessResponse(
+            process=self._presenter.present(await self._processes.get(scope, process_id))
+        )
+
+    def _encode_signalled(self, record: ProcessRecord) -> bytes:
+        process = self._presenter.present(record)
+        return api.SignalProcessResponse(process=process).SerializeToString()
 
 
 def encode_started(record: ProcessRecord) -> bytes:
@@ -161,15 +178,6 @@ def cursor_of(response: bytes) -> int:
     return api.WriteStdinResponse.FromString(response).output.next_cursor
 
 
-def written_to_proto(waited: Waited) -> api.WriteStdinResponse:
-    """Return what the wait after a write found."""
-    return api.WriteStdinResponse(
-        process=present(waited.record),
-        output=output_to_proto(waited.output, waited.matched_line),
-        reason=REASON[waited.reason],
-    )
-
-
 def _encode_written(record: ProcessRecord) -> bytes:
     """Keep where the output was; asking again waits again."""
     return api.WriteStdinResponse(
@@ -181,10 +189,6 @@ def _encode_written(record: ProcessRecord) -> bytes:
 
 def _encode_resized(record: ProcessRecord) -> bytes:
     return api.ResizeTerminalResponse().SerializeToString()
-
-
-def _encode_signalled(record: ProcessRecord) -> bytes:
-    return api.SignalProcessResponse(process=present(record)).SerializeToString()
 
 
 def _signalling_of(request: api.SignalProcessRequest) -> Signalling:

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Final, assert_never
 
@@ -14,13 +14,12 @@ from toolrunner.domain import ProcessRecord, StdinMode
 from toolrunner.errors import BadTicket, InvalidRequest
 from toolrunner.processes import Processes
 from toolrunner.rpc.inputs import process_id_of, scope_of, size_of
-from toolrunner.rpc.presenting import present
+from toolrunner.rpc.presenting import Presenter
 from toolrunner.streaming import (
     FROM_NOW,
     Chunk,
     Closed,
     Heartbeat,
-    OutputStream,
     StreamEnded,
     StreamEvent,
 )
@@ -41,7 +40,10 @@ Write = Callable[[api.AttachResponse], Awaitable[None]]
 
 
 async def stream_output(
-    processes: Processes, request: api.StreamOutputRequest, heartbeat_s: float
+    processes: Processes,
+    presenter: Presenter,
+    request: api.StreamOutputRequest,
+    heartbeat_s: float,
 ) -> AsyncIterator[api.StreamOutputResponse]:
     """Yield output as it comes, and one end."""
     if request.since_cursor < 0:
@@ -51,11 +53,12 @@ async def stream_output(
     events = stream.events(follows=request.follow, heartbeat_s=heartbeat_s)
     async with aclosing(events):
         async for event in events:
-            yield api.StreamOutputResponse(**_fields(event, stream.record))
+            yield api.StreamOutputResponse(**_fields(event, stream.record, presenter))
 
 
 async def attach(
     processes: Processes,
+    presenter: Presenter,
     requests: AsyncIterator[api.AttachRequest],
     write: Write,
     heartbeat_s: float,
@@ -77,26 +80,28 @@ async def attach(
         terminal.resize(size_of(opened.size, "open.size"))
     await write(
         api.AttachResponse(
-            opened=api.AttachOpened(process=present(stream.record), cursor=stream.cursor)
+            opened=api.AttachOpened(process=presenter.present(stream.record), cursor=stream.cursor)
         )
     )
-    await _both_ways(terminal, stream, requests, write, heartbeat_s)
+
+    def encoded(event: StreamEvent) -> api.AttachResponse:
+        return api.AttachResponse(**_fields(event, stream.record, presenter))
+
+    events = stream.events(follows=True, heartbeat_s=heartbeat_s)
+    await _both_ways(terminal, requests, events, lambda event: write(encoded(event)))
 
 
 async def _both_ways(
     terminal: Terminal,
-    stream: OutputStream,
     requests: AsyncIterator[api.AttachRequest],
-    write: Write,
-    heartbeat_s: float,
+    events: AsyncGenerator[StreamEvent],
+    write: Callable[[StreamEvent], Awaitable[None]],
 ) -> None:
     try:
-        async with asyncio.TaskGroup() as tasks:
+        async with asyncio.TaskGroup() as tasks, aclosing(events):
             typing = tasks.create_task(_type(terminal, requests))
-            events = stream.events(follows=True, heartbeat_s=heartbeat_s)
-            async with aclosing(events):
-                async for event in events:
-                    await write(api.AttachResponse(**_fields(event, stream.record)))
+            async for event in events:
+                await write(event)
             typing.cancel()
     except BaseExceptionGroup as group:
         # One thing went wrong, and the other side was only stopped for it.
@@ -122,7 +127,7 @@ async def _type(terminal: Terminal, requests: AsyncIterator[api.AttachRequest]) 
                 raise InvalidRequest(kind or "kind", "cannot be sent after the opening")
 
 
-def _fields(event: StreamEvent, record: ProcessRecord) -> dict[str, Any]:
+def _fields(event: StreamEvent, record: ProcessRecord, presenter: Presenter) -> dict[str, Any]:
     match event:
         case Chunk(data, cursor):
             is_terminal = record.stdin_mode is StdinMode.TERMINAL
@@ -135,7 +140,9 @@ def _fields(event: StreamEvent, record: ProcessRecord) -> dict[str, Any]:
         case Heartbeat():
             return {"heartbeat": api.StreamHeartbeat()}
         case StreamEnded(ended, next_cursor):
-            return {"ended": api.OutputEnd(process=present(ended), next_cursor=next_cursor)}
+            return {
+                "ended": api.OutputEnd(process=presenter.present(ended), next_cursor=next_cursor)
+            }
         case Closed(reason):
             name = f"STREAM_END_REASON_{reason.name}"
             return {

@@ -12,6 +12,7 @@ from toolrunner.spawner.kernel import (
     end_marked,
     open_directory_beneath,
     prctl,
+    running_below,
     running_processes,
 )
 from toolrunner.spawner.program import (
@@ -41,6 +42,7 @@ __all__ = [
     "main",
     "open_directory_beneath",
     "prctl",
+    "running_below",
     "running_processes",
     "set_size",
     "socket_path",

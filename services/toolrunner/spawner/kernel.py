@@ -56,16 +56,28 @@ def open_directory_beneath(root: str, path: str) -> int:
 
 def running_processes() -> list[Seen]:
     """Return all processes of the machine that are visible and not dead."""
-    seen = []
-    for name in os.listdir("/proc"):
-        if not name.isdecimal():
-            continue
-        with suppress(OSError), open(f"/proc/{name}/stat", "rb") as stat:
-            # The name in parentheses may hold anything, a parenthesis too.
-            words = stat.read().rpartition(b")")[2].split()
-            if words[0] not in (b"Z", b"X"):
-                seen.append(Seen(int(name), int(words[1]), int(words[2]), int(words[3])))
-    return seen
+    found = (look(int(name)) for name in os.listdir("/proc") if name.isdecimal())
+    return [seen for seen in found if seen is not None]
+
+
+def look(pid: int) -> Seen | None:
+    """Return a process, or None if there is none that is not dead."""
+    with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:
+        # The name in parentheses may hold anything, a parenthesis too.
+        words = stat.read().rpartition(b")")[2].split()
+        if words[0] not in (b"Z", b"X"):
+            return Seen(pid, int(words[1]), int(words[2]), int(words[3]))
+    return None
+
+
+def running_below(ancestor: int) -> list[Seen]:
+    """Return those below a process; this takes as long as there are such, not all there are."""
+    pids = list(children_of(ancestor) or ())
+    for pid in pids:
+        pids += children_of(pid) or ()
+    if not pids and not os.path.exists(f"/proc/{ancestor}/task/{ancestor}/children"):
+        return descendants(ancestor, running_processes())
+    return [seen for seen in map(look, pids) if seen is not None]
 
 
 def descendants(ancestor: int, seen: list[Seen]) -> list[Seen]:
@@ -161,8 +173,11 @@ def is_working_in(pid: int, directory: str) -> bool:
 
 def children_of(pid: int) -> set[int] | None:
     """Return those that have a process for their parent, or None if the kernel does not say."""
+    found: set[int] = set()
     try:
-        with open(f"/proc/{pid}/task/{pid}/children") as children:
-            return {int(child) for child in children.read().split()}
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as children:
+                found |= {int(child) for child in children.read().split()}
     except OSError:
         return None
+    return found

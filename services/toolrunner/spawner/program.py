@@ -121,20 +121,24 @@ class Spawner:
                 elif key.data is self.channel:
                     self.listen()
 
-    def listen(self) -> None:
-        """Take what the service says; its silent end begins the wait for the next one."""
+    def listen(self) -> bool:
+        """Take what the service says; its silent end begins the wait for the next one.
+
+        Returns whether it may have more to say.
+        """
         assert self.channel is not None
         try:
-            data = self.channel.recv(CHUNK_BYTES)
+            data = self.channel.recv(CHUNK_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
-            return
+            return False
         except ConnectionError:
             data = b""
         if not data:
             self.hang_up()
-            return
+            return False
         for message in self.frames.feed(data):
             self.obey(message)
+        return True
 
     def hang_up(self) -> None:
         """Wait for the next service, if there is anything to hand over."""
@@ -153,12 +157,9 @@ class Spawner:
         """Take a new service for the old one, if that is gone and this is none of our own."""
         with suppress(OSError):
             channel, _ = listener.accept()
-            if self.channel is not None:
-                # Its end may be waiting to be read.
-                self.channel.setblocking(False)
-                self.listen()
-            if self.channel is not None:
-                self.channel.setblocking(True)
+            # The end of the old one may be waiting to be read, behind all that it said before.
+            while self.channel is not None and self.listen():
+                pass
             if self.channel is not None or not self.is_trusted(channel):
                 channel.close()
                 return

@@ -17,7 +17,7 @@ from toolrunner.spawner import running_processes
 WITHIN_S = 10.0
 MEGABYTE = 1024 * 1024
 #: Row E6 allows half a second; the rest is for a machine that does other things as well.
-PROMPT_S = 3.0
+PROMPT_S = 4.0
 SNAPSHOT = process_pb2.WAIT_UNTIL_SNAPSHOT
 
 

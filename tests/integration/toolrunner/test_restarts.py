@@ -86,6 +86,26 @@ async def test_an_exit_while_nobody_was_there_is_told_with_all_the_output(house:
         assert waited.process.exit == process_pb2.ProcessExit(exit_code=7, shell_exit_code=7)
 
 
+async def test_no_byte_is_lost_or_doubled_when_a_toolrunner_is_killed_while_it_reads(
+    house: House,
+) -> None:
+    command = "touch begun; i=0; while [ $i -lt 60 ]; do seq -f %08.0f 1 20000; i=$((i+1)); done"
+    async with toolrunner(house) as process:
+        async with connected(house) as before:
+            started = await before.start(command, log_bytes=64 * 1024 * 1024)
+            await appears(workspace_of(house, before) / "begun")
+            process.kill()
+        await process.wait()
+    async with next_one(house, before) as client:
+        process_id = started.process.process_id
+        waited = await client.wait(process_id, max_wait_ms=60_000)
+        assert waited.process.exit.exit_code == 0
+        expected = b"".join(b"%08d\n" % number for number in range(1, 20_001))
+        assert waited.process.output_bytes == 60 * len(expected)
+        read = b"".join([each.chunk.data async for each in client.stream(process_id)])
+        assert read == 60 * expected
+
+
 async def test_input_terminals_and_time_limits_outlive_a_kill(house: House) -> None:
     screen = process_pb2.TerminalSize(rows=5, columns=50)
     async with killed_later(house) as before:

@@ -123,3 +123,34 @@ def test_whatever_can_be_read_is_what_was_written(
         first = choice.draw(st.integers(start, end))
         last = choice.draw(st.integers(first, end))
         assert output.read(first, last) == data[first:last]
+
+
+def test_what_leaves_a_pipe_is_in_the_log(tmp_path: Path) -> None:
+    output = KeptOutput(OutputLog(tmp_path, "p", 1_000_000))
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    with pytest.raises(BlockingIOError):
+        output.take(reading)
+    os.write(writing, numbered(1000))
+    assert output.take(reading)
+    assert FinishedLog(tmp_path, "p").read(0, 8000) == numbered(1000)
+    assert output.read(0, 8000) == numbered(1000)
+    os.close(writing)
+    assert not output.take(reading)
+    os.close(reading)
+    output.close()
+
+
+def test_a_terminal_is_read_too_until_nobody_has_it(tmp_path: Path) -> None:
+    output = KeptOutput(OutputLog(tmp_path, "p", 1_000_000))
+    terminal, other_end = os.openpty()
+    os.set_blocking(terminal, False)
+    os.write(other_end, b"drawn")
+    assert output.take(terminal)
+    with pytest.raises(BlockingIOError):
+        output.take(terminal)
+    os.close(other_end)
+    assert not output.take(terminal)
+    assert (output.total_bytes, FinishedLog(tmp_path, "p").read(0, 5)) == (5, b"drawn")
+    os.close(terminal)
+    output.close()

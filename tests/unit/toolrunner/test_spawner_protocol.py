@@ -1,11 +1,21 @@
 import ast
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 from toolrunner import spawner
-from toolrunner.spawner import PROCESS_MARK, Frames, Seen, descendants, end_marked, frame
+from toolrunner.spawner import (
+    PROCESS_MARK,
+    Frames,
+    Seen,
+    descendants,
+    end_marked,
+    frame,
+    running_below,
+    running_processes,
+)
 
 
 def test_messages_survive_any_cut() -> None:
@@ -49,3 +59,19 @@ def test_what_bears_a_mark_is_ended_and_nothing_else() -> None:
     finally:
         other.kill()
         other.wait()
+
+
+def test_those_below_a_process_are_found_without_looking_at_all() -> None:
+    with subprocess.Popen(
+        ["sh", "-c", "sleep 7611 & sleep 7612 & echo up; wait"],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as shell:
+        assert shell.stdout is not None
+        shell.stdout.readline()
+        found = running_below(shell.pid)
+        assert sorted(found, key=lambda each: each.pid) == sorted(
+            descendants(shell.pid, running_processes()), key=lambda each: each.pid
+        )
+        assert [each.group for each in found] == [shell.pid] * 2
+        os.killpg(shell.pid, signal.SIGKILL)
