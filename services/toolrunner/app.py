@@ -1,32 +1,39 @@
 """The composition root of toolrunner: opens what it needs and serves until it is stopped."""
 
 import asyncio
+import fcntl
 import os
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceServicer
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceServicer
 from parley.api.workspace.v1.host_service_pb2_grpc import WorkspaceHostServiceServicer
 from parley.identity import InMemoryRevocations
 from parley.process import ConfigurationError, Neighbours, Process
-from toolrunner.errors import SpawnerGone
+from toolrunner.errors import JournalUnusable, SpawnerGone
+from toolrunner.faults import with_points
+from toolrunner.file_room import FileRoom
 from toolrunner.journal_thread import open_journal
 from toolrunner.processes import Processes
 from toolrunner.rpc.errors import DOMAIN, ERRORS
 from toolrunner.rpc.execution_servicer import ExecutionServicer
-from toolrunner.rpc.process_servicer import ProcessServicer
+from toolrunner.rpc.file_servicer import FileServicer
+from toolrunner.rpc.presenting import Presenter
+from toolrunner.rpc.process_servicer import ProcessServicer, cursor_of, encode_started
 from toolrunner.settings import Settings
-from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, prctl
-from toolrunner.spawning import running_spawner
+from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, end_marked, prctl
+from toolrunner.spawner_program import running_spawner
 from toolrunner.workspaces import PRIVATE, Workspaces
 
+JOURNAL: Final = "journal.sqlite"
+TAKEN: Final = "another toolrunner has it open; give each its own data directory"
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 async def run(settings: Settings, process: Process) -> None:
-    """Serve processes until the process is asked to stop, then leave none behind."""
+    """Serve processes and files until the process is asked to stop, then leave none behind."""
     directory = _data_directory(settings.data_directory)
     # Whatever a spawner that was killed leaves behind comes to this process.
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -39,30 +46,49 @@ async def run(settings: Settings, process: Process) -> None:
 async def serve_node(settings: Settings, process: Process, directory: Path) -> None:
     """Serve until asked to stop; everything that was started ends before this returns."""
     async with AsyncExitStack() as stack:
+        stack.enter_context(_locked(directory))
         # First of all: this is the last fork, and there is no other thread yet.
-        spawner = await stack.enter_async_context(running_spawner())
+        spawner = await stack.enter_async_context(
+            running_spawner(directory, adoption_s=settings.adoption_s)
+        )
         journal = await stack.enter_async_context(
             open_journal(
-                directory / "journal.sqlite",
+                directory / JOURNAL,
                 new_generation=process.new_id(),
                 boot_id=BOOT_ID.read_text().strip(),
                 clock=process.clock,
+                adopted=[each.process_id for each in spawner.adopted],
             )
         )
+        # Whoever looked after these was killed too, and some may have outlived it.
+        end_marked(journal.lost)
+        workspaces = Workspaces(directory / "workspaces")
         processes = await stack.enter_async_context(
             Processes(
                 journal=journal,
-                spawner=spawner,
-                workspaces=Workspaces(directory / "workspaces"),
+                spawner=with_points(spawner.process, settings.faultpoints_directory, process.clock),
+                adopted=spawner.adopted,
+                workspaces=workspaces,
+                clock=process.clock,
+                new_id=process.new_id,
+                encode_started=encode_started,
+                cursor_of=cursor_of,
+            )
+        )
+        files = await stack.enter_async_context(
+            FileRoom(
+                journal=journal,
+                spawner=spawner.process,
+                workspaces=workspaces,
                 clock=process.clock,
                 new_id=process.new_id,
             )
         )
         servicers = (
-            ProcessServicer(processes),
+            ProcessServicer(processes, Presenter(spawner.pid)),
             ExecutionServicer(journal, processes),
+            FileServicer(files),
             # Not written yet; they say so.
-            FileServiceServicer(),
             GitServiceServicer(),
             WorkspaceHostServiceServicer(),
         )
@@ -74,7 +100,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
             )
         )
         try:
-            await _until_stopped(process.stopping, spawner.gone)
+            await _until_stopped(process.stopping, spawner.process.gone)
         finally:
             processes.stop_waiting()
 
@@ -89,6 +115,25 @@ async def _until_stopped(stopping: asyncio.Event, gone: "asyncio.Future[None]") 
     await stopping.wait()
     if gone.done():
         raise SpawnerGone
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Be the only one who works in a directory; the kernel forgets it when this process ends.
+
+    Raises:
+        JournalUnusable: Another process does.
+    """
+    path = directory / "lock"
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise JournalUnusable(directory / JOURNAL, TAKEN) from error
+        yield
+    finally:
+        os.close(fd)
 
 
 def _data_directory(directory: Path) -> Path:

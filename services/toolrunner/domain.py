@@ -37,6 +37,15 @@ class LostReason(StrEnum):
     RUNNER_RESTARTED = "runner_restarted"
     MACHINE_RESTARTED = "machine_restarted"
     START_UNCERTAIN = "start_uncertain"
+    EXIT_UNREAD = "exit_unread"
+
+
+class StdinMode(StrEnum):
+    """What standard input is; names are those of the proto."""
+
+    CLOSED = "closed"
+    PIPE = "pipe"
+    TERMINAL = "terminal"
 
 
 class ExecutionState(StrEnum):
@@ -80,8 +89,12 @@ class ProcessRecord:
     exit: Exit | None = None
     start_error: str = ""
     lost_reason: LostReason | None = None
+    stdin_mode: StdinMode = StdinMode.CLOSED
+    timeout_s: float = 0.0  # 0 for no limit.
+    log_bytes_max: int = 0
     output_bytes: int = 0
     log_start_bytes: int = 0
+    log_path: str = ""  # Relative to the workspace's files; empty for none.
     ended_at: datetime | None = None
     wall_duration_ms: int = 0
 
@@ -100,6 +113,14 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
+class TerminalSize:
+    """Size of a terminal."""
+
+    rows: int = 24
+    columns: int = 80
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessSpec:
     """What to run and how."""
 
@@ -110,6 +131,9 @@ class ProcessSpec:
     is_background: bool
     timeout_s: float  # 0 for no limit.
     log_bytes_max: int
+    stdin_mode: StdinMode = StdinMode.CLOSED
+    stdin: bytes = b""  # What it begins with; with closed input, all of it.
+    terminal: TerminalSize = TerminalSize()  # Of a process whose input is one.
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +163,20 @@ class Effect:
     method: str
     body_hash: bytes
     encode: Callable[[ProcessRecord], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class FileEffect:
+    """A request that changes files, as the journal sees it; the fields are those of `Effect`."""
+
+    request_id: str
+    key: Key | None
+    method: str
+    body_hash: bytes
+
+
+#: What has an entry in the journal.
+Journaled = Effect | FileEffect
 
 
 @dataclass(frozen=True, slots=True)

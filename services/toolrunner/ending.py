@@ -50,7 +50,7 @@ class Ends:
         if isinstance(beginning, NotBegun):
             raise ProcessNotRunning(process_id)
         if isinstance(beginning, Begun) and live is not None:
-            await self._send(live, signalling)
+            await self.send(live, signalling)
         record = await self.registry.find(process_id)
         if record is None:
             raise ProcessNotFound(process_id)
@@ -75,7 +75,8 @@ class Ends:
             await live.ends_within(PUBLISH_S)
         return await self.journal.run(lambda journal: journal.cancel(key))
 
-    async def _send(self, live: LiveProcess, signalling: Signalling) -> None:
+    async def send(self, live: LiveProcess, signalling: Signalling) -> None:
+        """Signal a process, whoever asks."""
         await live.settled.wait()
         process_id = live.record.process_id
         await self.spawner.signal(process_id, signalling.number, leader_only=signalling.leader_only)

@@ -26,6 +26,10 @@ NON_INTERACTIVE: Final[Mapping[str, str]] = {
 }
 
 
+#: Someone looks at a terminal, so programs may draw on it.
+TERMINAL: Final[Mapping[str, str]] = {"COLORTERM": "truecolor", "TERM": "xterm-256color"}
+
+
 def environment_of(
     *,
     process_id: ProcessId,
@@ -33,6 +37,7 @@ def environment_of(
     home: Path,
     temporary: Path,
     declared: Mapping[str, str],
+    has_terminal: bool = False,
 ) -> dict[str, str]:
     """Return all variables of a process; the declared ones win, save the mark of the process."""
     return {
@@ -41,6 +46,7 @@ def environment_of(
         "LANG": "C.UTF-8",
         "TMPDIR": str(temporary),
         **NON_INTERACTIVE,
+        **(TERMINAL if has_terminal else {}),
         **({"PARLEY_CHAT_ID": chat_id} if chat_id else {}),
         **declared,
         PROCESS_MARK: process_id,

@@ -3,7 +3,12 @@
 ToolrunnerError
 ├── InvalidRequest          a field is outside its limits
 ├── ProcessNotFound         no such process in this workspace, or none that this chat may see
-├── ProcessNotRunning       it ended before the signal
+├── ProcessNotRunning       it ended before the signal or the input
+├── NotAttachable           it has no input, or no terminal
+├── InputFull               it does not read what was written before
+├── OutputGone              the log no longer has the output that is asked for
+├── InvalidPattern          an expression cannot be read
+├── BadTicket               the ticket for a terminal is none
 ├── TooManyProcesses        a limit on processes at once is reached
 ├── OutsideWorkspace        a path leads out of the workspace
 ├── PathNotFound            there is no such path
@@ -14,6 +19,10 @@ ToolrunnerError
 ├── ExecutionIdReused       the execution id names another call
 ├── RequestIdReused         the request id names another call
 ├── JournalFailed           the disk does not take an entry
+├── ReadOnly                the profile of the call forbids writing
+├── ExecutionCancelled      the execution was cancelled before it could begin
+├── ClerkGone               the program that works on files ended, and nothing was changed
+├── OutcomeUnknown          nobody knows whether the change was made
 └── SpawnerGone             the program that starts processes ended
 
 ConfigurationError
@@ -57,6 +66,56 @@ class ProcessNotRunning(ToolrunnerError):
     def __init__(self, process_id: str) -> None:
         super().__init__("the process is not running any more; read its output to see how it ended")
         self.process_id = process_id
+
+
+class NotAttachable(ToolrunnerError):
+    """The process has no input, or no terminal.
+
+    Attributes:
+        process_id: The process.
+        wants: What it would have to be started with, `stdin` or `tty`.
+    """
+
+    def __init__(self, process_id: str, wants: str) -> None:
+        super().__init__(f"the process has no {wants} that is open; start one that has")
+        self.process_id = process_id
+        self.wants = wants
+
+
+class InputFull(ToolrunnerError):
+    """The process does not read what was written before."""
+
+    def __init__(self, waiting_bytes: int) -> None:
+        super().__init__(
+            f"the process has not read {waiting_bytes} bytes that were written before; "
+            "write less at a time, or wait until it reads"
+        )
+        self.waiting_bytes = waiting_bytes
+
+
+class OutputGone(ToolrunnerError):
+    """The log no longer has the output that is asked for."""
+
+    def __init__(self, process_id: str, oldest_cursor: int) -> None:
+        super().__init__(f"the output before {oldest_cursor} is gone; read from there on")
+        self.process_id = process_id
+        self.oldest_cursor = oldest_cursor
+
+
+class InvalidPattern(ToolrunnerError):
+    """An expression cannot be read."""
+
+    def __init__(self, pattern: str, problem: str) -> None:
+        super().__init__(f"the pattern cannot be read ({problem}); write it in the syntax of RE2")
+        self.pattern = pattern
+        self.problem = problem
+
+
+class BadTicket(ToolrunnerError):
+    """The ticket for a terminal is none."""
+
+    def __init__(self) -> None:
+        super().__init__("the ticket is wrong, used or expired; ask for a new one")
 
 
 class TooManyProcesses(ToolrunnerError):
@@ -148,6 +207,46 @@ class JournalFailed(ToolrunnerError):
     def __init__(self, cause: str) -> None:
         super().__init__(f"the journal cannot be written ({cause}); make room on the node's disk")
         self.cause = cause
+
+
+class ReadOnly(ToolrunnerError):
+    """The profile of the call forbids writing."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("this call may only read; ask with a profile that may write")
+        self.path = path
+
+
+class ExecutionCancelled(ToolrunnerError):
+    """The execution was cancelled before it could begin, and did nothing."""
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__("it was cancelled before it could begin, and changed nothing")
+        self.request_id = request_id
+
+
+class ClerkGone(ToolrunnerError):
+    """The program that works on files ended; nothing was changed.
+
+    Attributes:
+        cause: Why it is gone.
+        is_replaced: Whether another has taken its place, and is well.
+    """
+
+    def __init__(self, cause: str = "it ended", *, is_replaced: bool = False) -> None:
+        super().__init__(f"the program that works on files is gone ({cause}); ask again")
+        self.cause = cause
+        self.is_replaced = is_replaced
+
+
+class OutcomeUnknown(ToolrunnerError):
+    """Nobody knows whether the change was made."""
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__(
+            "whether the change was made is unknown; look at the files before going on"
+        )
+        self.request_id = request_id
 
 
 class SpawnerGone(ToolrunnerError):

@@ -1,15 +1,16 @@
 """The journal: what was begun and how it ended, on disk before anything acts.
 
 Theory: one SQLite file per node, and one process per file. Every effect is one entry, committed
-with a full sync before it acts and completed when its response is known. In the same transaction
-the highest epoch of the chat's owner is stored, so that an older owner can start nothing after a
-newer one has asked. An entry without a response that is found when the file is opened belongs to a
-process of the service that ended in between, so nobody knows how far it came. The generation is
-made with the file: "never seen" proves something only to those who dispatched to this very file.
+with a full sync before it acts and completed, without waiting for the disk, when its response is
+known. With the entry the highest epoch of the chat's owner is stored, so that an older owner can
+start nothing after a newer one has asked. An entry without a response that is found when the file
+is opened belongs to a process of the service that ended in between, so nobody knows how far it
+came, unless what it started is still there. The generation is made with the file: "never seen"
+proves something only to those who dispatched to this very file.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -19,9 +20,9 @@ from parley.clock import Clock
 from toolrunner.domain import (
     NO_CHAT,
     ChatId,
-    Effect,
     Execution,
     ExecutionState,
+    Journaled,
     Key,
     ProcessId,
     ProcessRecord,
@@ -34,7 +35,24 @@ from toolrunner.errors import (
     RequestIdReused,
     StaleOwner,
 )
-from toolrunner.journal_file import decode_process, open_file, put_process, transaction
+from toolrunner.journal_file import decode_process, ending, open_file, put_process, transaction
+
+_OLD_PROCESSES: Final = """
+SELECT workspace_id, process_id, is_open, place FROM (
+    SELECT workspace_id, process_id, ended_at,
+        row_number() OVER (PARTITION BY workspace_id ORDER BY ended_at DESC) AS place,
+        EXISTS (
+            SELECT 1 FROM executions
+            WHERE executions.process_id = finished.process_id
+                AND is_keyed AND acknowledged_at IS NULL
+        ) AS is_open
+    FROM (
+        SELECT workspace_id, process_id,
+            json_extract(CAST(record AS TEXT), '$.ended_at') AS ended_at
+        FROM processes WHERE state IN ('exited', 'start_failed', 'lost')
+    ) AS finished
+) WHERE ended_at < :ended_before OR place > :kept_max
+"""
 
 CANCELLED_ERROR: Final = "It was cancelled before it could start, and did not run."
 
@@ -64,15 +82,31 @@ class Journal:
 
     Attributes:
         generation: Names this file for as long as it exists.
+        lost: Processes that an earlier process left, and that nobody looks after any more.
     """
 
-    def __init__(self, connection: sqlite3.Connection, generation: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        generation: str,
+        clock: Clock,
+        lost: frozenset[ProcessId],
+    ) -> None:
         self._connection = connection
         self._clock = clock
         self.generation = generation
+        self.lost = lost
 
     @classmethod
-    def open(cls, path: Path, *, new_generation: str, boot_id: str, clock: Clock) -> "Journal":
+    def open(
+        cls,
+        path: Path,
+        *,
+        new_generation: str,
+        boot_id: str,
+        clock: Clock,
+        adopted: Collection[ProcessId] = (),
+    ) -> "Journal":
         """Open or make the journal, and settle what an earlier process left open.
 
         Args:
@@ -80,21 +114,26 @@ class Journal:
             new_generation: Its generation if it is made now.
             boot_id: Tells one start of the machine from the next.
             clock: Time for the entries.
+            adopted: Processes that outlived the earlier process, and so are not lost.
 
         Raises:
             JournalUnusable: Another process has it, or it cannot be read or written.
         """
-        connection, generation = open_file(
-            path, new_generation=new_generation, boot_id=boot_id, now=clock.now()
+        connection, generation, lost = open_file(
+            path,
+            new_generation=new_generation,
+            boot_id=boot_id,
+            now=clock.now(),
+            adopted=adopted,
         )
-        return cls(connection, generation, clock)
+        return cls(connection, generation, clock, lost)
 
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
 
     def begin(
-        self, effect: Effect, process: ProcessRecord | None, *, may_begin: bool = True
+        self, effect: Journaled, process: ProcessRecord | None, *, may_begin: bool = True
     ) -> Beginning:
         """Write an entry before its effect acts, with the process that it is about to start.
 
@@ -116,9 +155,9 @@ class Journal:
             self._insert(effect, ExecutionState.STARTED, process)
             return Begun()
 
-    def finish(self, effect: Effect, response: bytes, process: ProcessRecord | None) -> None:
+    def finish(self, effect: Journaled, response: bytes, process: ProcessRecord | None) -> None:
         """Complete an entry with its response."""
-        with transaction(self._connection):
+        with ending(self._connection):
             self._connection.execute(
                 "UPDATE executions SET state = ?, response = ?, finished_at = ?"
                 " WHERE is_keyed = ? AND request_id = ?",
@@ -133,9 +172,47 @@ class Journal:
             if process is not None:
                 put_process(self._connection, process)
 
+    def withdraw(self, effect: Journaled) -> None:
+        """Take back the entry of an effect that was refused and has changed nothing."""
+        with transaction(self._connection):
+            self._connection.execute(
+                "DELETE FROM executions WHERE is_keyed = ? AND request_id = ? AND state = ?",
+                (effect.key is not None, effect.request_id, ExecutionState.STARTED),
+            )
+
+    def lose(self, effect: Journaled) -> None:
+        """Say of an effect that nobody knows how far it came."""
+        with transaction(self._connection):
+            self._connection.execute(
+                "UPDATE executions SET state = ?"
+                " WHERE is_keyed = ? AND request_id = ? AND state = ?",
+                (
+                    ExecutionState.UNKNOWN,
+                    effect.key is not None,
+                    effect.request_id,
+                    ExecutionState.STARTED,
+                ),
+            )
+
+    def finish_start(self, process: ProcessRecord, response: bytes) -> None:
+        """Complete the entry that started a process, if an earlier process left it open."""
+        with ending(self._connection):
+            self._connection.execute(
+                "UPDATE executions SET state = ?, response = ?, finished_at = ?"
+                " WHERE process_id = ? AND state = ?",
+                (
+                    ExecutionState.FINISHED,
+                    response,
+                    self._clock.now().isoformat(),
+                    process.process_id,
+                    ExecutionState.STARTED,
+                ),
+            )
+            put_process(self._connection, process)
+
     def record(self, process: ProcessRecord) -> None:
         """Keep what is known of a process now."""
-        with transaction(self._connection):
+        with ending(self._connection):
             put_process(self._connection, process)
 
     def process(self, process_id: ProcessId) -> ProcessRecord | None:
@@ -197,7 +274,7 @@ class Journal:
     def acknowledge(self, execution_ids: Sequence[str], generation: str) -> tuple[str, ...]:
         """Drop the responses of entries that are over; return those that are not.
 
-        The entries stay, so that none of them can begin again.
+        The entries stay for a while, so that none of them can begin again.
 
         Raises:
             JournalChanged: They were dispatched to another journal.
@@ -208,13 +285,46 @@ class Journal:
         with transaction(self._connection):
             for execution_id in execution_ids:
                 dropped = self._connection.execute(
-                    "UPDATE executions SET response = x''"
+                    "UPDATE executions SET response = x'',"
+                    " acknowledged_at = coalesce(acknowledged_at, ?)"
                     " WHERE is_keyed AND request_id = ? AND state <> ?",
-                    (execution_id, ExecutionState.STARTED),
+                    (self._clock.now().isoformat(), execution_id, ExecutionState.STARTED),
                 )
                 if dropped.rowcount == 0:
                     skipped.append(execution_id)
         return tuple(skipped)
+
+    def expire(
+        self, *, ended_before: datetime, acknowledged_before: datetime, kept_max: int
+    ) -> tuple[tuple[WorkspaceId, ProcessId], ...]:
+        """Drop what is old, and return the processes whose output may go.
+
+        A process whose result nobody acknowledged stays, however old it is; only its output goes
+        once its workspace has so many newer ones.
+
+        Args:
+            ended_before: Processes that ended before this are old.
+            acknowledged_before: Entries that were acknowledged before this are old.
+            kept_max: Finished processes of a workspace beyond these are old.
+        """
+        with transaction(self._connection):
+            self._connection.execute(
+                "DELETE FROM executions WHERE acknowledged_at < ?",
+                (acknowledged_before.isoformat(),),
+            )
+            old = self._connection.execute(
+                _OLD_PROCESSES, {"ended_before": _as_kept(ended_before), "kept_max": kept_max}
+            ).fetchall()
+            for _, process_id, is_open, _ in old:
+                if not is_open:
+                    self._connection.execute(
+                        "DELETE FROM processes WHERE process_id = ?", (process_id,)
+                    )
+        return tuple(
+            (WorkspaceId(workspace_id), ProcessId(process_id))
+            for workspace_id, process_id, is_open, place in old
+            if not is_open or place > kept_max
+        )
 
     def _check_generation(self, key: Key | None) -> None:
         if key is not None and key.journal_generation != self.generation:
@@ -276,7 +386,9 @@ class Journal:
         )
         return replace(known, process_id=process.process_id)
 
-    def _insert(self, effect: Effect, state: ExecutionState, process: ProcessRecord | None) -> None:
+    def _insert(
+        self, effect: Journaled, state: ExecutionState, process: ProcessRecord | None
+    ) -> None:
         execution = Execution(
             request_id=effect.request_id,
             chat_id=NO_CHAT if effect.key is None else effect.key.chat_id,
@@ -295,7 +407,7 @@ class Journal:
     def _insert_row(self, execution: Execution, *, is_keyed: bool) -> None:
         finished_at = execution.finished_at
         self._connection.execute(
-            "INSERT INTO executions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO executions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
             (
                 is_keyed,
                 execution.request_id,
@@ -311,7 +423,12 @@ class Journal:
         )
 
 
-def _check_same(known: Execution, effect: Effect) -> None:
+def _as_kept(time: datetime) -> str:
+    """Return a time as the records of processes have it."""
+    return time.isoformat().replace("+00:00", "Z")
+
+
+def _check_same(known: Execution, effect: Journaled) -> None:
     if effect.key is None:
         if (known.method, known.body_hash) != (effect.method, effect.body_hash):
             raise RequestIdReused(effect.request_id)

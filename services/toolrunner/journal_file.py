@@ -1,7 +1,7 @@
 """The journal's file: its tables, its lock, its transactions, and what a restart leaves in it."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -10,10 +10,17 @@ from typing import Final
 
 import msgspec
 
-from toolrunner.domain import LIVE, ExecutionState, LostReason, ProcessRecord, ProcessState
+from toolrunner.domain import (
+    LIVE,
+    ExecutionState,
+    LostReason,
+    ProcessId,
+    ProcessRecord,
+    ProcessState,
+)
 from toolrunner.errors import ExecutionIdReused, JournalUnusable, RequestIdReused, StaleOwner
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 _SCHEMA: Final = """
 CREATE TABLE journal (generation TEXT NOT NULL, boot_id TEXT NOT NULL);
@@ -42,11 +49,33 @@ CREATE INDEX processes_workspace ON processes (workspace_id, state);
 CREATE INDEX processes_state ON processes (state);
 """
 
+#: What brings a file of an earlier version to the next one.
+_STEPS: Final = (
+    """
+ALTER TABLE executions ADD COLUMN acknowledged_at TEXT;
+CREATE INDEX executions_process ON executions (process_id);
+""",
+)
+
 
 def open_file(
-    path: Path, *, new_generation: str, boot_id: str, now: datetime
-) -> tuple[sqlite3.Connection, str]:
-    """Open or make the file, settle what an earlier process left open, return its generation.
+    path: Path,
+    *,
+    new_generation: str,
+    boot_id: str,
+    now: datetime,
+    adopted: Collection[ProcessId],
+) -> tuple[sqlite3.Connection, str, frozenset[ProcessId]]:
+    """Open or make the file, settle what an earlier process left open.
+
+    Returns the connection, the generation, and the processes that are lost from now on.
+
+    Args:
+        path: The file.
+        new_generation: Its generation if it is made now.
+        boot_id: Tells one start of the machine from the next.
+        now: The time of the entries.
+        adopted: Processes that outlived the earlier process, and so are not lost.
 
     Raises:
         JournalUnusable: Another process has it, or it cannot be read or written.
@@ -57,14 +86,14 @@ def open_file(
         _prepare(connection, path)
         with transaction(connection):
             generation = _generation(connection, new_generation, boot_id)
-            _settle(connection, boot_id=boot_id, now=now)
+            lost = _settle(connection, boot_id=boot_id, now=now, adopted=frozenset(adopted))
     except (sqlite3.Error, JournalUnusable) as error:
         if connection is not None:
             connection.close()
         if isinstance(error, JournalUnusable):
             raise
         raise JournalUnusable(path, _remedy(error)) from error
-    return connection, generation
+    return connection, generation, lost
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
@@ -75,6 +104,21 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > SCHEMA_VERSION:
         raise JournalUnusable(path, "it was written by a newer Parley; run that one")
+
+
+@contextmanager
+def ending(connection: sqlite3.Connection) -> Iterator[None]:
+    """Commit how something ended, without waiting for the disk.
+
+    A kill of this process loses nothing of it. What the machine loses with its power is that an
+    effect ended; it is unknown then, as everything that ran there is.
+    """
+    connection.execute("PRAGMA synchronous = NORMAL")
+    try:
+        with transaction(connection):
+            yield
+    finally:
+        connection.execute("PRAGMA synchronous = FULL")
 
 
 @contextmanager
@@ -94,40 +138,61 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _generation(connection: sqlite3.Connection, new_generation: str, boot_id: str) -> str:
-    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-        for statement in _SCHEMA.split(";"):
-            connection.execute(statement)
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version == 0:
+        _execute_all(connection, _SCHEMA)
         connection.execute("INSERT INTO journal VALUES (?, ?)", (new_generation, boot_id))
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    for step in _STEPS[max(0, version - 1) :]:
+        _execute_all(connection, step)
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     generation: str = connection.execute("SELECT generation FROM journal").fetchone()[0]
     return generation
 
 
-def _settle(connection: sqlite3.Connection, *, boot_id: str, now: datetime) -> None:
+def _execute_all(connection: sqlite3.Connection, statements: str) -> None:
+    for statement in statements.split(";"):
+        connection.execute(statement)
+
+
+def _settle(
+    connection: sqlite3.Connection, *, boot_id: str, now: datetime, adopted: frozenset[ProcessId]
+) -> frozenset[ProcessId]:
     """Say of everything that was left open that nobody knows how it ended."""
-    connection.execute(
-        "UPDATE executions SET state = ? WHERE state = ?",
-        (ExecutionState.UNKNOWN, ExecutionState.STARTED),
-    )
+    started = connection.execute(
+        "SELECT is_keyed, request_id, process_id FROM executions WHERE state = ?",
+        (ExecutionState.STARTED,),
+    ).fetchall()
+    for is_keyed, request_id, process_id in started:
+        if process_id not in adopted:
+            connection.execute(
+                "UPDATE executions SET state = ? WHERE is_keyed = ? AND request_id = ?",
+                (ExecutionState.UNKNOWN, is_keyed, request_id),
+            )
     old_boot_id = connection.execute("SELECT boot_id FROM journal").fetchone()[0]
     gone = LostReason.RUNNER_RESTARTED if boot_id == old_boot_id else LostReason.MACHINE_RESTARTED
     rows = connection.execute(
         "SELECT record FROM processes WHERE state IN (?, ?)", tuple(sorted(LIVE))
     ).fetchall()
+    gone_now = set()
     for record in map(decode_process, (row[0] for row in rows)):
+        if record.process_id in adopted:
+            continue
+        gone_now.add(record.process_id)
         is_uncertain = record.state is ProcessState.STARTING
         reason = LostReason.START_UNCERTAIN if is_uncertain else gone
         lost = replace(record, state=ProcessState.LOST, lost_reason=reason, ended_at=now)
         put_process(connection, lost)
     connection.execute("UPDATE journal SET boot_id = ?", (boot_id,))
+    return frozenset(gone_now)
 
 
 def put_process(connection: sqlite3.Connection, process: ProcessRecord) -> None:
-    """Keep what is known of a process; what was its end stays its end."""
+    """Keep what is known of a process; what was its end stays its end, save for its output."""
     connection.execute(
         "INSERT INTO processes VALUES (?, ?, ?, ?)"
         " ON CONFLICT (process_id) DO UPDATE SET state = excluded.state, record = excluded.record"
-        " WHERE processes.state IN ('starting', 'running')",
+        " WHERE processes.state IN ('starting', 'running')"
+        " OR (processes.state = 'exited' AND excluded.state = 'exited')",
         (process.process_id, process.workspace_id, process.state, msgspec.json.encode(process)),
     )
 

@@ -2,13 +2,14 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from parley.clock import Clock
+from toolrunner.domain import ProcessId
 from toolrunner.errors import JournalFailed
 from toolrunner.journal import Journal
 
@@ -20,10 +21,12 @@ class JournalThread:
 
     Attributes:
         generation: The journal's.
+        lost: Processes that an earlier run of the service left, and that nobody looks after.
     """
 
     def __init__(self, journal: Journal, thread: ThreadPoolExecutor) -> None:
         self.generation = journal.generation
+        self.lost = journal.lost
         self._journal = journal
         self._thread = thread
 
@@ -42,7 +45,12 @@ class JournalThread:
 
 @asynccontextmanager
 async def open_journal(
-    path: Path, *, new_generation: str, boot_id: str, clock: Clock
+    path: Path,
+    *,
+    new_generation: str,
+    boot_id: str,
+    clock: Clock,
+    adopted: Collection[ProcessId] = (),
 ) -> AsyncIterator[JournalThread]:
     """Have the journal open in its thread.
 
@@ -53,7 +61,13 @@ async def open_journal(
     with ThreadPoolExecutor(1, thread_name_prefix="journal") as thread:
 
         def opened() -> Journal:
-            return Journal.open(path, new_generation=new_generation, boot_id=boot_id, clock=clock)
+            return Journal.open(
+                path,
+                new_generation=new_generation,
+                boot_id=boot_id,
+                clock=clock,
+                adopted=adopted,
+            )
 
         journal = await loop.run_in_executor(thread, opened)
         try:

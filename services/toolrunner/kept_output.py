@@ -1,6 +1,7 @@
 """What is kept of a running process's output: the beginning and the end in memory, more on disk."""
 
 import logging
+import os
 from typing import Final
 
 from toolrunner.output import complete_bytes
@@ -8,6 +9,7 @@ from toolrunner.output_log import OutputLog
 
 HEAD_BYTES: Final = 16 * 1024
 TAIL_BYTES: Final = 32 * 1024
+CHUNK_BYTES: Final = 64 * 1024
 
 logger = logging.getLogger(__name__)
 
@@ -23,8 +25,26 @@ class KeptOutput:
         self.total_bytes = 0
         self._log = log
         self._is_logging = True
+        self._is_movable = True
         self._head = bytearray()
         self._tail = bytearray()
+
+    @classmethod
+    def resumed(cls, log: OutputLog) -> "KeptOutput":
+        """Go on with what an earlier run of the service wrote to the log."""
+        output = cls(log)
+        spans = log.spans
+        if spans:
+            start, output.total_bytes = spans[-1]
+            output._tail += log.read(max(start, output.total_bytes - TAIL_BYTES), spans[-1][1])
+            if spans[0][0] == 0:
+                output._head += log.read(0, min(HEAD_BYTES, spans[0][1]))
+        return output
+
+    @property
+    def log_name(self) -> str:
+        """The file of the log where its newest part begins; empty if there is none."""
+        return self._log.file_name
 
     @property
     def complete_bytes(self) -> int:
@@ -34,8 +54,8 @@ class KeptOutput:
 
     @property
     def log_start_bytes(self) -> int:
-        """First byte of output that the log still has."""
-        return self._log.spans[0][0] if self._log.spans else 0
+        """First byte of output from which on the log has everything."""
+        return self._log.spans[-1][0] if self._log.spans else 0
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
@@ -49,20 +69,45 @@ class KeptOutput:
                 joined.append((start, end))
         return tuple(joined)
 
+    def take(self, fd: int) -> bool:
+        """Keep what there is to read; return whether more may come.
+
+        Raises:
+            BlockingIOError: There is nothing yet.
+        """
+        if self._is_logging and self._is_movable:
+            try:
+                moved = self._log.move(fd, CHUNK_BYTES)
+            except BlockingIOError:
+                raise
+            except OSError:
+                # A terminal, a file system that cannot, or a full disk: read it, then see.
+                self._is_movable = False
+            else:
+                self._remember(self._log.read(self.total_bytes, self.total_bytes + moved))
+                return moved > 0
+        data = _read(fd)
+        self.append(data)
+        return bool(data)
+
     def append(self, data: bytes) -> None:
         """Keep a piece of output."""
-        self._head += data[: max(0, HEAD_BYTES - len(self._head))]
-        self._tail += data
-        if len(self._tail) > 2 * TAIL_BYTES:
-            del self._tail[:-TAIL_BYTES]
-        self.total_bytes += len(data)
-        if not self._is_logging:
+        self._remember(data)
+        if not self._is_logging or not data:
             return
         try:
             self._log.append(data)
         except OSError as error:
             self._is_logging = False
             logger.warning("output is not logged any more: %s", error.strerror)
+
+    def _remember(self, data: bytes) -> None:
+        if len(self._head) == self.total_bytes:
+            self._head += data[: HEAD_BYTES - len(self._head)]
+        self._tail += data
+        if len(self._tail) > 2 * TAIL_BYTES:
+            del self._tail[:-TAIL_BYTES]
+        self.total_bytes += len(data)
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes between two cursors inside one span."""
@@ -82,6 +127,12 @@ class KeptOutput:
         """Keep no more; what is there can still be read."""
         self._log.close()
 
-    def remove(self) -> None:
-        """Remove what is on disk."""
-        self._log.remove()
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, CHUNK_BYTES)
+    except BlockingIOError:
+        raise
+    except OSError:
+        # A terminal that nobody has open any more says so by an error.
+        return b""

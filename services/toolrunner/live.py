@@ -1,15 +1,14 @@
-"""A process that this run of the service started: its record, its output, and who waits for it."""
+"""A process that this run of the service looks after: its record, its output, who waits for it."""
 
 import asyncio
 import os
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
 
-from toolrunner.domain import LIVE, Exit, ProcessRecord, ProcessState
+from toolrunner.domain import LIVE, Exit, ProcessRecord, ProcessState, StdinMode
 from toolrunner.kept_output import KeptOutput
-
-CHUNK_BYTES: Final = 64 * 1024
+from toolrunner.process_input import ProcessInput
+from toolrunner.spawning import Launched
 
 
 class Signpost:
@@ -44,23 +43,27 @@ class LiveProcess:
     Attributes:
         record: What is known of it, without what changes by itself.
         output: What it printed.
+        input: Where it reads from; None if there is nothing to read.
         output_grew: Changes with every piece of output, at the end and when the node stops.
         ending: Changes at the end and when the node stops.
         settled: Set when it runs, or never will.
         ended: Set when its exit is known and its output read.
         drained: Set when nobody holds its output open any more.
         is_timed_out: Whether its time limit ends it.
+        is_settled: Whether the journal has its end, so that it may be forgotten.
     """
 
     def __init__(self, record: ProcessRecord, output: KeptOutput, started_s: float) -> None:
         self.record = record
         self.output = output
+        self.input: ProcessInput | None = None
         self.output_grew = Signpost()
         self.ending = Signpost()
         self.settled = asyncio.Event()
         self.ended = asyncio.Event()
         self.drained = asyncio.Event()
         self.is_timed_out = False
+        self.is_settled = False
         self._started_s = started_s
         self._output_fd = -1
 
@@ -69,22 +72,39 @@ class LiveProcess:
         """Whether it starts or runs."""
         return self.record.state in LIVE
 
+    @property
+    def terminal_fd(self) -> int:
+        """The terminal it runs under; -1 for none, or when nobody has it open any more."""
+        return self._output_fd if self.record.stdin_mode is StdinMode.TERMINAL else -1
+
     def present(self, now_s: float) -> ProcessRecord:
         """Return what is known of it now."""
+        name = self.output.log_name
         record = replace(
             self.record,
             output_bytes=self.output.total_bytes,
             log_start_bytes=self.output.log_start_bytes,
+            log_path=f"../logs/{name}" if name else "",
         )
+        if record.exit is not None:
+            now_open = not self.drained.is_set()
+            record = replace(record, exit=replace(record.exit, has_open_pipes=now_open))
         return replace(record, wall_duration_ms=self._wall_ms(now_s)) if self.is_live else record
 
-    def run(self, pid: int, output_fd: int) -> None:
+    def run(self, launched: Launched) -> None:
         """Note that it runs, and read what it prints."""
-        self.record = replace(self.record, state=ProcessState.RUNNING, pid=pid)
-        os.set_blocking(output_fd, False)
-        self._output_fd = output_fd
-        asyncio.get_running_loop().add_reader(output_fd, self._read)
+        self.record = replace(self.record, state=ProcessState.RUNNING, pid=launched.pid)
+        self.connect(launched)
         self.settled.set()
+
+    def connect(self, launched: Launched) -> None:
+        """Read what it prints, and have its input."""
+        os.set_blocking(launched.output_fd, False)
+        self._output_fd = launched.output_fd
+        if launched.input_fd >= 0:
+            is_terminal = self.record.stdin_mode is StdinMode.TERMINAL
+            self.input = ProcessInput(launched.input_fd, is_terminal=is_terminal)
+        asyncio.get_running_loop().add_reader(launched.output_fd, self._read)
 
     def fail(self, start_error: str, *, now: datetime) -> None:
         """Note that it never ran."""
@@ -105,6 +125,12 @@ class LiveProcess:
             ended_at=now,
             wall_duration_ms=self._wall_ms(now_s),
         )
+        if self.input is not None:
+            self.input.close()
+        self._end()
+
+    def exited_before(self) -> None:
+        """Note that the record already tells how it ended."""
         self._end()
 
     def wake(self) -> None:
@@ -122,7 +148,17 @@ class LiveProcess:
         return True
 
     def close(self) -> None:
-        """Read no more."""
+        """Read and write no more."""
+        self._stop_reading()
+        if self.input is not None:
+            self.input.close()
+
+    def _end(self) -> None:
+        self.settled.set()
+        self.ended.set()
+        self.wake()
+
+    def _stop_reading(self) -> None:
         if self._output_fd >= 0:
             asyncio.get_running_loop().remove_reader(self._output_fd)
             os.close(self._output_fd)
@@ -130,21 +166,15 @@ class LiveProcess:
         self.output.close()
         self.drained.set()
 
-    def _end(self) -> None:
-        self.settled.set()
-        self.ended.set()
-        self.wake()
-
     def _wall_ms(self, now_s: float) -> int:
         return round((now_s - self._started_s) * 1000)
 
     def _read(self) -> None:
         try:
-            data = os.read(self._output_fd, CHUNK_BYTES)
+            may_grow = self.output.take(self._output_fd)
         except BlockingIOError:
             return
-        if not data:
-            self.close()
-            return
-        self.output.append(data)
-        self.output_grew.changed()
+        if may_grow:
+            self.output_grew.changed()
+        else:
+            self._stop_reading()

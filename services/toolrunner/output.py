@@ -88,6 +88,11 @@ def excerpt(source: Source, start: int, end: int, budget: Budget) -> Excerpt:
     return _joined(source, start, end, _head_and_tail(source, readable, end - start, budget))
 
 
+def without_escapes(data: bytes) -> bytes:
+    """Return output without what only a terminal understands."""
+    return _ESCAPES.sub(b"", data)
+
+
 def complete_bytes(data: bytes) -> int:
     """Return how many bytes there are before a character that has only begun."""
     for back in range(1, min(4, len(data) + 1)):
@@ -187,7 +192,7 @@ def _from_character(data: bytes) -> bytes:
 
 
 def _clean(data: bytes, budget: Budget) -> _Piece:
-    shown = data if budget.keeps_escapes else _ESCAPES.sub(b"", data)
+    shown = data if budget.keeps_escapes else without_escapes(data)
     clipped_lines = clipped_bytes = 0
     if len(shown) > budget.line_bytes:
         lines = shown.split(b"\n")

@@ -1,21 +1,35 @@
-"""The log of a process's output on disk: two segments, the older goes when both are full."""
+"""The log of a process's output on disk: two segments, the older goes when both are full.
+
+Of the first segment the beginning stays, unless the log is a small one: what a process said first
+is often why it ended as it did, and it should be there after a restart of the service too.
+
+Processes can remove these files. While a log is written its files stay open, so that this changes
+nothing; afterwards what was removed is gone, and the spans say so.
+"""
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+OPEN: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+SPLICE_F_NONBLOCK: Final = 2
 LOG_BYTES: Final = 16 * 1024 * 1024
 SUFFIX: Final = ".log"
+BEGINNING_BYTES: Final = 16 * 1024
+#: A log whose segments are smaller than this has no room for the beginning.
+SMALL_BYTES: Final = 4 * BEGINNING_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A file with the output from `start` on, which its name says."""
+    """A file with the output from `start` to `end`; its name says where it starts."""
 
     path: Path
     start: int
+    end: int
+    fd: int = -1  # -1 once it is closed.
 
 
 class OutputLog:
@@ -25,14 +39,38 @@ class OutputLog:
         self._directory = directory
         self._name = name
         self._segment_bytes = max(1, bytes_max // 2)
-        self._segments: list[Segment] = []
-        self._fd = -1
+        self._past: list[Segment] = []
+        self._path = directory
+        self._start = 0
         self._end = 0
+        self._fd = -1
+
+    @classmethod
+    def reopened(cls, directory: Path, name: str, bytes_max: int) -> "OutputLog":
+        """Go on with the log of a process that an earlier run of the service had.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        log = cls(directory, name, bytes_max)
+        segments = [replace(each, fd=os.open(each.path, OPEN)) for each in _found(directory, name)]
+        if segments:
+            last = segments.pop()
+            log._past = segments
+            log._path, log._start, log._end, log._fd = last.path, last.start, last.end, last.fd
+        return log
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
         """What the log has."""
-        return ((self._segments[0].start, self._end),) if self._segments else ()
+        return _spans(self._segments)
+
+    @property
+    def file_name(self) -> str:
+        """The file where the newest unbroken part begins; empty if there is none."""
+        spans = self.spans
+        names = (each.path.name for each in self._segments if each.start == spans[-1][0])
+        return next(names, "") if spans else ""
 
     def append(self, data: bytes) -> None:
         """Write output.
@@ -40,78 +78,130 @@ class OutputLog:
         Raises:
             OSError: The disk does not take it; write no more.
         """
-        if self._fd < 0 or self._end - self._segments[-1].start >= self._segment_bytes:
-            self._roll()
+        self._make_room()
         view = memoryview(data)
         while view:
-            written = os.write(self._fd, view)
+            written = os.pwrite(self._fd, view, self._end - self._start)
             self._end += written
             view = view[written:]
 
+    def move(self, pipe_fd: int, bytes_max: int) -> int:
+        """Move output from a pipe here, and return how much; 0 when nobody writes it any more.
+
+        The kernel does it: what is no longer in the pipe is here, whenever this process is killed.
+
+        Raises:
+            BlockingIOError: There is nothing yet.
+            OSError: It is no pipe, or the disk does not take it; it is still there then.
+        """
+        self._make_room()
+        offset = self._end - self._start
+        moved = os.splice(pipe_fd, self._fd, bytes_max, offset_dst=offset, flags=SPLICE_F_NONBLOCK)
+        self._end += moved
+        return moved
+
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes between two cursors inside the span."""
+        """Return the bytes between two cursors inside a span."""
         return _read(self._segments, start, end)
 
     def close(self) -> None:
         """Write no more; what is there can still be read."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        for fd in (self._fd, *(each.fd for each in self._past)):
+            if fd >= 0:
+                os.close(fd)
+        self._fd = -1
+        self._past = [replace(each, fd=-1) for each in self._past]
 
-    def remove(self) -> None:
-        """Remove the log."""
-        self.close()
-        while self._segments:
-            self._segments.pop().path.unlink(missing_ok=True)
+    @property
+    def _segments(self) -> list[Segment]:
+        if self._path == self._directory:
+            return self._past
+        return [*self._past, Segment(self._path, self._start, self._end, self._fd)]
+
+    def _make_room(self) -> None:
+        if self._fd < 0 or self._end - self._start >= self._segment_bytes:
+            self._roll()
 
     def _roll(self) -> None:
-        self.close()
         path = self._directory / f"{self._name}.{self._end}{SUFFIX}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._fd = os.open(path, flags, 0o600)
-        self._segments.append(Segment(path, self._end))
-        while len(self._segments) > 2:
-            self._segments.pop(0).path.unlink(missing_ok=True)
+        fd = os.open(path, OPEN | os.O_CREAT | os.O_EXCL, 0o600)
+        self._past = self._segments
+        self._path, self._start, self._fd = path, self._end, fd
+        self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        """Keep one full segment beside the one that is written, and the beginning."""
+        dropped, self._past = self._past[:-1], self._past[-1:]
+        for segment in dropped:
+            if segment.start == 0 and self._segment_bytes >= SMALL_BYTES:
+                end = min(segment.end, BEGINNING_BYTES)
+                os.ftruncate(segment.fd, end)
+                self._past.insert(0, replace(segment, end=end))
+            else:
+                segment.path.unlink(missing_ok=True)
+                os.close(segment.fd)
 
 
 class FinishedLog:
-    """The log of a process that an earlier run of the service had."""
+    """The log of a process that nobody writes any more."""
 
     def __init__(self, directory: Path, name: str) -> None:
-        found = ((path, _start_of(path)) for path in directory.glob(f"{name}.*{SUFFIX}"))
-        self._segments = sorted(
-            (Segment(path, start) for path, start in found if start is not None),
-            key=lambda segment: segment.start,
-        )
-        self._end = 0
-        with suppress(FileNotFoundError):
-            self._end = sum(
-                segment.start + segment.path.stat().st_size for segment in self._segments[-1:]
-            )
+        self._found = _found(directory, name)
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
         """What the log has."""
-        start = self._segments[0].start if self._segments else 0
-        return ((start, self._end),) if start < self._end else ()
+        return _spans(self._found)
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes between two cursors inside the span."""
-        return _read(self._segments, start, end)
+        """Return the bytes between two cursors inside a span."""
+        return _read(self._found, start, end)
 
 
-def _start_of(path: Path) -> int | None:
-    number = path.name.removesuffix(SUFFIX).rpartition(".")[2]
-    return int(number) if number.isdecimal() else None
+def remove_log(directory: Path, name: str) -> None:
+    """Remove a log from the disk."""
+    for path in directory.glob(f"{name}.*{SUFFIX}"):
+        path.unlink(missing_ok=True)
+
+
+def _found(directory: Path, name: str) -> list[Segment]:
+    found = []
+    for path in directory.glob(f"{name}.*{SUFFIX}"):
+        number = path.name.removesuffix(SUFFIX).rpartition(".")[2]
+        with suppress(FileNotFoundError):
+            if number.isdecimal():
+                found.append(Segment(path, int(number), int(number) + path.stat().st_size))
+    return sorted(found, key=lambda segment: segment.start)
+
+
+def _spans(segments: list[Segment]) -> tuple[tuple[int, int], ...]:
+    joined: list[tuple[int, int]] = []
+    for segment in segments:
+        if segment.fd < 0 and not segment.path.exists():
+            continue
+        if joined and joined[-1][1] == segment.start:
+            joined[-1] = (joined[-1][0], segment.end)
+        elif segment.start < segment.end or not joined:
+            joined.append((segment.start, segment.end))
+    return tuple(span for span in joined if span[0] < span[1])
 
 
 def _read(segments: list[Segment], start: int, end: int) -> bytes:
     pieces = []
-    for at, segment in enumerate(segments):
-        segment_end = segments[at + 1].start if at + 1 < len(segments) else end
-        first, last = max(start, segment.start), min(end, segment_end)
+    for segment in segments:
+        first, last = max(start, segment.start), min(end, segment.end)
         if first < last:
-            with segment.path.open("rb") as file:
-                file.seek(first - segment.start)
-                pieces.append(file.read(last - first))
+            pieces.append(_read_from(segment, first - segment.start, last - first))
     return b"".join(pieces)
+
+
+def _read_from(segment: Segment, offset: int, size: int) -> bytes:
+    if segment.fd >= 0:
+        return os.pread(segment.fd, size, offset)
+    with suppress(FileNotFoundError):
+        fd = os.open(segment.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            return os.pread(fd, size, offset)
+        finally:
+            os.close(fd)
+    return b""

@@ -1,50 +1,98 @@
 """The processes of this node as its servicers use them; leaving ends everything."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 
 from parley.clock import Clock
-from toolrunner.domain import Effect, Execution, Key, ProcessId, ProcessRecord, ProcessSpec, Scope
+from toolrunner.adopting import Adoption
+from toolrunner.domain import (
+    Effect,
+    Execution,
+    Key,
+    ProcessId,
+    ProcessRecord,
+    ProcessSpec,
+    Scope,
+    TerminalSize,
+    WorkspaceId,
+)
 from toolrunner.effects import Effects
 from toolrunner.ending import Ends, Signalling
+from toolrunner.errors import ProcessNotRunning
 from toolrunner.journal_thread import JournalThread
+from toolrunner.reaping import Reaper
 from toolrunner.registry import Registry
-from toolrunner.spawning import GRACE_S, KILL_S, Spawner
+from toolrunner.spawning import GRACE_S, KILL_S, Adopted, Ended, Spawner
 from toolrunner.starting import Started, Starts
+from toolrunner.streaming import OutputStream
+from toolrunner.tending import Tending
+from toolrunner.terminals import Terminal
 from toolrunner.waiting import Wait, Waited, wait_output
 from toolrunner.workspaces import Workspaces
+from toolrunner.writing import Writes, Writing
 
 
 class Processes:
-    """Starts, awaits, signals and finds processes; owns the tasks that see to them."""
+    """Starts, awaits, signals and finds processes; owns the tasks that see to them.
+
+    Args:
+        journal: What was begun and how it ended.
+        spawner: What starts processes.
+        adopted: What an earlier run of the service left in the spawner.
+        workspaces: Where processes run.
+        clock: Time for records, limits and reaping.
+        new_id: Ids of processes.
+        encode_started: Makes of a process the response of the method that started it.
+        cursor_of: Reads from the response to a write where the output was before.
+    """
 
     def __init__(
         self,
         *,
         journal: JournalThread,
         spawner: Spawner,
+        adopted: Iterable[Adopted],
         workspaces: Workspaces,
         clock: Clock,
         new_id: Callable[[], str],
+        encode_started: Callable[[ProcessRecord], bytes],
+        cursor_of: Callable[[bytes], int],
     ) -> None:
         self._tasks = asyncio.TaskGroup()
         self._spawner = spawner
+        self._workspaces = workspaces
         self._effects = Effects(self._tasks)
         self._registry = Registry(journal=journal, workspaces=workspaces, clock=clock)
+        tending = Tending(journal, spawner, self._registry, self._tasks, clock)
         self._starts = Starts(
             journal=journal,
             spawner=spawner,
             registry=self._registry,
             workspaces=workspaces,
-            tasks=self._tasks,
+            tending=tending,
             clock=clock,
             new_id=new_id,
         )
         self._ends = Ends(journal, spawner, self._registry, self._tasks)
+        self._writes = Writes(journal, self._registry, tending, cursor_of)
+        self._reaper = Reaper(journal, self._registry, workspaces, clock)
+        self._reaping: asyncio.Task[None] | None = None
+        self._adopted = tuple(adopted)
+        self._adoption = Adoption(
+            journal=journal,
+            spawner=spawner,
+            registry=self._registry,
+            workspaces=workspaces,
+            tending=tending,
+            clock=clock,
+            encode_started=encode_started,
+        )
 
     async def __aenter__(self) -> "Processes":
         await self._tasks.__aenter__()
+        await self._adoption.take_over(self._adopted)
+        self._reaping = self._tasks.create_task(self._reaper.run())
         return self
 
     async def __aexit__(
@@ -54,15 +102,18 @@ class Processes:
         traceback: TracebackType | None,
     ) -> None:
         self.stop_waiting()
+        if self._reaping is not None:
+            self._reaping.cancel()
         try:
             await self._spawner.end_all(GRACE_S)
             if kind is None:
                 for live in self._registry.all_live():
                     await live.ends_within(KILL_S)
-            await self._tasks.__aexit__(kind, error, traceback)
         finally:
+            # Whoever still waits for the end of an output gets it now.
             for live in self._registry.all_live():
                 live.close()
+            await self._tasks.__aexit__(kind, error, traceback)
 
     def stop_waiting(self) -> None:
         """Answer everyone who waits: this node stops."""
@@ -86,6 +137,56 @@ class Processes:
             InvalidRequest: The cursor is past the output.
         """
         return await wait_output(self._registry, scope, process_id, wait)
+
+    async def stream(self, scope: Scope, process_id: ProcessId, since_cursor: int) -> OutputStream:
+        """Open a stream of a process's output.
+
+        Raises:
+            ToolrunnerError: There is no such process or output for this chat.
+        """
+        return await OutputStream.open(self._registry, scope, process_id, since_cursor)
+
+    async def terminal(self, scope: Scope, process_id: ProcessId) -> Terminal:
+        """Have the terminal of a process.
+
+        Raises:
+            ToolrunnerError: There is no such process for this chat, or it has none.
+        """
+        await self._registry.get(scope, process_id)
+        live = self._registry.live(process_id)
+        refusal = self._writes.refusal(process_id, live, wants_terminal=True)
+        if refusal is not None or live is None:
+            raise refusal or ProcessNotRunning(process_id)
+        return Terminal(live, self._writes, self._ends)
+
+    async def write(
+        self, effect: Effect, scope: Scope, process_id: ProcessId, writing: Writing
+    ) -> int:
+        """Write to a process once, and return where its output was before.
+
+        Raises:
+            ToolrunnerError: It is refused, and nothing was written.
+        """
+        await self._registry.get(scope, process_id)
+        return await self._effects.run(self._writes.write(effect, process_id, writing))
+
+    async def resize(
+        self, effect: Effect, scope: Scope, process_id: ProcessId, size: TerminalSize
+    ) -> None:
+        """Change the size of a terminal.
+
+        Raises:
+            ToolrunnerError: It is refused, and nothing was changed.
+        """
+        await self._registry.get(scope, process_id)
+        await self._effects.run(self._writes.resize(effect, process_id, size))
+
+    async def end_workspace(self, workspace_id: WorkspaceId, grace_s: float = GRACE_S) -> Ended:
+        """End everything of a workspace, also what detached itself; return when it is gone."""
+        directory = self._workspaces.at(workspace_id).directory
+        return await self._effects.run(
+            self._spawner.end_workspace(workspace_id, directory, grace_s)
+        )
 
     async def signal(
         self, effect: Effect, scope: Scope, process_id: ProcessId, signalling: Signalling

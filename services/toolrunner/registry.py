@@ -14,7 +14,7 @@ from toolrunner.workspaces import Workspaces
 
 WORKSPACE_PROCESSES_MAX: Final = 64
 CHAT_PROCESSES_MAX: Final = 16
-FINISHED_KEPT_MAX: Final = 200
+FINISHED_HELD_MAX: Final = 100
 
 
 class Registry:
@@ -86,7 +86,7 @@ class Registry:
         live = self._live.get(record.process_id)
         if live is not None:
             return live.output
-        return FinishedLog(self._workspaces.prepared(record.workspace_id).logs, record.process_id)
+        return FinishedLog(self._workspaces.at(record.workspace_id).logs, record.process_id)
 
     def check_room(self, scope: Scope) -> None:
         """Refuse one process more than there may be.
@@ -106,10 +106,7 @@ class Registry:
             raise TooManyProcesses("chat", CHAT_PROCESSES_MAX)
 
     def forget_oldest(self) -> None:
-        """Keep the output of so many finished processes; what the journal has stays."""
-        finished = [
-            live for live in self._live.values() if live.ended.is_set() and live.drained.is_set()
-        ]
-        for live in finished[:-FINISHED_KEPT_MAX]:
+        """Hold so many finished processes in memory; what is on disk stays."""
+        finished = [live for live in self._live.values() if live.is_settled]
+        for live in finished[:-FINISHED_HELD_MAX]:
             del self._live[live.record.process_id]
-            live.output.remove()

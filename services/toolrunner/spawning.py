@@ -3,24 +3,21 @@
 import asyncio
 import os
 import socket
-import subprocess
-import sys
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 from typing import Any, Final, Protocol
 
 from toolrunner import spawner as program
-from toolrunner.domain import Exit, ProcessId
+from toolrunner.domain import Exit, ProcessId, WorkspaceId
 from toolrunner.errors import SpawnerGone, ToolrunnerError
 
 GRACE_S: Final = 3.0
 #: After SIGKILL only the kernel can keep a process, so this is for a machine under load.
 KILL_S: Final = 2.0
-END_S: Final = 6.0
 DESCRIPTORS_MAX: Final = 16
 #: Looks whether there is someone, and tells them nothing.
 NO_SIGNAL: Final = 0
@@ -33,25 +30,45 @@ class Launch:
     """What the spawner needs to start a process."""
 
     process_id: ProcessId
+    workspace_id: WorkspaceId
     argv: tuple[str, ...]
     root: Path
     workdir: str  # Relative to the root.
     environment: Mapping[str, str]
+    has_input: bool = False
+    terminal: tuple[int, int] | None = None  # Rows and columns.
 
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A process that runs; whoever gets this owns the descriptor."""
+    """A process that runs; whoever gets this owns the descriptors."""
 
     pid: int
     output_fd: int
+    input_fd: int = -1  # -1 for none.
+
+    def close(self) -> None:
+        """Let go of the descriptors."""
+        for fd in (self.output_fd, self.input_fd):
+            if fd >= 0:
+                os.close(fd)
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """A process that an earlier run of the service started, and that the spawner kept."""
+
+    process_id: ProcessId
+    launched: Launched
+    exit: Exit | None  # None while it runs.
+    failure: "LaunchFailed | None"
 
 
 class LaunchFailed(ToolrunnerError):
     """The program never ran.
 
     Attributes:
-        stage: What failed: `fork`, `session`, `workdir`, `descriptors` or `exec`.
+        stage: What failed: `fork`, `session`, `group`, `workdir`, `descriptors` or `exec`.
         errno: Why, or 0 for a defect of ours.
     """
 
@@ -73,12 +90,30 @@ class Spawner(Protocol):
         """
         ...
 
+    def watch(self, process_id: ProcessId, on_exit: OnExit) -> None:
+        """Have `on_exit` called for a process that was adopted while it ran."""
+        ...
+
     async def signal(self, process_id: ProcessId, number: int, *, leader_only: bool) -> int:
         """Signal a process and all it started; return how many got it."""
         ...
 
+    async def close_input(self, process_id: ProcessId) -> None:
+        """Let go of a process's input, which ends when everyone has."""
+        ...
+
+    async def forget(self, process_id: ProcessId) -> None:
+        """Keep a process no longer for the next run of the service."""
+        ...
+
     async def end(self, process_id: ProcessId, grace_s: float, *, first: int = SIGTERM) -> None:
         """Ask a process and all it started to end, kill what has not, return when it is gone."""
+        ...
+
+    async def end_workspace(
+        self, workspace_id: WorkspaceId, directory: Path, grace_s: float
+    ) -> "Ended":
+        """Ask everything of a workspace to end, kill what has not, return when it is gone."""
         ...
 
     async def end_all(self, grace_s: float) -> None:
@@ -86,44 +121,23 @@ class Spawner(Protocol):
         ...
 
 
-@asynccontextmanager
-async def running_spawner() -> AsyncIterator["SpawnerProcess"]:
-    """Run the spawner program; leaving ends everything that it started.
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How many were asked to end, and how many of these had to be killed."""
 
-    Enter this before the gRPC server exists: the fork here is the last of this process.
-    """
-    ours, theirs = socket.socketpair()
-    with theirs:
-        child = subprocess.Popen(  # noqa: ASYNC220 (a fork and exec without Python in between)
-            [sys.executable, "-I", "-S", program.__file__, str(theirs.fileno())],
-            pass_fds=(theirs.fileno(),),
-            env={},
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    spawner = SpawnerProcess(ours, child.pid)
-    try:
-        yield spawner
-    finally:
-        spawner.close()
-        try:
-            await asyncio.to_thread(child.wait, END_S)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            await asyncio.to_thread(child.wait)
+    asked: int
+    killed: int
 
 
 class SpawnerProcess:
     """The spawner as a program of its own.
 
     Attributes:
-        pid: Its process id.
         gone: Done when it ended unasked.
     """
 
-    def __init__(self, channel: socket.socket, pid: int) -> None:
+    def __init__(self, channel: socket.socket) -> None:
         channel.setblocking(False)
-        self.pid = pid
         loop = asyncio.get_running_loop()
         self.gone: asyncio.Future[None] = loop.create_future()
         self._loop = loop
@@ -136,9 +150,20 @@ class SpawnerProcess:
         self._number = 0
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._exits: dict[ProcessId, OnExit] = {}
-        self._goings: dict[ProcessId, asyncio.Event] = {}
+        self._goings: dict[str, asyncio.Event] = {}
+        self._adopted: list[Adopted] = []
         self._idle = asyncio.Event()
         loop.add_reader(channel.fileno(), self._read)
+
+    async def adopt(self) -> tuple[int, int, tuple[Adopted, ...]]:
+        """Return version and pid of the spawner, and everything that it kept.
+
+        Raises:
+            SpawnerGone: It ended.
+        """
+        answer = await self._ask(op="adopt")
+        adopted, self._adopted = tuple(self._adopted), []
+        return answer["version"], answer["pid"], adopted
 
     async def start(self, launch: Launch, on_exit: OnExit) -> Launched:
         """Start a process; `on_exit` is called once, after this returned and its leader ended.
@@ -152,17 +177,24 @@ class SpawnerProcess:
             answer = await self._ask(
                 op="start",
                 id=launch.process_id,
+                workspace=launch.workspace_id,
                 argv=launch.argv,
                 root=str(launch.root),
                 workdir=launch.workdir,
                 environment=dict(launch.environment),
+                has_input=launch.has_input,
+                terminal=launch.terminal,
             )
             if "pid" not in answer:
                 raise LaunchFailed(answer["stage"], answer["errno"])
         except BaseException:
             self._exits.pop(launch.process_id, None)
             raise
-        return Launched(answer["pid"], answer["descriptor"])
+        return Launched(answer["pid"], *answer["fds"])
+
+    def watch(self, process_id: ProcessId, on_exit: OnExit) -> None:
+        """Have `on_exit` called for a process that was adopted while it ran."""
+        self._exits[process_id] = on_exit
 
     async def signal(self, process_id: ProcessId, number: int, *, leader_only: bool) -> int:
         """Signal a process and all it started; return how many got it."""
@@ -172,19 +204,31 @@ class SpawnerProcess:
         count: int = answer["count"]
         return count
 
+    async def close_input(self, process_id: ProcessId) -> None:
+        """Let go of a process's input, which ends when everyone has."""
+        await self._ask(op="close_input", id=process_id)
+
+    async def forget(self, process_id: ProcessId) -> None:
+        """Keep a process no longer for the next run of the service."""
+        await self._ask(op="forget", id=process_id)
+
     async def end(self, process_id: ProcessId, grace_s: float, *, first: int = SIGTERM) -> None:
         """Ask a process and all it started to end, kill what has not, return when it is gone."""
-        gone = self._goings.setdefault(process_id, asyncio.Event())
-        for number, limit_s in ((first, grace_s), (SIGKILL, KILL_S)):
-            await self._ask(
-                op="signal", id=process_id, signal=number, leader_only=False, tell_gone=True
-            )
-            try:
-                async with asyncio.timeout(limit_s):
-                    await gone.wait()
-            except TimeoutError:
-                continue
-            return
+        await self._end(process_id, grace_s, first, op="signal", id=process_id, leader_only=False)
+
+    async def end_workspace(
+        self, workspace_id: WorkspaceId, directory: Path, grace_s: float
+    ) -> Ended:
+        """Ask everything of a workspace to end, kill what has not, return when it is gone."""
+        counts = await self._end(
+            workspace_id,
+            grace_s,
+            SIGTERM,
+            op="end_workspace",
+            workspace=workspace_id,
+            directory=str(directory),
+        )
+        return Ended(counts[0], sum(counts[1:]))
 
     async def end_all(self, grace_s: float) -> None:
         """Ask everything to end, kill what has not, return when nothing is left."""
@@ -200,14 +244,32 @@ class SpawnerProcess:
             return
 
     def close(self) -> None:
-        """Hang up, whereupon the program kills whatever is left and ends."""
+        """Have the program kill whatever is left and end."""
         if self._reading.fileno() >= 0:
             self._loop.remove_reader(self._reading.fileno())
+        if not self.gone.done():
+            # A few bytes always fit: all that was said before has been answered.
+            with suppress(OSError):
+                self._writing.send(program.frame({"op": "quit"}))
         self._reading.close()
         self._writing.close()
         self.gone.cancel()
         while self._descriptors:
             os.close(self._descriptors.popleft())
+
+    async def _end(self, name: str, grace_s: float, first: int, **message: object) -> list[int]:
+        gone = self._goings.setdefault(name, asyncio.Event())
+        counts = []
+        for number, limit_s in ((first, grace_s), (SIGKILL, KILL_S)):
+            answer = await self._ask(**message, signal=number, tell_gone=True)
+            counts.append(answer["count"])
+            try:
+                async with asyncio.timeout(limit_s):
+                    await gone.wait()
+            except TimeoutError:
+                continue
+            break
+        return counts
 
     async def _ask(self, **message: object) -> dict[str, Any]:
         if self.gone.done():
@@ -244,22 +306,24 @@ class SpawnerProcess:
             self._take(message)
 
     def _take(self, message: dict[str, Any]) -> None:
+        # Descriptors arrive in the order of the messages that they belong to.
+        fds = [self._descriptors.popleft() for _ in range(message.get("descriptors", 0))]
         match message:
             case {"number": number}:
-                if "pid" in message:
-                    # Descriptors arrive in the order of the answers that they belong to.
-                    message["descriptor"] = self._descriptors.popleft()
                 answer = self._answers.get(number)
                 if answer is not None and not answer.done():
-                    answer.set_result(message)
-                elif "descriptor" in message:
-                    os.close(message["descriptor"])
+                    answer.set_result({**message, "fds": fds})
+                else:
+                    for fd in fds:
+                        os.close(fd)
+            case {"adopted": process_id}:
+                self._adopted.append(_adopted(ProcessId(process_id), message, fds))
             case {"exited": process_id, "status": status}:
                 if (on_exit := self._exits.pop(process_id, None)) is not None:
                     # Not at once: the answer to the start may have come in the same read.
                     self._loop.call_soon(on_exit, process_id, _exit_of(status))
-            case {"gone": process_id}:
-                if (gone := self._goings.pop(process_id, None)) is not None:
+            case {"gone": name}:
+                if (gone := self._goings.pop(name, None)) is not None:
                     gone.set()
             case {"idle": True}:
                 self._idle.set()
@@ -273,6 +337,13 @@ class SpawnerProcess:
         self._idle.set()
         for gone in self._goings.values():
             gone.set()
+
+
+def _adopted(process_id: ProcessId, message: dict[str, Any], fds: list[int]) -> Adopted:
+    failure = LaunchFailed(message["stage"], message["errno"]) if "stage" in message else None
+    status = message["status"]
+    launched = Launched(message["pid"], *fds)
+    return Adopted(process_id, launched, None if status is None else _exit_of(status), failure)
 
 
 def _exit_of(status: int) -> Exit:

@@ -6,40 +6,34 @@ directory that is not there) is found before and raised after the journal was as
 request that was begun earlier attaches in any case.
 """
 
-import asyncio
-import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, assert_never
+from typing import assert_never
 
 from parley.clock import Clock
 from toolrunner.domain import (
     Effect,
     Execution,
-    Exit,
     LostReason,
     ProcessId,
     ProcessRecord,
     ProcessSpec,
     ProcessState,
     Scope,
+    StdinMode,
 )
 from toolrunner.environment import environment_of
-from toolrunner.errors import JournalFailed, ToolrunnerError
+from toolrunner.errors import ProcessNotFound, ToolrunnerError
 from toolrunner.journal import Begun, Known, NotBegun
 from toolrunner.journal_thread import JournalThread
 from toolrunner.kept_output import KeptOutput
 from toolrunner.live import LiveProcess
 from toolrunner.output_log import OutputLog
 from toolrunner.registry import Registry
-from toolrunner.spawning import GRACE_S, Launch, LaunchFailed, Spawner
+from toolrunner.spawning import Launch, LaunchFailed, Spawner
+from toolrunner.tending import Tending
 from toolrunner.workspaces import Workspace, Workspaces
-
-#: How long output may be waited for once the process itself has ended.
-DRAIN_S: Final = 0.2
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +46,13 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """Starts processes and sees them to their end, in the tasks of the owner."""
+    """Starts processes and leaves them to those who tend them."""
 
     journal: JournalThread
     spawner: Spawner
     registry: Registry
     workspaces: Workspaces
-    tasks: asyncio.TaskGroup
+    tending: Tending
     clock: Clock
     new_id: Callable[[], str]
 
@@ -94,6 +88,7 @@ class Starts:
                 await self.journal.run(
                     lambda journal: journal.finish(effect, effect.encode(started), started)
                 )
+                live.is_settled = started.state is ProcessState.START_FAILED
                 return Started(started, is_attached=False)
             case _:
                 assert_never(beginning)
@@ -126,6 +121,9 @@ class Starts:
             is_background=spec.is_background,
             state=ProcessState.STARTING,
             started_at=self.clock.now(),
+            stdin_mode=spec.stdin_mode,
+            timeout_s=spec.timeout_s,
+            log_bytes_max=spec.log_bytes_max,
         )
         log = OutputLog(workspace.logs, record.process_id, spec.log_bytes_max)
         return LiveProcess(record, KeptOutput(log), self.clock.monotonic())
@@ -137,7 +135,9 @@ class Starts:
         if live is not None:
             await live.settled.wait()
         record = await self.registry.find(process_id)
-        assert record is not None, "every start is journaled with its process"
+        if record is None:
+            # Kept no longer: its result was acknowledged, or so many came after it.
+            raise ProcessNotFound(process_id)
         if record.state is ProcessState.STARTING:
             # The spawner ended between journal and exec, and this service is about to.
             lost = LostReason.START_UNCERTAIN
@@ -154,55 +154,48 @@ class Starts:
             home=workspace.home,
             temporary=workspace.temporary,
             declared=spec.environment,
+            has_terminal=spec.stdin_mode is StdinMode.TERMINAL,
         )
-        launch = Launch(record.process_id, spec.argv, workspace.root, workdir, environment)
+        launch = Launch(
+            process_id=record.process_id,
+            workspace_id=record.workspace_id,
+            argv=spec.argv,
+            root=workspace.root,
+            workdir=workdir,
+            environment=environment,
+            has_input=spec.stdin_mode is StdinMode.PIPE or bool(spec.stdin),
+            terminal=(
+                (spec.terminal.rows, spec.terminal.columns)
+                if spec.stdin_mode is StdinMode.TERMINAL
+                else None
+            ),
+        )
         try:
-            launched = await self.spawner.start(launch, self._exited)
+            launched = await self.spawner.start(launch, self.tending.exited)
         except LaunchFailed as error:
-            live.fail(start_error_of(error, spec), now=self.clock.now())
+            live.fail(start_error_of(error, spec.argv[0], spec.workdir), now=self.clock.now())
             live.close()
+            await self.spawner.forget(record.process_id)
             return
         except BaseException:
             self.registry.leave(record.process_id)
             live.settled.set()
             raise
-        live.run(launched.pid, launched.output_fd)
-        if spec.timeout_s:
-            self.tasks.create_task(self._limit_time(live, spec.timeout_s))
-
-    def _exited(self, process_id: ProcessId, exit: Exit) -> None:
-        live = self.registry.live(process_id)
-        if live is not None:
-            self.tasks.create_task(self._finish(live, exit))
-
-    async def _finish(self, live: LiveProcess, exit: Exit) -> None:
-        """Publish an exit once the output is read; whoever holds it open does not delay that."""
-        try:
-            async with asyncio.timeout(DRAIN_S):
-                await live.drained.wait()
-        except TimeoutError:
-            pass
-        live.exit(exit, now=self.clock.now(), now_s=self.clock.monotonic())
-        ended = self.registry.present(live)
-        try:
-            await self.journal.run(lambda journal: journal.record(ended))
-        except JournalFailed:
-            logger.exception("an exit is not on disk", extra={"process_id": ended.process_id})
-        self.registry.forget_oldest()
-
-    async def _limit_time(self, live: LiveProcess, timeout_s: float) -> None:
-        if not await live.ends_within(timeout_s):
-            live.is_timed_out = True
-            await self.spawner.end(live.record.process_id, GRACE_S)
+        live.run(launched)
+        if live.input is not None:
+            live.input.write(spec.stdin)
+            if spec.stdin_mode is StdinMode.CLOSED:
+                self.tending.end_input(live)
+        self.tending.limit_time(live, spec.timeout_s)
 
 
-def start_error_of(error: LaunchFailed, spec: ProcessSpec) -> str:
+def start_error_of(error: LaunchFailed, program: str, workdir: str) -> str:
     """Return why a program never ran, and what to do."""
     cause = os.strerror(error.errno) if error.errno else "a defect of Parley"
     match error.stage:
         case "exec":
-            return f"{spec.argv[0]} cannot be run: {cause}. Check its name and whether it is there."
+            return f"{program} cannot be run: {cause}. Check its name and whether it is there."
         case "workdir":
-            return f"The directory {spec.workdir!r} cannot be entered: {cause}. Name another one."
+            return f"The directory {workdir!r} cannot be entered: {cause}. Name another one."
         case _:
             return f"The node cannot start processes now ({error.stage}: {cause}). Try again later."

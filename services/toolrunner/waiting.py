@@ -3,13 +3,16 @@
 import asyncio
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import assert_never
+from typing import Final, assert_never
 
 from toolrunner.domain import LIVE, ProcessId, ProcessRecord, Scope
 from toolrunner.errors import InvalidRequest
 from toolrunner.live import LiveProcess
-from toolrunner.output import Budget, Excerpt, excerpt
+from toolrunner.matching import LineMatcher
+from toolrunner.output import Budget, Excerpt, Source, excerpt
 from toolrunner.registry import Registry
+
+SEARCH_BYTES: Final = 256 * 1024
 
 
 class Until(StrEnum):
@@ -17,6 +20,7 @@ class Until(StrEnum):
 
     EXIT = "exit"
     OUTPUT = "output"
+    MATCH = "match"
     SNAPSHOT = "snapshot"
 
 
@@ -25,6 +29,7 @@ class Reason(StrEnum):
 
     EXITED = "exited"
     OUTPUT = "output"
+    MATCHED = "matched"
     TIMEOUT = "timeout"
     SNAPSHOT = "snapshot"
     GOING_AWAY = "going_away"
@@ -38,6 +43,7 @@ class Wait:
     max_wait_s: float
     since_cursor: int
     budget: Budget
+    pattern: str = ""  # For a match.
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,7 @@ class Waited:
     record: ProcessRecord
     output: Excerpt
     reason: Reason
+    matched_line: str = ""
 
 
 async def wait_output(
@@ -57,12 +64,17 @@ async def wait_output(
     Raises:
         ProcessNotFound: There is none that this chat may see.
         InvalidRequest: The cursor is past the output.
+        InvalidPattern: There is no such expression.
     """
     record = await registry.get(scope, process_id)
     if wait.since_cursor > record.output_bytes:
         raise InvalidRequest("since_cursor", f"is past the output of {record.output_bytes} bytes")
     live = registry.live(process_id)
-    reason = Reason.EXITED if live is None else await _reason(live, wait, registry.stopping)
+    search = _Search(wait, registry.output(record)) if wait.until is Until.MATCH else None
+    if live is None:
+        reason = (search and search.found(is_over=True)) or Reason.EXITED
+    else:
+        reason = await _reason(live, wait, search, registry.stopping)
     # The record before the output: one that says "exited" comes with all of it.
     record = await registry.get(scope, process_id)
     source = registry.output(record)
@@ -70,32 +82,68 @@ async def wait_output(
     if live is not None and record.state in LIVE:
         end = max(wait.since_cursor, live.output.complete_bytes)
     start = min(wait.since_cursor, end)
-    return Waited(record, excerpt(source, start, end, wait.budget), reason)
+    matched_line = "" if search is None else search.line
+    return Waited(record, excerpt(source, start, end, wait.budget), reason, matched_line)
 
 
-async def _reason(live: LiveProcess, wait: Wait, stopping: asyncio.Event) -> Reason:
+class _Search:
+    """Looks for a line in what comes after a cursor, at every byte once.
+
+    Raises:
+        InvalidPattern: There is no such expression.
+    """
+
+    def __init__(self, wait: Wait, source: Source) -> None:
+        self.line = ""
+        self._matcher = LineMatcher(wait.pattern)
+        self._source = source
+        self._cursor = wait.since_cursor
+
+    def found(self, *, is_over: bool) -> Reason | None:
+        """Look at what is new; the last line counts once nothing can follow."""
+        for start, end in self._source.spans:
+            self._cursor = max(self._cursor, start)
+            while self._cursor < end:
+                data = self._source.read(self._cursor, min(end, self._cursor + SEARCH_BYTES))
+                self._cursor += len(data)
+                if (line := self._matcher.feed(data)) is not None:
+                    self.line = line
+                    return Reason.MATCHED
+        if is_over and (line := self._matcher.finish()) is not None:
+            self.line = line
+            return Reason.MATCHED
+        return None
+
+
+async def _reason(
+    live: LiveProcess, wait: Wait, search: _Search | None, stopping: asyncio.Event
+) -> Reason:
     try:
         async with asyncio.timeout(wait.max_wait_s):
-            while (reason := _met(live, wait)) is None:
+            while (reason := _met(live, wait, search)) is None:
                 if stopping.is_set():
                     return Reason.GOING_AWAY
                 # Who waits for the end is not woken by every piece of output.
                 change = live.ending if wait.until is Until.EXIT else live.output_grew
                 await change.wait()
     except TimeoutError:
-        return _met(live, wait) or Reason.TIMEOUT
+        return _met(live, wait, search) or Reason.TIMEOUT
     return reason
 
 
-def _met(live: LiveProcess, wait: Wait) -> Reason | None:
+def _met(live: LiveProcess, wait: Wait, search: _Search | None) -> Reason | None:
+    is_over = live.ended.is_set()
     match wait.until:
         case Until.SNAPSHOT:
             return Reason.SNAPSHOT
         case Until.EXIT:
-            return Reason.EXITED if live.ended.is_set() else None
+            return Reason.EXITED if is_over else None
+        case Until.MATCH:
+            found = None if search is None else search.found(is_over=is_over)
+            return found or (Reason.EXITED if is_over else None)
         case Until.OUTPUT:
             if live.output.complete_bytes > wait.since_cursor:
                 return Reason.OUTPUT
-            return Reason.EXITED if live.ended.is_set() else None
+            return Reason.EXITED if is_over else None
         case _:
             assert_never(wait.until)

@@ -39,6 +39,11 @@ class Workspace:
         """The output of its processes."""
         return self.directory / "logs"
 
+    @property
+    def undo(self) -> Path:
+        """What files were before they were changed."""
+        return self.directory / "undo"
+
     def relative(self, path: str) -> str:
         """Return a directory's path relative to the root, given so or absolute inside it.
 
@@ -76,15 +81,20 @@ class Workspaces:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
+    def at(self, workspace_id: WorkspaceId) -> Workspace:
+        """Return where a workspace is, whether it is there or not."""
+        return Workspace(self._directory / workspace_id)
+
     def prepared(self, workspace_id: WorkspaceId) -> Workspace:
         """Return a workspace, made if it is not there yet, closed to other users."""
-        workspace = Workspace(self._directory / workspace_id)
+        workspace = self.at(workspace_id)
         for directory in (
             workspace.directory,
             workspace.root,
             workspace.home,
             workspace.temporary,
             workspace.logs,
+            workspace.undo,
         ):
             directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         return workspace

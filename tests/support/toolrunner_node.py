@@ -5,7 +5,7 @@ import os
 import random  # noqa: TID251 (this composes a process)
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +15,13 @@ import grpc
 from parley.api.workspace.v1 import execution_pb2, process_pb2, process_service_pb2, workspace_pb2
 from parley.api.workspace.v1 import execution_service_pb2 as executions_api
 from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
+from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
 from parley.clock import SystemClock
 from parley.identity import ServiceName, Signer, SigningKey, TrustFile
 from parley.process import Process as RunningProcess
 from parley.process import TimeOrderedIds
-from parley.rpc import Address, connect
+from parley.rpc import Address, connect, problem_of
 from parley.settings import read
 from parley.telemetry import InMemoryTelemetry
 from toolrunner.app import serve_node
@@ -70,6 +71,7 @@ class Client:
     def __init__(self, channel: grpc.aio.Channel, new_id: TimeOrderedIds) -> None:
         self.processes = ProcessServiceStub(channel)
         self.executions = ExecutionServiceStub(channel)
+        self.files = FileServiceStub(channel)
         self.channel = channel
         self.new_id = new_id
         self.chat_id = new_id()
@@ -105,13 +107,16 @@ class Client:
         *,
         max_wait_ms: int = 10_000,
         since_cursor: int = 0,
+        pattern: str = "",
         budget: process_pb2.OutputBudget | None = None,
     ) -> process_service_pb2.WaitOutputResponse:
         request = process_service_pb2.WaitOutputRequest(
             context=self.context,
             process_id=process_id,
             since_cursor=since_cursor,
-            condition=process_pb2.WaitCondition(until=until, max_wait_ms=max_wait_ms),
+            condition=process_pb2.WaitCondition(
+                until=until, max_wait_ms=max_wait_ms, pattern=pattern
+            ),
             budget=budget,
         )
         return await self.processes.WaitOutput(request, timeout=max_wait_ms / 1000 + 30)
@@ -123,6 +128,53 @@ class Client:
     async def get(self, process_id: str) -> process_pb2.Process:
         request = process_service_pb2.GetProcessRequest(context=self.context, process_id=process_id)
         return (await self.processes.GetProcess(request)).process
+
+    async def write(
+        self,
+        process_id: str,
+        data: bytes = b"",
+        *,
+        key: execution_pb2.ExecutionKey | None = None,
+        **fields: object,
+    ) -> process_service_pb2.WriteStdinResponse:
+        request = process_service_pb2.WriteStdinRequest(
+            context=self.context,
+            request_id=self.new_id() if key is None else key.execution_id,
+            key=key,
+            process_id=process_id,
+            data=data,
+            **fields,  # type: ignore[arg-type]
+        )
+        return await self.processes.WriteStdin(request, timeout=40)
+
+    async def resize(self, process_id: str, rows: int, columns: int) -> None:
+        request = process_service_pb2.ResizeTerminalRequest(
+            context=self.context,
+            request_id=self.new_id(),
+            process_id=process_id,
+            size=process_pb2.TerminalSize(rows=rows, columns=columns),
+        )
+        await self.processes.ResizeTerminal(request)
+
+    def stream(
+        self, process_id: str, *, since_cursor: int = 0, follow: bool = True
+    ) -> AsyncIterable[process_service_pb2.StreamOutputResponse]:
+        request = process_service_pb2.StreamOutputRequest(
+            context=self.context, process_id=process_id, since_cursor=since_cursor, follow=follow
+        )
+        return self.processes.StreamOutput(request, timeout=60)
+
+    async def cancel(self, key: execution_pb2.ExecutionKey) -> execution_pb2.Execution:
+        request = executions_api.CancelExecutionRequest(request_id=self.new_id(), key=key)
+        return (await self.executions.CancelExecution(request)).execution
+
+    async def execution(self, key: execution_pb2.ExecutionKey) -> execution_pb2.Execution:
+        request = executions_api.GetExecutionRequest(key=key)
+        return (await self.executions.GetExecution(request)).execution
+
+    def stands_for(self, other: "Client") -> None:
+        """Work for the chat and in the workspace of another client."""
+        self.chat_id, self.context = other.chat_id, other.context
 
     async def signal(
         self,
@@ -205,6 +257,16 @@ async def connected(house: House) -> AsyncIterator[Client]:
                 executions_api.GetJournalRequest(), wait_for_ready=True, timeout=READY_S
             )
         yield client
+
+
+async def reason_of(call: Awaitable[object]) -> tuple[grpc.StatusCode, str]:
+    """Return why a call was refused."""
+    try:
+        await call
+    except grpc.aio.AioRpcError as refused:
+        problem = problem_of(refused)
+        return problem.status, problem.reason
+    raise AssertionError("the call was not refused")
 
 
 def running(word: str) -> list[int]:

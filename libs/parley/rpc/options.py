@@ -20,9 +20,10 @@ def server_options() -> Options:
         ("grpc.max_concurrent_streams", LIMITS.streams_per_connection_max),
         # A port that is taken must fail to bind, not share its calls with whoever has it.
         ("grpc.so_reuseport", 0),
-        # Clients probe at keepalive_s; half of that leaves room for their timers.
+        # Clients probe at keepalive_s; half of that leaves room for their timers. Whoever probes
+        # more often is thrown out, and with the connection every call that only waits.
         (
-            "grpc.http2.min_recv_ping_interval_without_data_ms",
+            "grpc.http2.min_ping_interval_without_data_ms",
             _milliseconds(LIMITS.keepalive_s / 2),
         ),
     )

@@ -14,6 +14,7 @@ from toolrunner.domain import (
     LostReason,
     ProcessRecord,
     ProcessState,
+    StdinMode,
 )
 from toolrunner.output import Excerpt
 from toolrunner.waiting import Reason
@@ -25,6 +26,7 @@ LOST: Final = {
     reason: process_pb2.ProcessLostReason.Value(f"PROCESS_LOST_REASON_{reason.name}")
     for reason in LostReason
 }
+STDIN: Final = {mode: process_pb2.StdinMode.Value(f"STDIN_MODE_{mode.name}") for mode in StdinMode}
 REASON: Final = {
     reason: process_pb2.WaitReason.Value(f"WAIT_REASON_{reason.name}") for reason in Reason
 }
@@ -44,7 +46,7 @@ def process_to_proto(record: ProcessRecord, *, running_members: int) -> process_
         command=record.command,
         workdir=record.workdir,
         background=record.is_background,
-        stdin_mode=process_pb2.STDIN_MODE_CLOSED,
+        stdin_mode=STDIN[record.stdin_mode],
         state=STATE[record.state],
         exit=None if record.exit is None else exit_to_proto(record.exit),
         start_error=record.start_error,
@@ -56,6 +58,7 @@ def process_to_proto(record: ProcessRecord, *, running_members: int) -> process_
         pid=record.pid,
         running_members=running_members,
         output_bytes=record.output_bytes,
+        log_path=record.log_path,
         log_start_bytes=record.log_start_bytes,
         sandbox=sandbox_pb2.SandboxUsed(
             level=sandbox_pb2.SANDBOX_LEVEL_NONE,
@@ -88,12 +91,13 @@ def signal_name(number: int) -> str:
         return f"SIG{number}"
 
 
-def output_to_proto(excerpt: Excerpt) -> process_pb2.ProcessOutput:
-    """Return output between two cursors."""
+def output_to_proto(excerpt: Excerpt, matched_line: str = "") -> process_pb2.ProcessOutput:
+    """Return output between two cursors, and the line that was waited for."""
     left_out = excerpt.truncation
     return process_pb2.ProcessOutput(
         text=excerpt.text,
         next_cursor=excerpt.next_cursor,
+        matched_line=matched_line,
         truncation=None
         if left_out is None
         else process_pb2.OutputTruncation(

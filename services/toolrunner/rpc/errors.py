@@ -8,9 +8,11 @@ import grpc
 from parley.api.workspace.v1.error_reason_pb2 import ErrorReason
 from parley.rpc import ErrorTable, Problem, Violation
 from toolrunner import errors
+from toolrunner.files.errors import FileRefused, Reason
 
 DOMAIN: Final = "workspace.parley"
 RETRY_AFTER_S: Final = 1.0
+PATTERN_SHOWN: Final = 100
 
 
 def _problem(
@@ -34,7 +36,45 @@ def _invalid(error: errors.InvalidRequest) -> Problem:
     )
 
 
+_FILE_STATUS: Final = {
+    Reason.INVALID_REQUEST: grpc.StatusCode.INVALID_ARGUMENT,
+    Reason.PATH_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    Reason.OUTSIDE_WORKSPACE: grpc.StatusCode.PERMISSION_DENIED,
+    Reason.PATH_FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
+    Reason.WRONG_PATH_KIND: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.FILE_CHANGED: grpc.StatusCode.ABORTED,
+    Reason.PATH_EXISTS: grpc.StatusCode.ALREADY_EXISTS,
+    Reason.PAST_END: grpc.StatusCode.OUT_OF_RANGE,
+    Reason.NOTHING_TO_UNDO: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.INVALID_PATTERN: grpc.StatusCode.INVALID_ARGUMENT,
+    Reason.FILE_TOO_LARGE: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.NODE_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+}
+
+
+def _file_refused(error: FileRefused) -> Problem:
+    return Problem(_FILE_STATUS[error.reason], error.reason, str(error), error.metadata)
+
+
 ERRORS: Final[ErrorTable] = {
+    FileRefused: _file_refused,
+    errors.ReadOnly: lambda error: _problem(
+        grpc.StatusCode.PERMISSION_DENIED,
+        ErrorReason.ERROR_REASON_READ_ONLY,
+        error,
+        profile="read_only",
+        path=error.path,
+    ),
+    errors.ExecutionCancelled: lambda error: Problem(
+        grpc.StatusCode.ABORTED, "EXECUTION_CANCELLED", str(error)
+    ),
+    errors.ClerkGone: lambda error: Problem(
+        grpc.StatusCode.UNAVAILABLE, "FILE_CLERK_GONE", str(error), retry_after_s=RETRY_AFTER_S
+    ),
+    # Not unavailable, because asking again by itself would not make it known.
+    errors.OutcomeUnknown: lambda error: Problem(
+        grpc.StatusCode.ABORTED, "OUTCOME_UNKNOWN", str(error)
+    ),
     errors.InvalidRequest: _invalid,
     errors.ProcessNotFound: lambda error: _problem(
         grpc.StatusCode.NOT_FOUND,
@@ -47,6 +87,36 @@ ERRORS: Final[ErrorTable] = {
         ErrorReason.ERROR_REASON_PROCESS_NOT_RUNNING,
         error,
         process_id=error.process_id,
+    ),
+    errors.NotAttachable: lambda error: _problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_NOT_ATTACHABLE,
+        error,
+        process_id=error.process_id,
+        wants=error.wants,
+    ),
+    errors.InputFull: lambda error: _problem(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        ErrorReason.ERROR_REASON_NODE_FULL,
+        error,
+        resource="stdin",
+    ),
+    errors.OutputGone: lambda error: _problem(
+        grpc.StatusCode.DATA_LOSS,
+        ErrorReason.ERROR_REASON_OUTPUT_GONE,
+        error,
+        process_id=error.process_id,
+        oldest_cursor=error.oldest_cursor,
+    ),
+    errors.InvalidPattern: lambda error: _problem(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        ErrorReason.ERROR_REASON_INVALID_PATTERN,
+        error,
+        pattern=error.pattern[:PATTERN_SHOWN],
+        problem=error.problem,
+    ),
+    errors.BadTicket: lambda error: _problem(
+        grpc.StatusCode.PERMISSION_DENIED, ErrorReason.ERROR_REASON_BAD_TICKET, error
     ),
     errors.TooManyProcesses: lambda error: _problem(
         grpc.StatusCode.RESOURCE_EXHAUSTED,

@@ -15,6 +15,8 @@ from parley.api.workspace.v1 import (
     sandbox_pb2,
     workspace_pb2,
 )
+from parley.api.workspace.v1 import process_service_pb2 as api
+from parley.rpc import remaining_s
 from toolrunner.domain import (
     NO_CHAT,
     ChatId,
@@ -25,11 +27,17 @@ from toolrunner.domain import (
     ProcessRecord,
     ProcessSpec,
     Scope,
+    StdinMode,
+    TerminalSize,
     WorkspaceId,
 )
 from toolrunner.errors import InvalidRequest, SandboxTooWeak
+from toolrunner.keys import bytes_of_keys
+from toolrunner.matching import PATTERN_CHARACTERS_MAX
 from toolrunner.output import LINE_BYTES, MAX_BYTES, Budget
 from toolrunner.output_log import LOG_BYTES
+from toolrunner.waiting import Until, Wait
+from toolrunner.writing import Writing
 
 REQUEST_ID_MAX: Final = 128
 GENERATION_MAX: Final = 64
@@ -43,6 +51,20 @@ VARIABLES_BYTES_MAX: Final = 64 * 1024
 TIMEOUT_MS_MAX: Final = 86_400_000
 LOG_BYTES_MAX: Final = 1024**3
 BUDGET_BYTES_MAX: Final = 1024 * 1024
+STDIN_BYTES_MAX: Final = 1024 * 1024
+KEYS_MAX: Final = 100
+TERMINAL_MAX: Final = 1000
+WAIT_MS_MAX: Final = 300_000
+#: An answer at the last moment does not arrive.
+ANSWER_S: Final = 2.0
+
+UNTIL: Final = {
+    process_pb2.WAIT_UNTIL_UNSPECIFIED: Until.EXIT,
+    process_pb2.WAIT_UNTIL_EXIT: Until.EXIT,
+    process_pb2.WAIT_UNTIL_OUTPUT: Until.OUTPUT,
+    process_pb2.WAIT_UNTIL_MATCH: Until.MATCH,
+    process_pb2.WAIT_UNTIL_SNAPSHOT: Until.SNAPSHOT,
+}
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -113,15 +135,25 @@ def effect_of(
     encode: Callable[[ProcessRecord], bytes],
 ) -> Effect:
     """Return a request that changes something as the journal sees it."""
+    key = effect_key_of(request, scope)
+    return Effect(request.request_id, key, method, body_hash_of(request), encode)
+
+
+def effect_key_of(request: EffectRequest, scope: Scope) -> Key | None:
+    """Return the key of a request that changes something, checked against its id and its chat.
+
+    Raises:
+        InvalidRequest: They do not belong together, or are outside their limits.
+    """
     request_id = request_id_of(request.request_id)
-    key = None
-    if _has_key(request):
-        key = key_of(request.key)
-        if key.execution_id != request_id:
-            raise InvalidRequest("key.execution_id", "is not the request id")
-        if key.chat_id != scope.chat_id:
-            raise InvalidRequest("key.chat_id", "is not the chat of the context")
-    return Effect(request_id, key, method, _body_hash(request), encode)
+    if not _has_key(request):
+        return None
+    key = key_of(request.key)
+    if key.execution_id != request_id:
+        raise InvalidRequest("key.execution_id", "is not the request id")
+    if key.chat_id != scope.chat_id:
+        raise InvalidRequest("key.chat_id", "is not the chat of the context")
+    return key
 
 
 def spec_of(spec: process_pb2.ProcessSpec) -> ProcessSpec:
@@ -136,8 +168,6 @@ def spec_of(spec: process_pb2.ProcessSpec) -> ProcessSpec:
         raise InvalidRequest("spec.workdir", f"is no path of at most {WORKDIR_BYTES_MAX} bytes")
     if not 0 <= spec.timeout_ms <= TIMEOUT_MS_MAX:
         raise InvalidRequest("spec.timeout_ms", f"is not between 0 and {TIMEOUT_MS_MAX}")
-    if not 0 <= spec.log_bytes <= LOG_BYTES_MAX:
-        raise InvalidRequest("spec.log_bytes", f"is not between 0 and {LOG_BYTES_MAX}")
     return ProcessSpec(
         argv=argv,
         command=command.encode()[:COMMAND_SHOWN_BYTES].decode(errors="ignore"),
@@ -145,7 +175,12 @@ def spec_of(spec: process_pb2.ProcessSpec) -> ProcessSpec:
         environment=_variables(spec.environment),
         is_background=spec.background,
         timeout_s=spec.timeout_ms / 1000,
-        log_bytes_max=spec.log_bytes or LOG_BYTES,
+        log_bytes_max=_log_bytes(spec),
+        stdin_mode=_stdin_mode(spec),
+        stdin=_stdin(spec.stdin, "spec.stdin"),
+        terminal=(
+            size_of(spec.terminal, "spec.terminal") if spec.HasField("terminal") else TerminalSize()
+        ),
     )
 
 
@@ -181,6 +216,76 @@ def budget_of(budget: process_pb2.OutputBudget) -> Budget:
     )
 
 
+def size_of(size: process_pb2.TerminalSize, field: str) -> TerminalSize:
+    """Return the size of a terminal."""
+    if not (1 <= size.rows <= TERMINAL_MAX and 1 <= size.columns <= TERMINAL_MAX):
+        raise InvalidRequest(field, f"needs 1 to {TERMINAL_MAX} rows and columns")
+    return TerminalSize(size.rows, size.columns)
+
+
+def writing_of(request: api.WriteStdinRequest) -> Writing:
+    """Return what to write."""
+    if len(request.keys) > KEYS_MAX:
+        raise InvalidRequest("keys", f"has over {KEYS_MAX} keys")
+    data, keys = _stdin(request.data, "data"), bytes_of_keys(request.keys)
+    if not (data or keys or request.end_of_input):
+        raise InvalidRequest("data", "is empty, and there is no key and no end of input")
+    return Writing(data, keys, request.end_of_input)
+
+
+def wait_of(
+    condition: process_pb2.WaitCondition,
+    *,
+    since_cursor: int,
+    budget: process_pb2.OutputBudget,
+    default: "process_pb2.WaitUntil.ValueType" = process_pb2.WAIT_UNTIL_EXIT,
+) -> Wait:
+    """Return what to wait for, within the deadline of the call being served."""
+    until = UNTIL.get(condition.until or default)
+    if until is None:
+        raise InvalidRequest("condition.until", "is nothing that can be waited for")
+    if not 0 <= condition.max_wait_ms <= WAIT_MS_MAX:
+        raise InvalidRequest("condition.max_wait_ms", f"is not between 0 and {WAIT_MS_MAX}")
+    if until is Until.MATCH and not 1 <= len(condition.pattern) <= PATTERN_CHARACTERS_MAX:
+        problem = f"needs 1 to {PATTERN_CHARACTERS_MAX} characters"
+        raise InvalidRequest("condition.pattern", problem)
+    if since_cursor < 0:
+        raise InvalidRequest("since_cursor", "is negative")
+    left_s, wanted_s = remaining_s(), condition.max_wait_ms / 1000
+    return Wait(
+        until=until,
+        max_wait_s=wanted_s if left_s is None else min(wanted_s, max(0.0, left_s - ANSWER_S)),
+        since_cursor=since_cursor,
+        budget=budget_of(budget),
+        pattern=condition.pattern,
+    )
+
+
+def _stdin_mode(spec: process_pb2.ProcessSpec) -> StdinMode:
+    """Return what standard input is; a terminal is it in any case."""
+    is_terminal = spec.stdin_mode == process_pb2.STDIN_MODE_TERMINAL or spec.HasField("terminal")
+    if is_terminal:
+        return StdinMode.TERMINAL
+    is_pipe = spec.stdin_mode == process_pb2.STDIN_MODE_PIPE
+    return StdinMode.PIPE if is_pipe else StdinMode.CLOSED
+
+
+def _log_bytes(spec: process_pb2.ProcessSpec) -> int:
+    for field, given in (
+        ("spec.log_bytes", spec.log_bytes),
+        ("spec.limits.output_bytes", spec.limits.output_bytes),
+    ):
+        if not 0 <= given <= LOG_BYTES_MAX:
+            raise InvalidRequest(field, f"is not between 0 and {LOG_BYTES_MAX}")
+    return min(spec.log_bytes or LOG_BYTES, spec.limits.output_bytes or LOG_BYTES_MAX)
+
+
+def _stdin(data: bytes, field: str) -> bytes:
+    if len(data) > STDIN_BYTES_MAX:
+        raise InvalidRequest(field, f"has over {STDIN_BYTES_MAX} bytes; write them in pieces")
+    return data
+
+
 def _program(spec: process_pb2.ProcessSpec) -> tuple[tuple[str, ...], str]:
     match spec.WhichOneof("program"):
         case "command":
@@ -204,13 +309,9 @@ def _program(spec: process_pb2.ProcessSpec) -> tuple[tuple[str, ...], str]:
 
 def _refuse_unsupported(spec: process_pb2.ProcessSpec) -> None:
     """Refuse rather than ignore: a caller must not believe in a bound that is not kept."""
-    closed = (process_pb2.STDIN_MODE_UNSPECIFIED, process_pb2.STDIN_MODE_CLOSED)
-    if spec.HasField("terminal"):
-        raise InvalidRequest("spec.terminal", "is not offered by this node; leave it out")
-    if spec.stdin_mode not in closed or spec.stdin:
-        raise InvalidRequest("spec.stdin_mode", "can only be closed on this node")
-    if spec.limits != sandbox_pb2.ResourceLimits():
-        raise InvalidRequest("spec.limits", "cannot be kept by this node; leave them out")
+    if spec.limits != sandbox_pb2.ResourceLimits(output_bytes=spec.limits.output_bytes):
+        problem = "cannot be kept by this node, save for output_bytes; leave them out"
+        raise InvalidRequest("spec.limits", problem)
 
 
 def _variables(environment: Mapping[str, str]) -> dict[str, str]:
@@ -228,7 +329,7 @@ def _has_key(request: EffectRequest) -> bool:
     return isinstance(request, Message) and request.HasField("key")
 
 
-def _body_hash(request: EffectRequest) -> bytes:
+def body_hash_of(request: EffectRequest) -> bytes:
     """Hash a request without its key: a new owner asks for the same with another epoch."""
     assert isinstance(request, Message)
     body = type(request)()

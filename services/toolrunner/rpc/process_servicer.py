@@ -1,7 +1,7 @@
 """ProcessService: each method translates, asks one thing, and translates back."""
 
-import signal
-from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Final
 
 import grpc
@@ -9,52 +9,40 @@ import grpc
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceServicer
-from parley.rpc import remaining_s
-from toolrunner.domain import LIVE, ProcessRecord, ProcessState
+from toolrunner.domain import LIVE, ProcessRecord
 from toolrunner.ending import Signalling
 from toolrunner.errors import InvalidRequest
 from toolrunner.processes import Processes
 from toolrunner.rpc.convert import REASON, STATE, output_to_proto, process_to_proto
 from toolrunner.rpc.inputs import (
-    budget_of,
     check_confinement,
     effect_of,
     process_id_of,
     scope_of,
+    size_of,
     spec_of,
+    wait_of,
+    writing_of,
 )
-from toolrunner.spawner import running_processes
-from toolrunner.waiting import Until, Wait
+from toolrunner.rpc.presenting import Presenter
+from toolrunner.rpc.process_streams import SIGNALS, attach, stream_output
+from toolrunner.streaming import HEARTBEAT_S
 
 SERVICE: Final = "/parley.api.workspace.v1.ProcessService"
-WAIT_MS_MAX: Final = 300_000
 ESCALATE_MS_MAX: Final = 60_000
 PAGE_MAX: Final = 200
 PAGE_DEFAULT: Final = 10
-#: An answer at the last moment does not arrive.
-ANSWER_S: Final = 2.0
-
-UNTIL: Final = {
-    process_pb2.WAIT_UNTIL_UNSPECIFIED: Until.EXIT,
-    process_pb2.WAIT_UNTIL_EXIT: Until.EXIT,
-    process_pb2.WAIT_UNTIL_OUTPUT: Until.OUTPUT,
-    process_pb2.WAIT_UNTIL_SNAPSHOT: Until.SNAPSHOT,
-}
-SIGNALS: Final = {
-    process_pb2.PROCESS_SIGNAL_INTERRUPT: signal.SIGINT,
-    process_pb2.PROCESS_SIGNAL_TERMINATE: signal.SIGTERM,
-    process_pb2.PROCESS_SIGNAL_KILL: signal.SIGKILL,
-    process_pb2.PROCESS_SIGNAL_HANGUP: signal.SIGHUP,
-    process_pb2.PROCESS_SIGNAL_STOP: signal.SIGSTOP,
-    process_pb2.PROCESS_SIGNAL_CONTINUE: signal.SIGCONT,
-}
 
 
 class ProcessServicer(ProcessServiceServicer):
-    """Serves the processes of this node; what it lacks is left to the generated refusals."""
+    """Serves the processes of this node."""
 
-    def __init__(self, processes: Processes) -> None:
+    def __init__(
+        self, processes: Processes, presenter: Presenter, heartbeat_s: float = HEARTBEAT_S
+    ) -> None:
         self._processes = processes
+        self._presenter = presenter
+        self._heartbeat_s = heartbeat_s
 
     async def StartProcess(  # noqa: N802 (the name is the proto's)
         self, request: api.StartProcessRequest, context: grpc.aio.ServicerContext
@@ -62,10 +50,13 @@ class ProcessServicer(ProcessServiceServicer):
         """Start a process, or attach to the one that this request started before."""
         scope = scope_of(request.context)
         check_confinement(request.context)
-        effect = effect_of(request, scope, method=f"{SERVICE}/StartProcess", encode=_encode_started)
+        effect = effect_of(request, scope, method=f"{SERVICE}/StartProcess", encode=encode_started)
         started = await self._processes.start(effect, scope, spec_of(request.spec))
+        if not started.is_attached:
+            # Nobody but itself can be there yet, and looking for others takes a while.
+            return api.StartProcessResponse.FromString(encode_started(started.record))
         return api.StartProcessResponse(
-            process=present(started.record), attached=started.is_attached
+            process=self._presenter.present(started.record), attached=True
         )
 
     async def WaitOutput(  # noqa: N802 (the name is the proto's)
@@ -73,12 +64,62 @@ class ProcessServicer(ProcessServiceServicer):
     ) -> api.WaitOutputResponse:
         """Wait for a process and return its output."""
         scope, process_id = scope_of(request.context), process_id_of(request.process_id)
-        waited = await self._processes.wait(scope, process_id, _wait_of(request))
+        wait = wait_of(request.condition, since_cursor=request.since_cursor, budget=request.budget)
+        waited = await self._processes.wait(scope, process_id, wait)
         return api.WaitOutputResponse(
-            process=present(waited.record),
-            output=output_to_proto(waited.output),
+            process=self._presenter.present(waited.record),
+            output=output_to_proto(waited.output, waited.matched_line),
             reason=REASON[waited.reason],
         )
+
+    async def StreamOutput(  # noqa: N802 (the name is the proto's)
+        self, request: api.StreamOutputRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[api.StreamOutputResponse]:
+        """Send output as it comes."""
+        async for response in stream_output(
+            self._processes, self._presenter, request, self._heartbeat_s
+        ):
+            yield response
+
+    async def Attach(  # type: ignore[override]  # noqa: N802 (it writes, the name is the proto's)
+        self, request: AsyncIterator[api.AttachRequest], context: grpc.aio.ServicerContext
+    ) -> None:
+        """Be the terminal of a process."""
+        await attach(self._processes, self._presenter, request, context.write, self._heartbeat_s)
+
+    async def WriteStdin(  # noqa: N802 (the name is the proto's)
+        self, request: api.WriteStdinRequest, context: grpc.aio.ServicerContext
+    ) -> api.WriteStdinResponse:
+        """Write to a process and wait for what follows."""
+        scope, process_id = scope_of(request.context), process_id_of(request.process_id)
+        wait = wait_of(
+            request.condition,
+            since_cursor=request.since_cursor,
+            budget=request.budget,
+            default=process_pb2.WAIT_UNTIL_SNAPSHOT,
+        )
+        effect = effect_of(request, scope, method=f"{SERVICE}/WriteStdin", encode=_encode_written)
+        cursor = await self._processes.write(effect, scope, process_id, writing_of(request))
+        if not request.HasField("since_cursor"):
+            wait = replace(wait, since_cursor=cursor)
+        waited = await self._processes.wait(scope, process_id, wait)
+        return api.WriteStdinResponse(
+            process=self._presenter.present(waited.record),
+            output=output_to_proto(waited.output, waited.matched_line),
+            reason=REASON[waited.reason],
+        )
+
+    async def ResizeTerminal(  # noqa: N802 (the name is the proto's)
+        self, request: api.ResizeTerminalRequest, context: grpc.aio.ServicerContext
+    ) -> api.ResizeTerminalResponse:
+        """Change the size of a process's terminal."""
+        scope, process_id = scope_of(request.context), process_id_of(request.process_id)
+        size = size_of(request.size, "size")
+        effect = effect_of(
+            request, scope, method=f"{SERVICE}/ResizeTerminal", encode=_encode_resized
+        )
+        await self._processes.resize(effect, scope, process_id, size)
+        return api.ResizeTerminalResponse()
 
     async def SignalProcess(  # noqa: N802 (the name is the proto's)
         self, request: api.SignalProcessRequest, context: grpc.aio.ServicerContext
@@ -87,10 +128,10 @@ class ProcessServicer(ProcessServiceServicer):
         scope, process_id = scope_of(request.context), process_id_of(request.process_id)
         signalling = _signalling_of(request)
         effect = effect_of(
-            request, scope, method=f"{SERVICE}/SignalProcess", encode=_encode_signalled
+            request, scope, method=f"{SERVICE}/SignalProcess", encode=self._encode_signalled
         )
         record = await self._processes.signal(effect, scope, process_id, signalling)
-        return api.SignalProcessResponse(process=present(record))
+        return api.SignalProcessResponse(process=self._presenter.present(record))
 
     async def ListProcesses(  # noqa: N802 (the name is the proto's)
         self, request: api.ListProcessesRequest, context: grpc.aio.ServicerContext
@@ -104,9 +145,9 @@ class ProcessServicer(ProcessServiceServicer):
         start = _place_after(request.page_token, shown)
         page = shown[start : start + (request.page_size or PAGE_DEFAULT)]
         has_more = start + len(page) < len(shown)
-        members = group_sizes()
+        members = self._presenter.group_sizes()
         return api.ListProcessesResponse(
-            processes=[present(record, members) for record in page],
+            processes=[self._presenter.present(record, members) for record in page],
             next_page_token=page[-1].process_id if has_more else "",
             total=len(shown),
         )
@@ -116,50 +157,38 @@ class ProcessServicer(ProcessServiceServicer):
     ) -> api.GetProcessResponse:
         """Read one process."""
         scope, process_id = scope_of(request.context), process_id_of(request.process_id)
-        return api.GetProcessResponse(process=present(await self._processes.get(scope, process_id)))
+        return api.GetProcessResponse(
+            process=self._presenter.present(await self._processes.get(scope, process_id))
+        )
+
+    def _encode_signalled(self, record: ProcessRecord) -> bytes:
+        process = self._presenter.present(record)
+        return api.SignalProcessResponse(process=process).SerializeToString()
 
 
-def group_sizes() -> Counter[int]:
-    """Return how many processes each process group has."""
-    return Counter(each.group for each in running_processes())
-
-
-def present(record: ProcessRecord, members: Counter[int] | None = None) -> process_pb2.Process:
-    """Return a process with what runs of it now."""
-    has_open_pipes = record.exit is not None and record.exit.has_open_pipes
-    if record.state is not ProcessState.RUNNING and not has_open_pipes:
-        return process_to_proto(record, running_members=0)
-    sizes = group_sizes() if members is None else members
-    return process_to_proto(record, running_members=sizes[record.pid])
-
-
-def _encode_started(record: ProcessRecord) -> bytes:
+def encode_started(record: ProcessRecord) -> bytes:
+    """Return the response of the method that started a process."""
     members = 1 if record.state in LIVE else 0
     process = process_to_proto(record, running_members=members)
     return api.StartProcessResponse(process=process).SerializeToString()
 
 
-def _encode_signalled(record: ProcessRecord) -> bytes:
-    return api.SignalProcessResponse(process=present(record)).SerializeToString()
+def cursor_of(response: bytes) -> int:
+    """Return where the output was before a write, from what the journal has of it."""
+    return api.WriteStdinResponse.FromString(response).output.next_cursor
 
 
-def _wait_of(request: api.WaitOutputRequest) -> Wait:
-    condition = request.condition
-    if condition.until not in UNTIL:
-        problem = "is not offered by this node; wait for exit or for output"
-        raise InvalidRequest("condition.until", problem)
-    if not 0 <= condition.max_wait_ms <= WAIT_MS_MAX:
-        raise InvalidRequest("condition.max_wait_ms", f"is not between 0 and {WAIT_MS_MAX}")
-    if request.since_cursor < 0:
-        raise InvalidRequest("since_cursor", "is negative")
-    left_s = remaining_s()
-    bound_s = condition.max_wait_ms / 1000 if left_s is None else max(0.0, left_s - ANSWER_S)
-    return Wait(
-        until=UNTIL[condition.until],
-        max_wait_s=min(condition.max_wait_ms / 1000, bound_s),
-        since_cursor=request.since_cursor,
-        budget=budget_of(request.budget),
-    )
+def _encode_written(record: ProcessRecord) -> bytes:
+    """Keep where the output was; asking again waits again."""
+    return api.WriteStdinResponse(
+        process=process_to_proto(record, running_members=1),
+        output=process_pb2.ProcessOutput(next_cursor=record.output_bytes),
+        reason=process_pb2.WAIT_REASON_SNAPSHOT,
+    ).SerializeToString()
+
+
+def _encode_resized(record: ProcessRecord) -> bytes:
+    return api.ResizeTerminalResponse().SerializeToString()
 
 
 def _signalling_of(request: api.SignalProcessRequest) -> Signalling:

@@ -192,3 +192,46 @@ async def test_records_and_output_outlive_the_service(house: House) -> None:
         assert ended.output.text == "begun\n"
         again = await client.start("echo begun; sleep 600", key=key)
         assert (again.attached, again.process) == (True, ended.process)
+
+
+async def test_a5_a_call_that_never_left_is_never_seen_and_then_runs_once(client: Client) -> None:
+    new_owner = await client.key("e1", epoch=2)
+    seen = await execution_of(client, new_owner)
+    assert seen.state == execution_pb2.EXECUTION_STATE_NEVER_SEEN
+    started = await client.start("echo ran >> runs", key=new_owner)
+    await client.wait(started.process.process_id)
+    late = await client.key("e1", epoch=1)
+    assert (await reason_of(client.start("echo ran >> runs", key=late)))[1] == "STALE_OWNER"
+    assert (await client.run("cat runs")).output.text == "ran\n"
+
+
+async def test_a6_the_next_owner_attaches_and_reads_everything(house: House) -> None:
+    command = "echo one; while ! [ -e go ]; do sleep 0.02; done; echo two; echo ran >> runs"
+    async with node(house):
+        async with connected(house) as before:
+            started = await before.start(command, key=await before.key("e1"))
+            process_id = started.process.process_id
+            await before.wait(process_id, process_pb2.WAIT_UNTIL_OUTPUT)
+        async with asyncio.timeout(20), connected(house) as client:
+            client.stands_for(before)
+            again = await client.start(command, key=await client.key("e1", epoch=2))
+            assert (again.attached, again.process.process_id) == (True, process_id)
+            await client.run("touch go")
+            waited = await client.wait(process_id)
+            assert waited.output.text == "one\ntwo\n"
+            assert (await client.run("cat runs")).output.text == "ran\n"
+
+
+async def test_a7_a_result_that_was_not_stored_is_fetched_again(house: House) -> None:
+    async with node(house):
+        async with connected(house) as before:
+            key = await before.key("e1")
+            started = await before.start("echo ran >> runs; exit 3", key=key)
+            await before.wait(started.process.process_id)
+        async with connected(house) as client:
+            client.stands_for(before)
+            found = await execution_of(client, await client.key("e1", epoch=2))
+            assert found.state == execution_pb2.EXECUTION_STATE_FINISHED
+            waited = await client.wait(found.process_id)
+            assert waited.process.exit.exit_code == 3
+            assert (await client.run("cat runs")).output.text == "ran\n"

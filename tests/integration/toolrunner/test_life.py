@@ -81,7 +81,7 @@ async def test_stopping_leaves_nothing_behind_and_answers_who_waits(house: House
 async def test_a_killed_toolrunner_leaves_nothing_behind_and_starts_nothing_twice(
     house: House,
 ) -> None:
-    async with toolrunner(house) as process:
+    async with toolrunner(house, TOOLRUNNER_ADOPTION_S="0") as process:
         async with connected(house) as client:
             process_id, key = await start_stubborn(client)
             context, chat_id = client.context, client.chat_id

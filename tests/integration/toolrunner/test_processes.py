@@ -211,8 +211,9 @@ async def test_a_signal_reaches_the_whole_group_and_is_named(client: Client) -> 
 
 
 async def test_a_signal_can_be_for_the_leader_only(client: Client) -> None:
-    started = await client.start("sleep 600 & wait")
+    started = await client.start("sleep 600 & echo up; wait")
     process_id = started.process.process_id
+    await client.wait(process_id, process_pb2.WAIT_UNTIL_OUTPUT)
     await client.signal(process_id, leader_only=True)
     waited = await client.wait(process_id)
     assert waited.process.exit == process_pb2.ProcessExit(
@@ -352,12 +353,6 @@ async def test_a_workspace_name_is_no_path(client: Client, house: House) -> None
         "INVALID_REQUEST",
     )
     assert not (house.directory / "escape").exists()
-
-
-async def test_what_is_not_there_yet_says_so(client: Client) -> None:
-    request = process_service_pb2.WriteStdinRequest(context=client.context)
-    status, _ = await reason_of(client.processes.WriteStdin(request))
-    assert status is grpc.StatusCode.UNIMPLEMENTED
 
 
 async def test_a_caller_without_a_token_is_refused(client: Client, house: House) -> None:

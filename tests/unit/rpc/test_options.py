@@ -1,4 +1,7 @@
 import json
+from pathlib import Path
+
+import grpc
 
 from parley.rpc import LIMITS
 from parley.rpc.options import channel_options, server_options, service_config
@@ -39,3 +42,10 @@ def test_both_sides_have_the_same_limits() -> None:
 
 def test_a_server_does_not_share_its_port() -> None:
     assert dict(server_options())["grpc.so_reuseport"] == 0
+
+
+def test_every_option_is_one_that_grpc_knows() -> None:
+    (path,) = (Path(grpc.__file__).parent / "_cython").glob("cygrpc*.so")
+    library = path.read_bytes()
+    names = [name for name, _ in (*server_options(), *channel_options([]))]
+    assert [name for name in names if name.encode() + b"\0" not in library] == []

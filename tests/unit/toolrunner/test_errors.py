@@ -1,5 +1,8 @@
+import grpc
+
 from parley.api.workspace.v1.error_reason_pb2 import ErrorReason
 from toolrunner import errors
+from toolrunner.files.errors import FileRefused, Reason
 from toolrunner.rpc.errors import ERRORS
 from toolrunner.spawning import LaunchFailed
 
@@ -17,6 +20,8 @@ GIVEN: tuple[Exception, ...] = (
     errors.ExecutionIdReused("e"),
     errors.RequestIdReused("r"),
     errors.JournalFailed("full"),
+    errors.ReadOnly("a"),
+    *(FileRefused(reason, "it is refused") for reason in Reason),
 )
 
 
@@ -33,3 +38,10 @@ def test_every_error_is_in_the_table() -> None:
 def test_a_stale_owner_learns_both_epochs() -> None:
     problem = ERRORS[errors.StaleOwner](errors.StaleOwner(4, 5))
     assert problem.metadata == {"owner_epoch": "4", "highest_epoch": "5"}
+
+
+def test_a_dead_program_may_be_asked_again_and_an_unknown_outcome_may_not() -> None:
+    gone = ERRORS[errors.ClerkGone](errors.ClerkGone())
+    unknown = ERRORS[errors.OutcomeUnknown](errors.OutcomeUnknown("r"))
+    assert (gone.status, gone.retry_after_s) == (grpc.StatusCode.UNAVAILABLE, 1.0)
+    assert (unknown.status, unknown.retry_after_s) == (grpc.StatusCode.ABORTED, None)

@@ -48,8 +48,11 @@ def test_words_go_without_a_shell_and_are_shown_quoted() -> None:
         (spec(command="a", timeout_ms=-1), "spec.timeout_ms"),
         (spec(command="a", log_bytes=2**31), "spec.log_bytes"),
         (spec(command="a", terminal=process_pb2.TerminalSize(rows=1)), "spec.terminal"),
-        (spec(command="a", stdin_mode=process_pb2.STDIN_MODE_PIPE), "spec.stdin_mode"),
-        (spec(command="a", stdin=b"x"), "spec.stdin_mode"),
+        (
+            spec(command="a", terminal=process_pb2.TerminalSize(rows=9, columns=1001)),
+            "spec.terminal",
+        ),
+        (spec(command="a", stdin=b"x" * 1_048_577), "spec.stdin"),
         (spec(command="a", limits=sandbox_pb2.ResourceLimits(pids=3)), "spec.limits"),
     ],
 )

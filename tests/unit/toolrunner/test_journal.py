@@ -1,18 +1,23 @@
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from parley.clock import FakeClock
 from toolrunner.domain import (
+    LIVE,
     ChatId,
     Effect,
     Execution,
     ExecutionId,
     ExecutionState,
     Exit,
+    FileEffect,
     Key,
     LostReason,
     ProcessId,
@@ -274,10 +279,136 @@ def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
-def test_every_commit_is_synced(tmp_path: Path) -> None:
+def test_every_beginning_is_synced(tmp_path: Path) -> None:
     full = 2
-    connection, _ = open_file(
-        tmp_path / "journal.sqlite", new_generation="g", boot_id="b", now=CLOCK.now()
+    connection, _, _ = open_file(
+        tmp_path / "journal.sqlite", new_generation="g", boot_id="b", now=CLOCK.now(), adopted=()
     )
     assert connection.execute("PRAGMA synchronous").fetchone() == (full,)
     connection.close()
+
+
+FILE_EFFECT = FileEffect("execution-1", None, "/Files/Write", b"body")
+
+
+def test_an_effect_that_was_withdrawn_may_begin_again(journal: Journal) -> None:
+    assert journal.begin(FILE_EFFECT, None) == Begun()
+    journal.withdraw(FILE_EFFECT)
+    assert journal.begin(FILE_EFFECT, None) == Begun()
+    journal.finish(FILE_EFFECT, b"response", None)
+    journal.withdraw(FILE_EFFECT)
+    assert isinstance(journal.begin(FILE_EFFECT, None), Known)
+
+
+def test_an_effect_that_was_lost_is_unknown_for_ever(journal: Journal) -> None:
+    journal.begin(FILE_EFFECT, None)
+    journal.lose(FILE_EFFECT)
+    known = journal.begin(FILE_EFFECT, None)
+    assert isinstance(known, Known)
+    assert known.execution.state is ExecutionState.UNKNOWN
+
+
+HOUR = timedelta(hours=1)
+
+
+def ended(name: str, after_s: float = 0.0) -> ProcessRecord:
+    return replace(
+        PROCESS,
+        process_id=ProcessId(name),
+        request_id=name,
+        state=ProcessState.EXITED,
+        exit=Exit(exit_code=0),
+        ended_at=CLOCK.now() + timedelta(seconds=after_s),
+    )
+
+
+def begun(journal: Journal, name: str, *, is_keyed: bool, after_s: float = 0.0) -> None:
+    by = replace(FIRST_OWNER, execution_id=ExecutionId(name)) if is_keyed else None
+    asked = replace(effect(by=by), request_id=name)
+    process = ended(name, after_s)
+    assert journal.begin(asked, replace(process, state=ProcessState.STARTING)) == Begun()
+    journal.finish(asked, b"response", process)
+
+
+def expired(journal: Journal, *, kept_max: int = 10) -> list[str]:
+    now = CLOCK.now()
+    old = journal.expire(ended_before=now + HOUR, acknowledged_before=now + HOUR, kept_max=kept_max)
+    return sorted(process_id for _, process_id in old)
+
+
+def test_only_what_was_acknowledged_or_is_a_persons_expires(journal: Journal) -> None:
+    begun(journal, "waiting", is_keyed=True)
+    begun(journal, "acknowledged", is_keyed=True)
+    begun(journal, "by-hand", is_keyed=False)
+    begun(journal, "later", is_keyed=False, after_s=7200)
+    assert journal.acknowledge(["acknowledged"], "first") == ()
+    assert expired(journal) == ["acknowledged", "by-hand"]
+    kept = {record.process_id for record in journal.processes(PROCESS.workspace_id)}
+    assert kept == {"waiting", "later"}
+    waiting = journal.execution(replace(FIRST_OWNER, execution_id=ExecutionId("waiting")))
+    assert waiting is not None
+    assert waiting.response == b"response"
+    assert journal.execution(replace(FIRST_OWNER, execution_id=ExecutionId("acknowledged"))) is None
+
+
+def test_the_output_of_too_many_finished_processes_goes_oldest_first(journal: Journal) -> None:
+    for at in range(5):
+        begun(journal, f"p{at}", is_keyed=True, after_s=7200 + at)
+    assert expired(journal, kept_max=3) == ["p0", "p1"]
+    assert len(journal.processes(PROCESS.workspace_id)) == 5
+
+
+def test_who_outlived_the_service_is_not_lost(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    first = Journal.open(path, new_generation="first", boot_id="boot-1", clock=CLOCK)
+    first.begin(effect(), PROCESS)
+    other = replace(effect(by=None), request_id="other")
+    first.begin(other, replace(PROCESS, process_id=ProcessId("other"), request_id="other"))
+    first.close()
+    again = Journal.open(
+        path,
+        new_generation="generation-2",
+        boot_id="boot-1",
+        clock=CLOCK,
+        adopted=[PROCESS.process_id],
+    )
+    assert again.lost == {"other"}
+    assert again.execution(FIRST_OWNER) == STARTED
+    assert again.process(PROCESS.process_id) == PROCESS
+    lost = again.process(ProcessId("other"))
+    assert lost is not None
+    assert lost.lost_reason is LostReason.START_UNCERTAIN
+    again.finish_start(RUNNING, b"response")
+    assert (again.execution(FIRST_OWNER), again.process(PROCESS.process_id)) == (FINISHED, RUNNING)
+    again.close()
+
+
+def test_a_journal_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    Journal.open(path, new_generation="first", boot_id="b", clock=CLOCK).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP INDEX executions_process")
+        connection.execute("ALTER TABLE executions DROP COLUMN acknowledged_at")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    journal = Journal.open(path, new_generation="another", boot_id="b", clock=CLOCK)
+    assert journal.generation == "first"
+    assert journal.begin(effect(), PROCESS) == Begun()
+    journal.finish(effect(), b"response", RUNNING)
+    assert journal.acknowledge(["execution-1"], "first") == ()
+    journal.close()
+
+
+@given(st.lists(st.sampled_from(ProcessState), min_size=1, max_size=8))
+def test_no_process_comes_back_from_its_end(
+    tmp_path_factory: pytest.TempPathFactory, states: list[ProcessState]
+) -> None:
+    path = tmp_path_factory.mktemp("journal") / "journal.sqlite"
+    journal = Journal.open(path, new_generation="g", boot_id="b", clock=CLOCK)
+    for state in states:
+        journal.record(replace(PROCESS, state=state))
+    kept = journal.process(PROCESS.process_id)
+    journal.close()
+    assert kept is not None
+    ends = [state for state in states if state not in LIVE]
+    assert kept.state is (ends[0] if ends else states[-1])

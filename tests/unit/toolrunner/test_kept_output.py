@@ -1,9 +1,13 @@
 import os
 from pathlib import Path
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from toolrunner.kept_output import HEAD_BYTES, TAIL_BYTES, KeptOutput
 from toolrunner.output import Budget, excerpt
-from toolrunner.output_log import FinishedLog, OutputLog
+from toolrunner.output_log import BEGINNING_BYTES, FinishedLog, OutputLog, remove_log
 
 
 def numbered(count: int) -> bytes:
@@ -60,6 +64,93 @@ def test_a_disk_that_takes_nothing_costs_only_the_middle(tmp_path: Path) -> None
     assert found.text.endswith("0049999\n")
 
 
-def test_a_removed_output_leaves_no_file(tmp_path: Path) -> None:
-    filled(tmp_path, numbered(50_000), log_bytes=100_000).remove()
-    assert os.listdir(tmp_path) == []
+def test_a_removed_log_leaves_no_file(tmp_path: Path) -> None:
+    filled(tmp_path, numbered(50_000), log_bytes=100_000).close()
+    (tmp_path / "other.0.log").touch()
+    remove_log(tmp_path, "p")
+    assert os.listdir(tmp_path) == ["other.0.log"]
+
+
+def test_a_log_that_is_not_small_keeps_the_beginning_on_disk_too(tmp_path: Path) -> None:
+    data = numbered(100_000)
+    output = filled(tmp_path, data, log_bytes=200_000)
+    output.close()
+    (beginning, rest) = FinishedLog(tmp_path, "p").spans
+    assert beginning == (0, BEGINNING_BYTES)
+    assert rest == (output.log_start_bytes, len(data))
+    assert FinishedLog(tmp_path, "p").read(0, 100) == data[:100]
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 202_000 + BEGINNING_BYTES
+    assert output.log_name == f"p.{rest[0]}.log"
+
+
+def test_output_goes_on_after_a_restart_where_it_was(tmp_path: Path) -> None:
+    data = numbered(100_000)
+    filled(tmp_path, data[:500_000], log_bytes=200_000).close()
+    resumed = KeptOutput.resumed(OutputLog.reopened(tmp_path, "p", 200_000))
+    assert resumed.total_bytes == 500_000
+    resumed.append(data[500_000:])
+    ((_, head_end), (start, end)) = resumed.spans
+    assert (head_end, end) == (HEAD_BYTES, len(data))
+    assert resumed.read(start, end) == data[start:]
+    assert resumed.read(0, head_end) == data[:head_end]
+    resumed.close()
+
+
+@given(
+    st.lists(st.binary(min_size=1, max_size=400), max_size=40),
+    st.integers(1, 2000),
+    st.integers(0, 39),
+    st.data(),
+)
+def test_whatever_can_be_read_is_what_was_written(
+    tmp_path_factory: pytest.TempPathFactory,
+    pieces: list[bytes],
+    log_bytes: int,
+    restart_at: int,
+    choice: st.DataObject,
+) -> None:
+    directory = tmp_path_factory.mktemp("log")
+    output = KeptOutput(OutputLog(directory, "p", log_bytes))
+    for at, piece in enumerate(pieces):
+        if at == restart_at:
+            output.close()
+            output = KeptOutput.resumed(OutputLog.reopened(directory, "p", log_bytes))
+        output.append(piece)
+    output.close()
+    data = b"".join(pieces)
+    assert output.total_bytes == len(data)
+    for start, end in output.spans:
+        first = choice.draw(st.integers(start, end))
+        last = choice.draw(st.integers(first, end))
+        assert output.read(first, last) == data[first:last]
+
+
+def test_what_leaves_a_pipe_is_in_the_log(tmp_path: Path) -> None:
+    output = KeptOutput(OutputLog(tmp_path, "p", 1_000_000))
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    with pytest.raises(BlockingIOError):
+        output.take(reading)
+    os.write(writing, numbered(1000))
+    assert output.take(reading)
+    assert FinishedLog(tmp_path, "p").read(0, 8000) == numbered(1000)
+    assert output.read(0, 8000) == numbered(1000)
+    os.close(writing)
+    assert not output.take(reading)
+    os.close(reading)
+    output.close()
+
+
+def test_a_terminal_is_read_too_until_nobody_has_it(tmp_path: Path) -> None:
+    output = KeptOutput(OutputLog(tmp_path, "p", 1_000_000))
+    terminal, other_end = os.openpty()
+    os.set_blocking(terminal, False)
+    os.write(other_end, b"drawn")
+    assert output.take(terminal)
+    with pytest.raises(BlockingIOError):
+        output.take(terminal)
+    os.close(other_end)
+    assert not output.take(terminal)
+    assert (output.total_bytes, FinishedLog(tmp_path, "p").read(0, 5)) == (5, b"drawn")
+    os.close(terminal)
+    output.close()

@@ -1,0 +1,222 @@
+"""Measures processes through toolrunner: what starting one costs, how soon an end is told, memory.
+
+Run it with `python bench/processes.py`. It starts one real toolrunner and prints one JSON object:
+`execute_true` compares a start and a wait through gRPC, journal included, with plain `subprocess`
+in the same run, alternating; `wake_up` is the time from a process's own last act to the waiter's
+answer, with 1 and with 200 who wait; `noisy` is the memory of the toolrunner and of its spawner
+while 200 processes print as fast as they can.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import uvloop
+
+from parley.api.workspace.v1 import process_pb2, workspace_pb2
+from parley.api.workspace.v1 import process_service_pb2 as api
+from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
+from parley.clock import SystemClock
+from parley.identity import ServiceName, Signer, SigningKey, TrustFile
+from parley.process import TimeOrderedIds
+from parley.rpc import Address, connect
+from parley.telemetry import LogLevel, start
+
+READY_S = 30
+MEBIBYTE = 1024 * 1024
+#: The limit on processes of one chat is 16 and of one workspace 64.
+PER_CHAT, PER_WORKSPACE = 16, 64
+
+
+class Runner:
+    """A client of one toolrunner."""
+
+    def __init__(self, processes: ProcessServiceStub, pid: int) -> None:
+        self.processes = processes
+        self.pid = pid
+        self.new_id = TimeOrderedIds(SystemClock(), random.SystemRandom())
+        self.workspace_id = self.new_id()
+
+    def context(self, number: int = 0) -> workspace_pb2.WorkspaceContext:
+        """Return a chat's context; every 16 processes another chat, every 64 another workspace."""
+        if number % PER_WORKSPACE == 0:
+            self.workspace_id = self.new_id()
+        if number % PER_CHAT == 0:
+            self.chat_id = self.new_id()
+        return workspace_pb2.WorkspaceContext(workspace_id=self.workspace_id, chat_id=self.chat_id)
+
+    async def start(
+        self, context: workspace_pb2.WorkspaceContext, spec: process_pb2.ProcessSpec
+    ) -> str:
+        """Start a process and return its id."""
+        request = api.StartProcessRequest(context=context, request_id=self.new_id(), spec=spec)
+        return (await self.processes.StartProcess(request)).process.process_id
+
+    async def wait(
+        self, context: workspace_pb2.WorkspaceContext, process_id: str
+    ) -> api.WaitOutputResponse:
+        """Wait for a process's end."""
+        condition = process_pb2.WaitCondition(max_wait_ms=300_000)
+        request = api.WaitOutputRequest(context=context, process_id=process_id, condition=condition)
+        return await self.processes.WaitOutput(request, timeout=330)
+
+
+@asynccontextmanager
+async def running(directory: Path) -> AsyncIterator[Runner]:
+    """Run a toolrunner and connect to it."""
+    key = SigningKey.generate()
+    TrustFile(directory / "trust.json").add_key(ServiceName.CHATD, key)
+    SigningKey.generate().save(directory / "key.pem")
+    address = Address.parse(f"unix:{directory}/s/toolrunner.sock")
+    process = subprocess.Popen(  # noqa: ASYNC220 (nothing else happens meanwhile)
+        [sys.executable, "-m", "toolrunner"],
+        env={
+            "PATH": os.defpath,
+            "TOOLRUNNER_LISTEN": str(address),
+            "TOOLRUNNER_TRUST_FILE": str(directory / "trust.json"),
+            "TOOLRUNNER_SIGNING_KEY_FILE": str(directory / "key.pem"),
+            "TOOLRUNNER_DATA_DIRECTORY": str(directory / "data"),
+        },
+    )
+    try:
+        async with start("bench", instance="bench", log_level=LogLevel.ERROR) as telemetry:
+            signer = Signer(ServiceName.CHATD, key, SystemClock())
+            channel = connect(
+                address, audience=ServiceName.TOOLRUNNER, signer=signer, telemetry=telemetry
+            )
+            runner = Runner(ProcessServiceStub(channel), process.pid)
+            await runner.processes.ListProcesses(
+                api.ListProcessesRequest(context=runner.context()),
+                wait_for_ready=True,
+                timeout=READY_S,
+            )
+            yield runner
+            await channel.close()
+    finally:
+        process.terminate()
+        process.wait()
+
+
+async def execute_true(runner: Runner, rounds: int) -> dict[str, Any]:
+    context = runner.context()
+    spec = process_pb2.ProcessSpec(command="true")
+    ours, plain = [], []
+    for at in range(rounds + 5):
+        began_s = time.perf_counter()
+        await runner.wait(context, await runner.start(context, spec))
+        between_s = time.perf_counter()
+        plainly_run()
+        if at >= 5:
+            ours.append(between_s - began_s)
+            plain.append(time.perf_counter() - between_s)
+    return {
+        "toolrunner_ms": quantiles(ours),
+        "subprocess_ms": quantiles(plain),
+        "ratio_p50": round(statistics.median(ours) / statistics.median(plain), 2),
+        "rounds": rounds,
+    }
+
+
+def plainly_run() -> None:
+    subprocess.run(["sh", "-c", "true"], check=True, capture_output=True)
+
+
+async def wake_up(runner: Runner, waiters: int, rounds: int) -> dict[str, Any]:
+    """The process writes the time as its last act; all who wait note when they are answered."""
+    context = runner.context()
+    program = "import time; time.sleep(0.3); print(time.monotonic_ns(), end='', flush=True)"
+    spec = process_pb2.ProcessSpec(
+        argv=process_pb2.ArgumentVector(
+            arguments=[sys.executable, "-I", "-S", "-c", f"{program}; import os; os._exit(0)"]
+        )
+    )
+    late_s = []
+
+    async def one(process_id: str) -> None:
+        waited = await runner.wait(context, process_id)
+        late_s.append((time.monotonic_ns() - int(waited.output.text)) / 1e9)
+
+    for _ in range(rounds):
+        process_id = await runner.start(context, spec)
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(waiters):
+                tasks.create_task(one(process_id))
+    return {"waiters": waiters, "rounds": rounds, "late_ms": quantiles(late_s)}
+
+
+async def noisy(runner: Runner, count: int, megabytes: int) -> dict[str, Any]:
+    service = psutil.Process(runner.pid)
+    (spawner,) = service.children()
+    before = service.memory_info().rss
+    spec = process_pb2.ProcessSpec(
+        command=f"yes 'a line of output' | head -c {megabytes}000000", log_bytes=MEBIBYTE
+    )
+    began_s = time.perf_counter()
+    started = []
+    for at in range(count):
+        context = runner.context(at)
+        started.append((context, await runner.start(context, spec)))
+    peak = service.memory_info().rss
+    async with asyncio.TaskGroup() as tasks:
+        waits = [tasks.create_task(runner.wait(*each)) for each in started]
+        while not all(wait.done() for wait in waits):
+            peak = max(peak, service.memory_info().rss)
+            await asyncio.sleep(0.05)
+    printed = sum(wait.result().process.output_bytes for wait in waits)
+    elapsed_s = time.perf_counter() - began_s
+    return {
+        "processes": count,
+        "printed_mb": printed // 1_000_000,
+        "mb_per_s": round(printed / 1e6 / elapsed_s, 1),
+        "before_mib": round(before / MEBIBYTE, 1),
+        "peak_mib": round(peak / MEBIBYTE, 1),
+        "after_mib": round(service.memory_info().rss / MEBIBYTE, 1),
+        "spawner_mib": round(spawner.memory_info().rss / MEBIBYTE, 1),
+    }
+
+
+def quantiles(seconds: list[float]) -> dict[str, float]:
+    ordered = sorted(seconds)
+    at = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+    return {
+        name: round(ordered[min(len(ordered) - 1, int(len(ordered) * part))] * 1000, 3)
+        for name, part in at.items()
+    }
+
+
+async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as directory:
+        async with running(Path(directory)) as runner:
+            return {
+                "execute_true": await execute_true(runner, arguments.rounds),
+                "wake_up": [
+                    await wake_up(runner, 1, arguments.wake_ups),
+                    await wake_up(runner, 200, max(1, arguments.wake_ups // 10)),
+                ],
+                "noisy": await noisy(runner, arguments.noisy, arguments.megabytes),
+            }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--wake-ups", type=int, default=100)
+    parser.add_argument("--noisy", type=int, default=200)
+    parser.add_argument("--megabytes", type=int, default=100, help="that each of them prints")
+    print(json.dumps(uvloop.run(measure(parser.parse_args())), indent=2))
+
+
+if __name__ == "__main__":
+    main()

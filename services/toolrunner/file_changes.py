@@ -1,0 +1,242 @@
+"""Changing files: planned, kept for undoing, and only then made, one change after another.
+
+Theory: the program that works on files plans a change without writing and says what the files
+were. That is stored, synced, as pending; then it is told to commit. If it dies in between, a new
+one puts back what was reached, so that a change is made as a whole or not at all, and the caller
+may ask again. What is found pending after a restart of the service is taken back the same way,
+before anything else is done in the workspace.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from toolrunner.clerks import Clerks
+from toolrunner.domain import ChatId, Scope, WorkspaceId
+from toolrunner.errors import ClerkGone, OutcomeUnknown
+from toolrunner.files.errors import FileRefused, Reason
+from toolrunner.files.protocol import (
+    Commit,
+    Done,
+    PlanEdits,
+    Planned,
+    PlanPatch,
+    PlanRestore,
+    PlanUpload,
+    PlanWrite,
+    RollBack,
+    Stat,
+    StatPath,
+)
+from toolrunner.files.values import Change, Image
+from toolrunner.spawner import end_marked
+from toolrunner.undo_store import UndoRecord, UndoStore
+from toolrunner.workspaces import Workspaces
+
+Plan = PlanWrite | PlanEdits | PlanPatch | PlanUpload
+T = TypeVar("T")
+
+READS_MAX: Final = 20_000
+
+
+@dataclass
+class Reads:
+    """Which content of a file each chat saw last; a bounded memory, lost with the service."""
+
+    _etags: "OrderedDict[tuple[WorkspaceId, ChatId, str], str]" = field(default_factory=OrderedDict)
+
+    def saw(self, scope: Scope, path: str, etag: str) -> None:
+        """Remember what a chat has seen."""
+        name = (scope.workspace_id, scope.chat_id, path)
+        self._etags[name] = etag
+        self._etags.move_to_end(name)
+        if len(self._etags) > READS_MAX:
+            self._etags.popitem(last=False)
+
+    def is_stale(self, scope: Scope, change: Change) -> bool:
+        """Tell whether a file was changed behind the back of the chat that changes it."""
+        seen = self._etags.get((scope.workspace_id, scope.chat_id, change.path))
+        return seen is not None and seen != change.before_etag
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What became of files, and which of them had changed since the chat read them."""
+
+    changes: tuple[Change, ...]
+    planned: Planned
+    stale_paths: frozenset[str]
+
+
+@dataclass
+class FileChanges:
+    """Makes changes and takes them back, one at a time in each workspace."""
+
+    clerks: Clerks
+    workspaces: Workspaces
+    reads: Reads
+    new_token: Callable[[], str]
+    _locks: dict[WorkspaceId, asyncio.Lock] = field(default_factory=dict)
+    _recovered: set[WorkspaceId] = field(default_factory=set)
+
+    async def recover(self, workspace_id: WorkspaceId) -> None:
+        """Take back what was left half done, if nobody has looked yet.
+
+        Raises:
+            ClerkGone: The program ended; ask again.
+        """
+        if workspace_id not in self._recovered:
+            async with self._lock(workspace_id):
+                await self._recover(workspace_id)
+
+    async def apply(
+        self, scope: Scope, request_id: str, plan: Plan, *, dry_run: bool = False
+    ) -> Changed:
+        """Make a change as a whole, or not at all.
+
+        Raises:
+            FileRefused: It is refused, and nothing was changed.
+            ClerkGone: The program ended, and nothing was changed.
+            OutcomeUnknown: The program ended, and it could not be taken back.
+        """
+        async with self._lock(scope.workspace_id):
+            await self._recover(scope.workspace_id)
+            planned = await self._plan(scope.workspace_id, plan)
+            stale = frozenset(
+                change.path for change in planned.changes if self.reads.is_stale(scope, change)
+            )
+            if not dry_run and not planned.problems and planned.images:
+                record = await self._commit(scope, request_id, plan.token, planned.images)
+                await self._stored(scope.workspace_id, lambda store: store.finish(record))
+            if not dry_run and not planned.problems:
+                for change in planned.changes:
+                    self.reads.saw(scope, change.path, change.etag)
+            return Changed(planned.changes, planned, stale)
+
+    async def undo(
+        self, scope: Scope, request_id: str, *, edit_request_id: str, path: str, guards_git: bool
+    ) -> Changed:
+        """Put files back as they were before a change.
+
+        Raises:
+            FileRefused: There is none, or a file has changed since.
+            ClerkGone: The program ended, and nothing was changed.
+            OutcomeUnknown: The program ended, and it could not be taken back.
+        """
+        workspace_id, chat_id = scope.workspace_id, scope.chat_id
+        async with self._lock(workspace_id):
+            await self._recover(workspace_id)
+            if edit_request_id:
+                record = await self._stored(
+                    workspace_id, lambda store: store.by_request(edit_request_id, chat_id)
+                )
+                images = () if record is None else record.images
+            else:
+                real = await self._real(workspace_id, path)
+                record = await self._stored(
+                    workspace_id, lambda store: store.by_path(real, chat_id)
+                )
+                found = () if record is None else record.images
+                images = tuple(image for image in found if image.path == real)
+            if record is None:
+                text = "no change is known that could be undone; it was undone, or is too old"
+                raise FileRefused(Reason.NOTHING_TO_UNDO, text, path=path)
+            return await self._undo(scope, request_id, record, images, guards_git=guards_git)
+
+    async def _undo(
+        self,
+        scope: Scope,
+        request_id: str,
+        record: UndoRecord,
+        images: tuple[Image, ...],
+        *,
+        guards_git: bool,
+    ) -> Changed:
+        token = self.new_token()
+        planned = await self._plan(scope.workspace_id, PlanRestore(token, images, guards_git))
+        undoing = await self._commit(scope, request_id, token, planned.images)
+        paths = frozenset(image.path for image in images)
+
+        def settle(store: UndoStore) -> None:
+            # The undone change goes first: it could not be undone twice anyway.
+            store.reduce(record, paths)
+            store.drop(undoing)
+
+        await self._stored(scope.workspace_id, settle)
+        for change in planned.changes:
+            self.reads.saw(scope, change.path, change.etag)
+        return Changed(planned.changes, planned, frozenset())
+
+    async def _plan(self, workspace_id: WorkspaceId, plan: Plan | PlanRestore) -> Planned:
+        planned = await self.clerks.ask(workspace_id, plan)
+        assert isinstance(planned, Planned), "a plan is answered by what it would do"
+        return planned
+
+    async def _commit(
+        self, scope: Scope, request_id: str, token: str, images: tuple[Image, ...]
+    ) -> UndoRecord:
+        clerk_id = self.clerks.process_of(scope.workspace_id)
+        record = await self._stored(
+            scope.workspace_id,
+            lambda store: store.begin(
+                token=token,
+                request_id=request_id,
+                chat_id=scope.chat_id,
+                images=images,
+                clerk_id=clerk_id,
+            ),
+        )
+        try:
+            await self.clerks.ask(scope.workspace_id, Commit(token))
+        except FileRefused:
+            await self._stored(scope.workspace_id, lambda store: store.drop(record))
+            raise
+        except ClerkGone as error:
+            if not await self._roll_back(scope.workspace_id, record):
+                raise OutcomeUnknown(request_id) from error
+            raise
+        return record
+
+    async def _recover(self, workspace_id: WorkspaceId) -> None:
+        if workspace_id in self._recovered:
+            return
+        pending = await self._stored(workspace_id, lambda store: store.pending())
+        # A program of an earlier run of the service may still be at it.
+        old = frozenset(record.clerk_id for record in pending if record.clerk_id)
+        await asyncio.to_thread(end_marked, old)
+        for record in pending:
+            await self._roll_back(workspace_id, record)
+        self._recovered.add(workspace_id)
+
+    async def _roll_back(self, workspace_id: WorkspaceId, record: UndoRecord) -> bool:
+        """Take a change back; return whether all of it could be."""
+        try:
+            done = await self.clerks.ask(workspace_id, RollBack(record.token, record.images))
+        except ClerkGone:
+            # It stays pending, and is tried again before the next change.
+            self._recovered.discard(workspace_id)
+            return False
+        assert isinstance(done, Done), "that is what it is answered by"
+        await self._stored(workspace_id, lambda store: store.drop(record))
+        return done.is_whole
+
+    async def _real(self, workspace_id: WorkspaceId, path: str) -> str:
+        found = await self.clerks.ask(workspace_id, StatPath(path))
+        assert isinstance(found, Stat), "that is what it is answered by"
+        if found.info is not None:
+            return found.resolved_path
+        inside = path.removeprefix(self.root_of(workspace_id))
+        return "/".join(part for part in inside.split("/") if part not in ("", "."))
+
+    def root_of(self, workspace_id: WorkspaceId) -> str:
+        """Return the path that absolute paths begin with."""
+        return str(self.workspaces.prepared(workspace_id).root)
+
+    async def _stored(self, workspace_id: WorkspaceId, work: Callable[[UndoStore], T]) -> T:
+        store = UndoStore(self.workspaces.prepared(workspace_id).undo)
+        return await asyncio.to_thread(work, store)
+
+    def _lock(self, workspace_id: WorkspaceId) -> asyncio.Lock:
+        return self._locks.setdefault(workspace_id, asyncio.Lock())

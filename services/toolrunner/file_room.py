@@ -1,0 +1,235 @@
+"""The files of this node as its servicer uses them; leaving ends the programs behind them."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, TypeVar
+
+from parley.clock import Clock
+from toolrunner.clerk_channel import ANSWER_S
+from toolrunner.clerks import Clerks, find_ripgrep
+from toolrunner.domain import FileEffect, Scope
+from toolrunner.effects import Effects
+from toolrunner.errors import ClerkGone, OutcomeUnknown
+from toolrunner.file_changes import Changed, FileChanges, Plan, Reads
+from toolrunner.files.errors import FileRefused
+from toolrunner.files.protocol import (
+    Answer,
+    DeletePath,
+    DropUpload,
+    MakeDirectory,
+    MovePath,
+    Page,
+    PlanUpload,
+    ReadPage,
+    Request,
+    RollBack,
+    StartUpload,
+    UploadChunk,
+)
+from toolrunner.files.values import Image
+from toolrunner.journal_thread import JournalThread
+from toolrunner.once import Once
+from toolrunner.spawning import Spawner
+from toolrunner.workspaces import Workspaces
+
+A = TypeVar("A", bound=Answer)
+
+#: Deleting a large directory takes its time.
+ACT_S: Final = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """What to take back: all that a request changed, or a chat's last change of a file."""
+
+    edit_request_id: str
+    path: str
+    guards_git: bool
+
+
+class FileRoom:
+    """Reads, changes and finds files; owns the tasks that see to it."""
+
+    def __init__(
+        self,
+        *,
+        journal: JournalThread,
+        spawner: Spawner,
+        workspaces: Workspaces,
+        clock: Clock,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._tasks = asyncio.TaskGroup()
+        self._clerks = Clerks(
+            spawner=spawner,
+            workspaces=workspaces,
+            clock=clock,
+            new_id=new_id,
+            ripgrep=find_ripgrep(),
+        )
+        self._reads = Reads()
+        self._changes = FileChanges(self._clerks, workspaces, self._reads, new_id)
+        self._once = Once(journal, Effects(self._tasks))
+        self._reaper: asyncio.Task[None] | None = None
+        self.new_token = new_id
+
+    async def __aenter__(self) -> "FileRoom":
+        await self._tasks.__aenter__()
+        self._reaper = self._tasks.create_task(self._clerks.end_idle())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._reaper is not None, "it was entered"
+        self._reaper.cancel()
+        try:
+            await self._tasks.__aexit__(kind, error, traceback)
+        finally:
+            self._clerks.close()
+
+    async def ask(
+        self, scope: Scope, request: Request, kind: type[A], *, limit_s: float = ANSWER_S
+    ) -> A:
+        """Return the answer to a request that changes nothing.
+
+        Raises:
+            FileRefused: It is refused.
+            ClerkGone: The program that works on files ended; ask again.
+        """
+        await self._changes.recover(scope.workspace_id)
+        answer = await self._clerks.ask(scope.workspace_id, request, limit_s=limit_s)
+        assert isinstance(answer, kind), "each request has its answer"
+        return answer
+
+    async def read(self, scope: Scope, request: ReadPage) -> Page:
+        """Return a page, and remember what the chat has seen.
+
+        Raises:
+            FileRefused: It is refused.
+            ClerkGone: The program that works on files ended; ask again.
+        """
+        page = await self.ask(scope, request, Page)
+        if page.etag:
+            self._reads.saw(scope, page.info.path, page.etag)
+        return page
+
+    async def stream(
+        self, scope: Scope, request: Request, *, limit_s: float = ANSWER_S
+    ) -> AsyncGenerator[Answer, None]:
+        """Yield the answers to a request that changes nothing.
+
+        Raises:
+            FileRefused: It is refused.
+            ClerkGone: The program that works on files ended; ask again.
+        """
+        await self._changes.recover(scope.workspace_id)
+        async with aclosing(
+            self._clerks.stream(scope.workspace_id, request, limit_s=limit_s)
+        ) as answers:
+            async for answer in answers:
+                yield answer
+
+    async def change(
+        self,
+        effect: FileEffect,
+        scope: Scope,
+        plan: Plan,
+        encode: Callable[[Changed], bytes],
+        *,
+        dry_run: bool = False,
+    ) -> bytes:
+        """Make a change once; return its serialised response, of now or of the first time.
+
+        Raises:
+            ToolrunnerError: It is refused, or nobody knows how far it came.
+            FileRefused: It is refused, and nothing was changed.
+        """
+
+        async def act() -> bytes:
+            changed = await self._changes.apply(scope, effect.request_id, plan, dry_run=dry_run)
+            return encode(changed)
+
+        return await self._once.run(effect, act)
+
+    async def undo(
+        self, effect: FileEffect, scope: Scope, undoing: Undoing, encode: Callable[[Changed], bytes]
+    ) -> bytes:
+        """Take a change back once; return the serialised response.
+
+        Raises:
+            ToolrunnerError: It is refused, or nobody knows how far it came.
+            FileRefused: It is refused, and nothing was changed.
+        """
+
+        async def act() -> bytes:
+            changed = await self._changes.undo(
+                scope,
+                effect.request_id,
+                edit_request_id=undoing.edit_request_id,
+                path=undoing.path,
+                guards_git=undoing.guards_git,
+            )
+            return encode(changed)
+
+        return await self._once.run(effect, act)
+
+    async def act(
+        self,
+        effect: FileEffect,
+        scope: Scope,
+        request: MakeDirectory | MovePath | DeletePath,
+        encode: Callable[[Answer], bytes],
+    ) -> bytes:
+        """Do once what is done in one step; return the serialised response.
+
+        Raises:
+            ToolrunnerError: It is refused, or nobody knows how far it came.
+            FileRefused: It is refused, and nothing was changed.
+        """
+
+        async def act() -> bytes:
+            try:
+                answer = await self._clerks.ask(scope.workspace_id, request, limit_s=ACT_S)
+                return encode(answer)
+            except ClerkGone as error:
+                raise OutcomeUnknown(effect.request_id) from error
+
+        await self._changes.recover(scope.workspace_id)
+        return await self._once.run(effect, act)
+
+    async def stage(
+        self, scope: Scope, start: StartUpload, chunks: AsyncIterator[bytes]
+    ) -> PlanUpload:
+        """Take the bytes of a file; return the plan to put it in its place.
+
+        Raises:
+            FileRefused: It is refused, and nothing is left of it.
+            ClerkGone: The program that works on files ended; upload it again.
+        """
+        try:
+            await self._clerks.ask(scope.workspace_id, start)
+            async for data in chunks:
+                await self._clerks.ask(scope.workspace_id, UploadChunk(start.token, data))
+        except BaseException:
+            await self.unstage(scope, start)
+            raise
+        return PlanUpload(start.token)
+
+    async def unstage(self, scope: Scope, start: StartUpload) -> None:
+        """Leave nothing of an upload behind that has not got its place."""
+        with suppress(ClerkGone, FileRefused):
+            await self._once.effects.run(self._unstage(scope, start))
+
+    async def _unstage(self, scope: Scope, start: StartUpload) -> None:
+        await self._clerks.ask(scope.workspace_id, DropUpload(start.token))
+        # Another program may have staged it, and it ended since.
+        path = start.path.removeprefix(self._changes.root_of(scope.workspace_id)).strip("/")
+        leavings = Image(path, None, None, "", "", is_kept=False)
+        await self._clerks.ask(scope.workspace_id, RollBack(start.token, (leavings,)))

@@ -1,0 +1,178 @@
+"""Writing what was planned: every file is replaced in one step, and all of them or none."""
+
+import errno
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from toolrunner.files import errors
+from toolrunner.files.beneath import Place, Root
+from toolrunner.files.content import etag_of
+from toolrunner.files.drafts import Draft
+from toolrunner.files.snapshots import Snapshot, identity_of, read_all
+from toolrunner.files.values import Image
+
+NEW_FILE_MODE: Final = 0o644
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK})
+
+
+@dataclass
+class _Commit:
+    """How far a commit has come, so that it can be taken back."""
+
+    root: Root
+    token: str
+    made: list[str] = field(default_factory=list)
+    done: list[Draft] = field(default_factory=list)
+
+
+def staged_name(token: str) -> str:
+    """Return the name of a file that is about to replace another in its directory."""
+    return f".parley-{token}.tmp"
+
+
+def commit(root: Root, drafts: Sequence[Draft], token: str) -> None:
+    """Write all drafts, or none of them.
+
+    Raises:
+        FileRefused: A file has changed meanwhile, or cannot be written; all is as it was.
+    """
+    doing = _Commit(root, token)
+    try:
+        # What comes before what goes: a move never leaves neither.
+        for draft in sorted(drafts, key=lambda draft: draft.content is None):
+            _apply(doing, draft)
+    except BaseException:
+        _take_back(doing)
+        raise
+
+
+def _apply(doing: _Commit, draft: Draft) -> None:
+    above = draft.path.rpartition("/")[0]
+    try:
+        if draft.content is not None and above:
+            doing.made += doing.root.make_directories(above)
+        with doing.root.place(draft.path) as place:
+            if draft.content is None:
+                _check_same(place, draft)
+                os.unlink(place.name, dir_fd=place.directory_fd)
+            else:
+                _replace(doing, place, draft, draft.content)
+            doing.done.append(draft)
+            os.fsync(place.directory_fd)
+    except OSError as error:
+        raise errors.refusal_of(error, draft.shown) from error
+
+
+def _check_same(place: Place, draft: Draft) -> None:
+    """Refuse a file that somebody has changed since it was read."""
+    now = place.lstat()
+    known = None if draft.before is None else draft.before.identity
+    if (None if now is None else identity_of(now)) != known:
+        raise errors.changed(draft.shown, "")
+
+
+def _replace(doing: _Commit, place: Place, draft: Draft, content: bytes) -> None:
+    staged = staged_name(doing.token)
+    try:
+        _write_staged(place, staged, content, draft.before, draft.mode)
+        _check_same(place, draft)
+        put_in_place(place, staged, is_new=draft.before is None)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(staged, dir_fd=place.directory_fd)
+
+
+def _write_staged(
+    place: Place, staged: str, content: bytes, before: Snapshot | None, mode: int
+) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    fd = os.open(staged, flags, mode or NEW_FILE_MODE, dir_fd=place.directory_fd)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(fd, view) :]
+        if before is not None:
+            keep_attributes(fd, place, before.mode)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def keep_attributes(fd: int, place: Place, mode: int) -> None:
+    """Give a file the owner, mode and extended attributes of the one that it replaces."""
+    with suppress(OSError):
+        old = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=place.directory_fd)
+        try:
+            for name in os.listxattr(old):
+                with suppress(OSError):
+                    os.setxattr(fd, name, os.getxattr(old, name))
+            owner = os.fstat(old)
+            os.fchown(fd, owner.st_uid, owner.st_gid)
+        finally:
+            os.close(old)
+    # After the owner, because changing that drops bits.
+    os.fchmod(fd, mode)
+
+
+def put_in_place(place: Place, staged: str, *, is_new: bool) -> None:
+    """Give a staged file its name; a new one never replaces another."""
+    fd = place.directory_fd
+    if is_new:
+        try:
+            os.link(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
+            return
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+    os.rename(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd)
+
+
+def _take_back(doing: _Commit) -> None:
+    for draft in reversed(doing.done):
+        roll_back(doing.root, draft.image(), doing.token)
+    for directory in reversed(doing.made):
+        with suppress(OSError, errors.FileRefused), doing.root.place(directory) as place:
+            os.rmdir(place.name, dir_fd=place.directory_fd)
+
+
+def roll_back(root: Root, image: Image, token: str) -> bool:
+    """Put one file back if the change has reached it; return whether it is as it was."""
+    try:
+        with root.place(image.path) as place:
+            with suppress(FileNotFoundError):
+                os.unlink(staged_name(token), dir_fd=place.directory_fd)
+            now = _etag_at(root, place)
+            if now == image.before_etag:
+                return True
+            if now != image.after_etag or not image.is_kept:
+                return False
+            if image.before is None:
+                os.unlink(place.name, dir_fd=place.directory_fd)
+            else:
+                _put_back(place, image.before, image.mode or 0, token, is_new=not now)
+            os.fsync(place.directory_fd)
+            return True
+    except errors.FileRefused as refused:
+        # Its directory was never made.
+        return refused.reason is errors.Reason.PATH_NOT_FOUND and image.before is None
+    except OSError:
+        return False
+
+
+def _put_back(place: Place, content: bytes, mode: int, token: str, *, is_new: bool) -> None:
+    staged = staged_name(token)
+    _write_staged(place, staged, content, None, mode)
+    os.chmod(staged, mode, dir_fd=place.directory_fd)
+    put_in_place(place, staged, is_new=is_new)
+    with suppress(FileNotFoundError):
+        os.unlink(staged, dir_fd=place.directory_fd)
+
+
+def _etag_at(root: Root, place: Place) -> str:
+    if place.lstat() is None:
+        return ""
+    with root.opened(place.path, os.O_RDONLY | os.O_NONBLOCK) as fd:
+        return etag_of(read_all(fd))

@@ -1,0 +1,85 @@
+"""Finding files by name: by a pattern, or by letters in order."""
+
+import re
+from collections.abc import Generator
+from typing import Final
+
+from toolrunner.files import errors
+from toolrunner.files.beneath import Root
+from toolrunner.files.globs import name_pattern
+from toolrunner.files.jobs import Pause
+from toolrunner.files.protocol import FindFiles, FoundFile, FoundFiles
+from toolrunner.files.values import PathInfo
+from toolrunner.files.walking import Walk, Wanted, directory_at
+
+_SEPARATORS: Final = "/_-. "
+_LETTER: Final = 1.0
+_NEIGHBOUR: Final = 2.0
+_WORD_START: Final = 3.0
+_IN_NAME: Final = 1.5
+
+
+def find_files(root: Root, request: FindFiles) -> Generator[Pause, None, FoundFiles]:
+    """Find files; pauses in between.
+
+    Raises:
+        FileRefused: There is no such directory, or the pattern cannot be read.
+    """
+    directory = directory_at(root, request.path)
+    pattern = None if request.is_fuzzy else _pattern(request.query)
+    walk = Walk(root, Wanted(hidden=request.include_ignored, ignored=request.include_ignored))
+    found: list[FoundFile] = []
+    for info in walk.files(directory):
+        if isinstance(info, Pause):
+            yield info
+            continue
+        score = _fits(pattern, request.query, info, directory)
+        if score is not None:
+            found.append(FoundFile(info, score))
+    found.sort(key=lambda file: (-file.score, -file.info.modified_ns, file.info.path))
+    page = found[request.start : request.start + request.limit]
+    has_more = len(found) > request.start + request.limit
+    return FoundFiles(tuple(page), has_more, walk.is_truncated)
+
+
+def _fits(
+    pattern: re.Pattern[str] | None, query: str, info: PathInfo, directory: str
+) -> float | None:
+    path = info.path[len(directory) + 1 :] if directory else info.path
+    if pattern is None:
+        return likeness(query, path)
+    return 0.0 if pattern.fullmatch(path) else None
+
+
+def _pattern(query: str) -> re.Pattern[str]:
+    try:
+        return name_pattern(query)
+    except re.error as error:
+        text = f"{query!r} is no pattern: {error}; write it as in `src/**/*.py`"
+        invalid = errors.Reason.INVALID_PATTERN
+        raise errors.FileRefused(invalid, text, pattern=query, problem=str(error)) from error
+
+
+def likeness(query: str, path: str) -> float | None:
+    """Return how well a path has the letters of a query in order, or None if it has not."""
+    wanted = [letter for letter in query.lower() if not letter.isspace()]
+    lower = path.lower()
+    name_start = lower.rfind("/") + 1
+    starts = (name_start, 0) if name_start else (0,)
+    scores = [_score(wanted, path, lower, start, name_start) for start in starts]
+    fitting = [score for score in scores if score is not None]
+    return max(fitting) if fitting else None
+
+
+def _score(wanted: list[str], path: str, lower: str, start: int, name_start: int) -> float | None:
+    score, last, at = 0.0, -2, start
+    for letter in wanted:
+        place = lower.find(letter, at)
+        if place < 0:
+            return None
+        is_word_start = place == 0 or path[place - 1] in _SEPARATORS
+        is_hump = path[place].isupper() and not path[place - 1].isupper()
+        score += _LETTER + _NEIGHBOUR * (place == last + 1)
+        score += _WORD_START * (is_word_start or is_hump) + _IN_NAME * (place >= name_start)
+        last, at = place, place + 1
+    return score - len(path) / 1000

@@ -1,0 +1,201 @@
+"""Paths as a whole: what they are, making directories, moving and deleting."""
+
+import ctypes
+import errno
+import os
+import stat
+from collections.abc import Generator
+from typing import Final
+
+from toolrunner.files import errors
+from toolrunner.files.beneath import Place, Root, kind_of
+from toolrunner.files.drafts import check_git
+from toolrunner.files.jobs import PAUSE, Pause
+from toolrunner.files.protocol import Count, DeletePath, MakeDirectory, MovePath, Stat, StatPath
+from toolrunner.files.snapshots import hashed, info_of, opened_file
+from toolrunner.files.suggestions import suggestions_for
+from toolrunner.files.values import PathInfo
+
+RENAME_NOREPLACE: Final = 1
+DEPTH_MAX: Final = 500
+
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+
+
+def stat_path(root: Root, request: StatPath) -> Stat:
+    """Return what is known of a path; nothing there is an answer.
+
+    Raises:
+        FileRefused: It is outside, or may not be looked at.
+    """
+    path = root.relative(request.path)
+    try:
+        if request.no_follow and path:
+            return _stat_link(root, path, request.path)
+        with root.opened(path, os.O_PATH) as fd:
+            result = os.fstat(fd)
+            resolved = root.path_of(fd, path)
+    except FileNotFoundError:
+        return Stat(None, suggestions=suggestions_for(root, path))
+    except NotADirectoryError:
+        return Stat(None)
+    except OSError as error:
+        raise errors.refusal_of(error, request.path) from error
+    etag = ""
+    if request.with_etag and stat.S_ISREG(result.st_mode):
+        with opened_file(root, path, shown=request.path) as (fd, _):
+            etag = hashed(fd)
+    return Stat(info_of(path, result), resolved, etag)
+
+
+def _stat_link(root: Root, path: str, asked: str) -> Stat:
+    above, _, name = path.rpartition("/")
+    with root.opened(above, os.O_PATH | os.O_DIRECTORY) as fd:
+        result = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        target = os.readlink(name, dir_fd=fd) if stat.S_ISLNK(result.st_mode) else ""
+        directory = root.path_of(fd, above)
+    return Stat(info_of(path, result, target), f"{directory}/{name}" if directory else name)
+
+
+def make_directory(root: Root, request: MakeDirectory) -> Count:
+    """Make a directory with those above it; count the new ones.
+
+    Raises:
+        FileRefused: Something else is there, or it may not be made.
+    """
+    path = root.relative(request.path)
+    check_git(root, f"{path}/", request.path, guards_git=request.guards_git)
+    try:
+        return Count(len(root.make_directories(path)))
+    except NotADirectoryError as error:
+        raise errors.exists(request.path) from error
+    except OSError as error:
+        raise errors.refusal_of(error, request.path) from error
+
+
+def move_path(root: Root, request: MovePath) -> PathInfo:
+    """Give a file, a directory or a link another path.
+
+    Raises:
+        FileRefused: There is none, or something is where it should go.
+    """
+    old, new = root.relative(request.path), root.relative(request.new_path)
+    for path, asked in ((old, request.path), (new, request.new_path)):
+        check_git(root, path, asked, guards_git=request.guards_git)
+    try:
+        new_above = new.rpartition("/")[0]
+        with _entry(root, old, request.path) as source:
+            if source.lstat() is None:
+                raise errors.not_found(request.path, suggestions_for(root, old))
+            if new_above:
+                root.make_directories(new_above)
+            with _entry(root, new, request.new_path) as target:
+                _rename(source, target, overwrite=request.overwrite, asked=request.new_path)
+                os.fsync(target.directory_fd)
+                moved = target.lstat()
+            os.fsync(source.directory_fd)
+    except OSError as error:
+        raise errors.refusal_of(error, request.new_path) from error
+    assert moved is not None, "what was just put there is there"
+    return info_of(new, moved)
+
+
+class _entry:  # noqa: N801 (used like a function)
+    """Has the directory of a name open; the name itself may be a link, and is not followed."""
+
+    def __init__(self, root: Root, path: str, asked: str) -> None:
+        above, _, name = path.rpartition("/")
+        if name in ("", ".."):
+            raise errors.forbidden(asked, "it is the workspace itself, or has no name")
+        try:
+            fd = root.open(above, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise errors.refusal_of(error, asked) from error
+        self._place = Place(fd, name, path)
+
+    def __enter__(self) -> Place:
+        return self._place
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._place.directory_fd)
+
+
+def _rename(source: Place, target: Place, *, overwrite: bool, asked: str) -> None:
+    there = target.lstat()
+    if there is not None and (not overwrite or stat.S_ISDIR(there.st_mode)):
+        raise errors.exists(asked)
+    arguments = (
+        source.directory_fd,
+        os.fsencode(source.name),
+        target.directory_fd,
+        os.fsencode(target.name),
+    )
+    if overwrite:
+        os.rename(source.name, target.name, src_dir_fd=arguments[0], dst_dir_fd=arguments[2])
+    elif _libc.renameat2(*arguments, RENAME_NOREPLACE) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), asked)
+
+
+def delete_path(root: Root, request: DeletePath) -> Generator[Pause, None, Count]:
+    """Delete a file, a link or a directory; count what went. An absent one is left alone.
+
+    A large directory takes its time, so it pauses in between.
+
+    Raises:
+        FileRefused: It may not be deleted, or is a directory that is not empty.
+    """
+    path = root.relative(request.path)
+    check_git(root, path, request.path, guards_git=request.guards_git)
+    try:
+        with _entry(root, path, request.path) as place:
+            there = place.lstat()
+            if there is None:
+                return Count(0)
+            if not stat.S_ISDIR(there.st_mode):
+                os.unlink(place.name, dir_fd=place.directory_fd)
+                count = 1
+            else:
+                count = yield from _delete_directory(place, request)
+            os.fsync(place.directory_fd)
+            return Count(count)
+    except errors.FileRefused as refused:
+        if refused.reason is errors.Reason.PATH_NOT_FOUND:
+            return Count(0)
+        raise
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise errors.wrong_kind(
+                request.path, "directory", "it is not empty; ask to delete all that is in it"
+            ) from error
+        raise errors.refusal_of(error, request.path) from error
+
+
+def _delete_directory(place: Place, request: DeletePath) -> Generator[Pause, None, int]:
+    count = 1
+    if request.recursive:
+        count += yield from _emptied(place.directory_fd, place.name, DEPTH_MAX)
+    os.rmdir(place.name, dir_fd=place.directory_fd)
+    return count
+
+
+def _emptied(above_fd: int, name: str, depth: int) -> Generator[Pause, None, int]:
+    """Delete all that is in a directory; a link in it goes, and what it leads to stays."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(name, flags, dir_fd=above_fd)
+    count = 0
+    try:
+        for each in os.listdir(fd):
+            result = os.stat(each, dir_fd=fd, follow_symlinks=False)
+            if kind_of(result.st_mode) == "directory":
+                if depth == 0:
+                    raise OSError(errno.ENAMETOOLONG, "too many directories in one another", each)
+                count += yield from _emptied(fd, each, depth - 1)
+                os.rmdir(each, dir_fd=fd)
+            else:
+                os.unlink(each, dir_fd=fd)
+            count += 1
+    finally:
+        os.close(fd)
+    yield PAUSE
+    return count

@@ -1,0 +1,195 @@
+"""Everything that can be asked about the files of one workspace, in one place."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, assert_never
+
+import msgspec
+
+from toolrunner.files import errors, protocol
+from toolrunner.files.beneath import Root
+from toolrunner.files.committing import commit, roll_back
+from toolrunner.files.drafts import Draft, change_of
+from toolrunner.files.finding import find_files
+from toolrunner.files.jobs import Job
+from toolrunner.files.listing import list_directory
+from toolrunner.files.paths import delete_path, make_directory, move_path, stat_path
+from toolrunner.files.planning import plan_edits, plan_restore, plan_write
+from toolrunner.files.planning_patch import plan_patch
+from toolrunner.files.protocol import Done, Planned
+from toolrunner.files.reading import read_bytes, read_page
+from toolrunner.files.searching import search_files
+from toolrunner.files.suggestions import suggestions_for
+from toolrunner.files.uploads import Upload
+from toolrunner.files.values import Change, Problem
+
+DIFFS_BYTES_MAX: Final = 1024 * 1024
+HINTS_CHARACTERS_MAX: Final = 100_000
+
+
+@dataclass
+class Files:
+    """The files beneath one root; for one thread, and one change at a time.
+
+    Attributes:
+        root: Where they are.
+        program: Path of ripgrep; empty to search without it.
+    """
+
+    root: Root
+    program: str
+    _planned: dict[str, tuple[Draft, ...]] = field(default_factory=dict)
+    _uploads: dict[str, Upload] = field(default_factory=dict)
+
+    def work(self, request: protocol.Request) -> Job:
+        """Do what is asked; yields pieces of streams, and pauses.
+
+        Raises:
+            FileRefused: It is refused.
+        """
+        match request:
+            case protocol.ReadPage():
+                return self._read_page(request)
+            case protocol.ReadBytes():
+                yield from read_bytes(self.root, request)
+                return Done()
+            case protocol.FindFiles():
+                return (yield from find_files(self.root, request))
+            case protocol.SearchFiles():
+                return (yield from search_files(self.root, self.program, request))
+            case protocol.StatPath():
+                return stat_path(self.root, request)
+            case protocol.ListDirectory():
+                return list_directory(self.root, request)
+            case protocol.MakeDirectory():
+                return make_directory(self.root, request)
+            case protocol.MovePath():
+                return move_path(self.root, request)
+            case protocol.DeletePath():
+                return (yield from delete_path(self.root, request))
+            case _:
+                return self._change(request)
+
+    def close(self) -> None:
+        """Leave nothing half done behind."""
+        for upload in self._uploads.values():
+            upload.drop()
+        self.root.close()
+
+    def _read_page(self, request: protocol.ReadPage) -> protocol.Page:
+        try:
+            return read_page(self.root, request)
+        except errors.FileRefused as refused:
+            if refused.reason is not errors.Reason.PATH_NOT_FOUND:
+                raise
+            near = suggestions_for(self.root, self.root.relative(request.path))
+            raise errors.not_found(request.path, near) from refused
+
+    def _change(
+        self,
+        request: protocol.PlanWrite
+        | protocol.PlanEdits
+        | protocol.PlanPatch
+        | protocol.PlanRestore
+        | protocol.StartUpload
+        | protocol.UploadChunk
+        | protocol.PlanUpload
+        | protocol.DropUpload
+        | protocol.Commit
+        | protocol.RollBack,
+    ) -> Planned | Done:
+        match request:
+            case protocol.PlanWrite():
+                drafts = plan_write(self.root, request)
+                return self._keep(request.token, tuple(drafts.by_path.values()), drafts.changed())
+            case protocol.PlanEdits():
+                drafts, problems = plan_edits(self.root, request)
+                shown = tuple(drafts.by_path.values())
+                return self._keep(request.token, shown, drafts.changed(), problems)
+            case protocol.PlanPatch():
+                plan = plan_patch(self.root, request)
+                return self._keep(request.token, plan.shown, plan.drafts.changed(), plan.problems)
+            case protocol.PlanRestore():
+                drafts = plan_restore(self.root, request)
+                return self._keep(request.token, tuple(drafts.by_path.values()), drafts.changed())
+            case protocol.Commit(token):
+                self._commit(token)
+                return Done()
+            case protocol.RollBack(token, images):
+                kept = [roll_back(self.root, image, token) for image in reversed(images)]
+                return Done(is_whole=all(kept))
+            case _:
+                return self._upload(request)
+
+    def _keep(
+        self,
+        token: str,
+        shown: Sequence[Draft],
+        changed: tuple[Draft, ...],
+        problems: Sequence[Problem] = (),
+    ) -> Planned:
+        changes = _bounded([change_of(draft) for draft in shown])
+        if problems:
+            return Planned(changes, _brief(problems))
+        # Only the last plan is kept, so one that is never committed costs nothing.
+        self._planned = {token: changed}
+        return Planned(changes, images=tuple(draft.image() for draft in changed))
+
+    def _commit(self, token: str) -> None:
+        upload = self._uploads.pop(token, None)
+        if upload is not None:
+            upload.commit()
+        elif (drafts := self._planned.pop(token, None)) is not None:
+            commit(self.root, drafts, token)
+        else:
+            raise errors.PlanForgotten
+
+    def _arriving(self, token: str) -> Upload:
+        try:
+            return self._uploads[token]
+        except KeyError as error:
+            raise errors.PlanForgotten from error
+
+    def _upload(
+        self,
+        request: protocol.StartUpload
+        | protocol.UploadChunk
+        | protocol.PlanUpload
+        | protocol.DropUpload,
+    ) -> Planned | Done:
+        match request:
+            case protocol.StartUpload(token):
+                self._uploads[token] = Upload.start(self.root, request)
+            case protocol.UploadChunk(token, data):
+                self._arriving(token).take(data)
+            case protocol.PlanUpload(token):
+                return self._arriving(token).plan()
+            case protocol.DropUpload(token):
+                upload = self._uploads.pop(token, None)
+                if upload is not None:
+                    upload.drop()
+            case _:
+                assert_never(request)
+        return Done()
+
+
+def _brief(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """Leave hints out once all of them together are too long."""
+    size, kept = 0, []
+    for problem in problems:
+        size += sum(len(hint) for hint in problem.hints)
+        if size > HINTS_CHARACTERS_MAX:
+            problem = msgspec.structs.replace(problem, hints=())
+        kept.append(problem)
+    return tuple(kept)
+
+
+def _bounded(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Leave diffs out once all of them together are too long."""
+    size, kept = 0, []
+    for change in changes:
+        size += len(change.diff.encode())
+        if size > DIFFS_BYTES_MAX:
+            change = msgspec.structs.replace(change, diff="", diff_truncated=True)
+        kept.append(change)
+    return tuple(kept)

@@ -1,0 +1,144 @@
+"""Searching the content of files: which engine looks where, and what comes out of it together."""
+
+import os
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from toolrunner.files import errors, regex_walk, ripgrep
+from toolrunner.files.beneath import Root
+from toolrunner.files.ignores import Ignores, ignores_at
+from toolrunner.files.jobs import Pause, Readable
+from toolrunner.files.protocol import FileMatches, SearchFiles, Summary
+from toolrunner.files.ripgrep import Outcome
+
+Found = Readable | Pause | FileMatches
+
+
+def search_files(root: Root, program: str, request: SearchFiles) -> Generator[Found, None, Summary]:
+    """Search with ripgrep if there is a program, else without.
+
+    Raises:
+        FileRefused: A path cannot be searched, or the pattern cannot be read.
+    """
+    begun_s = time.monotonic()
+    until_s = begun_s + request.timeout_s
+    total = Outcome()
+    files: set[str] = set()
+    found = 0
+    for asked in request.paths or ("",):
+        rest = msgspec.structs.replace(request, limit=request.limit - found)
+        place = (
+            _with_ripgrep(root, program, asked, rest, until_s)
+            if program
+            else regex_walk.search(root, _checked(root, asked), rest, until_s)
+        )
+        outcome = yield from _noted(place, files)
+        total = replace(
+            total,
+            matches=total.matches + outcome.matches,
+            searched_files=total.searched_files + outcome.searched_files,
+            is_truncated=outcome.is_truncated,
+            is_timed_out=outcome.is_timed_out,
+        )
+        found = total.matches if request.mode == "matches" else len(files)
+        if found >= request.limit or outcome.is_truncated or outcome.is_timed_out:
+            break
+    return Summary(
+        files=len(files),
+        matches=total.matches,
+        searched_files=total.searched_files,
+        truncated=total.is_truncated or total.is_timed_out,
+        timed_out=total.is_timed_out,
+        engine="ripgrep" if program else "walker",
+        duration_s=time.monotonic() - begun_s,
+    )
+
+
+def _noted(
+    search: Generator[Found, None, Outcome], files: set[str]
+) -> Generator[Found, None, Outcome]:
+    while True:
+        try:
+            said = next(search)
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+        if isinstance(said, FileMatches):
+            files.add(said.path)
+        yield said
+
+
+def _checked(root: Root, asked: str) -> str:
+    """Return a path without links."""
+    path = root.relative(asked)
+    try:
+        return root.real(path)
+    except OSError as error:
+        raise errors.refusal_of(error, asked) from error
+
+
+def _with_ripgrep(
+    root: Root, program: str, asked: str, request: SearchFiles, until_s: float
+) -> Generator[Found, None, Outcome]:
+    path = _checked(root, asked)
+    try:
+        fd = root.open(path, os.O_PATH | os.O_DIRECTORY)
+        base, name = path, ""
+    except NotADirectoryError:
+        base, _, name = path.rpartition("/")
+        fd = root.open(base, os.O_PATH | os.O_DIRECTORY)
+    except OSError as error:
+        raise errors.refusal_of(error, asked) from error
+    # Ripgrep knows what is ignored, save above where it begins, or if names are asked for.
+    knows = not base and not request.globs
+    shown = _Shown(root, base, everything=bool(name) or request.include_ignored or knows)
+    try:
+        search = ripgrep.search(program, ripgrep.Where(fd, name, shown), request, until_s)
+        while True:
+            try:
+                said = next(search)
+            except StopIteration as end:
+                outcome: Outcome = end.value
+                return outcome
+            if isinstance(said, FileMatches):
+                said = msgspec.structs.replace(said, path=_joined(base, said.path))
+            yield said
+    finally:
+        os.close(fd)
+
+
+def _joined(base: str, path: str) -> str:
+    return f"{base}/{path}" if base else path
+
+
+@dataclass
+class _Shown:
+    """Tells whether a file below a directory is neither hidden nor ignored."""
+
+    root: Root
+    base: str
+    everything: bool
+    known: dict[str, Ignores] = field(default_factory=dict)
+
+    def __call__(self, path: str) -> bool:
+        parts = path.split("/")
+        if self.everything:
+            return True
+        if any(part.startswith(".") for part in parts):
+            return False
+        return not any(
+            self._rules("/".join(parts[:depth])).ignores(
+                _joined(self.base, "/".join(parts[: depth + 1])),
+                is_directory=depth + 1 < len(parts),
+            )
+            for depth in range(len(parts))
+        )
+
+    def _rules(self, directory: str) -> Ignores:
+        full = _joined(self.base, directory).rstrip("/")
+        if full not in self.known:
+            self.known[full] = ignores_at(self.root, full)
+        return self.known[full]

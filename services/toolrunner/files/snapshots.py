@@ -1,0 +1,113 @@
+"""Files as they are at one moment: opened safely, described, read whole."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from toolrunner.files import errors
+from toolrunner.files.beneath import Place, Root, kind_of
+from toolrunner.files.content import etag_of
+from toolrunner.files.values import PathInfo
+
+READ_BYTES: Final = 1024 * 1024
+#: Larger files are neither compared nor kept for undoing.
+CONTENT_BYTES_MAX: Final = 16 * 1024 * 1024
+NO_ETAG: Final = ""
+
+#: What tells that a file is still the one that was read.
+Identity = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A regular file at one moment; the content is None if it is too large to be kept."""
+
+    content: bytes | None
+    etag: str
+    mode: int
+    identity: Identity
+
+
+def identity_of(result: os.stat_result) -> Identity:
+    """Return what changes if a file is replaced or written."""
+    return (result.st_dev, result.st_ino, result.st_size, result.st_mtime_ns)
+
+
+def info_of(path: str, result: os.stat_result, link_target: str = "") -> PathInfo:
+    """Return what is known of a path."""
+    kind = kind_of(result.st_mode)
+    return PathInfo(
+        path=path,
+        type=kind,
+        size_bytes=result.st_size if kind == "file" else 0,
+        mode=stat.S_IMODE(result.st_mode),
+        modified_ns=result.st_mtime_ns,
+        link_target=link_target,
+    )
+
+
+@contextmanager
+def opened_file(root: Root, path: str, *, shown: str) -> Iterator[tuple[int, os.stat_result]]:
+    """Have a regular file open for reading; nothing else is ever opened.
+
+    Raises:
+        FileRefused: There is none, or something else.
+    """
+    try:
+        check_regular(root.stat(path), shown)
+        fd = root.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        raise errors.refusal_of(error, shown) from error
+    try:
+        result = os.fstat(fd)
+        check_regular(result, shown)
+        yield fd, result
+    finally:
+        os.close(fd)
+
+
+def check_regular(result: os.stat_result, shown: str) -> None:
+    """Refuse what is no regular file."""
+    kind = kind_of(result.st_mode)
+    if kind == "directory":
+        raise errors.wrong_kind(shown, kind, "list it, or name a file in it")
+    if kind != "file":
+        raise errors.wrong_kind(shown, kind, "only regular files are opened")
+
+
+def snapshot(root: Root, place: Place, *, shown: str) -> Snapshot | None:
+    """Read the file at a place, or return None if there is nothing.
+
+    Raises:
+        FileRefused: There is something else, or it cannot be read.
+    """
+    if place.lstat() is None:
+        return None
+    with opened_file(root, place.path, shown=shown) as (fd, result):
+        try:
+            content = read_all(fd) if result.st_size <= CONTENT_BYTES_MAX else None
+            etag = hashed(fd) if content is None else etag_of(content)
+        except OSError as error:
+            raise errors.refusal_of(error, shown) from error
+        return Snapshot(content, etag, stat.S_IMODE(result.st_mode), identity_of(result))
+
+
+def read_all(fd: int) -> bytes:
+    """Return the whole content."""
+    chunks = []
+    while chunk := os.read(fd, READ_BYTES):
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def hashed(fd: int) -> str:
+    """Return the etag of a content without keeping it."""
+    sha256 = hashlib.sha256()
+    os.lseek(fd, 0, os.SEEK_SET)
+    while chunk := os.read(fd, READ_BYTES):
+        sha256.update(chunk)
+    return sha256.hexdigest()

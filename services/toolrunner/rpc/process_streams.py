@@ -1,0 +1,152 @@
+"""The streams of ProcessService: output as it comes, and being a terminal."""
+
+import asyncio
+import signal
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, Final, assert_never
+
+from parley.api.workspace.v1 import process_pb2, workspace_pb2
+from parley.api.workspace.v1 import process_service_pb2 as api
+from parley.identity import ServiceName
+from parley.rpc import current_caller
+from toolrunner.domain import ProcessRecord, StdinMode
+from toolrunner.errors import BadTicket, InvalidRequest
+from toolrunner.processes import Processes
+from toolrunner.rpc.inputs import process_id_of, scope_of, size_of
+from toolrunner.rpc.presenting import Presenter
+from toolrunner.streaming import (
+    FROM_NOW,
+    Chunk,
+    Closed,
+    Heartbeat,
+    StreamEnded,
+    StreamEvent,
+)
+from toolrunner.terminals import Terminal
+
+ATTACHED_INPUT_BYTES_MAX: Final = 64 * 1024
+
+SIGNALS: Final = {
+    process_pb2.PROCESS_SIGNAL_INTERRUPT: signal.SIGINT,
+    process_pb2.PROCESS_SIGNAL_TERMINATE: signal.SIGTERM,
+    process_pb2.PROCESS_SIGNAL_KILL: signal.SIGKILL,
+    process_pb2.PROCESS_SIGNAL_HANGUP: signal.SIGHUP,
+    process_pb2.PROCESS_SIGNAL_STOP: signal.SIGSTOP,
+    process_pb2.PROCESS_SIGNAL_CONTINUE: signal.SIGCONT,
+}
+
+Write = Callable[[api.AttachResponse], Awaitable[None]]
+
+
+async def stream_output(
+    processes: Processes,
+    presenter: Presenter,
+    request: api.StreamOutputRequest,
+    heartbeat_s: float,
+) -> AsyncIterator[api.StreamOutputResponse]:
+    """Yield output as it comes, and one end."""
+    if request.since_cursor < 0:
+        raise InvalidRequest("since_cursor", "is negative")
+    scope, process_id = scope_of(request.context), process_id_of(request.process_id)
+    stream = await processes.stream(scope, process_id, request.since_cursor)
+    events = stream.events(follows=request.follow, heartbeat_s=heartbeat_s)
+    async with aclosing(events):
+        async for event in events:
+            yield api.StreamOutputResponse(**_fields(event, stream.record, presenter))
+
+
+async def attach(
+    processes: Processes,
+    presenter: Presenter,
+    requests: AsyncIterator[api.AttachRequest],
+    write: Write,
+    heartbeat_s: float,
+) -> None:
+    """Connect a caller with the terminal of a process until either of them ends."""
+    opening = await anext(requests, None)
+    if opening is None or opening.WhichOneof("kind") != "open":
+        raise InvalidRequest("open", "has to come first")
+    opened = opening.open
+    # Tickets are given out by whoever knows the user; until then only chatd may come without.
+    if opened.ticket or current_caller().service is not ServiceName.CHATD:
+        raise BadTicket
+    if opened.since_cursor < FROM_NOW:
+        raise InvalidRequest("since_cursor", f"is less than {FROM_NOW}")
+    scope, process_id = scope_of(opened.context), process_id_of(opened.process_id)
+    terminal = await processes.terminal(scope, process_id)
+    stream = await processes.stream(scope, process_id, opened.since_cursor)
+    if opened.HasField("size"):
+        terminal.resize(size_of(opened.size, "open.size"))
+    await write(
+        api.AttachResponse(
+            opened=api.AttachOpened(process=presenter.present(stream.record), cursor=stream.cursor)
+        )
+    )
+
+    def encoded(event: StreamEvent) -> api.AttachResponse:
+        return api.AttachResponse(**_fields(event, stream.record, presenter))
+
+    events = stream.events(follows=True, heartbeat_s=heartbeat_s)
+    await _both_ways(terminal, requests, events, lambda event: write(encoded(event)))
+
+
+async def _both_ways(
+    terminal: Terminal,
+    requests: AsyncIterator[api.AttachRequest],
+    events: AsyncGenerator[StreamEvent],
+    write: Callable[[StreamEvent], Awaitable[None]],
+) -> None:
+    try:
+        async with asyncio.TaskGroup() as tasks, aclosing(events):
+            typing = tasks.create_task(_type(terminal, requests))
+            async for event in events:
+                await write(event)
+            typing.cancel()
+    except BaseExceptionGroup as group:
+        # One thing went wrong, and the other side was only stopped for it.
+        raise group.exceptions[0] from None
+
+
+async def _type(terminal: Terminal, requests: AsyncIterator[api.AttachRequest]) -> None:
+    """Pass on what comes in; a caller who has nothing more to say may go on watching."""
+    async for request in requests:
+        match request.WhichOneof("kind"):
+            case "stdin":
+                if len(request.stdin) > ATTACHED_INPUT_BYTES_MAX:
+                    raise InvalidRequest("stdin", f"has over {ATTACHED_INPUT_BYTES_MAX} bytes")
+                terminal.write(request.stdin)
+            case "resize":
+                terminal.resize(size_of(request.resize, "resize"))
+            case "signal":
+                number = SIGNALS.get(request.signal)
+                if number is None:
+                    raise InvalidRequest("signal", "is none that may be sent")
+                await terminal.signal(number)
+            case kind:
+                raise InvalidRequest(kind or "kind", "cannot be sent after the opening")
+
+
+def _fields(event: StreamEvent, record: ProcessRecord, presenter: Presenter) -> dict[str, Any]:
+    match event:
+        case Chunk(data, cursor):
+            is_terminal = record.stdin_mode is StdinMode.TERMINAL
+            source = (
+                process_pb2.OUTPUT_SOURCE_TERMINAL
+                if is_terminal
+                else process_pb2.OUTPUT_SOURCE_STDOUT
+            )
+            return {"chunk": process_pb2.OutputChunk(source=source, data=data, cursor=cursor)}
+        case Heartbeat():
+            return {"heartbeat": api.StreamHeartbeat()}
+        case StreamEnded(ended, next_cursor):
+            return {
+                "ended": api.OutputEnd(process=presenter.present(ended), next_cursor=next_cursor)
+            }
+        case Closed(reason):
+            name = f"STREAM_END_REASON_{reason.name}"
+            return {
+                "closed": workspace_pb2.StreamEnd(reason=workspace_pb2.StreamEndReason.Value(name))
+            }
+        case _:
+            assert_never(event)

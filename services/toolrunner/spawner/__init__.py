@@ -1,0 +1,49 @@
+"""The program that starts processes: one thread, standard library only, importing only itself."""
+
+from toolrunner.spawner.child import set_size
+from toolrunner.spawner.control_groups import ControlGroups
+from toolrunner.spawner.frames import CHUNK_BYTES, Frames, frame
+from toolrunner.spawner.kernel import (
+    PR_SET_CHILD_SUBREAPER,
+    PROCESS_MARK,
+    Seen,
+    descendants,
+    end_descendants,
+    end_marked,
+    open_directory_beneath,
+    prctl,
+    running_below,
+    running_processes,
+)
+from toolrunner.spawner.program import (
+    SOCKET_NAME,
+    VERSION,
+    Spawner,
+    group_name,
+    main,
+    socket_path,
+)
+
+__all__ = [
+    "CHUNK_BYTES",
+    "PROCESS_MARK",
+    "PR_SET_CHILD_SUBREAPER",
+    "SOCKET_NAME",
+    "VERSION",
+    "ControlGroups",
+    "Frames",
+    "Seen",
+    "Spawner",
+    "descendants",
+    "end_descendants",
+    "end_marked",
+    "frame",
+    "group_name",
+    "main",
+    "open_directory_beneath",
+    "prctl",
+    "running_below",
+    "running_processes",
+    "set_size",
+    "socket_path",
+]

@@ -1,0 +1,110 @@
+"""Control groups, where this process may make some: what nobody leaves by forking or renaming.
+
+One group for each process, below one for each workspace. Whatever a process starts is born in its
+group, so that even what forks twice, leaves its session and clears its variables is found, and one
+write kills all of it. Where no group can be made, everything here finds nothing and says so.
+"""
+
+import os
+import select
+from contextlib import suppress
+
+PROCS, KILL = "cgroup.procs", "cgroup.kill"
+END_ROUND_S = 0.01
+END_ROUNDS_MAX = 100
+
+
+class ControlGroups:
+    """The groups below one directory; an empty one is none."""
+
+    def __init__(self, base: str) -> None:
+        self.base = base
+
+    @classmethod
+    def made(cls, name: str) -> "ControlGroups":
+        """Make a group below that of this process, if the kernel and the rights allow it.
+
+        One of that name belongs to a spawner that was killed; what it left behind is ended.
+        """
+        with suppress(OSError):
+            groups = cls(os.path.join(own_group(), name))
+            os.makedirs(groups.base, exist_ok=True)
+            if os.path.exists(os.path.join(groups.base, KILL)):
+                groups.kill()
+                groups.remove_below()
+                return groups
+            os.rmdir(groups.base)
+        return cls("")
+
+    @classmethod
+    def end(cls, name: str) -> None:
+        """End what a spawner that was killed left in its group."""
+        with suppress(OSError):
+            groups = cls(os.path.join(own_group(), name))
+            for _ in range(END_ROUNDS_MAX):
+                groups.kill()
+                groups.remove()
+                if not os.path.exists(groups.base):
+                    return
+                # The killed are still in the group until the kernel has taken them apart.
+                select.select([], [], [], END_ROUND_S)
+
+    def make(self, workspace: str, process_id: str) -> str:
+        """Return the directory of a new group for a process, empty if there is none."""
+        if not self.base:
+            return ""
+        directory = os.path.join(self.base, workspace, process_id)
+        with suppress(OSError):
+            os.makedirs(directory, exist_ok=True)
+            return directory
+        return ""
+
+    def pids(self, *names: str) -> set[int]:
+        """Return all processes in a group and those below it."""
+        if not self.base:
+            return set()
+        found: set[int] = set()
+        for directory, _, _ in os.walk(os.path.join(self.base, *names)):
+            with suppress(OSError), open(os.path.join(directory, PROCS)) as procs:
+                found |= {int(line) for line in procs.read().split()}
+        return found
+
+    def kill(self, *names: str) -> None:
+        """Kill a group and those below it."""
+        if self.base:
+            with suppress(OSError), open(os.path.join(self.base, *names, KILL), "w") as file:
+                file.write("1")
+
+    def remove(self, *names: str) -> None:
+        """Remove a group and those below it, save those that still have processes."""
+        if self.base:
+            for directory, _, _ in os.walk(os.path.join(self.base, *names), topdown=False):
+                with suppress(OSError):
+                    os.rmdir(directory)
+
+    def remove_below(self) -> None:
+        """Remove all groups of workspaces, save those that still have processes."""
+        with suppress(OSError):
+            for name in os.listdir(self.base):
+                self.remove(name)
+
+
+def join(directory: str) -> None:
+    """Move this process to a group."""
+    with open(os.path.join(directory, PROCS), "w") as procs:
+        procs.write("0")
+
+
+def own_group() -> str:
+    """Return the directory of this process's group in the unified hierarchy.
+
+    Raises:
+        OSError: There is none.
+    """
+    with open("/proc/self/cgroup") as file:
+        own = [line.rstrip("\n")[3:] for line in file if line.startswith("0::")]
+    with open("/proc/self/mountinfo") as file:
+        mounts = [line.split() for line in file if " - cgroup2 " in line]
+    if not own or not mounts:
+        raise OSError("no unified hierarchy of control groups")
+    return mounts[0][4] + own[0].rstrip("/")

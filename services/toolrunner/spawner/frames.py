@@ -1,0 +1,33 @@
+"""Messages between the service and the spawner: a length and JSON."""
+
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+LENGTH = struct.Struct(">I")
+CHUNK_BYTES = 64 * 1024
+
+
+@dataclass
+class Frames:
+    """Cuts a stream of bytes into messages."""
+
+    rest: bytes = b""
+
+    def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
+        """Yield every message that is complete now."""
+        self.rest += data
+        while len(self.rest) >= LENGTH.size:
+            end = LENGTH.size + LENGTH.unpack_from(self.rest)[0]
+            if len(self.rest) < end:
+                return
+            message, self.rest = self.rest[LENGTH.size : end], self.rest[end:]
+            yield json.loads(message)
+
+
+def frame(message: dict[str, Any]) -> bytes:
+    """Return a message as it travels."""
+    body = json.dumps(message).encode()
+    return LENGTH.pack(len(body)) + body

@@ -1,0 +1,183 @@
+"""What the kernel is asked and told: processes as it shows them, and ending all of a tree."""
+
+import ctypes
+import os
+import select
+import signal
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+#: The variable by which a process is known as one of ours, wherever it went.
+PROCESS_MARK = "PARLEY_PROCESS_ID"
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
+SYS_OPENAT2 = 437
+RESOLVE_BENEATH = 0x08
+FREEZE_ROUNDS_MAX = 100
+KILL_ROUND_S = 0.01
+KILL_ROUNDS_MAX = 500
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A process as /proc shows it."""
+
+    pid: int
+    parent: int
+    group: int
+    session: int
+
+
+def prctl(option: int, value: int) -> None:
+    """Tell the kernel something about this process."""
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def open_directory_beneath(root: str, path: str) -> int:
+    """Open a directory inside `root`; the kernel refuses whatever leads out of it (EXDEV)."""
+    root_fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        how = struct.pack("QQQ", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0, RESOLVE_BENEATH)
+        target = os.fsencode(path or ".")
+        opened: int = libc.syscall(SYS_OPENAT2, root_fd, target, how, len(how))
+        if opened < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
+        return opened
+    finally:
+        os.close(root_fd)
+
+
+def running_processes() -> list[Seen]:
+    """Return all processes of the machine that are visible and not dead."""
+    found = (look(int(name)) for name in os.listdir("/proc") if name.isdecimal())
+    return [seen for seen in found if seen is not None]
+
+
+def look(pid: int) -> Seen | None:
+    """Return a process, or None if there is none that is not dead."""
+    with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:
+        # The name in parentheses may hold anything, a parenthesis too.
+        words = stat.read().rpartition(b")")[2].split()
+        if words[0] not in (b"Z", b"X"):
+            return Seen(pid, int(words[1]), int(words[2]), int(words[3]))
+    return None
+
+
+def running_below(ancestor: int) -> list[Seen]:
+    """Return those below a process; this takes as long as there are such, not all there are."""
+    pids = list(children_of(ancestor) or ())
+    for pid in pids:
+        pids += children_of(pid) or ()
+    if not pids and not os.path.exists(f"/proc/{ancestor}/task/{ancestor}/children"):
+        return descendants(ancestor, running_processes())
+    return [seen for seen in map(look, pids) if seen is not None]
+
+
+def descendants(ancestor: int, seen: list[Seen]) -> list[Seen]:
+    """Return those that `ancestor` started, and those that these started."""
+    children: dict[int, list[Seen]] = {}
+    for each in seen:
+        children.setdefault(each.parent, []).append(each)
+    found = list(children.get(ancestor, ()))
+    for each in found:
+        found += children.get(each.pid, ())
+    return found
+
+
+def end_descendants(ancestor: int) -> None:
+    """Kill and reap all that `ancestor`, this process, is the reaper of.
+
+    A process that cannot be killed, because the kernel holds it, is given up after some seconds.
+    """
+    freeze(lambda: descendants(ancestor, running_processes()))
+    for _ in range(KILL_ROUNDS_MAX):
+        for each in descendants(ancestor, running_processes()):
+            send(each.pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+            select.select([], [], [], KILL_ROUND_S)
+            continue
+        return
+
+
+def freeze(find: Callable[[], list[Seen]]) -> list[int]:
+    """Stop all that `find` finds, until it finds no more, and return them.
+
+    Killing by a list does not catch up with what forks; what is stopped forks no more.
+    """
+    stopped: set[int] = set()
+    for _ in range(FREEZE_ROUNDS_MAX):
+        moving = {each.pid for each in find()} - stopped
+        if not moving:
+            break
+        for pid in moving:
+            send(pid, signal.SIGSTOP)
+        stopped |= moving
+    return list(stopped)
+
+
+def send(pid: int, number: int) -> bool:
+    """Send a signal; return whether there was someone to get it."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def is_marked(pid: int, process_id: str) -> bool:
+    """Tell whether a process was started with the mark of another."""
+    return f"{PROCESS_MARK}={process_id}".encode() in variables(pid)
+
+
+def variables(pid: int) -> list[bytes]:
+    """Return the variables that a process was started with, none if they cannot be read."""
+    with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as environ:
+        return environ.read().split(b"\0")
+    return []
+
+
+def end_marked(process_ids: frozenset[str]) -> None:
+    """Kill whatever was started with one of these marks, whoever its parent is now."""
+    marks = {f"{PROCESS_MARK}={process_id}".encode() for process_id in process_ids}
+
+    def find() -> list[Seen]:
+        return [each for each in running_processes() if not marks.isdisjoint(variables(each.pid))]
+
+    if marks:
+        for pid in freeze(find):
+            send(pid, signal.SIGKILL)
+
+
+def is_working_in(pid: int, directory: str) -> bool:
+    """Tell whether a process stands in a directory, or has something in it open."""
+    inside = directory.rstrip("/") + "/"
+    with suppress(OSError):
+        if (os.readlink(f"/proc/{pid}/cwd") + "/").startswith(inside):
+            return True
+    with suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                if os.readlink(f"/proc/{pid}/fd/{name}").startswith(inside):
+                    return True
+    return False
+
+
+def children_of(pid: int) -> set[int] | None:
+    """Return those that have a process for their parent, or None if the kernel does not say."""
+    found: set[int] = set()
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as children:
+                found |= {int(child) for child in children.read().split()}
+    except OSError:
+        return None
+    return found

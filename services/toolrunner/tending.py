@@ -1,0 +1,108 @@
+"""Seeing processes to their end: exits, time limits, and what the spawner need keep no longer."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+from parley.clock import Clock
+from toolrunner.domain import Exit, ProcessId
+from toolrunner.errors import JournalFailed, SpawnerGone
+from toolrunner.journal_thread import JournalThread
+from toolrunner.live import LiveProcess
+from toolrunner.registry import Registry
+from toolrunner.spawning import GRACE_S, Spawner
+
+#: How long an exit waits for the rest of the output; whoever holds it open longer is told of.
+DRAIN_S: Final = 0.2
+#: How soon an end is written again that the disk did not take.
+RECORD_AGAIN_S: Final = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Tending:
+    """Looks after processes, in the tasks of the owner."""
+
+    journal: JournalThread
+    spawner: Spawner
+    registry: Registry
+    tasks: asyncio.TaskGroup
+    clock: Clock
+
+    def exited(self, process_id: ProcessId, exit: Exit) -> None:
+        """Publish an exit, once the output is read."""
+        live = self.registry.live(process_id)
+        if live is not None:
+            self.tasks.create_task(self._finish(live, exit))
+
+    def limit_time(self, live: LiveProcess, left_s: float) -> None:
+        """End a process after a while; 0 for never."""
+        if left_s:
+            self.tasks.create_task(self._limit_time(live, left_s))
+
+    def end_input(self, live: LiveProcess) -> None:
+        """Let a process read the end of its input."""
+        if live.input is not None:
+            live.input.end()
+            if not live.input.is_terminal:
+                self.tasks.create_task(self._let_go_of_input(live))
+
+    async def settle(self, live: LiveProcess) -> None:
+        """Put an end that is published into the journal, and have it forgotten by the spawner.
+
+        What is still held open is read on, and put there once more when nobody does.
+        """
+        if not live.drained.is_set():
+            await self._record(live)
+            await live.drained.wait()
+        while not await self._record(live):
+            if self.registry.stopping.is_set():
+                return
+            await self.clock.sleep(RECORD_AGAIN_S)
+        live.is_settled = True
+        self.registry.forget_oldest()
+        try:
+            await self.spawner.forget(live.record.process_id)
+        except SpawnerGone:
+            logger.debug("the spawner is gone, and so is what it kept")
+
+    async def _finish(self, live: LiveProcess, exit: Exit) -> None:
+        """Publish an exit once the output is read; whoever holds it open does not delay that."""
+        try:
+            async with asyncio.timeout(DRAIN_S):
+                await live.drained.wait()
+        except TimeoutError:
+            pass
+        live.exit(exit, now=self.clock.now(), now_s=self.clock.monotonic())
+        await self.settle(live)
+
+    async def _record(self, live: LiveProcess) -> bool:
+        ended = self.registry.present(live)
+        try:
+            await self.journal.run(lambda journal: journal.record(ended))
+        except JournalFailed:
+            logger.warning("an exit is not on disk", extra={"process_id": ended.process_id})
+            return False
+        return True
+
+    async def _limit_time(self, live: LiveProcess, left_s: float) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            timing_out = tasks.create_task(self._time_out(live, left_s))
+            while not live.ended.is_set() and not self.registry.stopping.is_set():
+                await live.ending.wait()
+            timing_out.cancel()
+
+    async def _time_out(self, live: LiveProcess, left_s: float) -> None:
+        await self.clock.sleep(left_s)
+        live.is_timed_out = True
+        await self.spawner.end(live.record.process_id, GRACE_S)
+
+    async def _let_go_of_input(self, live: LiveProcess) -> None:
+        if live.input is not None:
+            await live.input.closed.wait()
+            try:
+                await self.spawner.close_input(live.record.process_id)
+            except SpawnerGone:
+                logger.debug("the spawner is gone, and so is what it kept")

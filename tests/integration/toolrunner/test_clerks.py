@@ -1,0 +1,146 @@
+"""The programs that work on files: one for each workspace, from its first use until it is idle."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from parley.clock import FakeClock
+from support.toolrunner_node import running
+from toolrunner.clerks import IDLE_S, Clerks
+from toolrunner.domain import WorkspaceId
+from toolrunner.errors import ClerkGone
+from toolrunner.files.protocol import (
+    CHUNK_BYTES,
+    PIECES_AHEAD,
+    Chunk,
+    Commit,
+    FindFiles,
+    PlanUpload,
+    ReadBytes,
+    SearchFiles,
+    Stat,
+    StatPath,
+    UploadChunk,
+)
+from toolrunner.spawner_program import running_spawner
+from toolrunner.workspaces import Workspaces
+
+ONE, OTHER = WorkspaceId("one"), WorkspaceId("other")
+SEARCH = SearchFiles("x", False, (), (), (), "smart", 0, False, "files", 10_000, False, 30.0)
+
+
+@dataclass
+class Office:
+    clerks: Clerks
+    clock: FakeClock
+    directory: Path
+
+    def pids(self, workspace_id: WorkspaceId) -> list[int]:
+        return running(str(self.directory / workspace_id / "files"))
+
+
+@pytest.fixture
+async def office(tmp_path: Path) -> AsyncIterator[Office]:
+    clock = FakeClock()
+    numbers = iter(range(100))
+    async with running_spawner(tmp_path, adoption_s=0) as spawner:
+        clerks = Clerks(
+            spawner=spawner.process,
+            workspaces=Workspaces(tmp_path / "workspaces"),
+            clock=clock,
+            new_id=lambda: f"clerk-{next(numbers)}-{tmp_path.name}",
+            ripgrep="",
+        )
+        yield Office(clerks, clock, tmp_path / "workspaces")
+        clerks.close()
+
+
+async def test_each_workspace_has_one_that_many_ask(office: Office) -> None:
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        for workspace_id in (ONE, OTHER) * 10:
+            tasks.create_task(office.clerks.ask(workspace_id, StatPath("")))
+    assert (len(office.pids(ONE)), len(office.pids(OTHER))) == (1, 1)
+
+
+async def test_one_that_ended_is_replaced_at_the_next_question(office: Office) -> None:
+    await office.clerks.ask(ONE, StatPath(""))
+    [pid] = office.pids(ONE)
+    os.kill(pid, 9)
+    # Whoever asks before the death is known is told, and nobody after.
+    for _ in range(2):
+        try:
+            await office.clerks.ask(ONE, StatPath(""))
+        except ClerkGone:
+            continue
+    [new] = office.pids(ONE)
+    assert new != pid
+
+
+async def test_one_that_does_not_answer_is_ended(office: Office) -> None:
+    await office.clerks.ask(ONE, StatPath(""))
+    [pid] = office.pids(ONE)
+    os.kill(pid, 19)
+    with pytest.raises(ClerkGone):
+        await office.clerks.ask(ONE, StatPath(""), limit_s=0.05)
+    assert isinstance(await office.clerks.ask(ONE, StatPath("")), Stat)
+    assert pid not in office.pids(ONE)
+
+
+async def test_one_that_was_started_anew_knows_no_plan_and_stays_well(office: Office) -> None:
+    await office.clerks.ask(ONE, StatPath(""))
+    [pid] = office.pids(ONE)
+    for forgotten in (Commit("t"), UploadChunk("t", b"x"), PlanUpload("t")):
+        with pytest.raises(ClerkGone) as gone:
+            await office.clerks.ask(ONE, forgotten)
+        assert gone.value.is_replaced
+    assert office.pids(ONE) == [pid]
+
+
+async def test_an_idle_one_ends_and_a_used_one_stays(office: Office) -> None:
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        reaper = tasks.create_task(office.clerks.end_idle())
+        await office.clerks.ask(ONE, StatPath(""))
+        await office.clock.until_someone_sleeps()
+        office.clock.advance(IDLE_S / 2)
+        await office.clock.until_someone_sleeps()
+        await office.clerks.ask(OTHER, StatPath(""))
+        office.clock.advance(IDLE_S / 2)
+        await office.clock.until_someone_sleeps()
+        assert (len(office.pids(ONE)), len(office.pids(OTHER))) == (0, 1)
+        reaper.cancel()
+
+
+async def test_no_more_is_read_than_a_slow_reader_takes(office: Office) -> None:
+    root = office.directory / ONE / "files"
+    root.mkdir(parents=True)
+    (root / "f").touch()
+    os.truncate(root / "f", CHUNK_BYTES * PIECES_AHEAD * 2)
+    reading = office.clerks.stream(ONE, ReadBytes("f", 0, 0, ""))
+    await anext(reading)
+    # One question after another, so that it has had every turn it could use.
+    for _ in range(2 * PIECES_AHEAD):
+        await office.clerks.ask(ONE, StatPath(""))
+    os.truncate(root / "f", 0)
+    taken = [answer async for answer in reading if isinstance(answer, Chunk)]
+    # The head is a piece too.
+    assert len(taken) == PIECES_AHEAD - 1
+
+
+async def test_a_long_search_lets_others_in_between(office: Office) -> None:
+    root = office.directory / ONE / "files"
+    root.mkdir(parents=True)
+    for number in range(2000):
+        (root / f"f{number}").write_text("x\n")
+    searching = office.clerks.stream(ONE, SEARCH)
+    first = await anext(searching)
+    async with asyncio.timeout(20):
+        stat = await office.clerks.ask(ONE, StatPath("f0"))
+        found = await office.clerks.ask(ONE, FindFiles("f1", False, "", 0, 10, False))
+    rest = [answer async for answer in searching]
+    assert (first.path, stat.info.path) == (first.path, "f0")  # type: ignore[union-attr]
+    assert [file.info.path for file in found.files] == ["f1"]  # type: ignore[union-attr]
+    assert len(rest) == 2000

@@ -1,0 +1,276 @@
+"""Listing, finding and searching: what is shown, what is ignored, and two engines that agree."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from support.file_rooms import Room, here
+from toolrunner.files import protocol
+from toolrunner.files.errors import FileRefused, Reason
+from toolrunner.files.finding import likeness
+from toolrunner.files.globs import name_pattern
+from toolrunner.files.protocol import FileMatches, SearchLine, Summary
+
+TREE = {
+    ".gitignore": "*.log\n/build/\n!keep.log\n",
+    "README.md": "Alpha\nneedle here\nOmega\n",
+    "src/app.py": "import os\n\ndef needle():\n    return 'Needle'\n",
+    "src/.gitignore": "generated*\n",
+    "src/generated.py": "needle = 1\n",
+    "src/deep/er/x.py": "no\nno\nneedle one\nno\nneedle two\n",
+    "build/out.txt": "needle\n",
+    "debug.log": "needle\n",
+    "keep.log": "needle kept\n",
+    ".hidden/f": "needle hidden\n",
+    ".git/config": "needle of git\n",
+    "data.bin": "needle\0binary\n",
+    "crlf.txt": "one\r\nneedle two\r\n",
+}
+
+SEARCH = protocol.SearchFiles(
+    pattern="needle",
+    literal=False,
+    paths=(),
+    globs=(),
+    types=(),
+    case="smart",
+    context_lines=0,
+    multiline=False,
+    mode="matches",
+    limit=100,
+    include_ignored=False,
+    timeout_s=10.0,
+)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    for name, content in TREE.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode())
+    return tmp_path
+
+
+@pytest.fixture
+def room(directory: Path) -> Iterator[Room]:
+    with here(directory) as room:
+        yield room
+
+
+@pytest.fixture(params=[True, False], ids=["ripgrep", "walker"])
+def searcher(request: pytest.FixtureRequest, directory: Path) -> Iterator[Room]:
+    with here(directory, ripgrep=request.param) as room:
+        yield room
+
+
+def search(room: Room, **fields: object) -> tuple[dict[str, FileMatches], Summary]:
+    *found, summary = room.ask(msgspec.structs.replace(SEARCH, **fields))
+    assert isinstance(summary, Summary)
+    return {each.path: each for each in found if isinstance(each, FileMatches)}, summary
+
+
+def listed(room: Room, **fields: object) -> protocol.Listing:
+    request = protocol.ListDirectory("", 1, 0, 200, False, False)
+    [listing] = room.ask(msgspec.structs.replace(request, **fields))
+    assert isinstance(listing, protocol.Listing)
+    return listing
+
+
+def test_a_directory_is_listed_without_what_is_hidden_or_ignored(room: Room) -> None:
+    listing = listed(room)
+    assert [(entry.info.path, entry.omitted_entries) for entry in listing.entries] == [
+        ("src", 2),
+        ("README.md", 0),
+        ("crlf.txt", 0),
+        ("data.bin", 0),
+        ("keep.log", 0),
+    ]
+    assert listing.hidden_entries == 5
+
+
+def test_a_directory_is_listed_some_levels_deep_and_page_by_page(room: Room) -> None:
+    every = [entry.info.path for entry in listed(room, depth=8).entries]
+    assert every[:5] == ["src", "src/deep", "src/deep/er", "src/deep/er/x.py", "src/app.py"]
+    pages = [listed(room, depth=8, start=start, limit=4) for start in (0, 4, 8)]
+    assert [entry.info.path for page in pages for entry in page.entries] == every
+    assert [page.has_more for page in pages] == [True, True, False]
+
+
+def test_everything_is_listed_if_that_is_asked_for(room: Room) -> None:
+    listing = listed(room, include_hidden=True, include_ignored=True)
+    assert (len(listing.entries), listing.hidden_entries) == (10, 0)
+
+
+def find(room: Room, query: str, **fields: object) -> list[str]:
+    request = protocol.FindFiles(query, False, "", 0, 100, False)
+    [found] = room.ask(msgspec.structs.replace(request, **fields))
+    assert isinstance(found, protocol.FoundFiles)
+    return [file.info.path for file in found.files]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("*.py", {"src/app.py", "src/deep/er/x.py"}),
+        ("src/*.py", {"src/app.py"}),
+        ("src/**/*.py", {"src/app.py", "src/deep/er/x.py"}),
+        ("**/{app,x}.py", {"src/app.py", "src/deep/er/x.py"}),
+        ("[ck]*.*", {"crlf.txt", "keep.log"}),
+        ("*.none", set()),
+    ],
+)
+def test_files_are_found_by_a_pattern(room: Room, query: str, names: set[str]) -> None:
+    assert set(find(room, query)) == names
+
+
+def test_files_are_found_newest_first_and_below_a_directory(room: Room, directory: Path) -> None:
+    now = time.monotonic_ns()
+    for age, name in enumerate(("src/app.py", "src/deep/er/x.py")):
+        os.utime(directory / name, ns=(now - age * 10**9, now - age * 10**9))
+    assert find(room, "*.py") == ["src/app.py", "src/deep/er/x.py"]
+    assert find(room, "*.py", path="src/deep") == ["src/deep/er/x.py"]
+    assert "src/generated.py" in find(room, "*.py", include_ignored=True)
+
+
+def test_files_are_found_by_letters_best_first(room: Room) -> None:
+    assert find(room, "app", is_fuzzy=True)[0] == "src/app.py"
+    assert find(room, "sdx", is_fuzzy=True) == ["src/deep/er/x.py"]
+
+
+def test_letters_at_the_beginning_of_words_count_more() -> None:
+    scores = [likeness("fr", path) for path in ("file_room.py", "offer.py", "none.md")]
+    assert scores[0] is not None
+    assert scores[1] is not None
+    assert scores[0] > scores[1]
+    assert scores[2] is None
+
+
+def test_a_pattern_that_cannot_be_read_is_refused(searcher: Room) -> None:
+    with pytest.raises(FileRefused) as refused:
+        search(searcher, pattern="(unclosed")
+    assert refused.value.reason is Reason.INVALID_PATTERN
+
+
+def test_both_engines_find_the_same_lines(searcher: Room) -> None:
+    found, summary = search(searcher, context_lines=1)
+    assert found == {
+        "README.md": FileMatches(
+            "README.md",
+            (
+                SearchLine(1, "Alpha", False),
+                SearchLine(2, "needle here", True),
+                SearchLine(3, "Omega", False),
+            ),
+            1,
+        ),
+        "src/app.py": FileMatches(
+            "src/app.py",
+            (
+                SearchLine(2, "", False),
+                SearchLine(3, "def needle():", True, 4),
+                SearchLine(4, "    return 'Needle'", True, 12),
+            ),
+            2,
+        ),
+        "src/deep/er/x.py": FileMatches(
+            "src/deep/er/x.py",
+            (
+                SearchLine(2, "no", False),
+                SearchLine(3, "needle one", True),
+                SearchLine(4, "no", False),
+                SearchLine(5, "needle two", True),
+            ),
+            2,
+        ),
+        "keep.log": FileMatches("keep.log", (SearchLine(1, "needle kept", True),), 1),
+        "crlf.txt": FileMatches(
+            "crlf.txt", (SearchLine(1, "one", False), SearchLine(2, "needle two", True)), 1
+        ),
+    }
+    assert (summary.files, summary.matches, summary.truncated) == (5, 7, False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [
+        ({"pattern": "Needle"}, {"src/app.py"}),
+        ({"case": "sensitive", "globs": ("*.py",)}, {"src/app.py", "src/deep/er/x.py"}),
+        ({"globs": ("!*.py", "!*.md")}, {"keep.log", "crlf.txt"}),
+        ({"types": ("py",)}, {"src/app.py", "src/deep/er/x.py"}),
+        ({"paths": ("src/deep", "README.md")}, {"src/deep/er/x.py", "README.md"}),
+        ({"paths": ("build",)}, {"build/out.txt"}),
+        ({"paths": ("src",)}, {"src/app.py", "src/deep/er/x.py"}),
+        ({"pattern": "n(", "literal": True}, set()),
+        ({"pattern": "one\nno\nneedle", "multiline": True}, {"src/deep/er/x.py"}),
+        (
+            {"include_ignored": True, "globs": ("*.log", "f", "*.txt")},
+            {"debug.log", "keep.log", ".hidden/f", "build/out.txt", "crlf.txt"},
+        ),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_both_engines_look_into_the_same_files(
+    searcher: Room, fields: dict[str, object], names: set[str]
+) -> None:
+    for mode in ("matches", "files", "count"):
+        assert set(search(searcher, mode=mode, **fields)[0]) == names, mode
+
+
+def test_a_search_stops_at_its_limit_and_says_so(searcher: Room) -> None:
+    found, summary = search(searcher, limit=3)
+    assert sum(each.count for each in found.values()) == 3
+    assert (summary.matches, summary.truncated) == (3, True)
+    found, summary = search(searcher, limit=2, mode="files")
+    assert (len(found), summary.truncated) == (2, True)
+
+
+def test_long_lines_are_cut_around_the_match(searcher: Room, directory: Path) -> None:
+    (directory / "min.js").write_text("x" * 5000 + "needle" + "y" * 5000 + "\n")
+    found, _ = search(searcher, globs=("*.js",))
+    [line] = found["min.js"].lines
+    assert (len(line.text), line.clipped, line.column) == (500, True, 5000)
+    assert "needle" in line.text
+
+
+def test_a_search_never_leaves_the_directory(
+    searcher: Room, directory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "d"
+    outside.mkdir()
+    (outside / "f").write_text("needle outside\n")
+    (directory / "link").symlink_to(outside)
+    (directory / "file").symlink_to(outside / "f")
+    found, _ = search(searcher, include_ignored=True)
+    assert {path for path in found if path.startswith(("link", "file"))} == set()
+    for path in ("link", "file", ".."):
+        with pytest.raises(FileRefused) as refused:
+            search(searcher, paths=(path,))
+        assert refused.value.reason is Reason.OUTSIDE_WORKSPACE
+
+
+def test_a_search_that_takes_too_long_ends_with_what_it_has(searcher: Room) -> None:
+    _, summary = search(searcher, timeout_s=0.0)
+    assert (summary.timed_out, summary.truncated) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "fits"),
+    [
+        ("*.py", "a/b.py", True),
+        ("a/*.py", "a/b/c.py", False),
+        ("a/**", "a/b/c", True),
+        ("**/c", "c", True),
+        ("?.md", "ab.md", False),
+        ("[!a].md", "b.md", True),
+        ("{a,b*}.md", "bcd.md", True),
+        ("a\\*b", "a*b", True),
+        ("a\\*b", "axb", False),
+    ],
+)
+def test_a_glob_fits_as_in_a_shell(pattern: str, path: str, fits: bool) -> None:
+    assert (name_pattern(pattern).fullmatch(path) is not None) is fits

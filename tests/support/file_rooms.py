@@ -1,0 +1,118 @@
+"""The files of a directory, asked for in this process or in a program of its own."""
+
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Protocol
+
+import msgspec
+
+from toolrunner.clerks import find_ripgrep
+from toolrunner.files.beneath import Root
+from toolrunner.files.errors import FileRefused, Reason
+from toolrunner.files.jobs import pieces
+from toolrunner.files.protocol import (
+    Answer,
+    Ask,
+    Commit,
+    Frames,
+    PlanEdits,
+    Planned,
+    PlanPatch,
+    PlanRestore,
+    PlanWrite,
+    Refused,
+    Request,
+    Tell,
+    frame,
+)
+from toolrunner.files.room import Files
+
+
+class Room(Protocol):
+    """Whatever answers requests about files."""
+
+    def ask(self, request: Request) -> list[Answer]: ...
+
+
+@dataclass
+class HereRoom:
+    """The library in this process."""
+
+    files: Files
+
+    def ask(self, request: Request) -> list[Answer]:
+        return list(pieces(self.files.work(request)))
+
+
+@dataclass
+class ProgramRoom:
+    """The program, asked one thing after another."""
+
+    output: IO[bytes]
+    input: IO[bytes]
+    frames: Frames = field(default_factory=lambda: Frames(bytearray()))
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def ask(self, request: Request) -> list[Answer]:
+        number = next(self.numbers)
+        self.input.write(frame(Ask(number, request)))
+        answers: list[Answer] = []
+        while True:
+            for body in self.frames.feed(os.read(self.output.fileno(), 65536)):
+                tell = msgspec.msgpack.decode(body, type=Tell)
+                if isinstance(tell.answer, Refused):
+                    refused = tell.answer
+                    raise FileRefused(Reason(refused.reason), refused.text, **refused.metadata)
+                answers.append(tell.answer)
+                if tell.is_last:
+                    return answers
+                self.input.write(frame(Ask(number, None)))
+
+
+@contextmanager
+def here(directory: Path, *, ripgrep: bool = True) -> Iterator[Room]:
+    """Work on the files of a directory in this process."""
+    files = Files(Root.open_directory(str(directory)), find_ripgrep() if ripgrep else "")
+    try:
+        yield HereRoom(files)
+    finally:
+        files.close()
+
+
+@contextmanager
+def program(directory: Path) -> Iterator[Room]:
+    """Work on the files of a directory in a program of its own."""
+    child = subprocess.Popen(
+        [sys.executable, "-I", "-m", "toolrunner.files", str(directory), find_ripgrep()],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+        cwd=directory,
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with child:
+        yield ProgramRoom(child.stdout, child.stdin)
+        child.stdin.close()
+        assert child.wait(10) == 0
+
+
+def change(room: Room, request: PlanWrite | PlanEdits | PlanPatch | PlanRestore) -> Planned:
+    """Plan, and commit if nothing speaks against it."""
+    [planned] = room.ask(request)
+    assert isinstance(planned, Planned)
+    if not planned.problems:
+        room.ask(Commit(request.token))
+    return planned
+
+
+def write(room: Room, path: str, content: bytes, **fields: object) -> Planned:
+    """Write a file as a whole."""
+    token = os.urandom(4).hex()
+    return change(room, PlanWrite(token, path, content, **fields))  # type: ignore[arg-type]

@@ -1,0 +1,54 @@
+import asyncio
+from pathlib import Path
+
+from parley.clock import FakeClock
+from toolrunner.domain import (
+    ChatId,
+    ProcessId,
+    ProcessRecord,
+    ProcessState,
+    Scope,
+    WorkspaceId,
+)
+from toolrunner.journal_thread import open_journal
+from toolrunner.kept_output import KeptOutput
+from toolrunner.live import LiveProcess
+from toolrunner.output_log import OutputLog
+from toolrunner.registry import Registry
+from toolrunner.streaming import Chunk, Closed, CloseReason, Heartbeat, OutputStream
+from toolrunner.workspaces import Workspaces
+
+CLOCK = FakeClock()
+SCOPE = Scope(WorkspaceId("w"), ChatId("c"))
+RECORD = ProcessRecord(
+    process_id=ProcessId("p"),
+    workspace_id=SCOPE.workspace_id,
+    chat_id=SCOPE.chat_id,
+    request_id="r",
+    command="true",
+    workdir="/",
+    is_background=False,
+    state=ProcessState.RUNNING,
+    started_at=CLOCK.now(),
+)
+
+
+async def test_silence_is_told_and_who_falls_behind_begins_anew(tmp_path: Path) -> None:
+    opened = open_journal(tmp_path / "j.sqlite", new_generation="g", boot_id="b", clock=CLOCK)
+    async with asyncio.timeout(5), opened as journal:
+        registry = Registry(journal=journal, workspaces=Workspaces(tmp_path), clock=CLOCK)
+        live = LiveProcess(RECORD, KeptOutput(OutputLog(tmp_path, "p", 1000)), 0.0)
+        registry.enter(live)
+        stream = await OutputStream.open(registry, SCOPE, RECORD.process_id, 0)
+        events = stream.events(follows=True, heartbeat_s=0.01)
+        assert await anext(events) == Heartbeat()
+        live.output.append(b"first")
+        assert await anext(events) == Chunk(b"first", 0)
+        for _ in range(10):
+            live.output.append(b"x" * 60_000)
+        seen = [await anext(events)]
+        while isinstance(seen[-1], Chunk):
+            seen.append(await anext(events))
+        assert seen[-1] == Closed(CloseReason.RESYNC)
+        await events.aclose()
+        live.close()
