@@ -84,7 +84,7 @@ class KeptOutput:
                 # A terminal, a file system that cannot, or a full disk: read it, then see.
                 self._is_movable = False
             else:
-                self._remember(self._log.read(self.total_bytes, self.total_bytes + moved))
+                self._remember_moved(moved)
                 return moved > 0
         data = _read(fd)
         self.append(data)
@@ -100,6 +100,15 @@ class KeptOutput:
         except OSError as error:
             self._is_logging = False
             logger.warning("output is not logged any more: %s", error.strerror)
+
+    def _remember_moved(self, moved: int) -> None:
+        end = self.total_bytes + moved
+        if moved <= TAIL_BYTES or len(self._head) < HEAD_BYTES:
+            self._remember(self._log.read(self.total_bytes, end))
+            return
+        # Of a flood only the end is looked at again.
+        self._tail[:] = self._log.read(end - TAIL_BYTES, end)
+        self.total_bytes = end
 
     def _remember(self, data: bytes) -> None:
         if len(self._head) == self.total_bytes:
