@@ -79,7 +79,7 @@ async def test_notices_outlive_the_connection_they_were_meant_for(empty_database
 
 async def test_a_sender_that_lost_too_much_tells_everybody_to_resync(empty_database: str) -> None:
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(30),
         PostgresBus.open(empty_database, application_name="here", clock=SystemClock()) as here,
         PostgresBus.open(empty_database, application_name="there", clock=SystemClock()) as there,
         there.subscribe("user") as users,
