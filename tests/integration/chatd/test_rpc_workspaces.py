@@ -65,7 +65,7 @@ def reads(workspace_id: str, process_id: str) -> tuple[Any, ...]:
 
 def changes(workspace_id: str, process_id: str) -> tuple[Any, ...]:
     terminate = process_pb2.PROCESS_SIGNAL_TERMINATE
-    named = {"request_id": "r", "workspace_id": workspace_id}
+    named: dict[str, Any] = {"request_id": "r", "workspace_id": workspace_id}
     return (
         api.StartWorkspaceProcessRequest(**named, spec=process_pb2.ProcessSpec(command="true")),
         api.WriteWorkspaceStdinRequest(**named, process_id=process_id, data=b"x"),
