@@ -320,7 +320,7 @@ async def run(settings: Settings, process: Process) -> None:
             ModelServicer(catalogue.ports),
             SettingsServicer(Preferences(catalogue.changes)),
             WorkspaceAccessServicer(
-                Door(stores.reading, groups, barring.check), Nodes(toolrunners)
+                Door(stores.reading, groups, barring.check), Nodes(toolrunners), process.stopping
             ),
         )
         await stack.enter_async_context(

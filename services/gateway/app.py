@@ -241,7 +241,7 @@ def _application(
         turns=TurnRoutes(chatd, new_id=new_id),
         shares=ShareRoutes(chatd, new_id=new_id),
         export=ExportRoutes(chatd),
-        processes=ProcessRoutes(workspaces, new_id=new_id),
+        processes=ProcessRoutes(workspaces, new_id=new_id, draining=draining),
         workspace_files=WorkspaceFileRoutes(workspaces),
         models=ModelRoutes(chatd, new_id=new_id),
         providers=ProviderRoutes(chatd, new_id=new_id),

@@ -1,5 +1,6 @@
 """The processes of a chat's workspace over HTTP."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -25,8 +26,8 @@ from gateway.inputs import INTEGER_MAX
 from gateway.inputs_workspaces import NewProcess, SignalInput, StdinInput
 from gateway.paging import page_request, page_to_json
 from gateway.paths import chat_id_of, process_id_of
+from gateway.presence import while_both_stay
 from gateway.responses import json_response
-from gateway.waiting import unless_gone
 from gateway.workspaces import Workspaces
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
@@ -50,9 +51,12 @@ UNTIL: Final[Mapping[str, "process_pb2.WaitUntil.ValueType"]] = {
 class ProcessRoutes:
     """The routes under /chats/{chat_id}/processes."""
 
-    def __init__(self, workspaces: Workspaces, *, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, workspaces: Workspaces, *, new_id: Callable[[], str], draining: asyncio.Event
+    ) -> None:
         self._workspaces = workspaces
         self._new_id = new_id
+        self._draining = draining
 
     async def list(self, request: Request, visitor: SignedIn) -> Response:
         """List processes, running ones first, then the newest."""
@@ -109,7 +113,7 @@ class ProcessRoutes:
                 max_bytes=whole_number(query, "max_bytes", least=1, most=OUTPUT_BYTES_MAX) or 0
             ),
         )
-        answer = await unless_gone(request, self._waited(visitor, asked))
+        answer = await while_both_stay(request, self._draining, self._waited(visitor, asked))
         return json_response(waited_to_json(answer))
 
     async def write(self, request: Request, visitor: SignedIn) -> Response:

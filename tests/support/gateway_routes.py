@@ -56,7 +56,7 @@ def every_route() -> tuple[AnyRoute, ...]:
             turns=TurnRoutes(NOBODY, new_id=new_id),
             shares=ShareRoutes(NOBODY, new_id=new_id),
             export=ExportRoutes(NOBODY),
-            processes=ProcessRoutes(NOBODY, new_id=new_id),
+            processes=ProcessRoutes(NOBODY, new_id=new_id, draining=asyncio.Event()),
             workspace_files=WorkspaceFileRoutes(NOBODY),
             models=ModelRoutes(NOBODY, new_id=new_id),
             providers=ProviderRoutes(NOBODY, new_id=new_id),

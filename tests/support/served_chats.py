@@ -204,6 +204,7 @@ class ServedChats:
     created: list[NewChat] = field(default_factory=list)
     groups: KnownGroups = field(default_factory=KnownGroups)
     barred: set[OwnerId] = field(default_factory=set)
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def state(self, chat_id: str) -> ChatState:
         """Read the execution of a chat."""
@@ -245,7 +246,7 @@ async def served_chats(
     telemetry = InMemoryTelemetry("chatd").telemetry
     live, moved, claims = LiveChats(), list[ChatState](), NotedClaims(slots)
     created: list[NewChat] = []
-    barred = set[OwnerId]()
+    barred, stopping = set[OwnerId](), asyncio.Event()
     groups = KnownGroups({EVE_ID: (EVES_GROUP,)})
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
@@ -316,6 +317,7 @@ async def served_chats(
                         WorkspaceAccessServicer(
                             Door(stores.reading, groups, bar),
                             Nodes(toolrunners or Channels((), no_channel)),
+                            stopping,
                         )
                     ),
                 ],
@@ -341,5 +343,18 @@ async def served_chats(
             for each in (ANN_ID, BOB_ID, EVE_ID)
         )
         yield ServedChats(
-            pool, stores, claims, ann, bob, eve, moved, live, hubs, clock, created, groups, barred
+            pool,
+            stores,
+            claims,
+            ann,
+            bob,
+            eve,
+            moved,
+            live,
+            hubs,
+            clock,
+            created,
+            groups,
+            barred,
+            stopping,
         )

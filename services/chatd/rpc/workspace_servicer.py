@@ -1,5 +1,6 @@
 """WorkspaceAccessService: what people see and steer of a workspace, asked of its node."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from contextlib import aclosing
 from typing import Final, TypeVar
@@ -9,6 +10,7 @@ import grpc
 from chatd.clients.nodes import Nodes, answered, passed_on
 from chatd.domain.errors import RequestIdReused
 from chatd.rpc import fields
+from chatd.rpc.stopping import unless_stopping
 from chatd.rpc.workspace_door import Door, Visit
 from parley.api.workspace.v1 import (
     file_service_pb2,
@@ -35,11 +37,18 @@ R = TypeVar("R")
 
 
 class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
-    """Checks who asks, and passes on what they ask; the node checks what it is."""
+    """Checks who asks, and passes on what they ask; the node checks what it is.
 
-    def __init__(self, door: Door, nodes: Nodes) -> None:
+    Args:
+        door: Who may ask.
+        nodes: Whom to ask.
+        stopping: Set when this process stops, which ends waits.
+    """
+
+    def __init__(self, door: Door, nodes: Nodes, stopping: asyncio.Event) -> None:
         self._door = door
         self._nodes = nodes
+        self._stopping = stopping
 
     async def ListWorkspaceProcesses(  # noqa: N802 (the name is the proto's)
         self, request: api.ListWorkspaceProcessesRequest, context: Context
@@ -79,7 +88,8 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         )
         with acting_for(visit.user):
             stub = self._nodes.processes(visit.workspace_id)
-            waited = await answered(stub.WaitOutput(asked, timeout=wait_ms / 1000 + HEADROOM_S))
+            call = stub.WaitOutput(asked, timeout=wait_ms / 1000 + HEADROOM_S)
+        waited = await unless_stopping(self._stopping, answered(call))
         return api.WaitWorkspaceOutputResponse(
             process=waited.process, output=waited.output, reason=waited.reason
         )

@@ -141,6 +141,27 @@ async def test_a_wait_is_given_its_time_and_half_a_minute_more(
     assert refused.violations[0].field == "condition.max_wait_ms"
 
 
+async def test_a_process_that_stops_sends_those_who_wait_to_another(
+    served: ServedChats, toolrunner: FakeToolrunner
+) -> None:
+    chat = await served.ann.create()
+    started = (await start(served.ann, chat.id, "serve")).process
+    toolrunner.is_holding = True
+    request = api.WaitWorkspaceOutputRequest(
+        workspace_id=chat.id,
+        process_id=started.process_id,
+        condition=process_pb2.WaitCondition(max_wait_ms=20_000),
+    )
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(served.ann.refusal(request))
+        await toolrunner.asked.wait()
+        served.stopping.set()
+    assert (waiting.result().status, waiting.result().reason) == (
+        grpc.StatusCode.UNAVAILABLE,
+        "DRAINING",
+    )
+
+
 async def test_those_with_whom_a_chat_is_shared_read_and_change_nothing(
     served: ServedChats, toolrunner: FakeToolrunner
 ) -> None:

@@ -356,3 +356,17 @@ async def test_a_wait_ends_with_the_client_that_asked_for_it(stack: GatewayStack
         async with stack.owner.asking("GET", f"{PROCESS_PATH}/output?wait=300"):
             await held.begun.wait()
         await held.ended.wait()
+
+
+async def test_a_gateway_that_stops_sends_those_who_wait_away(stack: GatewayStack) -> None:
+    held = stack.chatd.hold("WaitWorkspaceOutput")
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(stack.owner.request("GET", f"{PROCESS_PATH}/output?wait=300"))
+        await held.begun.wait()
+        stack.gateway.draining.set()
+    reply = waiting.result()
+    assert (reply.status, reply.json()["code"], reply.headers["retry-after"]) == (
+        503,
+        "DRAINING",
+        "1",
+    )
