@@ -9,6 +9,7 @@ from chatd.assembly.barring import open_barring
 from chatd.assembly.groups import open_groups
 from chatd.assembly.models import open_catalogue
 from chatd.assembly.tools import open_tools
+from chatd.clients.nodes import Nodes
 from chatd.domain.chat import ChatId, ChatState, NewMessage, WorkerId
 from chatd.domain.workers import is_ownerless
 from chatd.engine.barring import AllowedSetups
@@ -56,6 +57,8 @@ from chatd.rpc.streams.relays import PeerRelays
 from chatd.rpc.streams.replicas import ReplicaWatch
 from chatd.rpc.streams.serving import Streams
 from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
+from chatd.rpc.workspace_door import Door
+from chatd.rpc.workspace_servicer import WorkspaceAccessServicer
 from chatd.settings import Settings
 from chatd.store.attachments import Attachments
 from chatd.store.feeds import PostgresFeeds
@@ -104,9 +107,19 @@ async def run(settings: Settings, process: Process) -> None:
         bus = await stack.enter_async_context(
             PostgresBus.open(database_url, application_name=process.instance, clock=process.clock)
         )
-        shelf = Attachments(database.pool)
+        toolrunners = await stack.enter_async_context(
+            neighbours.channels(ServiceName.TOOLRUNNER, settings.toolrunner)
+        )
         tools = faults.tools(
-            await open_tools(settings, neighbours, process.clock, bus, stack, shelf=shelf)
+            await open_tools(
+                settings,
+                neighbours,
+                process.clock,
+                bus,
+                stack,
+                toolrunners=toolrunners,
+                shelf=Attachments(database.pool),
+            )
         )
         partials = PostgresPartials(database.pool)
         writer = PartialWriter(partials, process.clock)
@@ -306,6 +319,9 @@ async def run(settings: Settings, process: Process) -> None:
             ),
             ModelServicer(catalogue.ports),
             SettingsServicer(Preferences(catalogue.changes)),
+            WorkspaceAccessServicer(
+                Door(stores.reading, groups, barring.check), Nodes(toolrunners), process.stopping
+            ),
         )
         await stack.enter_async_context(
             neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)

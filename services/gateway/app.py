@@ -28,6 +28,7 @@ from gateway.routes_groups import GroupRoutes
 from gateway.routes_messages import MessageRoutes
 from gateway.routes_models import ModelRoutes
 from gateway.routes_pages import PageRoutes
+from gateway.routes_processes import ProcessRoutes
 from gateway.routes_providers import ProviderRoutes
 from gateway.routes_queue import QueueRoutes
 from gateway.routes_settings import SettingsRoutes
@@ -36,6 +37,7 @@ from gateway.routes_tokens import TokenRoutes
 from gateway.routes_turns import TurnRoutes
 from gateway.routes_usage import UsageRoutes
 from gateway.routes_users import UserRoutes
+from gateway.routes_workspace_files import WorkspaceFileRoutes
 from gateway.rpc.groups import GroupServicer
 from gateway.rpc.tokens import ServiceTokenServicer
 from gateway.rpc.users import UserServicer
@@ -48,6 +50,7 @@ from gateway.token_store import TokenStore
 from gateway.user_store import UserStore
 from gateway.users import TOPIC as USERS_TOPIC
 from gateway.users import Users
+from gateway.workspaces import Workspaces
 from parley.bus import Bus, PostgresBus
 from parley.identity import ApiKey, MalformedApiKey, ServiceName, Signer
 from parley.postgres import Database, migrate
@@ -213,7 +216,7 @@ def _application(
     events: EventRoutes,
     draining: asyncio.Event,
 ) -> Application:
-    clock, new_id = process.clock, process.new_id
+    clock, new_id, workspaces = process.clock, process.new_id, Workspaces(chatd)
     pages = PageRoutes(
         identity.authentication,
         identity.people,
@@ -238,6 +241,8 @@ def _application(
         turns=TurnRoutes(chatd, new_id=new_id),
         shares=ShareRoutes(chatd, new_id=new_id),
         export=ExportRoutes(chatd),
+        processes=ProcessRoutes(workspaces, new_id=new_id, draining=draining),
+        workspace_files=WorkspaceFileRoutes(workspaces),
         models=ModelRoutes(chatd, new_id=new_id),
         providers=ProviderRoutes(chatd, new_id=new_id),
         settings=SettingsRoutes(chatd, new_id=new_id),

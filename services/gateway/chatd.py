@@ -16,6 +16,7 @@ from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
 from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
+from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
 from parley.identity import User
 from parley.rpc import Address, Channels, Problem, acting_for, problem_of, ranked
 
@@ -37,6 +38,7 @@ class Stubs:
     models: ModelServiceStub
     usage: UsageServiceStub
     settings: SettingsServiceStub
+    workspaces: WorkspaceAccessServiceStub
     health: HealthStub
 
 
@@ -106,6 +108,7 @@ class Chatd:
                 models=ModelServiceStub(channel),
                 usage=UsageServiceStub(channel),
                 settings=SettingsServiceStub(channel),
+                workspaces=WorkspaceAccessServiceStub(channel),
                 health=HealthStub(channel),
             )
         return self._stubs[channel]

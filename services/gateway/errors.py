@@ -47,6 +47,7 @@ HTTP_STATUS_OF_REASON: Mapping[str, int] = {
     "USAGE_LIMIT": 409,
     # Trying again later does not help.
     "TOO_MANY_FILES": 409,
+    "PAST_END": 416,
 }
 #: Reason -> facts of it that clients are shown.
 SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
@@ -59,6 +60,17 @@ SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
     "RESOURCE_NOT_FOUND": ("resource",),
     "NAME_TAKEN": ("resource", "name"),
     "USAGE_LIMIT": ("spent_micros", "limit_micros", "resets_at"),
+    "PROCESS_NOT_FOUND": ("process_id",),
+    "PROCESS_NOT_RUNNING": ("process_id",),
+    "NOT_ATTACHABLE": ("process_id", "wants"),
+    "TOO_MANY_PROCESSES": ("scope", "limit"),
+    "OUTPUT_GONE": ("oldest_cursor",),
+    "INVALID_PATTERN": ("pattern", "problem"),
+    "PATH_NOT_FOUND": ("path", "suggestions"),
+    "OUTSIDE_WORKSPACE": ("path",),
+    "PATH_FORBIDDEN": ("path",),
+    "WRONG_PATH_KIND": ("path", "kind"),
+    "NOT_A_REPOSITORY": ("path",),
     "TOKEN_ALREADY_ISSUED": ("token_id",),
     "TOO_MANY_GROUPS": ("groups_max",),
 }
@@ -75,12 +87,24 @@ PARAMETER_OF_FIELD: Mapping[str, str] = {
     "page_token": "cursor",
     "query": "q",
     "request_id": "Idempotency-Key",
+    "condition.max_wait_ms": "wait",
+    "condition.until": "until",
+    "condition.pattern": "pattern",
+    "since_cursor": "cursor",
+    "budget.max_bytes": "max_bytes",
+    "max_bytes": "max_bytes",
+    "path": "path",
+    "depth": "depth",
+    "repository": "repository",
+    "base": "base",
+    "target": "target",
+    "paths": "paths",
     "start": "start",
     "end": "end",
 }
 # Steps of a path in a proto that are none in the JSON.
 _PROTO_ONLY = re.compile(
-    r"^(?:chat|model|provider|settings|override|limit|user)\.(?=\w)"
+    r"^(?:chat|model|provider|settings|override|limit|user|spec)\.(?=\w)"
     r"|(?<=\])\.(?:file|file_reference)(?=\.)|_json$"
 )
 RETRYABLE = frozenset({429, 502, 503, 504})

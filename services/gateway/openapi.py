@@ -26,6 +26,12 @@ SCHEMAS: Mapping[str, Mapping[str, object]] = {
     "include_ended": {"type": "boolean", "default": False},
     "start": {"type": "string", "format": "date-time"},
     "end": {"type": "string", "format": "date-time"},
+    "include_ignored": {"type": "boolean", "default": False},
+    "wait": {"type": "integer", "minimum": 0, "maximum": 300, "description": "Seconds."},
+    "until": {"enum": ["exit", "output", "match", "snapshot"]},
+    "depth": {"type": "integer", "minimum": 1, "maximum": 8},
+    "max_bytes": {"type": "integer", "minimum": 1},
+    "paths": {"type": "array", "items": {"type": "string"}},
     "label": {"type": "array", "items": {"type": "string"}},
 }
 TEXT: Mapping[str, object] = {"type": "string"}

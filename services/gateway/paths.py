@@ -8,6 +8,8 @@ from starlette.requests import Request
 from gateway.errors import HttpRefusal
 from gateway.inputs import INTEGER_MAX
 
+CHAT_NOT_FOUND = ("CHAT_NOT_FOUND", "There is no such chat, or you may not see it.")
+
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
@@ -17,9 +19,12 @@ def chat_id_of(request: Request) -> str:
     Raises:
         HttpRefusal: It is no id, so there is no such chat (404).
     """
-    return _uuid(
-        request, "chat_id", "CHAT_NOT_FOUND", "There is no such chat, or you may not see it."
-    )
+    return _uuid(request, "chat_id", *CHAT_NOT_FOUND)
+
+
+def chat_not_found() -> HttpRefusal:
+    """Return the refusal of a chat that is not there for this user."""
+    return HttpRefusal(404, *CHAT_NOT_FOUND)
 
 
 def message_id_of(request: Request) -> int:
@@ -49,6 +54,20 @@ def queued_message_id_of(request: Request) -> str:
         "queued_message_id",
         "QUEUED_MESSAGE_NOT_FOUND",
         "No such message waits; it may have been sent or dropped meanwhile.",
+    )
+
+
+def process_id_of(request: Request) -> str:
+    """Return the process that the path names.
+
+    Raises:
+        HttpRefusal: It is no id, so there is no such process (404).
+    """
+    return _uuid(
+        request,
+        "process_id",
+        "PROCESS_NOT_FOUND",
+        "There is no such process in this workspace; list them to see their ids.",
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway import inputs, inputs_models, inputs_users
+from gateway import inputs, inputs_models, inputs_users, inputs_workspaces
 from gateway.application import AnyRoute, OpenHandler, OpenRoute, UserRoute
 from gateway.openapi import described
 from gateway.responses import json_response
@@ -16,6 +16,7 @@ from gateway.routes_groups import GroupRoutes
 from gateway.routes_messages import MessageRoutes
 from gateway.routes_models import ModelRoutes
 from gateway.routes_pages import PageRoutes
+from gateway.routes_processes import ProcessRoutes
 from gateway.routes_providers import ProviderRoutes
 from gateway.routes_queue import QueueRoutes
 from gateway.routes_settings import SettingsRoutes
@@ -24,6 +25,7 @@ from gateway.routes_tokens import TokenRoutes
 from gateway.routes_turns import TurnRoutes
 from gateway.routes_usage import UsageRoutes
 from gateway.routes_users import UserRoutes
+from gateway.routes_workspace_files import WorkspaceFileRoutes
 
 API = "/api/v1"
 CHAT = f"{API}/chats/{{chat_id}}"
@@ -50,6 +52,8 @@ class Rooms:
     turns: TurnRoutes
     shares: ShareRoutes
     export: ExportRoutes
+    processes: ProcessRoutes
+    workspace_files: WorkspaceFileRoutes
     models: ModelRoutes
     providers: ProviderRoutes
     settings: SettingsRoutes
@@ -65,6 +69,7 @@ def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
         *_pages(rooms.pages),
         *_chats(rooms),
         *_turns(rooms),
+        *_workspaces(rooms.processes, rooms.workspace_files),
         *_models(rooms.models),
         *_providers(rooms.providers),
         *_settings(rooms.settings),
@@ -145,6 +150,34 @@ def _turns(rooms: Rooms) -> tuple[AnyRoute, ...]:
             "POST", f"{CHAT}/tool-results", turns.submit_tool_results, body=inputs.ToolResults
         ),
         UserRoute("POST", f"{CHAT}/reconcile", turns.reconcile, body=nothing),
+    )
+
+
+def _workspaces(processes: ProcessRoutes, files: WorkspaceFileRoutes) -> tuple[AnyRoute, ...]:
+    process, waited = (
+        f"{CHAT}/processes/{{process_id}}",
+        ("wait", "until", "pattern", "cursor", "max_bytes"),
+    )
+    listed = ("path", "depth", "include_ignored", *PAGE)
+    compared = ("repository", "base", "target", "max_bytes", "paths")
+    started, written, sent = (
+        inputs_workspaces.NewProcess,
+        inputs_workspaces.StdinInput,
+        inputs_workspaces.SignalInput,
+    )
+    return (
+        UserRoute("GET", f"{CHAT}/processes", processes.list, query=(*PAGE, "state")),
+        UserRoute("POST", f"{CHAT}/processes", processes.start, body=started),
+        UserRoute("GET", process, processes.read),
+        UserRoute("GET", f"{process}/output", processes.output, query=waited),
+        UserRoute("POST", f"{process}/stdin", processes.write, body=written),
+        UserRoute("POST", f"{process}/signal", processes.signal, body=sent),
+        UserRoute("GET", f"{CHAT}/files", files.list, query=listed),
+        UserRoute(
+            "GET", f"{CHAT}/files/content", files.download, answers_head=False, query=("path",)
+        ),
+        UserRoute("GET", f"{CHAT}/git", files.git),
+        UserRoute("GET", f"{CHAT}/diff", files.diff, query=compared),
     )
 
 

@@ -12,6 +12,7 @@ from parley.api.chat.v1 import (
     usage_service_pb2,
 )
 from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
+from parley.api.workspace.v1 import workspace_access_service_pb2
 from parley.identity import Role, ServiceName, rule_of
 
 FILES: tuple[FileDescriptor, ...] = (
@@ -23,6 +24,7 @@ FILES: tuple[FileDescriptor, ...] = (
     user_service_pb2.DESCRIPTOR,
     group_service_pb2.DESCRIPTOR,
     token_service_pb2.DESCRIPTOR,
+    workspace_access_service_pb2.DESCRIPTOR,
 )
 #: Method -> why there is no route that stands for it.
 NOT_OVER_HTTP = {

@@ -30,6 +30,10 @@ from parley.api.chat.v1.stream_service_pb2_grpc import (
     StreamServiceServicer,
     add_StreamServiceServicer_to_server,
 )
+from parley.api.workspace.v1 import (
+    workspace_access_service_pb2,
+    workspace_access_service_pb2_grpc,
+)
 from parley.clock import Clock
 from parley.identity import Guard, InMemoryRevocations, ServiceName, Trust, User
 from parley.rpc import (
@@ -99,6 +103,22 @@ class FakeConnection:
     subscriptions: dict[int, FakeSubscription] = field(default_factory=dict)
 
 
+@dataclass(slots=True, eq=False)
+class Held:
+    """A call that is never answered: when it came, and when its caller gave it up."""
+
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def wait(self) -> None:
+        """Wait for the caller to give up."""
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended.set()
+
+
 class FakeChatd:
     """Chats in memory, and a record of who asked what.
 
@@ -109,6 +129,7 @@ class FakeChatd:
         refusal: What the next calls are refused with, if anything.
         answers: What methods answer, by their names; others answer what chats there are, or
             nothing in particular.
+        held: The scripted methods that are never answered.
         is_cut_off: Whether an export ends before its end.
         subscriptions: What was opened on shared streams, in order.
         guard: Looks at the tokens.
@@ -119,6 +140,7 @@ class FakeChatd:
         self.messages: dict[str, list[message_pb2.Message]] = {}
         self.queues: dict[str, list[chat_pb2.QueuedMessage]] = {}
         self.answers: dict[str, Any] = {}
+        self.held: dict[str, Held] = {}
         self.is_cut_off = False
         self.calls: list[tuple[User | None, Any]] = []
         self.refusal: Problem | None = None
@@ -164,11 +186,16 @@ class FakeChatd:
             yield server
 
     def _scripted_services(self) -> tuple[Registration, ...]:
-        """Serve models, usage and settings: every method answers what the test says."""
+        """Serve models, usage, settings and workspaces: every method answers what the test says."""
         services = (
             (model_service_pb2, model_service_pb2_grpc, "ModelService"),
             (usage_service_pb2, usage_service_pb2_grpc, "UsageService"),
             (settings_service_pb2, settings_service_pb2_grpc, "SettingsService"),
+            (
+                workspace_access_service_pb2,
+                workspace_access_service_pb2_grpc,
+                "WorkspaceAccessService",
+            ),
         )
         return tuple(
             Registration(
@@ -178,6 +205,10 @@ class FakeChatd:
             )
             for messages, generated, name in services
         )
+
+    def hold(self, method: str) -> Held:
+        """Answer a scripted method never again."""
+        return self.held.setdefault(method, Held())
 
     def take(self, request: Any) -> None:
         """Note a call, and refuse it if the test said so."""
@@ -353,9 +384,16 @@ def _scripted(fake: FakeChatd, messages: Any, servicer: type[Any], name: str) ->
     def answering(method: Any) -> Any:
         async def answer(self: Any, request: Any, context: Any) -> Any:
             fake.take(request)
+            if method.name in fake.held:
+                await fake.held[method.name].wait()
             return fake.answers.get(method.name) or getattr(messages, method.output_type.name)()
 
-        return answer
+        async def stream(self: Any, request: Any, context: Any) -> AsyncIterator[Any]:
+            fake.take(request)
+            for piece in fake.answers.get(method.name, ()):
+                yield piece
+
+        return stream if method.server_streaming else answer
 
     methods = messages.DESCRIPTOR.services_by_name[name].methods
     return type(name, (servicer,), {method.name: answering(method) for method in methods})()

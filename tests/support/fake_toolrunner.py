@@ -24,6 +24,7 @@ from parley.api.workspace.v1 import (
     file_service_pb2,
     process_pb2,
     process_service_pb2,
+    workspace_pb2,
 )
 from parley.api.workspace.v1.execution_service_pb2_grpc import (
     ExecutionServiceServicer,
@@ -125,7 +126,7 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
 
     async def StartProcess(self, request: Any, context: Any) -> Any:  # noqa: N802
         await self._arrive("StartProcess", request, context)
-        assert request.key.execution_id == request.request_id
+        assert not request.HasField("key") or request.key.execution_id == request.request_id
         known = self.journal.get(request.request_id)
         if known is None:
             self.starts[request.request_id] += 1
@@ -228,14 +229,19 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
 
     async def ReadBytes(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802
         await self._arrive("ReadBytes", request, context)
-        data = self.files[request.path]
+        data = self.files.get(request.path)
+        if data is None:
+            await self._refuse(context, grpc.StatusCode.NOT_FOUND, "PATH_NOT_FOUND")
+            return
         head = file_service_pb2.BytesHead(info=_info(request.path, data), media_type="text/plain")
         yield file_service_pb2.ReadBytesResponse(head=head)
-        wanted = data[: request.length_bytes or None]
+        wanted = data[request.offset_bytes :][: request.length_bytes or None]
         for start in range(0, len(wanted), 256 * 1024):
             chunk = wanted[start : start + 256 * 1024]
             yield file_service_pb2.ReadBytesResponse(chunk=chunk)
             await self._leave("ReadBytes", context)
+        complete = workspace_pb2.STREAM_END_REASON_COMPLETE
+        yield file_service_pb2.ReadBytesResponse(closed=workspace_pb2.StreamEnd(reason=complete))
 
     async def WriteFile(self, request: Any, context: Any) -> Any:  # noqa: N802
         await self._arrive("WriteFile", request, context)

@@ -14,6 +14,7 @@ from gateway.routes_groups import GroupRoutes
 from gateway.routes_messages import MessageRoutes
 from gateway.routes_models import ModelRoutes
 from gateway.routes_pages import PageRoutes
+from gateway.routes_processes import ProcessRoutes
 from gateway.routes_providers import ProviderRoutes
 from gateway.routes_queue import QueueRoutes
 from gateway.routes_settings import SettingsRoutes
@@ -22,6 +23,7 @@ from gateway.routes_tokens import TokenRoutes
 from gateway.routes_turns import TurnRoutes
 from gateway.routes_usage import UsageRoutes
 from gateway.routes_users import UserRoutes
+from gateway.routes_workspace_files import WorkspaceFileRoutes
 from parley.clock import FakeClock
 
 NOBODY: Any = None  # Stands for what putting routes together never asks.
@@ -54,6 +56,8 @@ def every_route() -> tuple[AnyRoute, ...]:
             turns=TurnRoutes(NOBODY, new_id=new_id),
             shares=ShareRoutes(NOBODY, new_id=new_id),
             export=ExportRoutes(NOBODY),
+            processes=ProcessRoutes(NOBODY, new_id=new_id, draining=asyncio.Event()),
+            workspace_files=WorkspaceFileRoutes(NOBODY),
             models=ModelRoutes(NOBODY, new_id=new_id),
             providers=ProviderRoutes(NOBODY, new_id=new_id),
             settings=SettingsRoutes(NOBODY, new_id=new_id),

@@ -93,6 +93,19 @@ class HttpClient:
             return Reply(reply.status, reply.headers, content)
 
     @asynccontextmanager
+    async def asking(self, method: str, path: str) -> AsyncIterator[None]:
+        """Make a request, and hang up at the end of the context without having read an answer."""
+        sent = {**self._headers, "Connection": "close"}
+        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {text}" for name, text in sent.items())]
+        _, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        try:
+            writer.write("\r\n".join((*lines, "", "")).encode())
+            await writer.drain()
+            yield
+        finally:
+            writer.close()
+
+    @asynccontextmanager
     async def stream(
         self, path: str, headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[EventReader]:

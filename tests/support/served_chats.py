@@ -11,6 +11,7 @@ from typing import Any
 import asyncpg
 import grpc
 
+from chatd.clients.nodes import Nodes
 from chatd.domain.chat import (
     ChatId,
     ChatState,
@@ -20,6 +21,7 @@ from chatd.domain.chat import (
     WorkerId,
 )
 from chatd.domain.commands import FinishTurn
+from chatd.domain.errors import UserBarred
 from chatd.domain.groups import KnownGroups
 from chatd.domain.parts import Text
 from chatd.domain.transitions import fence_of
@@ -37,6 +39,8 @@ from chatd.rpc.streams.relay_source import RelaySource
 from chatd.rpc.streams.replicas import ReplicaWatch
 from chatd.rpc.streams.serving import Streams
 from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
+from chatd.rpc.workspace_door import Door
+from chatd.rpc.workspace_servicer import WorkspaceAccessServicer
 from chatd.store.chats import PostgresChats
 from chatd.store.creation import NewChat
 from chatd.store.feeds import PostgresFeeds
@@ -50,11 +54,21 @@ from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
+from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
 from parley.clock import FakeClock
 from parley.identity import Role as UserRole
 from parley.identity import ServiceName, User, UserId
 from parley.postgres import Session
-from parley.rpc import Address, Problem, Registration, acting_for, connect, problem_of, serve
+from parley.rpc import (
+    Address,
+    Channels,
+    Problem,
+    Registration,
+    acting_for,
+    connect,
+    problem_of,
+    serve,
+)
 from parley.telemetry import InMemoryTelemetry
 from support.echo_service import make_identities
 
@@ -115,11 +129,13 @@ class Person:
     numbers: list[int] = field(default_factory=lambda: [0])
     usage: Any = None
     role: UserRole = UserRole.MEMBER
+    workspaces: Any = None
 
     async def ask(self, request: Any) -> Any:
         """Call the method whose request this is."""
         method = request.DESCRIPTOR.name.removesuffix("Request")
-        stub = self.usage if hasattr(self.usage, method) else self.stub
+        offering = (each for each in (self.usage, self.workspaces) if hasattr(each, method))
+        stub = next(offering, self.stub)
         with acting_for(User(UserId(self.id), self.role)):
             return await getattr(stub, method)(request)
 
@@ -187,6 +203,8 @@ class ServedChats:
     clock: FakeClock
     created: list[NewChat] = field(default_factory=list)
     groups: KnownGroups = field(default_factory=KnownGroups)
+    barred: set[OwnerId] = field(default_factory=set)
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def state(self, chat_id: str) -> ChatState:
         """Read the execution of a chat."""
@@ -205,13 +223,22 @@ class ServedChats:
         return child_id
 
 
+def no_channel(address: Address) -> grpc.aio.Channel:
+    """Refuse: no node is known."""
+    raise AssertionError(address)
+
+
 def text(said: str) -> message_pb2.Part:
     return message_pb2.Part(text=message_pb2.TextPart(text=said))
 
 
 @asynccontextmanager
 async def served_chats(
-    pool: "asyncpg.Pool[asyncpg.Record]", directory: Path, *, slots: int = 1000
+    pool: "asyncpg.Pool[asyncpg.Record]",
+    directory: Path,
+    *,
+    slots: int = 1000,
+    toolrunners: Channels | None = None,
 ) -> AsyncIterator[ServedChats]:
     """Serve chats out of a migrated database until the block ends."""
     await pool.execute(INSERT_WORKER, WORKER)
@@ -219,9 +246,14 @@ async def served_chats(
     telemetry = InMemoryTelemetry("chatd").telemetry
     live, moved, claims = LiveChats(), list[ChatState](), NotedClaims(slots)
     created: list[NewChat] = []
+    barred, stopping = set[OwnerId](), asyncio.Event()
     groups = KnownGroups({EVE_ID: (EVES_GROUP,)})
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
+
+        def bar(user_id: OwnerId) -> None:
+            if user_id in barred:
+                raise UserBarred(user_id)
 
         def tell(state: ChatState) -> None:
             moved.append(state)
@@ -281,6 +313,13 @@ async def served_chats(
                     ),
                     Registration.of(UsageServicer(usage)),
                     Registration.of(StreamServicer(streams_served)),
+                    Registration.of(
+                        WorkspaceAccessServicer(
+                            Door(stores.reading, groups, bar),
+                            Nodes(toolrunners or Channels((), no_channel)),
+                            stopping,
+                        )
+                    ),
                 ],
                 guard=identities.guard,
                 errors=ERRORS,
@@ -298,9 +337,24 @@ async def served_chats(
         stub = ChatServiceStub(channel)
         streams = StreamServiceStub(channel)
         sums = UsageServiceStub(channel)
+        workspaces = WorkspaceAccessServiceStub(channel)
         ann, bob, eve = (
-            Person(each, stub, streams, usage=sums) for each in (ANN_ID, BOB_ID, EVE_ID)
+            Person(each, stub, streams, usage=sums, workspaces=workspaces)
+            for each in (ANN_ID, BOB_ID, EVE_ID)
         )
         yield ServedChats(
-            pool, stores, claims, ann, bob, eve, moved, live, hubs, clock, created, groups
+            pool,
+            stores,
+            claims,
+            ann,
+            bob,
+            eve,
+            moved,
+            live,
+            hubs,
+            clock,
+            created,
+            groups,
+            barred,
+            stopping,
         )

@@ -15,6 +15,7 @@ from parley.bus import Bus
 from parley.clock import Clock
 from parley.identity import ServiceName
 from parley.process import Neighbours
+from parley.rpc import Channels
 
 
 async def open_tools(
@@ -24,12 +25,10 @@ async def open_tools(
     bus: Bus,
     stack: AsyncExitStack,
     *,
+    toolrunners: Channels,
     shelf: Shelf,
 ) -> Tools:
     """Return the tools of all executors, reached over channels that the stack closes."""
-    toolrunners = await stack.enter_async_context(
-        neighbours.channels(ServiceName.TOOLRUNNER, settings.toolrunner)
-    )
     mcpgateways = await stack.enter_async_context(
         neighbours.channels(ServiceName.MCPGATEWAY, settings.mcpgateway)
     )

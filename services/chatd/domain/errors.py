@@ -14,6 +14,7 @@ ChatError
 ├── BadToolResult           a client's result does not fit what was asked
 ├── FileNotFound            no such file for this caller
 ├── TooManyFiles            the chat would hold more files than it may
+├── WorkspaceNotFound       no such workspace for this caller
 ├── UserBarred              the user was locked out or deleted
 ├── RequestIdReused         the same request id came with another body
 ├── UsageLimitReached       the owner has spent what they may
@@ -152,6 +153,14 @@ class TooManyFiles(ChatError):
     def __init__(self, files_max: int) -> None:
         super().__init__(f"a chat holds at most {files_max} files; start another one")
         self.files_max = files_max
+
+
+class WorkspaceNotFound(ChatError):
+    """There is no such workspace for this caller."""
+
+    def __init__(self, workspace_id: str) -> None:
+        super().__init__(f"no workspace {workspace_id}")
+        self.workspace_id = workspace_id
 
 
 class UserBarred(ChatError):

@@ -28,9 +28,11 @@ from chatd.domain.errors import (
     UsageLimitReached,
     UserBarred,
     VersionConflict,
+    WorkspaceNotFound,
 )
 from chatd.domain.limits import dollars
 from parley.api.chat.v1.error_reason_pb2 import ErrorReason
+from parley.api.workspace.v1.error_reason_pb2 import ErrorReason as WorkspaceReason
 from parley.postgres import DatabaseBusy, DatabaseUnavailable
 from parley.rpc import ErrorTable, Problem, Violation
 
@@ -168,6 +170,17 @@ def _bad_tool_result(error: BadToolResult) -> Problem:
     )
 
 
+def _workspace_not_found(error: WorkspaceNotFound) -> Problem:
+    return Problem(
+        grpc.StatusCode.NOT_FOUND,
+        WorkspaceReason.Name(WorkspaceReason.ERROR_REASON_WORKSPACE_NOT_FOUND).removeprefix(
+            "ERROR_REASON_"
+        ),
+        "There is no such workspace, or you may not see it.",
+        {"workspace_id": error.workspace_id},
+    )
+
+
 def _user_barred(error: UserBarred) -> Problem:
     return _problem(
         grpc.StatusCode.PERMISSION_DENIED, ErrorReason.ERROR_REASON_FORBIDDEN, str(error), {}
@@ -299,6 +312,7 @@ ERRORS: ErrorTable = {
     UsageLimitReached: _usage_limit,
     GroupsUnavailable: _groups_unavailable,
     NotPermitted: _not_permitted,
+    WorkspaceNotFound: _workspace_not_found,
     UserBarred: _user_barred,
     ModelNotFound: _model_not_found,
     ResourceNotFound: _resource_not_found,

@@ -1,0 +1,59 @@
+"""Calls that only wait: given up when this process stops, so that another can be asked."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+import grpc
+
+from parley.rpc import Problem, Refusal
+
+DRAINING: Final = Problem(
+    grpc.StatusCode.UNAVAILABLE,
+    "DRAINING",
+    "this process is stopping; call another replica",
+    retry_after_s=1.0,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Done(Generic[T]):
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """An error, carried out of its task without ending the others of the group."""
+
+    error: Exception
+
+
+async def unless_stopping(stopping: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
+    """Return what `work` returns; cancel it when the process stops first.
+
+    Raises:
+        Refusal: The process stops.
+    """
+    async with asyncio.TaskGroup() as tasks:
+        working = tasks.create_task(_captured(work))
+        ending = tasks.create_task(stopping.wait())
+        await asyncio.wait((working, ending), return_when=asyncio.FIRST_COMPLETED)
+        working.cancel()
+        ending.cancel()
+    if working.cancelled():
+        raise Refusal(DRAINING)
+    match working.result():
+        case _Done(value):
+            return value
+        case _Failed(error):
+            raise error
+
+
+async def _captured(work: Coroutine[Any, Any, T]) -> _Done[T] | _Failed:
+    try:
+        return _Done(await work)
+    except Exception as error:
+        return _Failed(error)

@@ -1,0 +1,255 @@
+"""WorkspaceAccessService: what people see and steer of a workspace, asked of its node."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from contextlib import aclosing
+from typing import Final, TypeVar
+
+import grpc
+
+from chatd.clients.nodes import Nodes, answered, passed_on
+from chatd.domain.errors import RequestIdReused
+from chatd.rpc import fields
+from chatd.rpc.stopping import unless_stopping
+from chatd.rpc.workspace_door import Door, Visit
+from parley.api.workspace.v1 import (
+    file_service_pb2,
+    git_service_pb2,
+    process_service_pb2,
+)
+from parley.api.workspace.v1 import workspace_access_service_pb2 as api
+from parley.api.workspace.v1.workspace_access_service_pb2_grpc import (
+    WorkspaceAccessServiceServicer,
+)
+from parley.rpc import Refusal, acting_for
+
+Context = grpc.aio.ServicerContext
+
+ANSWER_S: Final = 30.0
+#: Between the end of a wait and the last moment at which its answer may come.
+HEADROOM_S: Final = 30.0
+WAIT_MS_MAX: Final = 300_000
+DOWNLOAD_S: Final = 3600.0
+PROCESSES: Final = 50
+REQUEST_ID_REUSED: Final = "REQUEST_ID_REUSED"
+
+R = TypeVar("R")
+
+
+class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
+    """Checks who asks, and passes on what they ask; the node checks what it is.
+
+    Args:
+        door: Who may ask.
+        nodes: Whom to ask.
+        stopping: Set when this process stops, which ends waits.
+    """
+
+    def __init__(self, door: Door, nodes: Nodes, stopping: asyncio.Event) -> None:
+        self._door = door
+        self._nodes = nodes
+        self._stopping = stopping
+
+    async def ListWorkspaceProcesses(  # noqa: N802 (the name is the proto's)
+        self, request: api.ListWorkspaceProcessesRequest, context: Context
+    ) -> api.ListWorkspaceProcessesResponse:
+        """List processes, those of people included."""
+        visit = await self._door.for_reading(request.workspace_id)
+        asked = process_service_pb2.ListProcessesRequest(
+            context=visit.context(fields.optional_uuid(request.chat_id, "chat_id")),
+            page_size=request.page_size or PROCESSES,
+            page_token=request.page_token,
+            states=request.states,
+        )
+        with acting_for(visit.user):
+            stub = self._nodes.processes(visit.workspace_id)
+            page = await answered(stub.ListProcesses(asked, timeout=ANSWER_S))
+        return api.ListWorkspaceProcessesResponse(
+            processes=page.processes, next_page_token=page.next_page_token
+        )
+
+    async def WaitWorkspaceOutput(  # noqa: N802 (the name is the proto's)
+        self, request: api.WaitWorkspaceOutputRequest, context: Context
+    ) -> api.WaitWorkspaceOutputResponse:
+        """Wait for a process as long as was asked, and read its output."""
+        visit = await self._door.for_reading(request.workspace_id)
+        wait_ms = fields.whole(
+            request.condition.max_wait_ms,
+            "condition.max_wait_ms",
+            at_least=0,
+            at_most=WAIT_MS_MAX,
+        )
+        asked = process_service_pb2.WaitOutputRequest(
+            context=visit.context(),
+            process_id=request.process_id,
+            since_cursor=request.since_cursor,
+            condition=request.condition,
+            budget=request.budget,
+        )
+        with acting_for(visit.user):
+            stub = self._nodes.processes(visit.workspace_id)
+            call = stub.WaitOutput(asked, timeout=wait_ms / 1000 + HEADROOM_S)
+        waited = await unless_stopping(self._stopping, answered(call))
+        return api.WaitWorkspaceOutputResponse(
+            process=waited.process, output=waited.output, reason=waited.reason
+        )
+
+    async def StartWorkspaceProcess(  # noqa: N802 (the name is the proto's)
+        self, request: api.StartWorkspaceProcessRequest, context: Context
+    ) -> api.StartWorkspaceProcessResponse:
+        """Start a process once for each request id."""
+        visit = await self._door.for_changing(request.workspace_id)
+        asked = process_service_pb2.StartProcessRequest(
+            context=visit.context(),
+            request_id=visit.request_id(request.request_id),
+            spec=request.spec,
+        )
+        stub = self._nodes.processes(visit.workspace_id)
+        with acting_for(visit.user):
+            call = stub.StartProcess(asked, timeout=ANSWER_S)
+        started = await _changed(call, request.request_id)
+        return api.StartWorkspaceProcessResponse(process=started.process)
+
+    async def WriteWorkspaceStdin(  # noqa: N802 (the name is the proto's)
+        self, request: api.WriteWorkspaceStdinRequest, context: Context
+    ) -> api.WriteWorkspaceStdinResponse:
+        """Write to a process once for each request id."""
+        visit = await self._door.for_changing(request.workspace_id)
+        asked = process_service_pb2.WriteStdinRequest(
+            context=visit.context(),
+            request_id=visit.request_id(request.request_id),
+            process_id=request.process_id,
+            data=request.data,
+            end_of_input=request.end_of_input,
+        )
+        stub = self._nodes.processes(visit.workspace_id)
+        with acting_for(visit.user):
+            call = stub.WriteStdin(asked, timeout=ANSWER_S)
+        written = await _changed(call, request.request_id)
+        return api.WriteWorkspaceStdinResponse(process=written.process)
+
+    async def SignalWorkspaceProcess(  # noqa: N802 (the name is the proto's)
+        self, request: api.SignalWorkspaceProcessRequest, context: Context
+    ) -> api.SignalWorkspaceProcessResponse:
+        """Signal a process once for each request id."""
+        visit = await self._door.for_changing(request.workspace_id)
+        asked = process_service_pb2.SignalProcessRequest(
+            context=visit.context(),
+            request_id=visit.request_id(request.request_id),
+            process_id=request.process_id,
+            signal=request.signal,
+            escalate_after_ms=request.escalate_after_ms,
+        )
+        stub = self._nodes.processes(visit.workspace_id)
+        with acting_for(visit.user):
+            call = stub.SignalProcess(asked, timeout=ANSWER_S)
+        signalled = await _changed(call, request.request_id)
+        return api.SignalWorkspaceProcessResponse(process=signalled.process)
+
+    async def ListWorkspaceDirectory(  # noqa: N802 (the name is the proto's)
+        self, request: api.ListWorkspaceDirectoryRequest, context: Context
+    ) -> api.ListWorkspaceDirectoryResponse:
+        """List a directory."""
+        visit = await self._door.for_reading(request.workspace_id)
+        asked = file_service_pb2.ListDirectoryRequest(
+            context=visit.context(),
+            path=request.path,
+            depth=request.depth,
+            page_size=request.page_size,
+            page_token=request.page_token,
+            include_hidden=request.include_ignored,
+            include_ignored=request.include_ignored,
+        )
+        with acting_for(visit.user):
+            stub = self._nodes.files(visit.workspace_id)
+            page = await answered(stub.ListDirectory(asked, timeout=ANSWER_S))
+        return api.ListWorkspaceDirectoryResponse(
+            entries=page.entries, next_page_token=page.next_page_token
+        )
+
+    async def DownloadWorkspaceFile(  # noqa: N802 (the name is the proto's)
+        self, request: api.DownloadWorkspaceFileRequest, context: Context
+    ) -> AsyncIterator[api.DownloadWorkspaceFileResponse]:
+        """Read a file as its node reads it, never faster than the caller takes it."""
+        visit = await self._door.for_reading(request.workspace_id)
+        async with aclosing(self._pieces(request, visit)) as pieces:
+            async for piece in pieces:
+                match piece.WhichOneof("piece"):
+                    case "head":
+                        head = api.DownloadHead(
+                            info=piece.head.info, media_type=piece.head.media_type
+                        )
+                        yield api.DownloadWorkspaceFileResponse(head=head)
+                    case "chunk":
+                        yield api.DownloadWorkspaceFileResponse(chunk=piece.chunk)
+                    case "closed":
+                        yield api.DownloadWorkspaceFileResponse(closed=piece.closed)
+
+    async def GetWorkspaceGitStatus(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetWorkspaceGitStatusRequest, context: Context
+    ) -> api.GetWorkspaceGitStatusResponse:
+        """Read how repositories differ from their last commit."""
+        visit = await self._door.for_reading(request.workspace_id)
+        asked = git_service_pb2.GetStatusRequest(
+            context=visit.context(fields.optional_uuid(request.chat_id, "chat_id"))
+        )
+        with acting_for(visit.user):
+            stub = self._nodes.git(visit.workspace_id)
+            found = await answered(stub.GetStatus(asked, timeout=ANSWER_S))
+        return api.GetWorkspaceGitStatusResponse(repositories=found.repositories)
+
+    async def GetWorkspaceDiff(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetWorkspaceDiffRequest, context: Context
+    ) -> api.GetWorkspaceDiffResponse:
+        """Read a difference."""
+        visit = await self._door.for_reading(request.workspace_id)
+        asked = git_service_pb2.GetDiffRequest(
+            context=visit.context(),
+            repository=request.repository,
+            base=request.base,
+            target=request.target,
+            paths=request.paths,
+            max_bytes=request.max_bytes,
+        )
+        with acting_for(visit.user):
+            stub = self._nodes.git(visit.workspace_id)
+            found = await answered(stub.GetDiff(asked, timeout=ANSWER_S))
+        return api.GetWorkspaceDiffResponse(
+            files=found.files, patch=found.patch, truncated=found.truncated
+        )
+
+    async def _pieces(
+        self, request: api.DownloadWorkspaceFileRequest, visit: Visit
+    ) -> AsyncGenerator[file_service_pb2.ReadBytesResponse, None]:
+        asked = file_service_pb2.ReadBytesRequest(
+            context=visit.context(),
+            path=request.path,
+            offset_bytes=request.offset_bytes,
+            length_bytes=request.length_bytes,
+        )
+        # Not around the reading: a generator may go on in another context than it began in.
+        with acting_for(visit.user):
+            stub = self._nodes.files(visit.workspace_id)
+            call = stub.ReadBytes(asked, timeout=DOWNLOAD_S)
+        try:
+            async for piece in call:
+                yield piece
+        except grpc.aio.AioRpcError as error:
+            raise passed_on(error) from error
+        finally:
+            call.cancel()
+
+
+async def _changed(call: Awaitable[R], request_id: str) -> R:
+    """Return what a node answers to a change; the caller's own id is the one they know.
+
+    Raises:
+        RequestIdReused: The caller used the id before, for something else.
+        Refusal: The node refuses, lacks this, or is away.
+    """
+    try:
+        return await answered(call)
+    except Refusal as refusal:
+        if refusal.problem.reason == REQUEST_ID_REUSED:
+            raise RequestIdReused(request_id) from refusal
+        raise

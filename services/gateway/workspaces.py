@@ -1,0 +1,44 @@
+"""The workspaces of chats as the gateway asks for them: by their chats, through chatd."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from gateway.chatd import Chatd
+from gateway.errors import UpstreamRefused
+from gateway.paths import chat_not_found
+from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
+from parley.identity import User
+
+WORKSPACE_NOT_FOUND: Final = "WORKSPACE_NOT_FOUND"
+
+T = TypeVar("T")
+
+
+class Workspaces:
+    """Asks the process that a chat prefers; a workspace has the id of its chat."""
+
+    def __init__(self, chatd: Chatd) -> None:
+        self._chatd = chatd
+
+    async def ask(
+        self,
+        user: User,
+        chat_id: str,
+        question: Callable[[WorkspaceAccessServiceStub], Awaitable[T]],
+    ) -> T:
+        """Return the answer.
+
+        Raises:
+            HttpRefusal: There is no such chat for this user (404).
+            UpstreamRefused: The answer is another problem, or there is none.
+        """
+        try:
+            answer, _ = await self._chatd.ask(
+                user, chat_id, lambda stubs: question(stubs.workspaces)
+            )
+        except UpstreamRefused as refused:
+            if refused.problem.reason == WORKSPACE_NOT_FOUND:
+                # The path named a chat, and that is what there is not.
+                raise chat_not_found() from None
+            raise
+        return answer

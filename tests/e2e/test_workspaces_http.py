@@ -1,0 +1,100 @@
+"""What runs in a chat's workspace, seen and steered over HTTP in a real stack."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from support.http_client import HttpClient, Reply
+from support.local_stack import LocalStack
+
+pytestmark = pytest.mark.slow
+
+CHATS = "/api/v1/chats"
+REST_S_MAX = 30
+
+
+def client_of(stack: LocalStack) -> HttpClient:
+    key = stack.home.api_key_file.read_text().strip()
+    port = int(stack.http.rpartition(":")[2])
+    return HttpClient(port, {"Authorization": f"Bearer {key}"})
+
+
+async def asked(
+    client: HttpClient, status: int, method: str, path: str, body: Any = None, **headers: str
+) -> Any:
+    """Make a request that must be answered with `status`, and return its document."""
+    reply: Reply = await client.request(method, path, body, headers)
+    assert reply.status == status, (method, path, reply.body)
+    return reply.json()
+
+
+async def chat_that_ran(client: HttpClient, command: str) -> str:
+    """Return the path of a chat whose turn ran a command, once it is over."""
+    body = {"content": [{"type": "text", "text": f"run: {command}"}]}
+    created = await asked(client, 201, "POST", CHATS, body)
+    path = f"{CHATS}/{created['id']}"
+    async with asyncio.timeout(REST_S_MAX):
+        while (await asked(client, 200, "GET", path))["status"] not in ("waiting", "error"):
+            pass
+    return path
+
+
+async def test_processes_of_a_chat_are_listed_started_awaited_and_signalled(
+    stack: LocalStack,
+) -> None:
+    client = client_of(stack)
+    path = await chat_that_ran(client, "echo from the model")
+    processes = f"{path}/processes"
+    (ran,) = (await asked(client, 200, "GET", processes))["items"]
+    assert (ran["command"], ran["state"], ran["exit"]["exit_code"], ran["chat_id"]) == (
+        "echo from the model",
+        "exited",
+        0,
+        path.rpartition("/")[2],
+    )
+    printed = await asked(client, 200, "GET", f"{processes}/{ran['id']}/output?wait=5")
+    assert (printed["text"], printed["reason"]) == ("from the model\n", "exited")
+
+    key = {"Idempotency-Key": "start-once"}
+    body = {"command": "sleep 0.5; echo ready; exec sleep 60", "background": True}
+    started = await asked(client, 201, "POST", processes, body, **key)
+    again = await asked(client, 201, "POST", processes, body, **key)
+    assert (again["id"], again["pid"]) == (started["id"], started["pid"])
+    other = await asked(client, 422, "POST", processes, {"command": "true"}, **key)
+    assert other["code"] == "REQUEST_ID_REUSED"
+    process = f"{processes}/{started['id']}"
+    waited = await asked(client, 200, "GET", f"{process}/output?wait=8&until=output")
+    assert (waited["text"], waited["reason"], waited["process"]["state"]) == (
+        "ready\n",
+        "output",
+        "running",
+    )
+    cursor = waited["next_cursor"]
+    in_vain = await asked(client, 200, "GET", f"{process}/output?wait=1&cursor={cursor}")
+    assert (in_vain["text"], in_vain["reason"]) == ("", "timeout")
+
+    listed = await asked(client, 200, "GET", f"{processes}?state=running")
+    assert [each["id"] for each in listed["items"]] == [started["id"]]
+    signal = {"signal": "terminate", "escalate_after_ms": 5000}
+    await asked(client, 200, "POST", f"{process}/signal", signal)
+    ended = await asked(client, 200, "GET", f"{process}/output?wait=8&cursor={cursor}")
+    assert (ended["process"]["exit"]["signal"], ended["reason"]) == ("SIGTERM", "exited")
+    late = await asked(client, 409, "POST", f"{process}/signal", {"signal": "kill"})
+    assert late["code"] == "PROCESS_NOT_RUNNING"
+
+
+async def test_what_is_not_there_or_not_served_is_a_typed_problem(stack: LocalStack) -> None:
+    client = client_of(stack)
+    path = await chat_that_ran(client, "true")
+    nobodys = "00000000-0000-0000-0000-000000000001"
+    for wrong, code in (
+        (f"{CHATS}/{nobodys}/processes", "CHAT_NOT_FOUND"),
+        (f"{CHATS}/{nobodys}/files", "CHAT_NOT_FOUND"),
+        (f"{path}/processes/{nobodys}", "PROCESS_NOT_FOUND"),
+    ):
+        assert (await asked(client, 404, "GET", wrong))["code"] == code
+    for part in ("files", "git"):
+        reply = await client.request("GET", f"{path}/{part}")
+        is_served = reply.status == 200
+        assert is_served or (reply.status, reply.json()["code"]) == (501, "UNIMPLEMENTED")

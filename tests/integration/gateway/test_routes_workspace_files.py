@@ -1,0 +1,248 @@
+"""Files, repositories and diffs of a workspace over HTTP, and what chatd is asked for them."""
+
+import asyncio
+from typing import Any
+
+import grpc
+import pytest
+
+from parley.api.workspace.v1 import file_pb2, git_pb2, workspace_pb2
+from parley.api.workspace.v1 import workspace_access_service_pb2 as api
+from parley.rpc import Problem
+from support.gateway_chats import NO_CHAT, last_request
+from support.gateway_stack import GatewayStack
+from support.http_client import Reply
+
+CHAT = f"/api/v1/chats/{NO_CHAT}"
+DATA = b"0123456789"
+FILE = file_pb2.PathInfo(
+    path="out/re port é.txt", type=file_pb2.PATH_TYPE_FILE, size_bytes=len(DATA), mode=0o644
+)
+FILE.modified_at.FromSeconds(1767225600)
+GIT_FILE = git_pb2.GitFile(
+    path="a.py", state=git_pb2.GIT_FILE_STATE_MODIFIED, added_lines=2, staged=True
+)
+GIT_FILE_JSON: dict[str, Any] = {
+    "path": "a.py",
+    "old_path": None,
+    "state": "modified",
+    "added_lines": 2,
+    "deleted_lines": 0,
+    "binary": False,
+    "staged": True,
+}
+
+
+def script(
+    stack: GatewayStack, *chunks: bytes, media_type: str = "text/plain", is_whole: bool = True
+) -> None:
+    head = api.DownloadHead(info=FILE, media_type=media_type)
+    closed = workspace_pb2.StreamEnd(reason=workspace_pb2.STREAM_END_REASON_COMPLETE)
+    piece = api.DownloadWorkspaceFileResponse
+    stack.chatd.answers["DownloadWorkspaceFile"] = [
+        piece(head=head),
+        *(piece(chunk=chunk) for chunk in chunks),
+        *((piece(closed=closed),) if is_whole else ()),
+    ]
+
+
+async def download(stack: GatewayStack, **headers: str) -> Reply:
+    return await stack.owner.request("GET", f"{CHAT}/files/content?path=out/x", headers=headers)
+
+
+async def test_a_directory_is_listed(stack: GatewayStack) -> None:
+    stack.chatd.answers["ListWorkspaceDirectory"] = api.ListWorkspaceDirectoryResponse(
+        entries=[file_pb2.DirectoryEntry(info=FILE, depth=1)], next_page_token="more"
+    )
+    query = "?path=out&depth=2&limit=5&cursor=here&include_ignored=true"
+    reply = await stack.owner.request("GET", f"{CHAT}/files{query}")
+    entry = {
+        "path": "out/re port é.txt",
+        "type": "file",
+        "size_bytes": 10,
+        "mode": "0644",
+        "modified_at": "2026-01-01T00:00:00Z",
+        "link_target": None,
+        "depth": 1,
+        "omitted_entries": 0,
+    }
+    assert (reply.status, reply.json()) == (200, {"items": [entry], "next_cursor": "more"})
+    assert last_request(stack) == api.ListWorkspaceDirectoryRequest(
+        workspace_id=NO_CHAT,
+        path="out",
+        depth=2,
+        page_size=5,
+        page_token="here",
+        include_ignored=True,
+    )
+
+
+async def test_a_file_is_downloaded_and_never_shown(stack: GatewayStack) -> None:
+    script(stack, DATA[:4], DATA[4:], media_type="text/html")
+    reply = await download(stack)
+    assert (reply.status, reply.body) == (200, DATA)
+    shown = {name: reply.headers.get(name) for name in EXPECTED}
+    assert shown == EXPECTED
+    assert last_request(stack) == api.DownloadWorkspaceFileRequest(
+        workspace_id=NO_CHAT, path="out/x"
+    )
+
+
+EXPECTED = {
+    "content-type": "text/html",
+    "content-length": "10",
+    "content-disposition": (
+        "attachment; filename=\"re port _.txt\"; filename*=UTF-8''re%20port%20%C3%A9.txt"
+    ),
+    "accept-ranges": "bytes",
+    "last-modified": "Thu, 01 Jan 2026 00:00:00 GMT",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+}
+
+
+@pytest.mark.parametrize(
+    ("header", "first", "body", "told"),
+    [
+        ("bytes=2-4", 2, b"234", "bytes 2-4/10"),
+        ("bytes=7-", 7, b"789", "bytes 7-9/10"),
+        ("bytes=7-99", 7, b"789", "bytes 7-9/10"),
+        ("bytes=-3", 7, b"789", "bytes 7-9/10"),
+        ("bytes=-99", 0, DATA, "bytes 0-9/10"),
+    ],
+)
+async def test_a_range_of_a_file_is_asked_for_alone(
+    stack: GatewayStack, header: str, first: int, body: bytes, told: str
+) -> None:
+    script(stack, body)
+    reply = await download(stack, Range=header)
+    assert (reply.status, reply.body, reply.headers["content-range"]) == (206, body, told)
+    asked = last_request(stack)
+    assert (asked.offset_bytes, asked.length_bytes) == (first, len(body))
+
+
+@pytest.mark.parametrize("header", ["bytes=10-", "bytes=-0"])
+async def test_a_range_past_the_end_is_told_the_size(stack: GatewayStack, header: str) -> None:
+    script(stack, DATA)
+    reply = await download(stack, Range=header)
+    document = reply.json()
+    assert (reply.status, document["code"], document["size_bytes"]) == (
+        416,
+        "RANGE_NOT_SATISFIABLE",
+        10,
+    )
+    assert reply.headers["content-range"] == "bytes */10"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Range": "bytes=1-2,4-5"},
+        {"Range": "lines=1-2"},
+        {"Range": "bytes=4-1"},
+        {"Range": "bytes=1-2", "If-Range": '"etag"'},
+    ],
+)
+async def test_a_range_that_cannot_be_served_is_answered_with_everything(
+    stack: GatewayStack, headers: dict[str, str]
+) -> None:
+    script(stack, DATA)
+    reply = await download(stack, **headers)
+    assert (reply.status, reply.body) == (200, DATA)
+
+
+async def test_a_file_that_grows_meanwhile_is_sent_as_it_was_promised(stack: GatewayStack) -> None:
+    script(stack, DATA + b"more")
+    assert (await download(stack)).body == DATA
+
+
+async def test_a_file_that_shrinks_meanwhile_is_not_taken_for_whole(stack: GatewayStack) -> None:
+    script(stack, DATA[:4])
+    with pytest.raises(asyncio.IncompleteReadError):
+        await download(stack)
+
+
+async def test_a_media_type_that_is_none_is_not_passed_on(stack: GatewayStack) -> None:
+    script(stack, DATA, media_type="text/html\r\nset-cookie: a=b")
+    reply = await download(stack)
+    assert (reply.headers["content-type"], "set-cookie" in reply.headers) == (
+        "application/octet-stream",
+        False,
+    )
+
+
+async def test_a_download_names_a_file(stack: GatewayStack) -> None:
+    reply = await stack.owner.request("GET", f"{CHAT}/files/content")
+    assert (reply.status, reply.json()["errors"][0]["parameter"]) == (422, "path")
+
+
+async def test_a_file_that_is_not_there_is_a_problem_with_what_is_near(stack: GatewayStack) -> None:
+    stack.chatd.refusal = Problem(
+        grpc.StatusCode.NOT_FOUND,
+        "PATH_NOT_FOUND",
+        "there is no such file",
+        {"path": "out/x", "suggestions": "out/y"},
+    )
+    reply = await download(stack)
+    document = reply.json()
+    assert (reply.status, document["code"], document["suggestions"]) == (
+        404,
+        "PATH_NOT_FOUND",
+        "out/y",
+    )
+
+
+@pytest.mark.parametrize("path", ["/files", "/files/content?path=x", "/git", "/diff"])
+async def test_what_no_node_serves_yet_is_a_problem_of_its_own(
+    stack: GatewayStack, path: str
+) -> None:
+    stack.chatd.refusal = Problem(grpc.StatusCode.UNIMPLEMENTED, "UNIMPLEMENTED", "not yet")
+    reply = await stack.owner.request("GET", CHAT + path)
+    assert (reply.status, reply.json()["code"]) == (501, "UNIMPLEMENTED")
+
+
+async def test_repositories_are_told_with_what_differs(stack: GatewayStack) -> None:
+    repository = git_pb2.GitRepository(branch="main", commit="c" * 40, ahead=1, files=[GIT_FILE])
+    stack.chatd.answers["GetWorkspaceGitStatus"] = api.GetWorkspaceGitStatusResponse(
+        repositories=[repository]
+    )
+    reply = await stack.owner.request("GET", f"{CHAT}/git")
+    assert reply.json() == {
+        "repositories": [
+            {
+                "repository": "",
+                "branch": "main",
+                "commit": "c" * 40,
+                "upstream": None,
+                "ahead": 1,
+                "behind": 0,
+                "origin_url": None,
+                "files": [GIT_FILE_JSON],
+                "omitted_files": 0,
+                "added_lines": 0,
+                "deleted_lines": 0,
+                "scanned_at": None,
+                "problem": None,
+            }
+        ]
+    }
+    assert last_request(stack) == api.GetWorkspaceGitStatusRequest(
+        workspace_id=NO_CHAT, chat_id=NO_CHAT
+    )
+
+
+async def test_a_difference_is_read_as_text(stack: GatewayStack) -> None:
+    stack.chatd.answers["GetWorkspaceDiff"] = api.GetWorkspaceDiffResponse(
+        files=[GIT_FILE], patch="+x", truncated=True
+    )
+    query = "?repository=r&base=main&target=next&paths=a&paths=b&max_bytes=100"
+    reply = await stack.owner.request("GET", f"{CHAT}/diff{query}")
+    assert reply.json() == {"files": [GIT_FILE_JSON], "patch": "+x", "truncated": True}
+    assert last_request(stack) == api.GetWorkspaceDiffRequest(
+        workspace_id=NO_CHAT,
+        repository="r",
+        base="main",
+        target="next",
+        paths=["a", "b"],
+        max_bytes=100,
+    )
