@@ -8,6 +8,7 @@ from google.protobuf.descriptor import FileDescriptor
 
 from parley.api.chat.v1 import (
     chat_service_pb2,
+    file_service_pb2,
     model_service_pb2,
     settings_service_pb2,
     stream_service_pb2,
@@ -71,6 +72,7 @@ class _Service:
 
 _chats = _Service(chat_service_pb2.DESCRIPTOR)
 _streams = _Service(stream_service_pb2.DESCRIPTOR)
+_files = _Service(file_service_pb2.DESCRIPTOR)
 _models = _Service(model_service_pb2.DESCRIPTOR)
 _settings = _Service(settings_service_pb2.DESCRIPTOR)
 _usage = _Service(usage_service_pb2.DESCRIPTOR)
@@ -123,6 +125,11 @@ CHATS: Mapping[tuple[str, str], Access] = {
     ("GET", f"{_CHAT}/events"): _streams("Subscribe", "Follow what happens."),
     ("GET", f"{_API}/events"): _streams("WatchChats", "Follow the list of chats."),
     ("GET", f"{_CHAT}/usage"): _usage("GetChatUsage", "Sum up what its tree used and cost."),
+}
+FILES: Mapping[tuple[str, str], Access] = {
+    ("POST", f"{_API}/files"): _files("UploadFile", "Store a file, to be sent with a message."),
+    ("GET", f"{_API}/files/{{file_id}}"): _files("DownloadFile", "Read the bytes of a file."),
+    ("GET", f"{_API}/files/{{file_id}}/info"): _files("GetFile", "Read what is known of a file."),
 }
 MODELS: Mapping[tuple[str, str], Access] = {
     ("GET", f"{_API}/models"): _models("ListModels", "List the models.", EVERYONE),
@@ -241,6 +248,7 @@ GROUPS: Mapping[tuple[str, str], Access] = {
 ACCESS: Mapping[tuple[str, str], Access] = {
     **PAGES,
     **CHATS,
+    **FILES,
     **MODELS,
     **SETTINGS,
     **USAGE,

@@ -12,6 +12,7 @@ from gateway.responses import json_response
 from gateway.routes_chats import ChatRoutes
 from gateway.routes_events import EventRoutes
 from gateway.routes_export import ExportRoutes
+from gateway.routes_files import UPLOADED_TYPES, FileRoutes
 from gateway.routes_groups import GroupRoutes
 from gateway.routes_messages import MessageRoutes
 from gateway.routes_models import ModelRoutes
@@ -50,6 +51,7 @@ class Rooms:
     turns: TurnRoutes
     shares: ShareRoutes
     export: ExportRoutes
+    files: FileRoutes
     models: ModelRoutes
     providers: ProviderRoutes
     settings: SettingsRoutes
@@ -65,6 +67,7 @@ def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
         *_pages(rooms.pages),
         *_chats(rooms),
         *_turns(rooms),
+        *_files(rooms.files),
         *_models(rooms.models),
         *_providers(rooms.providers),
         *_settings(rooms.settings),
@@ -145,6 +148,17 @@ def _turns(rooms: Rooms) -> tuple[AnyRoute, ...]:
             "POST", f"{CHAT}/tool-results", turns.submit_tool_results, body=inputs.ToolResults
         ),
         UserRoute("POST", f"{CHAT}/reconcile", turns.reconcile, body=nothing),
+    )
+
+
+def _files(files: FileRoutes) -> tuple[AnyRoute, ...]:
+    file = f"{API}/files/{{file_id}}"
+    return (
+        UserRoute(
+            "POST", f"{API}/files", files.upload, query=("name",), uploads=(*UPLOADED_TYPES,)
+        ),
+        UserRoute("GET", file, files.download),
+        UserRoute("GET", f"{file}/info", files.read),
     )
 
 

@@ -29,6 +29,7 @@ from chatd.engine.spending import LimitedSpending
 from chatd.engine.worker import Claimed
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS
+from chatd.rpc.file_servicer import FileServicer
 from chatd.rpc.stream_servicer import StreamServicer
 from chatd.rpc.streams.access import Access
 from chatd.rpc.streams.feeds import Feeds
@@ -41,6 +42,7 @@ from chatd.store.chats import PostgresChats
 from chatd.store.creation import NewChat
 from chatd.store.feeds import PostgresFeeds
 from chatd.store.following import Followings
+from chatd.store.held_files import HeldFiles
 from chatd.store.limits import PostgresLimits
 from chatd.store.stores import Stores
 from chatd.store.usage import PostgresUsage
@@ -48,6 +50,7 @@ from chatd.store.workers import PostgresWorkers
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
+from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
 from parley.clock import FakeClock
@@ -114,6 +117,7 @@ class Person:
     streams: Any
     numbers: list[int] = field(default_factory=lambda: [0])
     usage: Any = None
+    files: Any = None
     role: UserRole = UserRole.MEMBER
 
     async def ask(self, request: Any) -> Any:
@@ -280,6 +284,7 @@ async def served_chats(
                         )
                     ),
                     Registration.of(UsageServicer(usage)),
+                    Registration.of(FileServicer(HeldFiles(pool), groups)),
                     Registration.of(StreamServicer(streams_served)),
                 ],
                 guard=identities.guard,
@@ -298,8 +303,10 @@ async def served_chats(
         stub = ChatServiceStub(channel)
         streams = StreamServiceStub(channel)
         sums = UsageServiceStub(channel)
+        files = FileServiceStub(channel)
         ann, bob, eve = (
-            Person(each, stub, streams, usage=sums) for each in (ANN_ID, BOB_ID, EVE_ID)
+            Person(each, stub, streams, usage=sums, files=files)
+            for each in (ANN_ID, BOB_ID, EVE_ID)
         )
         yield ServedChats(
             pool, stores, claims, ann, bob, eve, moved, live, hubs, clock, created, groups
