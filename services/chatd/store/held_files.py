@@ -17,13 +17,11 @@ COLUMNS = """
     f.created_at
 """
 
-# A reader sees their own files and those that a chat holds which they may read. A chat holds files
-# of its owner only, whose chats are found by an index.
+# A reader sees their own files and those that a chat holds which they may read.
 VISIBLE = f"""
     f.id = $1 AND (f.owner_id = $2 OR EXISTS (
-        SELECT 1 FROM chat.chats c
-        JOIN chat.chat_files held ON held.chat_id = c.id AND held.file_id = f.id
-        WHERE c.owner_id = f.owner_id AND {READABLE}))
+        SELECT 1 FROM chat.chat_files held JOIN chat.chats c ON c.id = held.chat_id
+        WHERE held.file_id = f.id AND {READABLE}))
 """
 
 # A file of an owner.
