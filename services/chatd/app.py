@@ -44,6 +44,7 @@ from chatd.rpc.admission import AllowedSpending
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.defaults import ConfiguredDefaults
 from chatd.rpc.errors import DOMAIN, ERRORS
+from chatd.rpc.file_servicer import FileServicer
 from chatd.rpc.model_servicer import ModelServicer
 from chatd.rpc.settings_servicer import SettingsServicer
 from chatd.rpc.stream_servicer import StreamServicer
@@ -65,6 +66,7 @@ from chatd.store.feeds import PostgresFeeds
 from chatd.store.file_bytes import PostgresFiles
 from chatd.store.fingerprints import check_keyring
 from chatd.store.following import Followings
+from chatd.store.held_files import HeldFiles
 from chatd.store.housekeeping import PostgresHousekeeping
 from chatd.store.ledger import PostgresLedger
 from chatd.store.limits import PostgresLimits
@@ -317,6 +319,7 @@ async def run(settings: Settings, process: Process) -> None:
                     process.clock,
                 )
             ),
+            FileServicer(HeldFiles(database.pool), groups),
             ModelServicer(catalogue.ports),
             SettingsServicer(Preferences(catalogue.changes)),
             WorkspaceAccessServicer(

@@ -8,6 +8,7 @@ from google.protobuf.descriptor import FileDescriptor
 
 from parley.api.chat.v1 import (
     chat_service_pb2,
+    file_service_pb2,
     model_service_pb2,
     settings_service_pb2,
     stream_service_pb2,
@@ -72,6 +73,7 @@ class _Service:
 
 _chats = _Service(chat_service_pb2.DESCRIPTOR)
 _streams = _Service(stream_service_pb2.DESCRIPTOR)
+_files = _Service(file_service_pb2.DESCRIPTOR)
 _models = _Service(model_service_pb2.DESCRIPTOR)
 _settings = _Service(settings_service_pb2.DESCRIPTOR)
 _usage = _Service(usage_service_pb2.DESCRIPTOR)
@@ -154,6 +156,11 @@ WORKSPACES: Mapping[tuple[str, str], Access] = {
         "GetWorkspaceGitStatus", "Tell how its repositories differ from their last commits."
     ),
     ("GET", f"{_CHAT}/diff"): _workspaces("GetWorkspaceDiff", "Read a difference as text."),
+}
+FILES: Mapping[tuple[str, str], Access] = {
+    ("POST", f"{_API}/files"): _files("UploadFile", "Store a file, to be sent with a message."),
+    ("GET", f"{_API}/files/{{file_id}}"): _files("DownloadFile", "Read the bytes of a file."),
+    ("GET", f"{_API}/files/{{file_id}}/info"): _files("GetFile", "Read what is known of a file."),
 }
 MODELS: Mapping[tuple[str, str], Access] = {
     ("GET", f"{_API}/models"): _models("ListModels", "List the models.", EVERYONE),
@@ -273,6 +280,7 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     **PAGES,
     **CHATS,
     **WORKSPACES,
+    **FILES,
     **MODELS,
     **SETTINGS,
     **USAGE,

@@ -24,6 +24,7 @@ from gateway.route_table import Rooms, routes
 from gateway.routes_chats import ChatRoutes
 from gateway.routes_events import EventRoutes
 from gateway.routes_export import ExportRoutes
+from gateway.routes_files import FileRoutes
 from gateway.routes_groups import GroupRoutes
 from gateway.routes_messages import MessageRoutes
 from gateway.routes_models import ModelRoutes
@@ -243,6 +244,7 @@ def _application(
         export=ExportRoutes(chatd),
         processes=ProcessRoutes(workspaces, new_id=new_id, draining=draining),
         workspace_files=WorkspaceFileRoutes(workspaces),
+        files=FileRoutes(chatd, new_id=new_id),
         models=ModelRoutes(chatd, new_id=new_id),
         providers=ProviderRoutes(chatd, new_id=new_id),
         settings=SettingsRoutes(chatd, new_id=new_id),

@@ -87,6 +87,7 @@ class UserRoute:
         answers_head: Whether HEAD is answered like GET.
         body: What it reads as JSON, if anything.
         query: The parameters that it takes.
+        uploads: The media types of the bytes that it reads, if it reads no JSON.
     """
 
     method: str
@@ -95,6 +96,7 @@ class UserRoute:
     answers_head: bool = True
     body: type[msgspec.Struct] | None = None
     query: tuple[str, ...] = ()
+    uploads: tuple[str, ...] = ()
 
 
 AnyRoute = OpenRoute | UserRoute

@@ -69,6 +69,36 @@ async def read_optional_json(request: Request, body_type: type[T]) -> T:
     return decode(body, body_type)
 
 
+async def read_bytes(
+    request: Request, too_large: HttpRefusal, *, bytes_max: int, s_max: float
+) -> bytes:
+    """Return the body as it is.
+
+    Raises:
+        HttpRefusal: It is too large (`too_large`), too slow (408), or the client went away (499).
+    """
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > bytes_max:
+        raise too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(s_max):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > bytes_max:
+                    raise too_large
+    except TimeoutError:
+        raise HttpRefusal(
+            408,
+            "BODY_TOO_SLOW",
+            f"The body did not arrive within {s_max:g} s.",
+            headers={"connection": "close"},
+        ) from None
+    except ClientDisconnect:
+        raise HttpRefusal(499, "CLIENT_CLOSED_REQUEST", "The client went away.") from None
+    return bytes(body)
+
+
 def decode(body: bytes, body_type: type[T]) -> T:
     """Return `body` as `body_type`.
 
@@ -216,26 +246,7 @@ def _check_media_type(request: Request, *accepted: str) -> None:
 
 
 async def _bounded(request: Request) -> bytes:
-    declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > BODY_BYTES_MAX:
-        raise _too_large()
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_S_MAX):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > BODY_BYTES_MAX:
-                    raise _too_large()
-    except TimeoutError:
-        raise HttpRefusal(
-            408,
-            "BODY_TOO_SLOW",
-            f"The body did not arrive within {BODY_S_MAX:g} s.",
-            headers={"connection": "close"},
-        ) from None
-    except ClientDisconnect:
-        raise HttpRefusal(499, "CLIENT_CLOSED_REQUEST", "The client went away.") from None
-    return bytes(body)
+    return await read_bytes(request, _too_large(), bytes_max=BODY_BYTES_MAX, s_max=BODY_S_MAX)
 
 
 def _too_large() -> HttpRefusal:

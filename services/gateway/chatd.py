@@ -12,6 +12,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub  # type: ignore[import-unt
 
 from gateway.errors import UpstreamRefused
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
+from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
 from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
@@ -35,6 +36,7 @@ class Stubs:
 
     chats: ChatServiceStub
     streams: StreamServiceStub
+    files: FileServiceStub
     models: ModelServiceStub
     usage: UsageServiceStub
     settings: SettingsServiceStub
@@ -105,6 +107,7 @@ class Chatd:
             self._stubs[channel] = Stubs(
                 chats=ChatServiceStub(channel),
                 streams=StreamServiceStub(channel),
+                files=FileServiceStub(channel),
                 models=ModelServiceStub(channel),
                 usage=UsageServiceStub(channel),
                 settings=SettingsServiceStub(channel),

@@ -48,9 +48,7 @@ def part_to_json(part: message_pb2.Part) -> Json | None:
             shown = _present(source_id=source.source_id, title=source.title)
             return {"type": "source", "url": source.url, **shown}
         case "file":
-            file = part.file
-            shown = _present(name=file.name)
-            return {"type": "file", "file_id": file.file_id, "media_type": file.media_type, **shown}
+            return _file_to_json(part.file)
         case "file_reference":
             reference = part.file_reference
             return {
@@ -123,7 +121,13 @@ def _tool_result_to_json(result: message_pb2.ToolResultPart) -> Json:
             provider_executed=result.provider_executed,
         ),
         **_times(result, "created_at"),
+        **({"files": [_file_to_json(file) for file in result.files]} if result.files else {}),
     }
+
+
+def _file_to_json(file: message_pb2.FilePart) -> Json:
+    shown = _present(name=file.name)
+    return {"type": "file", "file_id": file.file_id, "media_type": file.media_type, **shown}
 
 
 def _present(**fields: str | bool) -> Json:

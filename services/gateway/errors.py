@@ -47,6 +47,8 @@ HTTP_STATUS_OF_REASON: Mapping[str, int] = {
     "USAGE_LIMIT": 409,
     # Trying again later does not help.
     "TOO_MANY_FILES": 409,
+    "FILE_TOO_LARGE": 413,
+    "MEDIA_TYPE_REFUSED": 415,
     "PAST_END": 416,
 }
 #: Reason -> facts of it that clients are shown.
@@ -56,6 +58,7 @@ SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
     "NOT_EDITABLE": ("role",),
     "BAD_TOOL_RESULT": ("tool_call_id", "problem"),
     "TOO_MANY_FILES": ("files_max",),
+    "MEDIA_TYPE_REFUSED": ("media_type",),
     "MODEL_NOT_FOUND": ("model_id",),
     "RESOURCE_NOT_FOUND": ("resource",),
     "NAME_TAKEN": ("resource", "name"),

@@ -123,6 +123,10 @@ def _operation(route: UserRoute, access: Access, body: Any) -> dict[str, object]
             "required": not is_optional,
             "content": {"application/json": {"schema": body}},
         }
+    if route.uploads:
+        # In this version of OpenAPI bytes are what has no schema.
+        content: dict[str, object] = {media_type: {} for media_type in route.uploads}
+        described["requestBody"] = {"required": True, "content": content}
     return described
 
 

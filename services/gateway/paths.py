@@ -93,6 +93,17 @@ def group_id_of(request: Request) -> str:
     )
 
 
+def file_id_of(request: Request) -> str:
+    """Return the file that the path names.
+
+    Raises:
+        HttpRefusal: It is no id, so there is no such file (404).
+    """
+    return _uuid(
+        request, "file_id", "FILE_NOT_FOUND", "There is no such file, or you may not see it."
+    )
+
+
 def name_of(request: Request, parameter: str, resource: str) -> str:
     """Return an id that need not be a UUID, like the demo's.
 

@@ -78,11 +78,16 @@ def tagged(tag: str) -> Mapping[str, str]:
 def tagged_response(request: Request, document: object, tag: str) -> Response:
     """Return a document with its tag, or that the reader has it already (304)."""
     headers = tagged(tag)
-    known = request.headers.get("if-none-match", "").strip()
-    tags = [found[1] for found in _TAG.finditer(known)]
-    if tag and (known == "*" or tag in tags):
+    if is_known(request, tag):
         return Response(status_code=304, headers=headers)
     return json_response(document, headers=headers)
+
+
+def is_known(request: Request, tag: str) -> bool:
+    """Tell whether the reader has what has this tag."""
+    known = request.headers.get("if-none-match", "").strip()
+    tags = [found[1] for found in _TAG.finditer(known)]
+    return bool(tag) and (known == "*" or tag in tags)
 
 
 def _is_conflict(error: UpstreamRefused | VersionConflict) -> bool:

@@ -12,6 +12,7 @@ from gateway.responses import json_response
 from gateway.routes_chats import ChatRoutes
 from gateway.routes_events import EventRoutes
 from gateway.routes_export import ExportRoutes
+from gateway.routes_files import UPLOADED_TYPES, FileRoutes
 from gateway.routes_groups import GroupRoutes
 from gateway.routes_messages import MessageRoutes
 from gateway.routes_models import ModelRoutes
@@ -54,6 +55,7 @@ class Rooms:
     export: ExportRoutes
     processes: ProcessRoutes
     workspace_files: WorkspaceFileRoutes
+    files: FileRoutes
     models: ModelRoutes
     providers: ProviderRoutes
     settings: SettingsRoutes
@@ -70,6 +72,7 @@ def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
         *_chats(rooms),
         *_turns(rooms),
         *_workspaces(rooms.processes, rooms.workspace_files),
+        *_files(rooms.files),
         *_models(rooms.models),
         *_providers(rooms.providers),
         *_settings(rooms.settings),
@@ -178,6 +181,17 @@ def _workspaces(processes: ProcessRoutes, files: WorkspaceFileRoutes) -> tuple[A
         ),
         UserRoute("GET", f"{CHAT}/git", files.git),
         UserRoute("GET", f"{CHAT}/diff", files.diff, query=compared),
+    )
+
+
+def _files(files: FileRoutes) -> tuple[AnyRoute, ...]:
+    file = f"{API}/files/{{file_id}}"
+    return (
+        UserRoute(
+            "POST", f"{API}/files", files.upload, query=("name",), uploads=(*UPLOADED_TYPES,)
+        ),
+        UserRoute("GET", file, files.download),
+        UserRoute("GET", f"{file}/info", files.read),
     )
 
 

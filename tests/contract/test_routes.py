@@ -6,6 +6,7 @@ from google.protobuf.descriptor import FileDescriptor
 from gateway.access import ACCESS, Need
 from parley.api.chat.v1 import (
     chat_service_pb2,
+    file_service_pb2,
     model_service_pb2,
     settings_service_pb2,
     stream_service_pb2,
@@ -17,6 +18,7 @@ from parley.identity import Role, ServiceName, rule_of
 
 FILES: tuple[FileDescriptor, ...] = (
     chat_service_pb2.DESCRIPTOR,
+    file_service_pb2.DESCRIPTOR,
     model_service_pb2.DESCRIPTOR,
     settings_service_pb2.DESCRIPTOR,
     stream_service_pb2.DESCRIPTOR,

@@ -13,6 +13,7 @@ from support.local_stack import LocalStack
 pytestmark = pytest.mark.slow
 
 CHATS = "/api/v1/chats"
+FILES = "/api/v1/files"
 REST_S_MAX = 30
 
 
@@ -112,6 +113,27 @@ async def test_a_chat_lives_its_whole_life_over_http(stack: LocalStack) -> None:
     await asked(client, 204, "DELETE", path)
     gone = await asked(client, 404, "GET", path)
     assert gone["code"] == "CHAT_NOT_FOUND"
+    assert stack.parley("audit").returncode == 0
+
+
+async def test_a_file_goes_into_a_chat_and_comes_out_of_it(stack: LocalStack) -> None:
+    client = client_of(stack)
+    picture = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20_000
+    headers = {"Content-Type": "image/png"}
+    uploaded = await client.request("POST", f"{FILES}?name=dots.png", picture, headers)
+    file = {"type": "file", "file_id": uploaded.json()["id"]}
+    said = {"type": "text", "text": "repeat after me: yes"}
+    created = await asked(client, 201, "POST", CHATS, {"content": [said, file]})
+    path = f"{CHATS}/{created['id']}"
+    await at_rest(client, path)
+
+    page = await asked(client, 200, "GET", f"{path}/messages")
+    shown = {**file, "media_type": "image/png", "name": "dots.png"}
+    assert page["messages"][-1]["content"] == [said, shown]
+    got = await client.request("GET", f"{FILES}/{file['file_id']}")
+    assert (got.status, got.body) == (200, picture)
+    refused = await client.request("POST", f"{FILES}?name=a.png", b"PK\x03\x04", headers)
+    assert (refused.status, refused.json()["code"]) == (415, "MEDIA_TYPE_REFUSED")
     assert stack.parley("audit").returncode == 0
 
 

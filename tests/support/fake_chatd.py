@@ -46,6 +46,7 @@ from parley.rpc import (
     serve,
 )
 from parley.telemetry import Telemetry
+from support.fake_files import FakeFiles
 
 QUEUED_ID = "00000000-0000-0000-0000-0000000000aa"
 CHAT_NOT_FOUND = Problem(
@@ -132,6 +133,7 @@ class FakeChatd:
         held: The scripted methods that are never answered.
         is_cut_off: Whether an export ends before its end.
         subscriptions: What was opened on shared streams, in order.
+        files: The files there are.
         guard: Looks at the tokens.
     """
 
@@ -146,6 +148,7 @@ class FakeChatd:
         self.refusal: Problem | None = None
         self.subscriptions: asyncio.Queue[FakeSubscription] = asyncio.Queue()
         self.guard: Guard | None = None
+        self.files = FakeFiles(self.take)
 
     def requests(self, kind: type[Any]) -> list[Any]:
         """Return the requests of one type, in order."""
@@ -176,7 +179,7 @@ class FakeChatd:
         )
         async with serve(
             Address.parse(f"unix:{socket}"),
-            (chats, streams, *self._scripted_services()),
+            (chats, streams, Registration.of(self.files), *self._scripted_services()),
             guard=guard,
             errors={},
             domain="chat.parley",

@@ -10,6 +10,7 @@ from gateway.route_table import Rooms, routes
 from gateway.routes_chats import ChatRoutes
 from gateway.routes_events import EventRoutes
 from gateway.routes_export import ExportRoutes
+from gateway.routes_files import FileRoutes
 from gateway.routes_groups import GroupRoutes
 from gateway.routes_messages import MessageRoutes
 from gateway.routes_models import ModelRoutes
@@ -58,6 +59,7 @@ def every_route() -> tuple[AnyRoute, ...]:
             export=ExportRoutes(NOBODY),
             processes=ProcessRoutes(NOBODY, new_id=new_id, draining=asyncio.Event()),
             workspace_files=WorkspaceFileRoutes(NOBODY),
+            files=FileRoutes(NOBODY, new_id=new_id),
             models=ModelRoutes(NOBODY, new_id=new_id),
             providers=ProviderRoutes(NOBODY, new_id=new_id),
             settings=SettingsRoutes(NOBODY, new_id=new_id),

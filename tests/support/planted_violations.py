@@ -23,6 +23,7 @@ LOOK, READ, WRITE = execution_of("look"), execution_of("read"), execution_of("wr
 STRAY = '{"type": "tool-result", "tool_call_id": "stray", "tool_name": "tool", \
 "result_json": "{}", "outcome": "done"}'
 UNREADABLE = """'[{"type": "nothing"}]'"""
+HANDED = f'[{{"type": "file", "file_id": "{made_id("nowhere")}", "media_type": "text/csv"}}]'
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +347,14 @@ HISTORIES = (
         "shown_files_are_held",
         f"{DONE}/1",
         "DELETE FROM chat.chat_files",
+    ),
+    Planted(
+        "shown_files_are_held",
+        f"{DONE}/3",
+        f"{CALLS} result = jsonb_set(result::jsonb, '{{files}}', '{HANDED}')::json"
+        f" WHERE execution_id = '{LOOK}';"
+        f"{MESSAGES} content = jsonb_set(content::jsonb, '{{0,files}}', '{HANDED}')::json"
+        f" WHERE chat_id = '{DONE}' AND id = 3",
     ),
 )
 

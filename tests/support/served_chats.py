@@ -31,6 +31,7 @@ from chatd.engine.spending import LimitedSpending
 from chatd.engine.worker import Claimed
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS
+from chatd.rpc.file_servicer import FileServicer
 from chatd.rpc.stream_servicer import StreamServicer
 from chatd.rpc.streams.access import Access
 from chatd.rpc.streams.feeds import Feeds
@@ -45,6 +46,7 @@ from chatd.store.chats import PostgresChats
 from chatd.store.creation import NewChat
 from chatd.store.feeds import PostgresFeeds
 from chatd.store.following import Followings
+from chatd.store.held_files import HeldFiles
 from chatd.store.limits import PostgresLimits
 from chatd.store.stores import Stores
 from chatd.store.usage import PostgresUsage
@@ -52,6 +54,7 @@ from chatd.store.workers import PostgresWorkers
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
+from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
@@ -128,6 +131,7 @@ class Person:
     streams: Any
     numbers: list[int] = field(default_factory=lambda: [0])
     usage: Any = None
+    files: Any = None
     role: UserRole = UserRole.MEMBER
     workspaces: Any = None
 
@@ -312,6 +316,7 @@ async def served_chats(
                         )
                     ),
                     Registration.of(UsageServicer(usage)),
+                    Registration.of(FileServicer(HeldFiles(pool), groups)),
                     Registration.of(StreamServicer(streams_served)),
                     Registration.of(
                         WorkspaceAccessServicer(
@@ -338,8 +343,9 @@ async def served_chats(
         streams = StreamServiceStub(channel)
         sums = UsageServiceStub(channel)
         workspaces = WorkspaceAccessServiceStub(channel)
+        files = FileServiceStub(channel)
         ann, bob, eve = (
-            Person(each, stub, streams, usage=sums, workspaces=workspaces)
+            Person(each, stub, streams, usage=sums, files=files, workspaces=workspaces)
             for each in (ANN_ID, BOB_ID, EVE_ID)
         )
         yield ServedChats(

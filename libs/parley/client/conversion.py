@@ -172,7 +172,7 @@ def part_of(part: message_pb2.Part) -> parts.Part | None:
         case "source":
             return parts.Source(part.source.source_id, part.source.url, part.source.title)
         case "file":
-            return parts.File(part.file.file_id, part.file.media_type, part.file.name)
+            return _file(part.file)
         case "file_reference":
             it = part.file_reference
             return parts.FileReference(it.file_name, it.start_line, it.end_line, it.content)
@@ -219,7 +219,12 @@ def _tool_result(result: message_pb2.ToolResultPart) -> parts.ToolResult:
         outcome=_OUTCOME.get(result.outcome, parts.ToolOutcome.UNSPECIFIED),
         mcp_server_id=result.mcp_server_id,
         is_provider_executed=result.provider_executed,
+        files=tuple(map(_file, result.files)),
     )
+
+
+def _file(file: message_pb2.FilePart) -> parts.File:
+    return parts.File(file.file_id, file.media_type, file.name)
 
 
 def _part_streamed(cursor: str, event: event_pb2.MessagePartEvent) -> events.PartStreamed | None:

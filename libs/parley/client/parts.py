@@ -53,6 +53,15 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class File:
+    """A stored file that belongs to the chat."""
+
+    file_id: str
+    media_type: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
     """The result of a tool call.
 
@@ -65,6 +74,7 @@ class ToolResult:
         outcome: How the call ended.
         mcp_server_id: The MCP server that offers the tool; empty for others.
         is_provider_executed: Whether the provider ran it itself.
+        files: What it handed to the people in the chat.
     """
 
     tool_call_id: str
@@ -75,6 +85,7 @@ class ToolResult:
     outcome: ToolOutcome = ToolOutcome.UNSPECIFIED
     mcp_server_id: str = ""
     is_provider_executed: bool = False
+    files: tuple[File, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +95,6 @@ class Source:
     source_id: str
     url: str
     title: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A stored file that belongs to the chat."""
-
-    file_id: str
-    media_type: str = ""
-    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

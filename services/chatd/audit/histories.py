@@ -140,9 +140,17 @@ def _not_as_recorded(chat: StoredChat) -> Iterator[str]:
 
 def _files_not_held(chat: StoredChat) -> Iterator[str]:
     for message in chat.messages:
-        shown = {part.file_id for part in message.content if isinstance(part, File)}
+        shown = {file.file_id for file in _files_in(message)}
         if not message.is_deleted and not shown <= chat.held_file_ids:
             yield chat.id_of(message.id)
+
+
+def _files_in(message: Message) -> Iterator[File]:
+    for part in message.content:
+        if isinstance(part, File):
+            yield part
+        elif isinstance(part, ToolResult):
+            yield from part.files
 
 
 HISTORY_INVARIANTS = (

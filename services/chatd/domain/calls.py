@@ -101,6 +101,7 @@ def executed_result(
         outcome.outcome,
         call.mcp_server_id,
         created_at=at,
+        files=outcome.files,
     )
 
 

@@ -14,6 +14,8 @@ ChatError
 ├── BadToolResult           a client's result does not fit what was asked
 ├── FileNotFound            no such file for this caller
 ├── TooManyFiles            the chat would hold more files than it may
+├── FileTooLarge            the file has more bytes than a file may have
+├── MediaTypeRefused        the file is of a type that is not taken
 ├── WorkspaceNotFound       no such workspace for this caller
 ├── UserBarred              the user was locked out or deleted
 ├── RequestIdReused         the same request id came with another body
@@ -161,6 +163,26 @@ class WorkspaceNotFound(ChatError):
     def __init__(self, workspace_id: str) -> None:
         super().__init__(f"no workspace {workspace_id}")
         self.workspace_id = workspace_id
+
+
+class FileTooLarge(ChatError):
+    """The file has more bytes than a file may have."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(f"a file has at most {limit_bytes} bytes; send a smaller one")
+        self.limit_bytes = limit_bytes
+
+
+class MediaTypeRefused(ChatError):
+    """The file is of a type that is not taken, or of another than was said."""
+
+    def __init__(self, media_type: str, accepted: tuple[str, ...], declared: str = "") -> None:
+        is_another = f"its bytes are {media_type}, not {declared}"
+        is_refused = f"{media_type} is not taken; send one of {', '.join(accepted)}"
+        super().__init__(is_another if declared else is_refused)
+        self.media_type = media_type
+        self.accepted = accepted
+        self.declared = declared
 
 
 class UserBarred(ChatError):

@@ -43,6 +43,14 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool-call", omit_defaults=True)
     provider_metadata: str = ""
 
 
+class File(msgspec.Struct, frozen=True, tag="file", omit_defaults=True):
+    """A file that belongs to the chat."""
+
+    file_id: str
+    media_type: str
+    name: str = ""
+
+
 class ToolResult(msgspec.Struct, frozen=True, tag="tool-result", omit_defaults=True):
     """The result of a tool call."""
 
@@ -54,6 +62,7 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool-result", omit_defaults=T
     provider_executed: bool = False
     created_at: datetime | None = None
     provider_metadata: str = ""
+    files: tuple[File, ...] = ()  # For the people in the chat; models read the JSON alone.
 
 
 class Source(msgspec.Struct, frozen=True, tag="source", omit_defaults=True):
@@ -62,14 +71,6 @@ class Source(msgspec.Struct, frozen=True, tag="source", omit_defaults=True):
     source_id: str
     url: str
     title: str = ""
-
-
-class File(msgspec.Struct, frozen=True, tag="file", omit_defaults=True):
-    """A file that belongs to the chat."""
-
-    file_id: str
-    media_type: str
-    name: str = ""
 
 
 class FileReference(msgspec.Struct, frozen=True, tag="file-reference"):

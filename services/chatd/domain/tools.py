@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from chatd.domain.chat import ChatId, ExecutionId, Owner
 from chatd.domain.editing import EditStyle
-from chatd.domain.parts import ToolCall, ToolOutcome
+from chatd.domain.parts import File, ToolCall, ToolOutcome
 from chatd.domain.truncation import BUDGET_BYTES_UNKNOWN
 
 
@@ -81,6 +81,7 @@ class Outcome:
 
     outcome: ToolOutcome
     result_json: str
+    files: tuple[File, ...] = ()  # That it handed to the people in the chat.
 
 
 UNKNOWN_OUTCOME = Outcome(

@@ -37,6 +37,19 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file without its bytes."""
+
+    id: str
+    owner_id: OwnerId
+    name: str
+    media_type: str
+    size_bytes: int
+    sha256: bytes
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ChatView:
     """A chat with all that people see of it."""
 

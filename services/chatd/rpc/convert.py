@@ -231,9 +231,8 @@ def part_to_proto(part: parts.Part) -> message_pb2.Part:
         case parts.Source(source_id, url, title):
             source = message_pb2.SourcePart(source_id=source_id, url=url, title=title)
             return message_pb2.Part(source=source)
-        case parts.File(file_id, media_type, name):
-            file = message_pb2.FilePart(file_id=file_id, media_type=media_type, name=name)
-            return message_pb2.Part(file=file)
+        case parts.File():
+            return message_pb2.Part(file=_file(part))
         case parts.FileReference(file_name, start_line, end_line, content):
             reference = message_pb2.FileReferencePart(
                 file_name=file_name, start_line=start_line, end_line=end_line, content=content
@@ -271,7 +270,12 @@ def _result(result: parts.ToolResult) -> message_pb2.ToolResultPart:
         mcp_server_id=result.mcp_server_id,
         provider_executed=result.provider_executed,
         created_at=optional_time(result.created_at),
+        files=map(_file, result.files),
     )
+
+
+def _file(file: parts.File) -> message_pb2.FilePart:
+    return message_pb2.FilePart(file_id=file.file_id, media_type=file.media_type, name=file.name)
 
 
 def optional_time(time: datetime | None) -> Timestamp | None:

@@ -10,9 +10,11 @@ from chatd.domain.errors import (
     ChatNotFound,
     FenceLost,
     FileNotFound,
+    FileTooLarge,
     GroupsUnavailable,
     InvalidRequest,
     InvalidState,
+    MediaTypeRefused,
     MessageNotFound,
     ModelNotFound,
     NameTaken,
@@ -93,6 +95,30 @@ def _too_many_files(error: TooManyFiles) -> Problem:
         ErrorReason.ERROR_REASON_TOO_MANY_FILES,
         f"A chat holds at most {error.files_max} files; start another chat.",
         {"files_max": str(error.files_max)},
+    )
+
+
+def _file_too_large(error: FileTooLarge) -> Problem:
+    return _problem(
+        grpc.StatusCode.OUT_OF_RANGE,
+        ErrorReason.ERROR_REASON_FILE_TOO_LARGE,
+        f"A file has at most {error.limit_bytes} bytes; send a smaller one.",
+        {"limit_bytes": str(error.limit_bytes)},
+    )
+
+
+def _media_type_refused(error: MediaTypeRefused) -> Problem:
+    accepted = ", ".join(error.accepted)
+    message = (
+        f"The bytes of the file are {error.media_type}, not {error.declared}; send it as that."
+        if error.declared
+        else f"Files of type {error.media_type} are not taken; send one of {accepted}."
+    )
+    return _problem(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        ErrorReason.ERROR_REASON_MEDIA_TYPE_REFUSED,
+        message,
+        {"media_type": error.media_type},
     )
 
 
@@ -300,6 +326,8 @@ ERRORS: ErrorTable = {
     QueuedMessageNotFound: _queued_not_found,
     FileNotFound: _file_not_found,
     TooManyFiles: _too_many_files,
+    FileTooLarge: _file_too_large,
+    MediaTypeRefused: _media_type_refused,
     TransitionNotAllowed: _not_allowed,
     ChatArchived: _archived,
     InvalidState: _invalid_state,

@@ -8,6 +8,7 @@ from parley.postgres import typed_outages
 
 KEYS_KEPT = timedelta(hours=24)  # As long as a client may repeat a request.
 WORKERS_KEPT = timedelta(days=1)
+FILES_KEPT = timedelta(days=7)  # For a message that is still being written.
 
 # One process at a time; the others have nothing to wait for.
 TRY_TO_BEGIN = "SELECT pg_try_advisory_xact_lock(hashtextextended('chat housekeeping', 0))"
@@ -50,9 +51,26 @@ DELETE_WORKERS = """
     SELECT count(*) FROM gone
 """
 
+# Files that no chat holds; from here on none can begin to. For no user.
+LOCK_UNHELD = """
+    SELECT f.id FROM chat.files f
+    WHERE f.created_at < clock_timestamp() - $1::interval
+        AND NOT EXISTS (SELECT 1 FROM chat.chat_files held WHERE held.file_id = f.id)
+    LIMIT $2 FOR UPDATE SKIP LOCKED
+"""
+
+# Of those that were locked, all that no chat began to hold before.
+DELETE_UNHELD = """
+    WITH gone AS (
+        DELETE FROM chat.files f WHERE f.id = ANY ($1::uuid[])
+            AND NOT EXISTS (SELECT 1 FROM chat.chat_files held WHERE held.file_id = f.id)
+        RETURNING 1)
+    SELECT count(*) FROM gone
+"""
+
 
 class PostgresHousekeeping:
-    """Removes keys, partial answers and workers that are over."""
+    """Removes keys, partial answers, workers and files that are over."""
 
     def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
         self._pool = pool
@@ -66,9 +84,11 @@ class PostgresHousekeeping:
             async with self._pool.acquire() as connection, connection.transaction():
                 if not await connection.fetchval(TRY_TO_BEGIN):
                     return False
+                unheld = await connection.fetch(LOCK_UNHELD, FILES_KEPT, rows_max)
                 removed: tuple[int, ...] = (
                     await connection.fetchval(DELETE_KEYS, KEYS_KEPT, rows_max),
                     await connection.fetchval(DELETE_PARTIALS, rows_max),
                     await connection.fetchval(DELETE_WORKERS, WORKERS_KEPT, rows_max),
+                    await connection.fetchval(DELETE_UNHELD, [row["id"] for row in unheld]),
                 )
         return max(removed) >= rows_max

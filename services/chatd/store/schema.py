@@ -315,6 +315,7 @@ chat_files = Table(
     ForeignKeyConstraint(
         ["file_id"], ["chat.files.id"], name=Constraint.CHAT_FILES_FILE, ondelete="RESTRICT"
     ),
+    Index("chat_files_by_file", "file_id"),
 )
 
 settings = Table(

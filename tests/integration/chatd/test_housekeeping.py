@@ -8,6 +8,7 @@ from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Role
 from chatd.domain.partials import Chunk
 from chatd.domain.parts import Text
 from chatd.domain.pieces import Piece
+from chatd.store.attachments import INSERT_LINKS, Attachments
 from chatd.store.housekeeping import TRY_TO_BEGIN, PostgresHousekeeping
 from chatd.store.partials import PostgresPartials
 from support.chat_rows import insert_chat
@@ -28,6 +29,14 @@ ADD_WORKER = """
     INSERT INTO chat.workers (id, address, is_draining, lease_until, started_at)
     VALUES ($1, 'unix:/nowhere', false, now() - make_interval(hours => $2), now())
 """
+ADD_FILE = """
+    INSERT INTO chat.files (id, owner_id, name, media_type, sha256, data, created_at)
+    VALUES ($1, $2, 'a.txt', 'text/plain', '', 'a', now() - make_interval(hours => $3))
+"""
+
+
+def file_id(number: int) -> str:
+    return f"00000000-0000-0000-0001-{number:012}"
 
 
 async def fill(pool: "asyncpg.Pool[asyncpg.Record]") -> None:
@@ -115,3 +124,25 @@ async def test_what_somebody_else_holds_is_left_for_the_next_round(
     assert (await left(pool))[0] == ["old", "young"]
     await housekeeping.tidy(1000)
     assert await left(pool) == TIDY
+
+
+async def test_files_that_no_chat_holds_go_after_a_week(
+    pool: "asyncpg.Pool[asyncpg.Record]",
+) -> None:
+    await insert_chat(pool, RESTING, ANN)
+    for number, age_h in ((1, 200), (2, 169), (3, 167), (4, 200)):
+        await pool.execute(ADD_FILE, file_id(number), ANN.id, age_h)
+    await Attachments(pool).hold(RESTS, (file_id(4),), owner_id=ANN.id)
+    housekeeping = PostgresHousekeeping(pool)
+    async with asyncio.timeout(5), pool.acquire() as other, other.transaction():
+        # A message with it is being sent.
+        await other.execute(INSERT_LINKS, RESTS, [file_id(2)])
+        assert not await housekeeping.tidy(1000)
+    rows = await pool.fetch("SELECT id::text AS id FROM chat.files ORDER BY id")
+    assert [row["id"] for row in rows] == [file_id(number) for number in (2, 3, 4)]
+    await pool.execute("DELETE FROM chat.chats")
+    assert await housekeeping.tidy(1)
+    while await housekeeping.tidy(1):
+        pass
+    rows = await pool.fetch("SELECT id::text AS id FROM chat.files")
+    assert [row["id"] for row in rows] == [file_id(3)]

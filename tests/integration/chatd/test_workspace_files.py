@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chatd.domain.model import FileData
-from chatd.domain.parts import ToolOutcome
+from chatd.domain.parts import File, ToolOutcome
 from chatd.domain.tools import ExecutorUnreachable
 from chatd.domain.truncation import truncated_json
 from chatd.providers.media import ImageContent, TextContent, read_result
@@ -258,6 +258,17 @@ async def test_a_file_is_attached_once_however_often_it_is_asked_for(
     assert await calls.carried_out(execution) == (outcome, told)
     report = FileData("report.md", "text/markdown", fake.files["out/report.md"])
     assert calls.shelf.files == {told["file_id"]: report}
+    shown = (await calls.tools.execute(execution)).files
+    assert shown == (File(told["file_id"], "text/markdown", "report.md"),)
+
+
+async def test_a_picture_that_can_run_is_not_attached_as_text(
+    calls: Calls, fake: FakeToolrunner
+) -> None:
+    fake.files["a.txt"] = b'<?xml version="1.0"?><svg onload="1"/>'
+    args_json = json.dumps({"path": "a.txt", "name": "../b\u202e.txt"})
+    _, told = await calls.carried_out(await calls.execution("attach_file", args_json))
+    assert (told["name"], told["media_type"]) == ("b.txt", "image/svg+xml")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import re
 import msgspec
 
 from gateway.application import UserRoute
+from gateway.routes_files import UPLOADED_TYPES
 from support.gateway_chats import NO_CHAT
 from support.gateway_routes import every_route
 from support.gateway_stack import GatewayStack
@@ -76,6 +77,9 @@ async def test_the_description_is_served_to_everyone(stack: GatewayStack) -> Non
         "chat_id",
         "Idempotency-Key",
     ]
+    upload = document["paths"]["/api/v1/files"]["post"]
+    assert upload["x-scope"] == "file:write"
+    assert upload["requestBody"]["content"].keys() == set(UPLOADED_TYPES)
     operations = [each for path in document["paths"].values() for each in path.values()]
     assert len(operations) == len(user_routes())
     assert len({operation["operationId"] for operation in operations}) == len(operations)

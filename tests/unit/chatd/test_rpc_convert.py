@@ -46,7 +46,17 @@ PAIRS: list[tuple[parts.Part, Part]] = [
         ),
     ),
     (
-        parts.ToolResult("c", "run", "1", parts.ToolOutcome.UNKNOWN, "m", True, NOON, SECRET),
+        parts.ToolResult(
+            "c",
+            "run",
+            "1",
+            parts.ToolOutcome.UNKNOWN,
+            "m",
+            True,
+            NOON,
+            SECRET,
+            (parts.File("f", "text/csv", "a.csv"),),
+        ),
         Part(
             tool_result=ToolResultPart(
                 tool_call_id="c",
@@ -56,6 +66,7 @@ PAIRS: list[tuple[parts.Part, Part]] = [
                 mcp_server_id="m",
                 provider_executed=True,
                 created_at=STAMP,
+                files=[FilePart(file_id="f", media_type="text/csv", name="a.csv")],
             )
         ),
     ),

@@ -8,7 +8,7 @@ from chatd.domain.chat import Role
 from chatd.domain.commands import CommitResults, CommitStep, RecordResult
 from chatd.domain.errors import FenceLost
 from chatd.domain.model import PromptMessage
-from chatd.domain.parts import ToolCall, ToolOutcome, ToolResult
+from chatd.domain.parts import File, ToolCall, ToolOutcome, ToolResult
 from chatd.domain.tools import UNKNOWN_OUTCOME, Outcome
 from chatd.domain.turn import ModelProfile, TurnSetup
 from support.journaling_tools import Crash
@@ -47,6 +47,22 @@ async def test_results_are_recorded_as_they_come_and_committed_in_the_order_of_t
     assert recorded == ["c", "a", "b"]
     assert sum(isinstance(command, CommitResults) for command in commands) == 1
     assert list(results(stage)) == ["a", "b", "c"]
+
+
+async def test_files_that_a_call_hands_over_are_shown_and_kept_and_the_model_reads_the_json() -> (
+    None
+):
+    stage = Stage(calling(A), tool("a"))
+    report = File("f1", "text/markdown", "report.md")
+    stage.tools.answers["a"] = Outcome(ToolOutcome.DONE, '{"file_id": "f1"}', (report,))
+    with stage.watch() as watcher:
+        await stage.ask()
+        shown = [each.part for each in await live_parts(watcher, 2)]
+    result = results(stage)["a"]
+    assert result.files == (report,)
+    assert shown[-1] == result
+    asked = stage.model.requests[-1].messages[-1]
+    assert [type(part) for part in asked.content] == [ToolResult]
 
 
 async def test_serial_tools_run_after_the_others_one_at_a_time() -> None:

@@ -113,7 +113,10 @@ def test_every_kind_of_part_has_a_value() -> None:
         ),
         "tool_result": message_pb2.Part(
             tool_result=message_pb2.ToolResultPart(
-                tool_call_id="t", tool_name="read", outcome=message_pb2.TOOL_OUTCOME_UNKNOWN
+                tool_call_id="t",
+                tool_name="read",
+                outcome=message_pb2.TOOL_OUTCOME_UNKNOWN,
+                files=[message_pb2.FilePart(file_id="f", media_type="text/csv", name="a.csv")],
             )
         ),
         "source": message_pb2.Part(
@@ -138,7 +141,9 @@ def test_every_kind_of_part_has_a_value() -> None:
         "text": Text("hi"),
         "reasoning": Reasoning("hm", created_at=NOON),
         "tool_call": ToolCall("t", "read", "{}", is_provider_executed=True),
-        "tool_result": ToolResult("t", "read", outcome=ToolOutcome.UNKNOWN),
+        "tool_result": ToolResult(
+            "t", "read", outcome=ToolOutcome.UNKNOWN, files=(File("f", "text/csv", "a.csv"),)
+        ),
         "source": Source("s", "https://example.org", "E"),
         "file": File("f", "text/plain", "a.txt"),
         "file_reference": FileReference("a.py", 1, 2, "x"),

@@ -139,6 +139,15 @@ def test_a_result_says_how_the_call_ended() -> None:
     assert ended(message_pb2.TOOL_OUTCOME_UNKNOWN) == ("unknown", True)
 
 
+def test_a_result_shows_the_files_that_the_call_handed_over() -> None:
+    file = message_pb2.FilePart(file_id="f", media_type="text/csv", name="a.csv")
+    result = message_pb2.ToolResultPart(result_json='"x"', files=[file])
+
+    assert as_sent(part_to_json(message_pb2.Part(tool_result=result)))["files"] == [
+        {"type": "file", "file_id": "f", "media_type": "text/csv", "name": "a.csv"}
+    ]
+
+
 def test_json_is_embedded_on_one_line_with_its_numbers_as_written() -> None:
     call = message_pb2.ToolCallPart(args_json="[1.50,\r\n 12345678901234567890123]")
     shown = part_to_json(message_pb2.Part(tool_call=call))

@@ -1,6 +1,5 @@
 """The tool that hands a file of the workspace to the people in the chat."""
 
-import json
 import uuid
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Final
@@ -12,14 +11,14 @@ from chatd.clients.workspace.calling import Call, look
 from chatd.clients.workspace.paths import FilePath, checked
 from chatd.clients.workspace.results import failed, succeeded
 from chatd.domain.errors import TooManyFiles
+from chatd.domain.file_names import clean_name
+from chatd.domain.media_types import FILE_BYTES_MAX, PLAIN, sniffed
 from chatd.domain.model import FileData
+from chatd.domain.parts import File
 from chatd.domain.tools import Outcome
 from parley.api.workspace.v1 import file_service_pb2 as api
 
-FILE_BYTES_MAX: Final = 10 * 1024 * 1024
-NAME_BYTES_MAX: Final = 255
 READ_S: Final = 60.0
-UNKNOWN_TYPE: Final = "application/octet-stream"
 
 DESCRIPTION: Final = (
     "Attach a file of the workspace to the chat, so that the user can download it even when the "
@@ -55,8 +54,10 @@ async def attach_file(call: Call, given: AttachFileInput) -> Outcome:
     if len(data) < head.info.size_bytes:
         hint = "Call it again; if this goes on, something writes to the file."
         return failed("The file could not be read to its end.", "FILE_CUT_OFF", hint)
-    name = _name(given.name or PurePosixPath(given.path).name)
-    file = FileData(name, media_type_of(name, head.media_type, data), data)
+    name = clean_name(given.name or PurePosixPath(given.path).name)
+    told = head.media_type
+    media_type = sniffed(name, data) if told in ("", PLAIN) else told
+    file = FileData(name, media_type, data)
     file_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"attachment of {call.request_id}"))
     execution = call.execution
     try:
@@ -69,26 +70,11 @@ async def attach_file(call: Call, given: AttachFileInput) -> Outcome:
             "path": head.info.path or given.path,
             "file_id": file_id,
             "name": name,
-            "media_type": file.media_type,
+            "media_type": media_type,
             "size_bytes": len(data),
-        }
+        },
+        files=(File(file_id, media_type, name),),
     )
-
-
-def media_type_of(name: str, told: str, data: bytes) -> str:
-    """Return the type of a file: what its bytes say, refined by its name where they say text."""
-    if told not in ("", "text/plain"):
-        return told
-    match PurePosixPath(name).suffix.lower():
-        case ".md":
-            refined = "text/markdown"
-        case ".csv":
-            refined = "text/csv"
-        case ".json" if _is_json(data):
-            refined = "application/json"
-        case _:
-            refined = ""
-    return refined or told or UNKNOWN_TYPE
 
 
 def _reader(call: Call) -> Any:
@@ -102,17 +88,3 @@ def _reader(call: Call) -> Any:
         return head, b"".join(chunks)
 
     return read
-
-
-def _name(name: str) -> str:
-    """Return a name without control characters that the database can hold."""
-    clean = "".join(each for each in name if each.isprintable()).strip()
-    return clean.encode()[:NAME_BYTES_MAX].decode(errors="ignore") or "file"
-
-
-def _is_json(data: bytes) -> bool:
-    try:
-        json.loads(data)
-    except (ValueError, RecursionError):
-        return False
-    return True

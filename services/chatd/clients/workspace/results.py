@@ -6,7 +6,7 @@ from typing import Final
 
 from chatd.clients.workspace.arguments import BadArguments
 from chatd.clients.workspace.hints import hint_for
-from chatd.domain.parts import ToolOutcome
+from chatd.domain.parts import File, ToolOutcome
 from chatd.domain.tools import Outcome
 from parley.rpc import Problem
 
@@ -19,10 +19,11 @@ def succeeded(
     truncation: Mapping[str, object] | None = None,
     notes: tuple[str, ...] = (),
     next_step: str = "",
+    files: tuple[File, ...] = (),
 ) -> Outcome:
     """Return the result of a call that did what it was asked to."""
     told = {"ok": True, **fields, **_beside(truncation, notes, next_step)}
-    return Outcome(ToolOutcome.DONE, encoded(told))
+    return Outcome(ToolOutcome.DONE, encoded(told), files)
 
 
 def failed(

@@ -74,6 +74,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The caller may not do this. Metadata: {}."""
     ERROR_REASON_GROUPS_UNAVAILABLE: _ErrorReason.ValueType  # 25
     """A spend limit depends on the caller's groups and no gateway tells them; try again. Metadata: {}."""
+    ERROR_REASON_FILE_TOO_LARGE: _ErrorReason.ValueType  # 26
+    """The file has more bytes than a file may have. Metadata: {"limit_bytes": "10485760"}."""
+    ERROR_REASON_MEDIA_TYPE_REFUSED: _ErrorReason.ValueType  # 27
+    """The file is of a type that is not taken, or of another than was said. Metadata: {"media_type": "text/html"}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `chat.parley`."""
@@ -130,4 +134,8 @@ ERROR_REASON_FORBIDDEN: ErrorReason.ValueType  # 24
 """The caller may not do this. Metadata: {}."""
 ERROR_REASON_GROUPS_UNAVAILABLE: ErrorReason.ValueType  # 25
 """A spend limit depends on the caller's groups and no gateway tells them; try again. Metadata: {}."""
+ERROR_REASON_FILE_TOO_LARGE: ErrorReason.ValueType  # 26
+"""The file has more bytes than a file may have. Metadata: {"limit_bytes": "10485760"}."""
+ERROR_REASON_MEDIA_TYPE_REFUSED: ErrorReason.ValueType  # 27
+"""The file is of a type that is not taken, or of another than was said. Metadata: {"media_type": "text/html"}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

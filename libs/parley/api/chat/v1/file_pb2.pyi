@@ -31,7 +31,7 @@ class File(_message.Message):
     SHA256_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Id, a UUIDv7."""
+    """Id, a UUID."""
     owner_id: _builtins.str
     """User who owns it."""
     name: _builtins.str

@@ -25,17 +25,17 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n parley/api/chat/v1/message.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x18\n\x08TextPart\x12\x0c\n\x04text\x18\x01 \x01(\t\"\x7f\n\rReasoningPart\x12\x0c\n\x04text\x18\x01 \x01(\t\x12.\n\ncreated_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x63ompleted_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xc0\x01\n\x0cToolCallPart\x12\x14\n\x0ctool_call_id\x18\x01 \x01(\t\x12\x11\n\ttool_name\x18\x02 \x01(\t\x12\x11\n\targs_json\x18\x03 \x01(\t\x12\x12\n\nargs_delta\x18\x04 \x01(\t\x12\x15\n\rmcp_server_id\x18\x05 \x01(\t\x12\x19\n\x11provider_executed\x18\x06 \x01(\x08\x12.\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x8e\x02\n\x0eToolResultPart\x12\x14\n\x0ctool_call_id\x18\x01 \x01(\t\x12\x11\n\ttool_name\x18\x02 \x01(\t\x12\x13\n\x0bresult_json\x18\x03 \x01(\t\x12\x14\n\x0cresult_delta\x18\x04 \x01(\t\x12\x14\n\x0cresult_reset\x18\x05 \x01(\x08\x12\x30\n\x07outcome\x18\x06 \x01(\x0e\x32\x1f.parley.api.chat.v1.ToolOutcome\x12\x15\n\rmcp_server_id\x18\x07 \x01(\t\x12\x19\n\x11provider_executed\x18\x08 \x01(\x08\x12.\n\ncreated_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\";\n\nSourcePart\x12\x11\n\tsource_id\x18\x01 \x01(\t\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\r\n\x05title\x18\x03 \x01(\t\"=\n\x08\x46ilePart\x12\x0f\n\x07\x66ile_id\x18\x01 \x01(\t\x12\x12\n\nmedia_type\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\"]\n\x11\x46ileReferencePart\x12\x11\n\tfile_name\x18\x01 \x01(\t\x12\x12\n\nstart_line\x18\x02 \x01(\x05\x12\x10\n\x08\x65nd_line\x18\x03 \x01(\x05\x12\x0f\n\x07\x63ontent\x18\x04 \x01(\t\"2\n\x0f\x43ontextFilePart\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x11\n\ttruncated\x18\x02 \x01(\x08\".\n\tSkillPart\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\x1a\n\nNoticePart\x12\x0c\n\x04text\x18\x01 \x01(\t\"\xa6\x04\n\x04Part\x12,\n\x04text\x18\x01 \x01(\x0b\x32\x1c.parley.api.chat.v1.TextPartH\x00\x12\x36\n\treasoning\x18\x02 \x01(\x0b\x32!.parley.api.chat.v1.ReasoningPartH\x00\x12\x35\n\ttool_call\x18\x03 \x01(\x0b\x32 .parley.api.chat.v1.ToolCallPartH\x00\x12\x39\n\x0btool_result\x18\x04 \x01(\x0b\x32\".parley.api.chat.v1.ToolResultPartH\x00\x12\x30\n\x06source\x18\x05 \x01(\x0b\x32\x1e.parley.api.chat.v1.SourcePartH\x00\x12,\n\x04\x66ile\x18\x06 \x01(\x0b\x32\x1c.parley.api.chat.v1.FilePartH\x00\x12?\n\x0e\x66ile_reference\x18\x07 \x01(\x0b\x32%.parley.api.chat.v1.FileReferencePartH\x00\x12;\n\x0c\x63ontext_file\x18\x08 \x01(\x0b\x32#.parley.api.chat.v1.ContextFilePartH\x00\x12.\n\x05skill\x18\t \x01(\x0b\x32\x1d.parley.api.chat.v1.SkillPartH\x00\x12\x30\n\x06notice\x18\n \x01(\x0b\x32\x1e.parley.api.chat.v1.NoticePartH\x00\x42\x06\n\x04kind\"\xcd\x01\n\x05Usage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x03\x12\x15\n\routput_tokens\x18\x02 \x01(\x03\x12\x18\n\x10reasoning_tokens\x18\x03 \x01(\x03\x12\x19\n\x11\x63\x61\x63he_read_tokens\x18\x04 \x01(\x03\x12\x1a\n\x12\x63\x61\x63he_write_tokens\x18\x05 \x01(\x03\x12\x1c\n\x14\x63ontext_limit_tokens\x18\x06 \x01(\x03\x12\x18\n\x0b\x63ost_micros\x18\x07 \x01(\x03H\x00\x88\x01\x01\x42\x0e\n\x0c_cost_micros\"\xcd\x02\n\x07Message\x12\n\n\x02id\x18\x01 \x01(\x03\x12\x0f\n\x07\x63hat_id\x18\x02 \x01(\t\x12&\n\x04role\x18\x03 \x01(\x0e\x32\x18.parley.api.chat.v1.Role\x12)\n\x07\x63ontent\x18\x04 \x03(\x0b\x32\x18.parley.api.chat.v1.Part\x12\x10\n\x08revision\x18\x05 \x01(\x03\x12\x12\n\ncreated_by\x18\x06 \x01(\t\x12\x10\n\x08model_id\x18\x07 \x01(\t\x12.\n\ncreated_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12(\n\x05usage\x18\t \x01(\x0b\x32\x19.parley.api.chat.v1.Usage\x12\x12\n\nruntime_ms\x18\n \x01(\x03\x12\x18\n\x10model_runtime_ms\x18\x0b \x01(\x03\x12\x12\n\ncompressed\x18\x0c \x01(\x08*_\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_SYSTEM\x10\x01\x12\r\n\tROLE_USER\x10\x02\x12\x12\n\x0eROLE_ASSISTANT\x10\x03\x12\r\n\tROLE_TOOL\x10\x04*\x91\x01\n\x0bToolOutcome\x12\x1c\n\x18TOOL_OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n\x11TOOL_OUTCOME_DONE\x10\x01\x12\x17\n\x13TOOL_OUTCOME_FAILED\x10\x02\x12\x1a\n\x16TOOL_OUTCOME_CANCELLED\x10\x03\x12\x18\n\x14TOOL_OUTCOME_UNKNOWN\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n parley/api/chat/v1/message.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x18\n\x08TextPart\x12\x0c\n\x04text\x18\x01 \x01(\t\"\x7f\n\rReasoningPart\x12\x0c\n\x04text\x18\x01 \x01(\t\x12.\n\ncreated_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x63ompleted_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xc0\x01\n\x0cToolCallPart\x12\x14\n\x0ctool_call_id\x18\x01 \x01(\t\x12\x11\n\ttool_name\x18\x02 \x01(\t\x12\x11\n\targs_json\x18\x03 \x01(\t\x12\x12\n\nargs_delta\x18\x04 \x01(\t\x12\x15\n\rmcp_server_id\x18\x05 \x01(\t\x12\x19\n\x11provider_executed\x18\x06 \x01(\x08\x12.\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xbb\x02\n\x0eToolResultPart\x12\x14\n\x0ctool_call_id\x18\x01 \x01(\t\x12\x11\n\ttool_name\x18\x02 \x01(\t\x12\x13\n\x0bresult_json\x18\x03 \x01(\t\x12\x14\n\x0cresult_delta\x18\x04 \x01(\t\x12\x14\n\x0cresult_reset\x18\x05 \x01(\x08\x12\x30\n\x07outcome\x18\x06 \x01(\x0e\x32\x1f.parley.api.chat.v1.ToolOutcome\x12\x15\n\rmcp_server_id\x18\x07 \x01(\t\x12\x19\n\x11provider_executed\x18\x08 \x01(\x08\x12.\n\ncreated_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x05\x66iles\x18\n \x03(\x0b\x32\x1c.parley.api.chat.v1.FilePart\";\n\nSourcePart\x12\x11\n\tsource_id\x18\x01 \x01(\t\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\r\n\x05title\x18\x03 \x01(\t\"=\n\x08\x46ilePart\x12\x0f\n\x07\x66ile_id\x18\x01 \x01(\t\x12\x12\n\nmedia_type\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\"]\n\x11\x46ileReferencePart\x12\x11\n\tfile_name\x18\x01 \x01(\t\x12\x12\n\nstart_line\x18\x02 \x01(\x05\x12\x10\n\x08\x65nd_line\x18\x03 \x01(\x05\x12\x0f\n\x07\x63ontent\x18\x04 \x01(\t\"2\n\x0f\x43ontextFilePart\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x11\n\ttruncated\x18\x02 \x01(\x08\".\n\tSkillPart\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\x1a\n\nNoticePart\x12\x0c\n\x04text\x18\x01 \x01(\t\"\xa6\x04\n\x04Part\x12,\n\x04text\x18\x01 \x01(\x0b\x32\x1c.parley.api.chat.v1.TextPartH\x00\x12\x36\n\treasoning\x18\x02 \x01(\x0b\x32!.parley.api.chat.v1.ReasoningPartH\x00\x12\x35\n\ttool_call\x18\x03 \x01(\x0b\x32 .parley.api.chat.v1.ToolCallPartH\x00\x12\x39\n\x0btool_result\x18\x04 \x01(\x0b\x32\".parley.api.chat.v1.ToolResultPartH\x00\x12\x30\n\x06source\x18\x05 \x01(\x0b\x32\x1e.parley.api.chat.v1.SourcePartH\x00\x12,\n\x04\x66ile\x18\x06 \x01(\x0b\x32\x1c.parley.api.chat.v1.FilePartH\x00\x12?\n\x0e\x66ile_reference\x18\x07 \x01(\x0b\x32%.parley.api.chat.v1.FileReferencePartH\x00\x12;\n\x0c\x63ontext_file\x18\x08 \x01(\x0b\x32#.parley.api.chat.v1.ContextFilePartH\x00\x12.\n\x05skill\x18\t \x01(\x0b\x32\x1d.parley.api.chat.v1.SkillPartH\x00\x12\x30\n\x06notice\x18\n \x01(\x0b\x32\x1e.parley.api.chat.v1.NoticePartH\x00\x42\x06\n\x04kind\"\xcd\x01\n\x05Usage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x03\x12\x15\n\routput_tokens\x18\x02 \x01(\x03\x12\x18\n\x10reasoning_tokens\x18\x03 \x01(\x03\x12\x19\n\x11\x63\x61\x63he_read_tokens\x18\x04 \x01(\x03\x12\x1a\n\x12\x63\x61\x63he_write_tokens\x18\x05 \x01(\x03\x12\x1c\n\x14\x63ontext_limit_tokens\x18\x06 \x01(\x03\x12\x18\n\x0b\x63ost_micros\x18\x07 \x01(\x03H\x00\x88\x01\x01\x42\x0e\n\x0c_cost_micros\"\xcd\x02\n\x07Message\x12\n\n\x02id\x18\x01 \x01(\x03\x12\x0f\n\x07\x63hat_id\x18\x02 \x01(\t\x12&\n\x04role\x18\x03 \x01(\x0e\x32\x18.parley.api.chat.v1.Role\x12)\n\x07\x63ontent\x18\x04 \x03(\x0b\x32\x18.parley.api.chat.v1.Part\x12\x10\n\x08revision\x18\x05 \x01(\x03\x12\x12\n\ncreated_by\x18\x06 \x01(\t\x12\x10\n\x08model_id\x18\x07 \x01(\t\x12.\n\ncreated_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12(\n\x05usage\x18\t \x01(\x0b\x32\x19.parley.api.chat.v1.Usage\x12\x12\n\nruntime_ms\x18\n \x01(\x03\x12\x18\n\x10model_runtime_ms\x18\x0b \x01(\x03\x12\x12\n\ncompressed\x18\x0c \x01(\x08*_\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_SYSTEM\x10\x01\x12\r\n\tROLE_USER\x10\x02\x12\x12\n\x0eROLE_ASSISTANT\x10\x03\x12\r\n\tROLE_TOOL\x10\x04*\x91\x01\n\x0bToolOutcome\x12\x1c\n\x18TOOL_OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n\x11TOOL_OUTCOME_DONE\x10\x01\x12\x17\n\x13TOOL_OUTCOME_FAILED\x10\x02\x12\x1a\n\x16TOOL_OUTCOME_CANCELLED\x10\x03\x12\x18\n\x14TOOL_OUTCOME_UNKNOWN\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.chat.v1.message_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ROLE']._serialized_start=2156
-  _globals['_ROLE']._serialized_end=2251
-  _globals['_TOOLOUTCOME']._serialized_start=2254
-  _globals['_TOOLOUTCOME']._serialized_end=2399
+  _globals['_ROLE']._serialized_start=2201
+  _globals['_ROLE']._serialized_end=2296
+  _globals['_TOOLOUTCOME']._serialized_start=2299
+  _globals['_TOOLOUTCOME']._serialized_end=2444
   _globals['_TEXTPART']._serialized_start=89
   _globals['_TEXTPART']._serialized_end=113
   _globals['_REASONINGPART']._serialized_start=115
@@ -43,23 +43,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TOOLCALLPART']._serialized_start=245
   _globals['_TOOLCALLPART']._serialized_end=437
   _globals['_TOOLRESULTPART']._serialized_start=440
-  _globals['_TOOLRESULTPART']._serialized_end=710
-  _globals['_SOURCEPART']._serialized_start=712
-  _globals['_SOURCEPART']._serialized_end=771
-  _globals['_FILEPART']._serialized_start=773
-  _globals['_FILEPART']._serialized_end=834
-  _globals['_FILEREFERENCEPART']._serialized_start=836
-  _globals['_FILEREFERENCEPART']._serialized_end=929
-  _globals['_CONTEXTFILEPART']._serialized_start=931
-  _globals['_CONTEXTFILEPART']._serialized_end=981
-  _globals['_SKILLPART']._serialized_start=983
-  _globals['_SKILLPART']._serialized_end=1029
-  _globals['_NOTICEPART']._serialized_start=1031
-  _globals['_NOTICEPART']._serialized_end=1057
-  _globals['_PART']._serialized_start=1060
-  _globals['_PART']._serialized_end=1610
-  _globals['_USAGE']._serialized_start=1613
-  _globals['_USAGE']._serialized_end=1818
-  _globals['_MESSAGE']._serialized_start=1821
-  _globals['_MESSAGE']._serialized_end=2154
+  _globals['_TOOLRESULTPART']._serialized_end=755
+  _globals['_SOURCEPART']._serialized_start=757
+  _globals['_SOURCEPART']._serialized_end=816
+  _globals['_FILEPART']._serialized_start=818
+  _globals['_FILEPART']._serialized_end=879
+  _globals['_FILEREFERENCEPART']._serialized_start=881
+  _globals['_FILEREFERENCEPART']._serialized_end=974
+  _globals['_CONTEXTFILEPART']._serialized_start=976
+  _globals['_CONTEXTFILEPART']._serialized_end=1026
+  _globals['_SKILLPART']._serialized_start=1028
+  _globals['_SKILLPART']._serialized_end=1074
+  _globals['_NOTICEPART']._serialized_start=1076
+  _globals['_NOTICEPART']._serialized_end=1102
+  _globals['_PART']._serialized_start=1105
+  _globals['_PART']._serialized_end=1655
+  _globals['_USAGE']._serialized_start=1658
+  _globals['_USAGE']._serialized_end=1863
+  _globals['_MESSAGE']._serialized_start=1866
+  _globals['_MESSAGE']._serialized_end=2199
 # @@protoc_insertion_point(module_scope)

@@ -203,6 +203,7 @@ class ToolResultPart(_message.Message):
     MCP_SERVER_ID_FIELD_NUMBER: _builtins.int
     PROVIDER_EXECUTED_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
+    FILES_FIELD_NUMBER: _builtins.int
     tool_call_id: _builtins.str
     """Id of the call."""
     tool_name: _builtins.str
@@ -223,6 +224,10 @@ class ToolResultPart(_message.Message):
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When the result was there."""
 
+    @_builtins.property
+    def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___FilePart]:
+        """Files that the call handed to the people in the chat."""
+
     def __init__(
         self,
         *,
@@ -235,10 +240,11 @@ class ToolResultPart(_message.Message):
         mcp_server_id: _builtins.str = ...,
         provider_executed: _builtins.bool = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
+        files: _abc.Iterable[Global___FilePart] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "mcp_server_id", b"mcp_server_id", "outcome", b"outcome", "provider_executed", b"provider_executed", "result_delta", b"result_delta", "result_json", b"result_json", "result_reset", b"result_reset", "tool_call_id", b"tool_call_id", "tool_name", b"tool_name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "files", b"files", "mcp_server_id", b"mcp_server_id", "outcome", b"outcome", "provider_executed", b"provider_executed", "result_delta", b"result_delta", "result_json", b"result_json", "result_reset", b"result_reset", "tool_call_id", b"tool_call_id", "tool_name", b"tool_name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
