@@ -91,11 +91,20 @@ LINES = st.sampled_from(
     st.lists(st.integers(min_value=0, max_value=100), max_size=10),
 )
 @example(b"data: 1\r\n\r\ndata: 2\r\n\r\n", [8, 9, 10])
+@example(b"data: data: \nevent: error\ndata: {}\n\n", [3, 20])
 def test_how_the_bytes_are_cut_changes_nothing(body: bytes, cuts: list[int]) -> None:
     places = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
     chunks = [body[start:end] for start, end in pairwise(places)]
-    assert events(*chunks) == events(body)
-    assert events(b":\n\n", *chunks) == events(b":\n\n", body) == events(b":\n\n" + body)
+    assert outcome(*chunks) == outcome(body)
+    assert outcome(b":\n\n", *chunks) == outcome(b":\n\n", body) == outcome(b":\n\n" + body)
+
+
+def outcome(*chunks: bytes) -> list[bytes] | Failure:
+    """Return the events, or what a body fails with that reports an error in plain words."""
+    try:
+        return events(*chunks)
+    except ProviderFailed as failed:
+        return failed.failure
 
 
 def test_an_event_comes_with_its_last_byte_and_not_later() -> None:
