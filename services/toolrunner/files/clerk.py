@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from toolrunner.files.beneath import Root
-from toolrunner.files.errors import FileRefused, PlanForgotten
+from toolrunner.files.errors import FileRefused, PlanForgotten, Reason
 from toolrunner.files.jobs import Job, Pause, Readable
 from toolrunner.files.protocol import (
     PIECES_AHEAD,
@@ -21,9 +21,11 @@ from toolrunner.files.protocol import (
     Defect,
     Forgotten,
     Frames,
+    Planned,
     Refused,
     Tell,
     frame,
+    shown,
 )
 from toolrunner.files.room import Files
 
@@ -145,9 +147,27 @@ class Clerk:
                 self._tell(running.number, said, is_last=False)
 
     def _tell(self, number: int, answer: Answer, *, is_last: bool) -> None:
-        view = memoryview(frame(Tell(number, answer, is_last)))
+        try:
+            data = _framed(Tell(number, answer, is_last))
+        except Exception:
+            self._close(number)
+            data = frame(Tell(number, Defect(ascii(traceback.format_exc())), is_last=True))
+        view = memoryview(data)
         while view:
             view = view[os.write(self.output_fd, view) :]
+
+
+def _framed(tell: Tell) -> bytes:
+    try:
+        return frame(tell)
+    except UnicodeEncodeError:
+        if isinstance(tell.answer, Planned):
+            # What is put back later has to be found under its own name, not under what is shown.
+            text = "the change leads to a name that is not UTF-8; rename it, then repeat the change"
+            paths = {"path": shown(tell.answer.images[0].path)} if tell.answer.images else {}
+            refused = Refused(Reason.PATH_FORBIDDEN, text, paths)
+            return frame(Tell(tell.number, refused, tell.is_last))
+        return frame(shown(tell))
 
 
 def main() -> None:

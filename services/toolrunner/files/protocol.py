@@ -3,11 +3,13 @@
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
 from toolrunner.files.values import Change, FileEdit, Image, PathInfo, Problem, Value
+
+T = TypeVar("T")
 
 LENGTH: Final = struct.Struct(">I")
 CHUNK_BYTES: Final = 256 * 1024
@@ -384,6 +386,22 @@ def frame(message: Ask | Tell) -> bytes:
     """Return a message as it travels."""
     body = msgspec.msgpack.encode(message)
     return LENGTH.pack(len(body)) + body
+
+
+def shown(value: T) -> T:
+    """Return a value whose texts may travel, though names may hold bytes of no encoding."""
+    clean: Any = value
+    match value:
+        case str():
+            clean = value.encode(errors="surrogateescape").decode(errors="replace")
+        case tuple():
+            clean = tuple(map(shown, value))
+        case dict():
+            clean = {shown(key): shown(each) for key, each in value.items()}
+        case msgspec.Struct():
+            fields = {name: shown(getattr(value, name)) for name in value.__struct_fields__}
+            clean = msgspec.structs.replace(value, **fields)
+    return cast(T, clean)
 
 
 @dataclass

@@ -13,13 +13,19 @@ from support.toolrunner_node import running
 from toolrunner.clerks import IDLE_S, Clerks
 from toolrunner.domain import WorkspaceId
 from toolrunner.errors import ClerkGone
+from toolrunner.files.errors import FileRefused, Reason
 from toolrunner.files.protocol import (
     CHUNK_BYTES,
     PIECES_AHEAD,
     Chunk,
     Commit,
+    FileMatches,
     FindFiles,
+    FoundFiles,
+    ListDirectory,
+    Listing,
     PlanUpload,
+    PlanWrite,
     ReadBytes,
     SearchFiles,
     Stat,
@@ -144,3 +150,31 @@ async def test_a_long_search_lets_others_in_between(office: Office) -> None:
     assert (first.path, stat.info.path) == (first.path, "f0")  # type: ignore[union-attr]
     assert [file.info.path for file in found.files] == ["f1"]  # type: ignore[union-attr]
     assert len(rest) == 2000
+
+
+async def test_a_name_that_is_no_text_is_shown_and_ends_nothing(office: Office) -> None:
+    root = office.directory / ONE / "files"
+    root.mkdir(parents=True)
+    (root / os.fsdecode(b"bad\xff.txt")).write_text("x\n")
+    os.symlink(b"bad\xff.txt", root / "link")
+    shown = "bad\ufffd.txt"
+    ask = office.clerks.ask
+    listing = await ask(ONE, ListDirectory("", 1, 0, 10, False, False))
+    found = await ask(ONE, FindFiles("bad", True, "", 0, 10, False))
+    link = await ask(ONE, StatPath("link", no_follow=True))
+    missing = await ask(ONE, StatPath("bad.txt"))
+    matches = [answer async for answer in office.clerks.stream(ONE, SEARCH)]
+    [pid] = office.pids(ONE)
+    with pytest.raises(FileRefused) as refused:
+        await ask(ONE, PlanWrite("t", "link", b"y\n"))
+    assert isinstance(listing, Listing)
+    assert isinstance(found, FoundFiles)
+    assert isinstance(link, Stat)
+    assert link.info is not None
+    assert isinstance(missing, Stat)
+    assert [entry.info.path for entry in listing.entries] == [shown, "link"]
+    assert [file.info.path for file in found.files] == [shown]
+    assert (link.info.link_target, missing.suggestions) == (shown, (shown,))
+    assert [match.path for match in matches if isinstance(match, FileMatches)] == [shown, "link"]
+    assert refused.value.reason == Reason.PATH_FORBIDDEN
+    assert office.pids(ONE) == [pid]
