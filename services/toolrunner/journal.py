@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, assert_never
 
 from parley.clock import Clock
 from toolrunner.domain import (
@@ -30,8 +30,10 @@ from toolrunner.domain import (
     WorkspaceId,
 )
 from toolrunner.errors import (
+    ExecutionCancelled,
     ExecutionIdReused,
     JournalChanged,
+    OutcomeUnknown,
     RequestIdReused,
     StaleOwner,
 )
@@ -75,6 +77,24 @@ class NotBegun:
 
 
 Beginning = Begun | Known | NotBegun
+
+
+def first_response(execution: Execution) -> bytes:
+    """Return what was answered to a request that came before.
+
+    Raises:
+        ExecutionCancelled: It was cancelled before it could start.
+        OutcomeUnknown: It was never answered, or is not yet.
+    """
+    match execution.state:
+        case ExecutionState.FINISHED:
+            return execution.response
+        case ExecutionState.CANCELLED:
+            raise ExecutionCancelled(execution.request_id)
+        case ExecutionState.STARTED | ExecutionState.UNKNOWN:
+            raise OutcomeUnknown(execution.request_id)
+        case _:
+            assert_never(execution.state)
 
 
 class Journal:

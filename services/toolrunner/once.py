@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from toolrunner.domain import Execution, ExecutionState, FileEffect
+from toolrunner.domain import FileEffect
 from toolrunner.effects import Effects
-from toolrunner.errors import ClerkGone, ExecutionCancelled, OutcomeUnknown, ReadOnly
+from toolrunner.errors import ClerkGone, ReadOnly
 from toolrunner.files.errors import FileRefused
-from toolrunner.journal import Begun, Known, NotBegun
+from toolrunner.journal import Begun, Known, NotBegun, first_response
 from toolrunner.journal_thread import JournalThread
 
 #: After these everything is as it was, so that the request may come again.
@@ -47,7 +47,7 @@ class Once:
             beginning = await self.journal.run(lambda journal: journal.begin(effect, None))
             match beginning:
                 case Known(execution):
-                    return _first_response(execution)
+                    return first_response(execution)
                 case Begun():
                     return await self._act(effect, act)
                 case NotBegun():
@@ -80,15 +80,3 @@ class Once:
             raise
         await self.journal.run(lambda journal: journal.finish(effect, response, None))
         return response
-
-
-def _first_response(execution: Execution) -> bytes:
-    match execution.state:
-        case ExecutionState.FINISHED:
-            return execution.response
-        case ExecutionState.CANCELLED:
-            raise ExecutionCancelled(execution.request_id)
-        case ExecutionState.STARTED | ExecutionState.UNKNOWN:
-            raise OutcomeUnknown(execution.request_id)
-        case _:
-            assert_never(execution.state)

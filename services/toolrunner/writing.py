@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from toolrunner.domain import Effect, ProcessId, TerminalSize
 from toolrunner.errors import NotAttachable, ProcessNotRunning, ToolrunnerError
-from toolrunner.journal import Begun, Known, NotBegun
+from toolrunner.journal import Begun, Known, NotBegun, first_response
 from toolrunner.journal_thread import JournalThread
 from toolrunner.live import LiveProcess
+from toolrunner.process_input import END_OF_TRANSMISSION
 from toolrunner.registry import Registry
 from toolrunner.spawner import set_size
 from toolrunner.tending import Tending
@@ -39,6 +40,7 @@ class Writes:
         """Write once, and return where the output was before that.
 
         Raises:
+            OutcomeUnknown: It came before, and nobody knows whether it was written.
             ToolrunnerError: It is refused, and nothing was written.
         """
         live = self.registry.live(process_id)
@@ -49,12 +51,16 @@ class Writes:
         if isinstance(beginning, NotBegun) and refusal is not None:
             raise refusal
         if isinstance(beginning, Known):
-            response = beginning.execution.response
+            response = first_response(beginning.execution)
             return self.cursor_of(response) if response else 0
         assert live is not None
         before = self.registry.present(live)
         await live.settled.wait()
-        self.send(live, writing)
+        try:
+            self.send(live, writing)
+        except ToolrunnerError:
+            await self.journal.run(lambda journal: journal.withdraw(effect))
+            raise
         response = effect.encode(before)
         await self.journal.run(lambda journal: journal.finish(effect, response, None))
         return before.output_bytes
@@ -81,12 +87,18 @@ class Writes:
         """Write to a process.
 
         Raises:
-            InputFull: It has not read what was written before.
+            InputFull: It has not read what was written before, and nothing of this was written.
         """
-        if live.input is not None:
-            live.input.write(writing.data + writing.keys)
-            if writing.is_end:
-                self.tending.end_input(live)
+        if live.input is None:
+            return
+        data = writing.data + writing.keys
+        if writing.is_end and live.input.is_terminal:
+            # Together, so that there is no end that is refused after its data was taken.
+            live.input.write(data + END_OF_TRANSMISSION)
+            return
+        live.input.write(data)
+        if writing.is_end:
+            self.tending.end_input(live)
 
     def refusal(
         self, process_id: ProcessId, live: LiveProcess | None, *, wants_terminal: bool

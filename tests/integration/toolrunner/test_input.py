@@ -86,6 +86,31 @@ async def test_what_nobody_reads_is_refused_before_it_fills_the_memory(client: C
     assert (await client.wait(process_id)).process.exit.signal == "SIGKILL"
 
 
+async def test_a_write_that_was_refused_has_never_been_and_may_come_again(client: Client) -> None:
+    started = await client.start("exec sleep 600", stdin_mode=PIPE)
+    process_id = started.process.process_id
+    key, megabyte = await client.key("w1"), b"x" * 1_000_000
+    full = (grpc.StatusCode.RESOURCE_EXHAUSTED, "NODE_FULL")
+    await client.write(process_id, megabyte)
+    await client.write(process_id, megabyte)
+    for _ in range(2):
+        assert await reason_of(client.write(process_id, megabyte, key=key)) == full
+        state = (await client.execution(key)).state
+        assert state == execution_pb2.EXECUTION_STATE_NEVER_SEEN
+    await client.signal(process_id, process_pb2.PROCESS_SIGNAL_KILL)
+    await client.wait(process_id)
+
+
+async def test_a_write_that_was_cancelled_first_is_not_told_as_done(client: Client) -> None:
+    started = await client.start("exec sleep 600", stdin_mode=PIPE)
+    process_id, key = started.process.process_id, await client.key("w1")
+    await client.cancel(key)
+    assert await reason_of(client.write(process_id, b"x", key=key)) == (
+        grpc.StatusCode.ABORTED,
+        "EXECUTION_CANCELLED",
+    )
+
+
 async def test_who_cannot_be_written_to_is_named(client: Client) -> None:
     closed = (await client.start("exec sleep 600")).process.process_id
     pipe = (await client.start("exec sleep 600", stdin_mode=PIPE)).process.process_id
