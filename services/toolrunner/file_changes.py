@@ -9,7 +9,8 @@ before anything else is done in the workspace.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -108,8 +109,9 @@ class FileChanges:
                 change.path for change in planned.changes if self.reads.is_stale(scope, change)
             )
             if not dry_run and not planned.problems and planned.images:
-                record = await self._commit(scope, request_id, plan.token, planned.images)
-                await self._stored(scope.workspace_id, lambda store: store.finish(record))
+                with self._settling(scope.workspace_id):
+                    record = await self._commit(scope, request_id, plan.token, planned.images)
+                    await self._stored(scope.workspace_id, lambda store: store.finish(record))
             if not dry_run and not planned.problems:
                 for change in planned.changes:
                     self.reads.saw(scope, change.path, change.etag)
@@ -156,15 +158,16 @@ class FileChanges:
     ) -> Changed:
         token = self.new_token()
         planned = await self._plan(scope.workspace_id, PlanRestore(token, images, guards_git))
-        undoing = await self._commit(scope, request_id, token, planned.images)
         paths = frozenset(image.path for image in images)
+        with self._settling(scope.workspace_id):
+            undoing = await self._commit(scope, request_id, token, planned.images)
 
-        def settle(store: UndoStore) -> None:
-            # The undone change goes first: it could not be undone twice anyway.
-            store.reduce(record, paths)
-            store.drop(undoing)
+            def settle(store: UndoStore) -> None:
+                # The undone change goes first: it could not be undone twice anyway.
+                store.reduce(record, paths)
+                store.drop(undoing)
 
-        await self._stored(scope.workspace_id, settle)
+            await self._stored(scope.workspace_id, settle)
         for change in planned.changes:
             self.reads.saw(scope, change.path, change.etag)
         return Changed(planned.changes, planned, frozenset())
@@ -194,10 +197,23 @@ class FileChanges:
             await self._stored(scope.workspace_id, lambda store: store.drop(record))
             raise
         except ClerkGone as error:
-            if not await self._roll_back(scope.workspace_id, record):
+            try:
+                is_whole = await self._roll_back(scope.workspace_id, record)
+            except ClerkGone:
+                is_whole = False
+            if not is_whole:
                 raise OutcomeUnknown(request_id) from error
             raise
         return record
+
+    @contextmanager
+    def _settling(self, workspace_id: WorkspaceId) -> Iterator[None]:
+        """Have what stays pending after an error taken back before anything else is done."""
+        try:
+            yield
+        except BaseException:
+            self._recovered.discard(workspace_id)
+            raise
 
     async def _recover(self, workspace_id: WorkspaceId) -> None:
         if workspace_id in self._recovered:
@@ -205,19 +221,18 @@ class FileChanges:
         pending = await self._stored(workspace_id, lambda store: store.pending())
         # A program of an earlier run of the service may still be at it.
         old = frozenset(record.clerk_id for record in pending if record.clerk_id)
-        await asyncio.to_thread(end_marked, old)
+        await asyncio.to_thread(end_marked, old - {self.clerks.process_of(workspace_id)})
         for record in pending:
             await self._roll_back(workspace_id, record)
         self._recovered.add(workspace_id)
 
     async def _roll_back(self, workspace_id: WorkspaceId, record: UndoRecord) -> bool:
-        """Take a change back; return whether all of it could be."""
-        try:
-            done = await self.clerks.ask(workspace_id, RollBack(record.token, record.images))
-        except ClerkGone:
-            # It stays pending, and is tried again before the next change.
-            self._recovered.discard(workspace_id)
-            return False
+        """Take a change back; return whether all of it could be.
+
+        Raises:
+            ClerkGone: The program ended; it stays pending, and is to be tried again.
+        """
+        done = await self.clerks.ask(workspace_id, RollBack(record.token, record.images))
         assert isinstance(done, Done), "that is what it is answered by"
         await self._stored(workspace_id, lambda store: store.drop(record))
         return done.is_whole
