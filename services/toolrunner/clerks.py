@@ -168,6 +168,7 @@ class Clerks:
         try:
             launched = await self._spawner.start(launch, _ignored)
         except LaunchFailed as error:
+            await self._spawner.forget(process_id)
             raise ClerkGone(f"it cannot be started: {error}") from error
         # It ends with this service, so there is nothing to keep for the next.
         await self._spawner.forget(process_id)

@@ -86,6 +86,21 @@ async def test_one_that_ended_is_replaced_at_the_next_question(office: Office) -
     assert new != pid
 
 
+async def test_nothing_is_kept_of_one_that_could_not_be_started(tmp_path: Path) -> None:
+    async with running_spawner(tmp_path, adoption_s=0) as spawner:
+        clerks = Clerks(
+            spawner=spawner.process,
+            workspaces=Workspaces(tmp_path / "workspaces"),
+            clock=FakeClock(),
+            new_id=lambda: "clerk",
+            ripgrep="x" * 200_000,  # More than the kernel takes for one argument.
+        )
+        with pytest.raises(ClerkGone, match="cannot be started"):
+            await clerks.ask(ONE, StatPath(""))
+        _, _, kept = await spawner.process.adopt()
+    assert kept == ()
+
+
 async def test_one_that_does_not_answer_is_ended(office: Office) -> None:
     await office.clerks.ask(ONE, StatPath(""))
     [pid] = office.pids(ONE)
