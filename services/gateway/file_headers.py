@@ -49,12 +49,17 @@ def disposition(name: str, media_type: str) -> str:
 
 
 def name_in(header: str) -> str:
-    """Return the file name in a Content-Disposition; empty if there is none."""
+    """Return the file name in a Content-Disposition; empty if there is none that can be read."""
     message = Message()
     # Headers arrive as Latin-1, whatever the client meant by its bytes.
     message["content-disposition"] = header.encode("latin-1").decode("utf-8", "replace")
+    try:
+        name = message.get_filename("")
+    except (ValueError, LookupError, TypeError):
+        # Encodings that decode no names, and continuations that cannot be put in order.
+        return ""
     # The header may name an encoding that makes half a character of anything.
-    return message.get_filename("").encode("utf-8", "replace").decode()
+    return name.encode("utf-8", "replace").decode()
 
 
 def wanted_span(header: str, size_bytes: int) -> Span | None:

@@ -17,6 +17,12 @@ from gateway.file_headers import disposition, name_in, wanted_span
         ('attachment; filename="größe.txt"'.encode().decode("latin-1"), "größe.txt"),
         ("inline; filename*=no-such-charset''%ff", "ÿ"),
         ("inline; filename*=unicode_escape''%5Cud800", "?"),
+        ("inline; filename*=idna''%ff", ""),
+        ("inline; filename*=punycode''%ff", ""),
+        ("inline; filename*=undefined''a", ""),
+        ("inline; filename*=a%00b''a", ""),
+        ("inline; filename*=UTF-8''a; filename*0=b", ""),
+        (f"inline; filename*{'9' * 5000}=a", ""),
     ],
 )
 def test_the_name_of_a_file_is_found_in_its_header(header: str, name: str) -> None:
