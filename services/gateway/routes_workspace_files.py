@@ -74,8 +74,10 @@ class WorkspaceFileRoutes:
             await self._narrow(visitor, asked, wanted)
         call, head = await self._begun(visitor, asked)
         size_bytes = head.info.size_bytes
-        span = range(size_bytes) if wanted is None else wanted.within(size_bytes)
-        if span is None:
+        # The file may have another size by now; what comes is what was asked for, as far as it is.
+        end = asked.offset_bytes + asked.length_bytes if wanted is not None else size_bytes
+        span = range(asked.offset_bytes, min(end, size_bytes))
+        if wanted is not None and not span:
             call.cancel()
             raise _not_satisfiable(size_bytes)
         headers = _headers(head) | {"content-length": str(len(span))}

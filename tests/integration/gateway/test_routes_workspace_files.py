@@ -1,6 +1,8 @@
 """Files, repositories and diffs of a workspace over HTTP, and what chatd is asked for them."""
 
 import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
@@ -119,6 +121,50 @@ async def test_a_range_of_a_file_is_asked_for_alone(
     assert (reply.status, reply.body, reply.headers["content-range"]) == (206, body, told)
     asked = last_request(stack)
     assert (asked.offset_bytes, asked.length_bytes) == (first, len(body))
+
+
+@dataclass
+class Successive:
+    """Streams that are answered one after the other."""
+
+    streams: list[list[api.DownloadWorkspaceFileResponse]]
+
+    def __iter__(self) -> Iterator[api.DownloadWorkspaceFileResponse]:
+        return iter(self.streams.pop(0))
+
+
+def script_sizes(stack: GatewayStack, first: int, second: int, chunk: bytes) -> None:
+    """Have a file of one size when it is asked for, and of another when it is read."""
+    piece = api.DownloadWorkspaceFileResponse
+    infos = [file_pb2.PathInfo(path="out/x", size_bytes=size) for size in (first, second)]
+    heads = [piece(head=api.DownloadHead(info=info, media_type="text/plain")) for info in infos]
+    streams = [[heads[0]], [heads[1], piece(chunk=chunk)]]
+    stack.chatd.answers["DownloadWorkspaceFile"] = Successive(streams)
+
+
+@pytest.mark.parametrize(
+    ("header", "size_then", "body", "told"),
+    [
+        ("bytes=-3", 14, b"789", "bytes 7-9/14"),
+        ("bytes=7-", 14, b"789", "bytes 7-9/14"),
+        ("bytes=7-12", 14, b"789", "bytes 7-9/14"),
+        ("bytes=7-", 8, b"7", "bytes 7-7/8"),
+    ],
+)
+async def test_a_range_is_told_as_it_was_read_though_the_file_has_another_size_by_then(
+    stack: GatewayStack, header: str, size_then: int, body: bytes, told: str
+) -> None:
+    script_sizes(stack, len(DATA), size_then, body)
+    reply = await download(stack, Range=header)
+    assert (reply.status, reply.body, reply.headers["content-range"]) == (206, body, told)
+
+
+async def test_a_range_that_is_gone_when_it_is_read_is_told_the_new_size(
+    stack: GatewayStack,
+) -> None:
+    script_sizes(stack, len(DATA), 5, b"")
+    reply = await download(stack, Range="bytes=7-")
+    assert (reply.status, reply.headers["content-range"]) == (416, "bytes */5")
 
 
 @pytest.mark.parametrize("header", ["bytes=10-", "bytes=-0"])
