@@ -16,6 +16,9 @@ from toolrunner.files.values import PathInfo
 READ_BYTES: Final = 1024 * 1024
 #: Larger files are neither compared nor kept for undoing.
 CONTENT_BYTES_MAX: Final = 16 * 1024 * 1024
+#: Some file systems keep any time that is set; further ones do not travel.
+MODIFIED_NS_MIN: Final = -(2**63)
+MODIFIED_NS_MAX: Final = 2**63 - 1
 NO_ETAG: Final = ""
 
 #: What tells that a file is still the one that was read.
@@ -45,7 +48,7 @@ def info_of(path: str, result: os.stat_result, link_target: str = "") -> PathInf
         type=kind,
         size_bytes=result.st_size if kind == "file" else 0,
         mode=stat.S_IMODE(result.st_mode),
-        modified_ns=result.st_mtime_ns,
+        modified_ns=max(MODIFIED_NS_MIN, min(result.st_mtime_ns, MODIFIED_NS_MAX)),
         link_target=link_target,
     )
 

@@ -30,6 +30,10 @@ PROBLEM: Final = {
 }
 MATCH: Final = {match: file_pb2.EditMatch.Value(f"EDIT_MATCH_{match.name}") for match in Match}
 
+#: What a Timestamp can say: the years 1 to 9999.
+TIME_NS_MIN: Final = -62_135_596_800 * 10**9
+TIME_NS_MAX: Final = 253_402_300_800 * 10**9 - 1
+
 
 def text_to_proto(text: str) -> str:
     """Return a name that may hold bytes of no encoding as a text that may travel."""
@@ -39,7 +43,7 @@ def text_to_proto(text: str) -> str:
 def info_to_proto(info: values.PathInfo) -> file_pb2.PathInfo:
     """Return what is known of a path."""
     modified_at = Timestamp()
-    modified_at.FromNanoseconds(info.modified_ns)
+    modified_at.FromNanoseconds(max(TIME_NS_MIN, min(info.modified_ns, TIME_NS_MAX)))
     return file_pb2.PathInfo(
         path=text_to_proto(info.path),
         type=PATH_TYPE[info.type],
