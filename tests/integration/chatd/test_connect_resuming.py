@@ -186,9 +186,16 @@ async def live_and_edit(a: Replica, chat_id: ChatId) -> int:
 async def recorded(call: Any, known: Folded, living: "asyncio.Task[int]") -> list[Folded]:
     """Return what a reader knew after each event, until a chat has lived."""
     found = [known]
-    while not living.done() or (found[-1].is_settled_at or 0) < living.result():
-        found.append(fold(found[-1], (await call.read()).event))
-    return found
+    async with asyncio.TaskGroup() as tasks:
+        while True:
+            reading = tasks.create_task(call.read())
+            while not reading.done():
+                if living.done() and (found[-1].is_settled_at or 0) >= living.result():
+                    reading.cancel()
+                    return found
+                awaited = (reading,) if living.done() else (reading, living)
+                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+            found.append(fold(found[-1], reading.result().event))
 
 
 async def parts_until(call: Any, known: Folded, preview: str) -> Folded:

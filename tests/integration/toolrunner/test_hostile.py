@@ -12,7 +12,6 @@ import pytest
 from parley.api.workspace.v1 import process_pb2, process_service_pb2, workspace_pb2
 from support.conditions import until
 from support.toolrunner_node import Client, House, connected, node, reason_of, running, toolrunner
-from toolrunner.spawner import running_processes
 
 WITHIN_S = 10.0
 MEGABYTE = 1024 * 1024
@@ -23,8 +22,10 @@ SNAPSHOT = process_pb2.WAIT_UNTIL_SNAPSHOT
 
 def spawner_pid() -> int:
     """Return the one spawner that is a child of this process, where the node runs."""
-    (pid,) = [each.pid for each in running_processes() if each.parent == os.getpid()]
-    return pid
+    (spawner,) = [
+        child for child in psutil.Process().children() if "spawner" in " ".join(child.cmdline())
+    ]
+    return spawner.pid
 
 
 def zombies_below(ancestor: int) -> list[int]:

@@ -29,9 +29,11 @@ from chatd.domain.errors import (
     UsageLimitReached,
     UserBarred,
     VersionConflict,
+    WorkspaceNotFound,
 )
 from chatd.rpc.errors import ERRORS
 from parley.api.chat.v1.error_reason_pb2 import ErrorReason
+from parley.api.workspace.v1.error_reason_pb2 import ErrorReason as WorkspaceReason
 from parley.postgres import DatabaseBusy, DatabaseUnavailable
 
 CHAT = ChatId("c")
@@ -45,6 +47,7 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         {"queued_message_id": "q"},
     ),
     (FileNotFound("f"), "NOT_FOUND", "FILE_NOT_FOUND", {"file_id": "f"}),
+    (WorkspaceNotFound("w"), "NOT_FOUND", "WORKSPACE_NOT_FOUND", {"workspace_id": "w"}),
     (TooManyFiles(50), "RESOURCE_EXHAUSTED", "TOO_MANY_FILES", {"files_max": "50"}),
     (FileTooLarge(10), "OUT_OF_RANGE", "FILE_TOO_LARGE", {"limit_bytes": "10"}),
     (
@@ -123,4 +126,5 @@ def test_every_problem_has_a_status_a_reason_of_the_proto_and_its_facts() -> Non
     assert [
         (problem.status.name, problem.reason, dict(problem.metadata)) for problem in problems
     ] == [tuple(expected) for _, *expected in EXAMPLES]
-    assert {f"ERROR_REASON_{problem.reason}" for problem in problems} <= set(ErrorReason.keys())
+    reasons = {*ErrorReason.keys(), *WorkspaceReason.keys()}
+    assert {f"ERROR_REASON_{problem.reason}" for problem in problems} <= reasons
