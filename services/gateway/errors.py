@@ -45,6 +45,7 @@ HTTP_STATUS_OF_REASON: Mapping[str, int] = {
     "REQUEST_ID_REUSED": 422,
     "MESSAGE_TOO_LARGE": 413,
     "USAGE_LIMIT": 409,
+    "STORE_BUSY": 503,
     # Trying again later does not help.
     "TOO_MANY_FILES": 409,
     "FILE_TOO_LARGE": 413,

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
@@ -52,10 +53,16 @@ async def test_a27_a_pool_full_of_waiting_writes_costs_no_lease(lab: FaultLab) -
             chat_id: (lab.unique(), *fault.texts("repeat after me: @", 1)) for chat_id in chat_ids
         }
         async with locked(lab, chat_ids), asyncio.TaskGroup() as tasks:
-            for chat_id, (key, text) in keyed.items():
+            sends = [
                 tasks.create_task(fault.send_by_http(chat_id, text, key))
+                for chat_id, (key, text) in keyed.items()
+            ]
             fault.trial(len(keyed))
             await lab.sleep(lab.lease_s + 4)
+            await asyncio.wait(sends)
+            answers = Counter(send.result() for send in sends)
+            if set(answers) != {503}:
+                lab.row.problems.append(f"answers while all was locked: {answers}")
             states = await lab.states(watched)
             lost = sum(state.owner_epoch > 1 for state in states.values())
             lab.row.counts["false_lease_losses"] += lost

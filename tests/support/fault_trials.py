@@ -10,9 +10,6 @@ from parley.client import (
     Message,
     NotFound,
     Parley,
-    ServerFault,
-    TooSlow,
-    Unavailable,
 )
 from support.fault_history import Expected, History, Known, check_chat
 from support.fault_lab import FaultLab, State
@@ -114,8 +111,7 @@ class Fault:
         is_certain = isinstance(error, Invalid | NotFound)
         self.history.end(operation, Known.FAILED if is_certain else Known.OPEN)
         self.row.counts[f"client_{type(error).__name__}"] += 1
-        if not isinstance(error, Unavailable | TooSlow | ServerFault):
-            self.row.counts[error.reason] += 1
+        self.row.counts[error.reason] += 1
 
     async def load(self, client: Parley, count: int | None = None) -> list[str]:
         """Create chats that stream, that run a tool, and that have a message in their queue."""

@@ -7,15 +7,22 @@ from dataclasses import dataclass
 import asyncpg
 from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, DisconnectionError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from parley.clock import Clock, SystemClock
+from parley.postgres.errors import PoolExhausted
 from parley.postgres.observed import observe_engine, observed_connection
+from parley.postgres.patient_pool import PatientPool
 from parley.postgres.session import Session, SessionLimits, outage_of, typed_outages
 from parley.telemetry import Statements
 
 STARTUP_PATIENCE_S = 30.0
+#: Shorter than the server's own limit on waiting for a lock: a pool full of those who wait for
+#: locks must not make everybody else wait just as long.
+POOL_PATIENCE_S = 5.0
 QUERIES_PER_CONNECTION_MAX = 10_000_000
+IDLE_CONNECTION_S_MAX = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,7 @@ class Database:
 
     pool: "asyncpg.Pool[asyncpg.Record]"
     engine: AsyncEngine
+    pool_patience_s: float = POOL_PATIENCE_S
 
     @classmethod
     @asynccontextmanager
@@ -41,12 +49,14 @@ class Database:
         clock: Clock | None = None,
         patience_s: float = STARTUP_PATIENCE_S,
         statements: Statements | None = None,
+        pool_patience_s: float = POOL_PATIENCE_S,
     ) -> "AsyncIterator[Database]":
         """Wait for the server, then give the database; at most `connections_max` are ever open.
 
         The pool's connections are not reset when they are given back: whoever changes a session
         setting or takes a session lock undoes it. An open transaction is rolled back. What is sent
-        is measured and traced by `statements`, if they are given.
+        is measured and traced by `statements`, if they are given. Who finds all connections taken
+        waits `pool_patience_s` for one and is then told `PoolExhausted`.
 
         Raises:
             DatabaseUnavailable: The server did not answer within `patience_s`.
@@ -60,15 +70,15 @@ class Database:
         await first.close()
         engine_share = max(1, connections_max // 4)
         async with AsyncExitStack() as stack:
-            engine = _engine(session, engine_share)
+            engine = _engine(session, engine_share, pool_patience_s)
             if statements is not None:
                 observe_engine(engine.sync_engine, statements)
             stack.push_async_callback(engine.dispose)
             with typed_outages():
                 pool = await stack.enter_async_context(
-                    _pool(session, connections_max - engine_share, statements)
+                    _pool(session, connections_max - engine_share, statements, pool_patience_s)
                 )
-            yield cls(pool, engine)
+            yield cls(pool, engine, pool_patience_s)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
@@ -98,6 +108,8 @@ class Database:
                 with typed_outages():
                     connection = await stack.enter_async_context(self.engine.connect())
                 yield connection
+        except PoolTimeout as error:
+            raise PoolExhausted(self.pool_patience_s) from error
         except (DBAPIError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             outage = outage_of(error)
             if outage is None:
@@ -106,16 +118,20 @@ class Database:
 
 
 def _pool(
-    session: Session, connections_max: int, statements: Statements | None
+    session: Session, connections_max: int, statements: Statements | None, patience_s: float
 ) -> "asyncpg.Pool[asyncpg.Record]":
     kind = asyncpg.Connection if statements is None else observed_connection(statements)
-    return asyncpg.create_pool(
+    return PatientPool(
         **session.arguments(),
         connection_class=kind,
+        record_class=asyncpg.Record,
         min_size=1,
         max_size=connections_max,
         max_queries=QUERIES_PER_CONNECTION_MAX,
+        max_inactive_connection_lifetime=IDLE_CONNECTION_S_MAX,
         reset=_keep_as_is,
+        loop=None,
+        patience_s=patience_s,
     )
 
 
@@ -123,12 +139,13 @@ async def _keep_as_is(connection: object) -> None:
     """Reset nothing: asyncpg's default costs a round trip and four statements per release."""
 
 
-def _engine(session: Session, connections_max: int) -> AsyncEngine:
+def _engine(session: Session, connections_max: int, patience_s: float) -> AsyncEngine:
     engine = create_async_engine(
         "postgresql+asyncpg://",
         async_creator=session.open_untyped,
         pool_size=connections_max,
         max_overflow=0,
+        pool_timeout=patience_s,
         pool_use_lifo=True,
     )
 

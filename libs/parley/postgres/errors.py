@@ -4,7 +4,8 @@ DatabaseError
 ├── DatabaseUnavailable        nobody answers now; the same call may succeed later
 │   └── StatementEnded         the server gave the statement up, which changed nothing
 │       └── DatabaseBusy       it waited for others too long
-│           └── Deadlocked
+│           ├── Deadlocked
+│           └── PoolExhausted  it was never sent: all connections of this process were taken
 ├── DatabaseMisconfigured      the address, role or database is wrong; trying again will not help
 │   └── ServerTooOld
 ├── MigrationFailed            a schema could not be brought to its newest revision
@@ -53,6 +54,14 @@ class DatabaseBusy(StatementEnded):
 
 class Deadlocked(DatabaseBusy):
     """The statement and another one waited for each other; the other goes on."""
+
+
+class PoolExhausted(DatabaseBusy):
+    """All connections of this process stayed taken, so the statement was never sent."""
+
+    def __init__(self, patience_s: float) -> None:
+        super().__init__(f"no connection became free within {patience_s:g} s")
+        self.patience_s = patience_s
 
 
 class DatabaseMisconfigured(DatabaseError, ConfigurationError):

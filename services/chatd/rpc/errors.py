@@ -314,8 +314,8 @@ def _contended(_: DatabaseBusy) -> Problem:
     # Not UNAVAILABLE: at another process it would wait for the same lock.
     return Problem(
         grpc.StatusCode.ABORTED,
-        ErrorReason.Name(ErrorReason.ERROR_REASON_VERSION_CONFLICT).removeprefix("ERROR_REASON_"),
-        "The chat is being changed by others; try again.",
+        ErrorReason.Name(ErrorReason.ERROR_REASON_STORE_BUSY).removeprefix("ERROR_REASON_"),
+        "Others have held what this changes for too long; nothing was changed, try again.",
         retry_after_s=RETRY_STORE_AFTER_S,
     )
 

@@ -28,6 +28,7 @@ from chatd.domain.commands import (
     RequestCompaction,
     SendMessage,
     SubmitToolResults,
+    WorkerCommand,
 )
 from chatd.domain.errors import ChatError, ChatNotFound
 from chatd.domain.facts import Facts
@@ -37,7 +38,13 @@ from chatd.store.codec import choice_from_json
 from chatd.store.rows import state_of
 from chatd.store.statements import SELECT_KEY, SELECT_STATE, ClientKey, decision_statement
 from parley.clock import Clock
-from parley.postgres import DatabaseUnavailable, Deadlocked, StatementEnded, typed_outages
+from parley.postgres import (
+    DatabaseUnavailable,
+    Deadlocked,
+    PoolExhausted,
+    StatementEnded,
+    typed_outages,
+)
 
 KNOWN_STATES_MAX = 10_000
 MISSES_BEFORE_LOCK = 3
@@ -175,12 +182,24 @@ class Applier:
         lock = self._locks.setdefault(chat_id, asyncio.Lock())
         try:
             async with lock:
-                return await self._attempt(chat_id, command, client_key)
+                return await self._insisted(chat_id, command, client_key)
         except Exception as error:
             return _Failed(error)
         finally:
             if not lock.locked():
                 self._locks.pop(chat_id, None)
+
+    async def _insisted(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None
+    ) -> Applied:
+        """Execute a command; a worker's waits for a connection, as its turn has been paid for."""
+        deadline = self._clock.monotonic() + OUTAGE_PATIENCE_S
+        while True:
+            try:
+                return await self._attempt(chat_id, command, client_key)
+            except PoolExhausted:
+                if not isinstance(command, WorkerCommand) or self._clock.monotonic() >= deadline:
+                    raise
 
     async def _attempt(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None
@@ -297,10 +316,11 @@ class Applier:
         while True:
             try:
                 return await read()
-            except DatabaseUnavailable:
+            except DatabaseUnavailable as error:
                 if self._clock.monotonic() >= deadline:
                     self.known.forget(chat_id)
-                    raise
+                    # Not the error itself: it may say that nothing was changed, of the read.
+                    raise DatabaseUnavailable(error.reason) from error
                 await self._clock.sleep(OUTAGE_PAUSE_S)
 
     async def _is_used(self, chat_id: ChatId, client_key: ClientKey) -> bool:

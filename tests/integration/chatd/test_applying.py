@@ -26,7 +26,7 @@ from chatd.domain.tools import Dispatch, Executor
 from chatd.domain.transitions import fence_of
 from chatd.store.chats import PostgresChats
 from parley.clock import FakeClock
-from parley.postgres import Database
+from parley.postgres import Database, PoolExhausted
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
@@ -177,6 +177,36 @@ async def counted(pool: "asyncpg.Pool[asyncpg.Record]") -> int:
     """Return the version of the chat; every commit that writes one moves it by one."""
     version: int = await pool.fetchval("SELECT snapshot_version FROM chat.chat_exec")
     return version
+
+
+async def test_with_every_connection_taken_a_user_is_refused_and_a_worker_waits(
+    chat_database: str, pool: "asyncpg.Pool[asyncpg.Record]", chats: PostgresChats
+) -> None:
+    finish = FinishTurn(fence_of(await chats.state(CHAT)), (ANSWER,))
+    async with (
+        Database.open(
+            chat_database, application_name="test", connections_max=4, pool_patience_s=0.05
+        ) as crowded,
+        PostgresChats(crowded.pool, lambda state: None, FakeClock()) as there,
+        asyncio.timeout(10),
+    ):
+        await there.state(CHAT)
+        held = [await crowded.pool.acquire() for _ in range(crowded.pool.get_max_size())]
+        async with asyncio.TaskGroup() as tasks:
+            finishing = tasks.create_task(there.apply(CHAT, finish))
+            with pytest.raises(PoolExhausted):
+                await there.state(CHAT)
+            with pytest.raises(PoolExhausted):
+                await crowded.pool.fetchval("SELECT 1")
+            for connection in held:
+                await crowded.pool.release(connection)
+        assert finishing.result().status is Status.WAITING
+        held = [await crowded.pool.acquire() for _ in range(crowded.pool.get_max_size())]
+        with pytest.raises(PoolExhausted):
+            await there.apply(CHAT, SendMessage(HELLO, QUEUED, claimed_by=WORKER))
+        for connection in held:
+            await crowded.pool.release(connection)
+    assert (await chats.state(CHAT)).status is Status.WAITING
 
 
 async def test_dispatched_calls_belong_to_their_message_whatever_is_appended_with_it(

@@ -15,6 +15,7 @@ from parley.postgres import (
     Database,
     DatabaseMisconfigured,
     DatabaseUnavailable,
+    PoolExhausted,
     compose_url,
     typed_outages,
     with_database,
@@ -184,3 +185,34 @@ async def test_sqlalchemy_reads_the_same_url(postgres: TestPostgres) -> None:
         async with engine.connect() as connection:
             assert await connection.scalar(text("SELECT 1")) == 1
         await engine.dispose()
+
+
+async def test_who_finds_every_connection_taken_is_told_in_time_and_the_next_is_served(
+    empty_database: str,
+) -> None:
+    async with Database.open(
+        empty_database, application_name="t", connections_max=4, pool_patience_s=0.1
+    ) as database:
+        pool = database.pool
+        held = [await pool.acquire() for _ in range(pool.get_max_size())]
+        async with asyncio.timeout(5):
+            with pytest.raises(PoolExhausted, match=r"within 0\.1 s"):
+                await pool.fetchval("SELECT 1")
+            with pytest.raises(PoolExhausted):
+                await pool.acquire()
+        await pool.release(held.pop())
+        assert await pool.fetchval("SELECT 1") == 1
+        for connection in held:
+            await pool.release(connection)
+
+
+async def test_who_finds_the_engine_taken_is_told_in_time(empty_database: str) -> None:
+    async with (
+        Database.open(
+            empty_database, application_name="t", connections_max=2, pool_patience_s=0.1
+        ) as database,
+        database.reading(),
+    ):
+        async with asyncio.timeout(5):
+            with pytest.raises(PoolExhausted):
+                await database.reading().__aenter__()

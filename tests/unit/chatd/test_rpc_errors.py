@@ -112,7 +112,7 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         {"field": "title"},
     ),
     (DatabaseUnavailable("gone"), "UNAVAILABLE", "STORE_UNAVAILABLE", {}),
-    (DatabaseBusy("lock timeout"), "ABORTED", "VERSION_CONFLICT", {}),
+    (DatabaseBusy("lock timeout"), "ABORTED", "STORE_BUSY", {}),
 ]
 
 

@@ -78,6 +78,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The file has more bytes than a file may have. Metadata: {"limit_bytes": "10485760"}."""
     ERROR_REASON_MEDIA_TYPE_REFUSED: _ErrorReason.ValueType  # 27
     """The file is of a type that is not taken, or of another than was said. Metadata: {"media_type": "text/html"}."""
+    ERROR_REASON_STORE_BUSY: _ErrorReason.ValueType  # 28
+    """What has to be written is held by others for too long, and nothing was changed; try again. Metadata: {}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `chat.parley`."""
@@ -138,4 +140,6 @@ ERROR_REASON_FILE_TOO_LARGE: ErrorReason.ValueType  # 26
 """The file has more bytes than a file may have. Metadata: {"limit_bytes": "10485760"}."""
 ERROR_REASON_MEDIA_TYPE_REFUSED: ErrorReason.ValueType  # 27
 """The file is of a type that is not taken, or of another than was said. Metadata: {"media_type": "text/html"}."""
+ERROR_REASON_STORE_BUSY: ErrorReason.ValueType  # 28
+"""What has to be written is held by others for too long, and nothing was changed; try again. Metadata: {}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
