@@ -164,7 +164,6 @@ async def run(settings: Settings, process: Process) -> None:
         setups = AllowedSetups(ConfiguredSetups(configuration, catalogue.book), barring)
         bills = LateBills(PostgresLedger(database.pool), process.clock)
         limits = PostgresLimits(database.pool)
-        spending = LimitedSpending(limits, process.clock)
         jobs = SmallJobs()
         resting = Resting(jobs.add, process.clock)
 
@@ -180,6 +179,7 @@ async def run(settings: Settings, process: Process) -> None:
             gateways, database.pool, limits_changed=limits_changed, clock=process.clock
         )
         groups = known.groups
+        spending = LimitedSpending(limits, groups, process.clock)
         labeller = Labeller(
             QuickModel(
                 QuickPorts(

@@ -297,7 +297,7 @@ async def served_chats(
         )
         stores = Stores.over(pool, chats)
         limits = PostgresLimits(pool)
-        spending = LimitedSpending(limits, FakeClock())
+        spending = LimitedSpending(limits, groups, FakeClock())
         usage = UsagePorts(
             PostgresUsage(pool), limits, spending, groups, spending.forget, FakeClock()
         )

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Protocol
 
 from chatd.domain.chat import ChatId, Owner, OwnerId, TurnError
-from chatd.domain.errors import UsageLimitReached
+from chatd.domain.errors import GroupsUnavailable, UsageLimitReached
+from chatd.domain.groups import Groups
 from chatd.domain.limits import (
     LimitPeriod,
     Limits,
@@ -53,8 +54,9 @@ class SpendStore(Protocol):
 class LimitedSpending:
     """Knows the limits and asks the ledger where somebody stands."""
 
-    def __init__(self, store: SpendStore, clock: Clock) -> None:
+    def __init__(self, store: SpendStore, groups: Groups, clock: Clock) -> None:
         self._store = store
+        self._present = groups
         self._clock = clock
         self._limits: Limits | None = None
         self._changes = 0
@@ -124,7 +126,12 @@ class LimitedSpending:
         spans = {period: span_of(period, self._clock.now()) for period in LimitPeriod}
         starts = {period: span.start for period, span in spans.items()}
         spending = await self._store.spending_of(chat_id, owner_id, starts)
-        limit = binding_limit(limits, owner_id, spending.group_ids)
+        try:
+            # Not those of the admission: a limit or a membership may be younger than the turn.
+            group_ids = await self._present.of(owner_id)
+        except GroupsUnavailable:
+            group_ids = spending.group_ids
+        limit = binding_limit(limits, owner_id, group_ids)
         if limit is None:
             return None
         return Standing(limit, spending.spent_micros[limit.period], spans[limit.period].end)

@@ -7,6 +7,7 @@ import grpc
 import pytest
 
 from chatd.domain.chat import ChatId, ErrorKind, ModelUse, Owner, OwnerId, Status
+from chatd.domain.groups import KnownGroups
 from chatd.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
 from chatd.engine.spending import LimitedSpending
 from chatd.store.ledger import PostgresLedger
@@ -317,7 +318,9 @@ async def test_a_group_is_remembered_with_the_chat_that_it_admitted(
     assert await groups_of(served, first.id) == [EVES_GROUP]
     await bill(served, first.id, EVE_ID)
     await admin.ask(limit_for(1, everyone=True))
-    spending = LimitedSpending(PostgresLimits(served.pool), FakeClock())
+    nobody_tells = KnownGroups()
+    nobody_tells.is_available = False
+    spending = LimitedSpending(PostgresLimits(served.pool), nobody_tells, FakeClock())
     owner = Owner(EVE_ID, "member")
     assert await spending.refusal(ChatId(first.id), owner) is None
     await served.pool.execute("UPDATE chat.chats SET owner_group_ids = '{}'")

@@ -6,6 +6,7 @@ import asyncpg
 import pytest
 
 from chatd.domain.chat import ErrorKind, Status
+from chatd.domain.groups import KnownGroups
 from chatd.domain.limits import EVERYONE, LimitPeriod, SpendLimit
 from chatd.domain.model import Finished, TextDelta, ToolCallRequested
 from chatd.domain.parts import ToolCall
@@ -29,7 +30,7 @@ async def turns(pool: "asyncpg.Pool[asyncpg.Record]") -> AsyncIterator[BilledTur
 async def test_a_turn_that_reaches_its_limit_ends_before_its_next_call(turns: BilledTurns) -> None:
     limits = PostgresLimits(turns.pool)
     await limits.put(LIMIT)
-    spending = LimitedSpending(limits, turns.clock)
+    spending = LimitedSpending(limits, KnownGroups(), turns.clock)
     play = Plays((CALL, USED, Finished()), ANSWER)
     await turns.run(await turns.create(), play, spending)
     state = await turns.chats.state(CHAT)
@@ -42,7 +43,7 @@ async def test_a_turn_that_reaches_its_limit_ends_before_its_next_call(turns: Bi
 async def test_a_raised_limit_lets_the_next_turn_run(turns: BilledTurns) -> None:
     limits = PostgresLimits(turns.pool)
     await limits.put(LIMIT)
-    spending = LimitedSpending(limits, turns.clock)
+    spending = LimitedSpending(limits, KnownGroups(), turns.clock)
     await turns.run(await turns.create(), Plays(ANSWER), spending)
     await turns.run(await turns.send(), Plays(), spending)
     assert (await turns.chats.state(CHAT)).status is Status.ERROR
@@ -54,7 +55,7 @@ async def test_a_raised_limit_lets_the_next_turn_run(turns: BilledTurns) -> None
 
 async def test_what_has_no_price_counts_nothing(pool: "asyncpg.Pool[asyncpg.Record]") -> None:
     limits = PostgresLimits(pool)
-    spending = LimitedSpending(limits, FakeClock())
+    spending = LimitedSpending(limits, KnownGroups(), FakeClock())
     await limits.put(LIMIT)
     await pool.execute(
         "INSERT INTO chat.usage (id, chat_id, root_chat_id, owner_id, purpose, provider, model,"

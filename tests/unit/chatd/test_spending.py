@@ -6,6 +6,7 @@ import pytest
 
 from chatd.domain.chat import ChatId, Owner, OwnerId
 from chatd.domain.errors import UsageLimitReached
+from chatd.domain.groups import KnownGroups
 from chatd.domain.limits import (
     EVERYONE,
     LimitPeriod,
@@ -29,7 +30,7 @@ TOMORROW = EPOCH + timedelta(days=1)
 
 async def test_nothing_is_asked_while_there_are_no_limits() -> None:
     store = InMemorySpending()
-    spending = LimitedSpending(store, FakeClock())
+    spending = LimitedSpending(store, KnownGroups(), FakeClock())
     for _ in range(3):
         await spending.admit(ANN.id, ("g",))
         await spending.remember_groups(CHAT, ("g",))
@@ -40,7 +41,7 @@ async def test_nothing_is_asked_while_there_are_no_limits() -> None:
 async def test_a_user_at_their_limit_is_refused_until_the_period_ends() -> None:
     store = InMemorySpending([DAILY], [(ANN.id, EPOCH, 10)])
     clock = FakeClock()
-    spending = LimitedSpending(store, clock)
+    spending = LimitedSpending(store, KnownGroups(), clock)
     with pytest.raises(UsageLimitReached) as refused:
         await spending.admit(ANN.id, ())
     error = refused.value
@@ -53,15 +54,32 @@ async def test_a_user_at_their_limit_is_refused_until_the_period_ends() -> None:
 
 async def test_one_question_is_asked_for_each_admission_and_each_call() -> None:
     store = InMemorySpending([DAILY])
-    spending = LimitedSpending(store, FakeClock())
+    spending = LimitedSpending(store, KnownGroups(), FakeClock())
     await spending.admit(ANN.id, ())
     await spending.refusal(CHAT, ANN)
     assert store.asked == ["limits", "spent", "spent"]
 
 
-async def test_a_call_is_held_against_the_groups_of_the_admission() -> None:
+async def test_a_call_is_held_against_the_groups_of_this_moment() -> None:
+    store = InMemorySpending([], [(ANN.id, EPOCH, 20)])
+    groups = KnownGroups({ANN.id: ("g",)})
+    spending = LimitedSpending(store, groups, FakeClock())
+    await spending.admit(ANN.id, ())
+    await spending.remember_groups(CHAT, ())
+    assert await spending.refusal(CHAT, ANN) is None
+    store.known.append(OF_GROUP)
+    spending.forget()
+    standing = Standing(OF_GROUP, 20, EPOCH + timedelta(days=4))
+    assert await spending.refusal(CHAT, ANN) == limit_error(standing)
+    groups.groups.clear()
+    assert await spending.refusal(CHAT, ANN) is None
+
+
+async def test_while_nobody_tells_groups_a_call_is_held_against_those_of_the_admission() -> None:
     store = InMemorySpending([DAILY, OF_GROUP], [(ANN.id, EPOCH, 15)])
-    spending = LimitedSpending(store, FakeClock())
+    groups = KnownGroups()
+    groups.is_available = False
+    spending = LimitedSpending(store, groups, FakeClock())
     await spending.admit(ANN.id, ("g",))
     assert await spending.refusal(CHAT, ANN) is not None
     await spending.remember_groups(CHAT, ("g",))
@@ -73,7 +91,7 @@ async def test_a_call_is_held_against_the_groups_of_the_admission() -> None:
 
 async def test_groups_are_stored_again_only_when_they_change() -> None:
     store = InMemorySpending([OF_GROUP])
-    spending = LimitedSpending(store, FakeClock())
+    spending = LimitedSpending(store, KnownGroups(), FakeClock())
     for groups in (("g",), ("g",), ("h",)):
         await spending.remember_groups(CHAT, groups)
     assert store.asked == ["limits", "remember", "remember"]
@@ -81,7 +99,7 @@ async def test_groups_are_stored_again_only_when_they_change() -> None:
 
 async def test_a_changed_limit_holds_from_the_next_question_on() -> None:
     store = InMemorySpending([], [(ANN.id, EPOCH, 10)])
-    spending = LimitedSpending(store, FakeClock())
+    spending = LimitedSpending(store, KnownGroups(), FakeClock())
     assert await spending.refusal(CHAT, ANN) is None
     store.known.append(DAILY)
     assert await spending.refusal(CHAT, ANN) is None
@@ -99,13 +117,13 @@ async def test_limits_that_change_while_they_are_read_are_read_again() -> None:
             return found
 
     store = Changing([], [(ANN.id, EPOCH, 10)])
-    spending = LimitedSpending(store, FakeClock())
+    spending = LimitedSpending(store, KnownGroups(), FakeClock())
     assert await spending.refusal(CHAT, ANN) is None
     assert await spending.refusal(CHAT, ANN) is not None
 
 
 async def test_without_a_limit_a_user_stands_in_the_present_month() -> None:
     store = InMemorySpending([], [(ANN.id, EPOCH, 3), (ANN.id, EPOCH - timedelta(days=1), 4)])
-    spending = LimitedSpending(store, FakeClock())
+    spending = LimitedSpending(store, KnownGroups(), FakeClock())
     standing = await spending.standing(ANN.id, ())
     assert standing == Standing(None, 3, EPOCH + timedelta(days=31))
