@@ -1,25 +1,24 @@
 """The journal: what was begun and how it ended, on disk before anything acts.
 
 Theory: one SQLite file per node, and one process per file. Every effect is one entry, committed
-with a full sync before it acts and completed, without waiting for the disk, when its response is
-known. With the entry the highest epoch of the chat's owner is stored, so that an older owner can
-start nothing after a newer one has asked. An entry without a response that is found when the file
-is opened belongs to a process of the service that ended in between, so nobody knows how far it
-came, unless what it started is still there. The generation is made with the file: "never seen"
-proves something only to those who dispatched to this very file.
+before it acts and completed when its response is known, each time with a full sync; what is asked
+for at the same time shares one. With the entry the highest epoch of the chat's owner is stored, so
+that an older owner can start nothing after a newer one has asked. An entry without a response that
+is found when the file is opened belongs to a process of the service that ended in between, so
+nobody knows how far it came, unless what it started is still there. The generation is made with the
+file: "never seen" proves something only to those who dispatched to this very file.
 """
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 from parley.clock import Clock
 from toolrunner.domain import (
     NO_CHAT,
-    ChatId,
     Execution,
     ExecutionState,
     Journaled,
@@ -35,26 +34,17 @@ from toolrunner.errors import (
     JournalChanged,
     OutcomeUnknown,
     RequestIdReused,
-    StaleOwner,
 )
-from toolrunner.journal_file import decode_process, ending, open_file, put_process, transaction
-
-_OLD_PROCESSES: Final = """
-SELECT workspace_id, process_id, is_open, place FROM (
-    SELECT workspace_id, process_id, ended_at,
-        row_number() OVER (PARTITION BY workspace_id ORDER BY ended_at DESC) AS place,
-        EXISTS (
-            SELECT 1 FROM executions
-            WHERE executions.process_id = finished.process_id
-                AND is_keyed AND acknowledged_at IS NULL
-        ) AS is_open
-    FROM (
-        SELECT workspace_id, process_id,
-            json_extract(CAST(record AS TEXT), '$.ended_at') AS ended_at
-        FROM processes WHERE state IN ('exited', 'start_failed', 'lost')
-    ) AS finished
-) WHERE ended_at < :ended_before OR place > :kept_max
-"""
+from toolrunner.journal_file import open_file
+from toolrunner.journal_pruning import drop_old, drop_responses
+from toolrunner.journal_rows import (
+    decode_process,
+    find_execution,
+    insert_execution,
+    put_process,
+    raise_epoch,
+    transaction,
+)
 
 CANCELLED_ERROR: Final = "It was cancelled before it could start, and did not run."
 
@@ -77,6 +67,20 @@ class NotBegun:
 
 
 Beginning = Begun | Known | NotBegun
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Work was done, and what it returned; typed where it is asked for."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Work was refused or the disk did not take it."""
+
+    error: Exception
 
 
 def first_response(execution: Execution) -> bytes:
@@ -152,6 +156,30 @@ class Journal:
         """Let go of the file."""
         self._connection.close()
 
+    def together(self, works: Sequence[Callable[["Journal"], Any]]) -> list[Done | Failed]:
+        """Do several things in one transaction; one that is refused does not undo the others.
+
+        When the disk does not take them together, each is tried by itself.
+        """
+        outcomes: list[Done | Failed] = []
+        try:
+            with transaction(self._connection):
+                for work in works:
+                    outcomes.append(self._outcome(work))
+        except sqlite3.Error as error:
+            if len(works) == 1:
+                return [Failed(error)]
+            return [outcome for work in works for outcome in self.together([work])]
+        return outcomes
+
+    def _outcome(self, work: Callable[["Journal"], Any]) -> Done | Failed:
+        try:
+            return Done(work(self))
+        except sqlite3.Error:
+            raise
+        except Exception as error:
+            return Failed(error)
+
     def begin(
         self, effect: Journaled, process: ProcessRecord | None, *, may_begin: bool = True
     ) -> Beginning:
@@ -165,8 +193,11 @@ class Journal:
         """
         self._check_generation(effect.key)
         with transaction(self._connection):
-            self._raise_epoch(effect.key)
-            known = self._find(effect.key is not None, effect.request_id)
+            if effect.key is not None:
+                raise_epoch(self._connection, effect.key)
+            known = find_execution(
+                self._connection, is_keyed=effect.key is not None, request_id=effect.request_id
+            )
             if known is not None:
                 _check_same(known, effect)
                 return Known(self._started_after_cancel(known, process))
@@ -177,7 +208,7 @@ class Journal:
 
     def finish(self, effect: Journaled, response: bytes, process: ProcessRecord | None) -> None:
         """Complete an entry with its response."""
-        with ending(self._connection):
+        with transaction(self._connection):
             self._connection.execute(
                 "UPDATE executions SET state = ?, response = ?, finished_at = ?"
                 " WHERE is_keyed = ? AND request_id = ?",
@@ -216,7 +247,7 @@ class Journal:
 
     def finish_start(self, process: ProcessRecord, response: bytes) -> None:
         """Complete the entry that started a process, if an earlier process left it open."""
-        with ending(self._connection):
+        with transaction(self._connection):
             self._connection.execute(
                 "UPDATE executions SET state = ?, response = ?, finished_at = ?"
                 " WHERE process_id = ? AND state = ?",
@@ -232,7 +263,7 @@ class Journal:
 
     def record(self, process: ProcessRecord) -> None:
         """Keep what is known of a process now."""
-        with ending(self._connection):
+        with transaction(self._connection):
             put_process(self._connection, process)
 
     def process(self, process_id: ProcessId) -> ProcessRecord | None:
@@ -259,7 +290,7 @@ class Journal:
         """
         self._check_generation(key)
         with transaction(self._connection):
-            self._raise_epoch(key)
+            raise_epoch(self._connection, key)
             return self._find_for_chat(key)
 
     def cancel(self, key: Key) -> Execution:
@@ -272,7 +303,7 @@ class Journal:
         """
         self._check_generation(key)
         with transaction(self._connection):
-            self._raise_epoch(key)
+            raise_epoch(self._connection, key)
             known = self._find_for_chat(key)
             if known is not None:
                 return known
@@ -288,7 +319,7 @@ class Journal:
                 started_at=now,
                 finished_at=now,
             )
-            self._insert_row(cancelled, is_keyed=True)
+            insert_execution(self._connection, cancelled, is_keyed=True)
             return cancelled
 
     def acknowledge(self, execution_ids: Sequence[str], generation: str) -> tuple[str, ...]:
@@ -301,18 +332,7 @@ class Journal:
         """
         if generation != self.generation:
             raise JournalChanged(self.generation)
-        skipped = []
-        with transaction(self._connection):
-            for execution_id in execution_ids:
-                dropped = self._connection.execute(
-                    "UPDATE executions SET response = x'',"
-                    " acknowledged_at = coalesce(acknowledged_at, ?)"
-                    " WHERE is_keyed AND request_id = ? AND state <> ?",
-                    (self._clock.now().isoformat(), execution_id, ExecutionState.STARTED),
-                )
-                if dropped.rowcount == 0:
-                    skipped.append(execution_id)
-        return tuple(skipped)
+        return drop_responses(self._connection, execution_ids, now=self._clock.now())
 
     def expire(
         self, *, ended_before: datetime, acknowledged_before: datetime, kept_max: int
@@ -327,66 +347,22 @@ class Journal:
             acknowledged_before: Entries that were acknowledged before this are old.
             kept_max: Finished processes of a workspace beyond these are old.
         """
-        with transaction(self._connection):
-            self._connection.execute(
-                "DELETE FROM executions WHERE acknowledged_at < ?",
-                (acknowledged_before.isoformat(),),
-            )
-            old = self._connection.execute(
-                _OLD_PROCESSES, {"ended_before": _as_kept(ended_before), "kept_max": kept_max}
-            ).fetchall()
-            for _, process_id, is_open, _ in old:
-                if not is_open:
-                    self._connection.execute(
-                        "DELETE FROM processes WHERE process_id = ?", (process_id,)
-                    )
-        return tuple(
-            (WorkspaceId(workspace_id), ProcessId(process_id))
-            for workspace_id, process_id, is_open, place in old
-            if not is_open or place > kept_max
+        return drop_old(
+            self._connection,
+            ended_before=ended_before,
+            acknowledged_before=acknowledged_before,
+            kept_max=kept_max,
         )
 
     def _check_generation(self, key: Key | None) -> None:
         if key is not None and key.journal_generation != self.generation:
             raise JournalChanged(self.generation)
 
-    def _raise_epoch(self, key: Key | None) -> None:
-        if key is None:
-            return
-        row = self._connection.execute(
-            "INSERT INTO owners VALUES (?, ?) ON CONFLICT (chat_id) DO UPDATE"
-            " SET highest_epoch = max(highest_epoch, excluded.highest_epoch)"
-            " RETURNING highest_epoch",
-            (key.chat_id, key.owner_epoch),
-        ).fetchone()
-        if row[0] > key.owner_epoch:
-            raise StaleOwner(key.owner_epoch, row[0])
-
     def _find_for_chat(self, key: Key) -> Execution | None:
-        known = self._find(True, key.execution_id)
+        known = find_execution(self._connection, is_keyed=True, request_id=key.execution_id)
         if known is not None and known.chat_id != key.chat_id:
             raise ExecutionIdReused(key.execution_id)
         return known
-
-    def _find(self, is_keyed: bool, request_id: str) -> Execution | None:
-        row = self._connection.execute(
-            "SELECT request_id, chat_id, method, body_hash, state, process_id, response,"
-            " started_at, finished_at FROM executions WHERE is_keyed = ? AND request_id = ?",
-            (is_keyed, request_id),
-        ).fetchone()
-        if row is None:
-            return None
-        return Execution(
-            request_id=row[0],
-            chat_id=ChatId(row[1]),
-            method=row[2],
-            body_hash=row[3],
-            state=ExecutionState(row[4]),
-            process_id=None if row[5] is None else ProcessId(row[5]),
-            response=row[6],
-            started_at=datetime.fromisoformat(row[7]),
-            finished_at=None if row[8] is None else datetime.fromisoformat(row[8]),
-        )
 
     def _started_after_cancel(self, known: Execution, process: ProcessRecord | None) -> Execution:
         """Give a cancelled entry the process that never ran, once somebody asks to start it."""
@@ -420,32 +396,9 @@ class Journal:
             started_at=self._clock.now(),
             finished_at=None,
         )
-        self._insert_row(execution, is_keyed=effect.key is not None)
+        insert_execution(self._connection, execution, is_keyed=effect.key is not None)
         if process is not None:
             put_process(self._connection, process)
-
-    def _insert_row(self, execution: Execution, *, is_keyed: bool) -> None:
-        finished_at = execution.finished_at
-        self._connection.execute(
-            "INSERT INTO executions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
-            (
-                is_keyed,
-                execution.request_id,
-                execution.chat_id,
-                execution.method,
-                execution.body_hash,
-                execution.state,
-                execution.process_id,
-                execution.response,
-                execution.started_at.isoformat(),
-                None if finished_at is None else finished_at.isoformat(),
-            ),
-        )
-
-
-def _as_kept(time: datetime) -> str:
-    """Return a time as the records of processes have it."""
-    return time.isoformat().replace("+00:00", "Z")
 
 
 def _check_same(known: Execution, effect: Journaled) -> None:

@@ -6,7 +6,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 from typing import Any, Final, Protocol
@@ -26,6 +26,25 @@ OnExit = Callable[[ProcessId, Exit], None]
 
 
 @dataclass(frozen=True, slots=True)
+class Confinement:
+    """What stands between a new process and its program; empty for nothing.
+
+    Attributes:
+        launcher: A command that confines itself and then becomes the program, whose words follow.
+        environment: The variables of the launcher, which hands their own to the program.
+        is_reporting: Whether the launcher tells on descriptor 3, which it gets open, why the
+            program could not be run, as JSON of `stage` and `errno`; it closes it on exec.
+    """
+
+    launcher: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    is_reporting: bool = False
+
+
+UNCONFINED: Final = Confinement()
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """What the spawner needs to start a process."""
 
@@ -37,6 +56,7 @@ class Launch:
     environment: Mapping[str, str]
     has_input: bool = False
     terminal: tuple[int, int] | None = None  # Rows and columns.
+    confinement: Confinement = UNCONFINED
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +88,8 @@ class LaunchFailed(ToolrunnerError):
     """The program never ran.
 
     Attributes:
-        stage: What failed: `fork`, `session`, `group`, `workdir`, `descriptors` or `exec`.
+        stage: What failed: `fork`, `session`, `group`, `workdir`, `descriptors`,
+            `confinement` or `exec`, or what the launcher calls it.
         errno: Why, or 0 for a defect of ours.
     """
 
@@ -184,6 +205,7 @@ class SpawnerProcess:
                 environment=dict(launch.environment),
                 has_input=launch.has_input,
                 terminal=launch.terminal,
+                confinement=asdict(launch.confinement),
             )
             if "pid" not in answer:
                 raise LaunchFailed(answer["stage"], answer["errno"])

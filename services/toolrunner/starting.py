@@ -85,10 +85,9 @@ class Starts:
             case Begun():
                 await self._launch(live, workspace, workdir, spec)
                 started = self.registry.present(live)
-                await self.journal.run(
-                    lambda journal: journal.finish(effect, effect.encode(started), started)
-                )
-                live.is_settled = started.state is ProcessState.START_FAILED
+                # Not waited for: whoever repeats this attaches, and whoever takes over after a
+                # kill has the process from the spawner.
+                self.tending.keep_start(effect, live, started)
                 return Started(started, is_attached=False)
             case _:
                 assert_never(beginning)

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
 from parley.clock import Clock
-from toolrunner.domain import Exit, ProcessId
+from toolrunner.domain import Effect, Exit, ProcessId, ProcessRecord, ProcessState
 from toolrunner.errors import JournalFailed, SpawnerGone
+from toolrunner.journal import Journal
 from toolrunner.journal_thread import JournalThread
 from toolrunner.live import LiveProcess
 from toolrunner.registry import Registry
@@ -37,6 +39,10 @@ class Tending:
         if live is not None:
             self.tasks.create_task(self._finish(live, exit))
 
+    def keep_start(self, effect: Effect, live: LiveProcess, started: ProcessRecord) -> None:
+        """Complete the entry of a start."""
+        self.tasks.create_task(self._keep_start(effect, live, started))
+
     def limit_time(self, live: LiveProcess, left_s: float) -> None:
         """End a process after a while; 0 for never."""
         if left_s:
@@ -57,10 +63,8 @@ class Tending:
         if not live.drained.is_set():
             await self._record(live)
             await live.drained.wait()
-        while not await self._record(live):
-            if self.registry.stopping.is_set():
-                return
-            await self.clock.sleep(RECORD_AGAIN_S)
+        if not await self._until_kept(lambda: self._record(live)):
+            return
         live.is_settled = True
         self.registry.forget_oldest()
         try:
@@ -78,12 +82,34 @@ class Tending:
         live.exit(exit, now=self.clock.now(), now_s=self.clock.monotonic())
         await self.settle(live)
 
+    async def _keep_start(self, effect: Effect, live: LiveProcess, started: ProcessRecord) -> None:
+        response = effect.encode(started)
+
+        async def keep() -> bool:
+            return await self._kept(
+                started, lambda journal: journal.finish(effect, response, started)
+            )
+
+        if await self._until_kept(keep) and started.state is ProcessState.START_FAILED:
+            live.is_settled = True
+
+    async def _until_kept(self, keep: Callable[[], Awaitable[bool]]) -> bool:
+        """Try until the disk takes it; return whether it did before the node stopped."""
+        while not await keep():
+            if self.registry.stopping.is_set():
+                return False
+            await self.clock.sleep(RECORD_AGAIN_S)
+        return True
+
     async def _record(self, live: LiveProcess) -> bool:
         ended = self.registry.present(live)
+        return await self._kept(ended, lambda journal: journal.record(ended))
+
+    async def _kept(self, record: ProcessRecord, write: Callable[[Journal], None]) -> bool:
         try:
-            await self.journal.run(lambda journal: journal.record(ended))
+            await self.journal.run(write)
         except JournalFailed:
-            logger.warning("an exit is not on disk", extra={"process_id": ended.process_id})
+            logger.warning("a process is not on disk", extra={"process_id": record.process_id})
             return False
         return True
 

@@ -2,6 +2,7 @@
 
 from toolrunner.spawner.child import set_size
 from toolrunner.spawner.control_groups import ControlGroups
+from toolrunner.spawner.conversation import VERSION
 from toolrunner.spawner.frames import CHUNK_BYTES, Frames, frame
 from toolrunner.spawner.kernel import (
     PR_SET_CHILD_SUBREAPER,
@@ -15,14 +16,7 @@ from toolrunner.spawner.kernel import (
     running_below,
     running_processes,
 )
-from toolrunner.spawner.program import (
-    SOCKET_NAME,
-    VERSION,
-    Spawner,
-    group_name,
-    main,
-    socket_path,
-)
+from toolrunner.spawner.program import SOCKET_NAME, group_name, main, socket_path
 
 __all__ = [
     "CHUNK_BYTES",
@@ -33,7 +27,6 @@ __all__ = [
     "ControlGroups",
     "Frames",
     "Seen",
-    "Spawner",
     "descendants",
     "end_descendants",
     "end_marked",

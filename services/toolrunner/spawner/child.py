@@ -49,15 +49,29 @@ def become(
         os.fchdir(open_directory_beneath(message["root"], message["workdir"]))
         stage = "descriptors"
         report_fd = connect(ends)
-        stage = "exec"
-        argv = message["argv"]
-        os.execvpe(argv[0], argv, message["environment"])
+        stage = "confinement" if message["confinement"]["launcher"] else "exec"
+        execute(message)
     except OSError as error:
         os.write(report_fd, json.dumps({"stage": stage, "errno": error.errno}).encode())
     except BaseException:
         os.write(report_fd, json.dumps({"stage": stage, "errno": 0}).encode())
     finally:
         os._exit(127)
+
+
+def execute(message: dict[str, Any]) -> NoReturn:
+    """Become the program, or the launcher that confines itself and then becomes the program.
+
+    The program's words follow those of the launcher. A launcher that reports gets `REPORT_FD`
+    open: it closes it by becoming the program, or writes the stage and errno of what failed.
+    """
+    confinement, argv, environment = message["confinement"], message["argv"], message["environment"]
+    if confinement["launcher"]:
+        argv = [*confinement["launcher"], *argv]
+        # What a program is told to do by its variables is not for whoever confines it.
+        environment = confinement["environment"]
+        os.set_inheritable(REPORT_FD, confinement["is_reporting"])
+    os.execvpe(argv[0], argv, environment)
 
 
 def connect(ends: Ends) -> int:

@@ -1,8 +1,10 @@
 """Messages between the service and the spawner: a length and JSON."""
 
 import json
+import socket
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,3 +33,19 @@ def frame(message: dict[str, Any]) -> bytes:
     """Return a message as it travels."""
     body = json.dumps(message).encode()
     return LENGTH.pack(len(body)) + body
+
+
+@dataclass
+class Line:
+    """The way to the service, while there is one."""
+
+    channel: socket.socket | None
+
+    def tell(self, message: dict[str, Any], *descriptors: int) -> None:
+        """Send a message, with descriptors beside its first byte, if anyone is there."""
+        if self.channel is None:
+            return
+        data = frame(message)
+        with suppress(ConnectionError):
+            sent = socket.send_fds(self.channel, [data], list(descriptors)) if descriptors else 0
+            self.channel.sendall(data[sent:])

@@ -1,0 +1,250 @@
+"""The care for processes: starting, keeping, signalling and reaping those of this program."""
+
+import json
+import os
+import select
+import selectors
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolrunner.spawner.child import STOP_SIGNALS, Ends, become, set_size
+from toolrunner.spawner.control_groups import ControlGroups
+from toolrunner.spawner.frames import CHUNK_BYTES, Line
+from toolrunner.spawner.kernel import Seen, children_of, freeze, send
+from toolrunner.spawner.kin import Kin
+
+#: How long a new service waits for what is between fork and exec.
+REPORT_S = 2.0
+
+
+@dataclass
+class Kept:
+    """A process, from its fork until it is forgotten."""
+
+    id: str
+    workspace: str
+    number: int
+    pid: int
+    output_fd: int
+    input_fd: int  # -1 if there is none, or it was closed.
+    report_fd: int  # -1 once the child has become what it should, or could not.
+    failure: dict[str, Any] | None = None
+    status: int | None = None
+
+    @property
+    def descriptors(self) -> list[int]:
+        """What travels to the service."""
+        return [fd for fd in (self.output_fd, self.input_fd) if fd >= 0]
+
+
+@dataclass
+class Family:
+    """All processes that were started here and are not forgotten.
+
+    Attributes:
+        line: Where answers and news go.
+        selector: Where the report of a child is waited for; it comes with its `Kept`.
+        open_files: The limits on open files that children get.
+    """
+
+    line: Line
+    selector: selectors.BaseSelector
+    groups: ControlGroups
+    open_files: tuple[int, int]
+    kin: Kin
+    kept: dict[str, Kept] = field(default_factory=dict)
+    leaders: dict[int, str] = field(default_factory=dict)  # Those that run, by pid.
+    watched: dict[str, Callable[[], list[Seen]]] = field(default_factory=dict)
+    is_ending: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is kept and nothing runs."""
+        return not self.kept and not self.kin.everything()
+
+    def start(self, message: dict[str, Any]) -> None:
+        """Fork; the answer follows when the child has become what it should, or could not."""
+        opened: list[int] = []
+        try:
+            ends, kept = self.connections(message, opened)
+            group = self.groups.make(message["workspace"], message["id"])
+            parent = os.getpid()
+            pid = os.fork()
+        except OSError as error:
+            for fd in opened:
+                os.close(fd)
+            self.line.tell({"number": message["number"], "stage": "fork", "errno": error.errno})
+            return
+        if pid == 0:
+            become(message, parent, ends, group, self.open_files)
+        for fd in {ends.input_fd, ends.output_fd, ends.report_fd} - {-1}:
+            os.close(fd)
+        kept.pid = pid
+        self.kept[kept.id] = kept
+        self.kin.enter(kept.id, kept.workspace, pid)
+        self.leaders[pid] = kept.id
+        self.selector.register(kept.report_fd, selectors.EVENT_READ, kept)
+
+    def connections(self, message: dict[str, Any], opened: list[int]) -> tuple[Ends, Kept]:
+        """Make what connects a child; everything that was opened is noted as soon as it is."""
+
+        def pair(make: Callable[[], tuple[int, int]]) -> tuple[int, int]:
+            made = make()
+            opened.extend(made)
+            return made
+
+        def pipe() -> tuple[int, int]:
+            return os.pipe2(os.O_CLOEXEC)
+
+        report_fd, report_end = pair(pipe)
+        os.set_blocking(report_fd, False)
+        if message["terminal"]:
+            output_fd, output_end = pair(os.openpty)
+            set_size(output_fd, *message["terminal"])
+            input_end, input_fd = output_end, os.dup(output_fd)
+            opened.append(input_fd)
+        else:
+            output_fd, output_end = pair(pipe)
+            input_end, input_fd = pair(pipe) if message["has_input"] else (-1, -1)
+        ends = Ends(input_end, output_end, report_end, bool(message["terminal"]))
+        kept = Kept(
+            message["id"],
+            message["workspace"],
+            message["number"],
+            0,
+            output_fd,
+            input_fd,
+            report_fd,
+        )
+        return ends, kept
+
+    def settle(self, kept: Kept) -> None:
+        """Answer a start: the report ends empty at exec, or says what went wrong."""
+        if kept.report_fd < 0:
+            return
+        report = b""
+        # A launcher may die and leave someone behind who has the report open and says nothing.
+        with suppress(BlockingIOError):
+            report = os.read(kept.report_fd, CHUNK_BYTES)
+        self.selector.unregister(kept.report_fd)
+        os.close(kept.report_fd)
+        kept.report_fd = -1
+        if report:
+            kept.failure = json.loads(report)
+            self.leaders.pop(kept.pid, None)
+            self.line.tell({"number": kept.number, **json.loads(report)})
+        else:
+            message = {"number": kept.number, "pid": kept.pid}
+            message["descriptors"] = len(kept.descriptors)
+            self.line.tell(message, *kept.descriptors)
+
+    def reap(self) -> None:
+        """Take every death there is and tell those that somebody waits for."""
+        is_idle = False
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                is_idle = True
+                break
+            if pid == 0:
+                break
+            kept = self.kept.get(self.leaders.get(pid, ""))
+            if kept is not None:
+                self.settle(kept)
+            if self.leaders.pop(pid, None) is not None and kept is not None:
+                kept.status = status
+                self.line.tell({"exited": kept.id, "status": status})
+        for name in [name for name, find in self.watched.items() if not find()]:
+            del self.watched[name]
+            self.line.tell({"gone": name})
+        if is_idle and self.is_ending:
+            self.line.tell({"idle": True})
+
+    def signal(self, message: dict[str, Any]) -> None:
+        """Signal a process and all it started, or its leader only while that is not reaped."""
+        process_id, number = message["id"], message["signal"]
+        if message["leader_only"]:
+            leader = self.kin.leader(process_id)
+            count = int(self.leaders.get(leader) == process_id and send(leader, number))
+        else:
+            count = self.signal_all(lambda: self.kin.members(process_id), number)
+            if number == signal.SIGKILL and (workspace := self.kin.workspace(process_id)):
+                self.groups.kill(workspace, process_id)
+        if message["tell_gone"]:
+            self.watched[process_id] = lambda: self.kin.members(process_id)
+            self.wake(self.kin.members(process_id), number)
+        self.line.tell({"number": message["number"], "count": count})
+        self.reap()
+
+    def end_workspace(self, message: dict[str, Any]) -> None:
+        """Signal everything of a workspace."""
+        workspace, directory = message["workspace"], message["directory"]
+
+        def find() -> list[Seen]:
+            return self.kin.inhabitants(workspace, directory)
+
+        count = self.signal_all(find, message["signal"])
+        if message["signal"] == signal.SIGKILL:
+            self.groups.kill(workspace)
+        if message["tell_gone"]:
+            self.watched[workspace] = find
+            self.wake(find(), message["signal"])
+        self.line.tell({"number": message["number"], "count": count})
+        self.reap()
+
+    def end(self, message: dict[str, Any]) -> None:
+        """Signal everything, and tell when nothing is left."""
+        self.is_ending = True
+        count = self.signal_all(self.kin.everything, message["signal"])
+        self.line.tell({"number": message["number"], "count": count})
+        self.reap()
+
+    def signal_all(self, find: Callable[[], list[Seen]], number: int) -> int:
+        """Signal all that are found and return how many; those to be killed are stopped first."""
+        pids = freeze(find) if number == signal.SIGKILL else [each.pid for each in find()]
+        return sum(send(pid, number) for pid in pids)
+
+    def wake(self, stopped: list[Seen], number: int) -> None:
+        """Let those go on who could not end because they are stopped."""
+        if number in STOP_SIGNALS:
+            for each in stopped:
+                send(each.pid, signal.SIGCONT)
+
+    def tell_kept(self) -> None:
+        """Tell of everything that is kept; what is between fork and exec is waited for."""
+        for kept in self.kept.values():
+            if kept.report_fd >= 0:
+                select.select([kept.report_fd], [], [], REPORT_S)
+                self.settle(kept)
+            told = {"adopted": kept.id, "pid": kept.pid, "status": kept.status}
+            told["descriptors"] = len(kept.descriptors)
+            self.line.tell({**told, **(kept.failure or {})}, *kept.descriptors)
+
+    def unbind(self) -> None:
+        """Answer nobody who asked before."""
+        for kept in self.kept.values():
+            kept.number = 0
+
+    def close_input(self, process_id: str) -> None:
+        """Let a process read the end of its input, once the service has closed it too."""
+        kept = self.kept.get(process_id)
+        if kept is not None and kept.input_fd >= 0:
+            os.close(kept.input_fd)
+            kept.input_fd = -1
+
+    def forget(self, process_id: str) -> None:
+        """Keep no more of a process than it takes to find what it left behind."""
+        kept = self.kept.pop(process_id, None)
+        if kept is None:
+            return
+        for fd in kept.descriptors:
+            os.close(fd)
+        self.groups.remove(kept.workspace, process_id)
+        children = children_of(os.getpid())
+        if children is not None and children <= set(self.leaders):
+            # Nobody was left behind by anyone.
+            self.kin.keep_only(self.kept)

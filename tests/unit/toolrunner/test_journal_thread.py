@@ -1,0 +1,158 @@
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from parley.clock import FakeClock
+from toolrunner.domain import ChatId, ExecutionId, FileEffect, Key
+from toolrunner.errors import JournalFailed, StaleOwner
+from toolrunner.journal import Begun, Done, Failed, Journal
+from toolrunner.journal_file import open_file
+from toolrunner.journal_thread import JournalThread, open_journal
+
+CLOCK = FakeClock()
+FULL_SYNC = 2
+
+
+def key_of(name: str, epoch: int = 1) -> Key:
+    return Key(ExecutionId(name), ChatId("chat-1"), epoch, "first")
+
+
+def effect(name: str, epoch: int = 1) -> FileEffect:
+    return FileEffect(name, key_of(name, epoch), "/Service/Write", b"body")
+
+
+def opened(directory: Path) -> tuple[Journal, sqlite3.Connection]:
+    connection, generation, lost = open_file(
+        directory / "journal.sqlite",
+        new_generation="first",
+        boot_id="boot-1",
+        now=CLOCK.now(),
+        adopted=(),
+    )
+    return Journal(connection, generation, CLOCK, lost), connection
+
+
+@asynccontextmanager
+async def serving(directory: Path) -> AsyncIterator[JournalThread]:
+    path = directory / "journal.sqlite"
+    async with (
+        asyncio.timeout(10),
+        open_journal(path, new_generation="first", boot_id="boot-1", clock=CLOCK) as journal,
+    ):
+        yield journal
+
+
+def test_what_is_asked_together_is_one_commit_with_a_full_sync(tmp_path: Path) -> None:
+    journal, connection = opened(tmp_path)
+    statements: list[str] = []
+    connection.set_trace_callback(statements.append)
+    outcomes = journal.together(
+        [
+            lambda journal: journal.begin(effect("one"), None),
+            lambda journal: journal.begin(effect("two"), None),
+            lambda journal: journal.finish(effect("one"), b"response", None),
+        ]
+    )
+    connection.set_trace_callback(None)
+    assert outcomes == [Done(Begun()), Done(Begun()), Done(None)]
+    assert [each for each in statements if each in ("BEGIN IMMEDIATE", "COMMIT")] == [
+        "BEGIN IMMEDIATE",
+        "COMMIT",
+    ]
+    assert connection.execute("PRAGMA synchronous").fetchone() == (FULL_SYNC,)
+    journal.close()
+
+
+def test_one_that_is_refused_undoes_nothing_of_the_others(tmp_path: Path) -> None:
+    journal, _ = opened(tmp_path)
+
+    def broken(journal: Journal) -> None:
+        raise RuntimeError("a defect")
+
+    first, stale, failed = journal.together(
+        [
+            lambda journal: journal.begin(effect("one", 2), None),
+            lambda journal: journal.begin(effect("two", 1), None),
+            broken,
+        ]
+    )
+    assert first == Done(Begun())
+    assert isinstance(stale, Failed)
+    assert isinstance(stale.error, StaleOwner)
+    assert isinstance(failed, Failed)
+    assert journal.begin(effect("two", 2), None) == Begun()
+    journal.close()
+
+
+def test_what_the_disk_does_not_take_together_is_tried_one_by_one(tmp_path: Path) -> None:
+    journal, _ = opened(tmp_path)
+
+    def full(journal: Journal) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    done, failed = journal.together([lambda journal: journal.begin(effect("one"), None), full])
+    assert done == Done(Begun())
+    assert isinstance(failed, Failed)
+    assert isinstance(failed.error, sqlite3.OperationalError)
+    journal.close()
+
+
+def test_the_log_has_its_length_before_the_first_entry(tmp_path: Path) -> None:
+    journal, _ = opened(tmp_path)
+    log = tmp_path / "journal.sqlite-wal"
+    before = log.stat().st_size
+    for number in range(50):
+        journal.begin(effect(f"e{number}"), None)
+    assert (before, log.stat().st_size) == (before, before)
+    assert before > 4_000_000
+    journal.close()
+
+
+async def test_answers_come_in_the_order_of_the_asking(tmp_path: Path) -> None:
+    go, key = Event(), key_of("e")
+
+    async def let_go() -> None:
+        go.set()
+
+    async with serving(tmp_path) as journal, asyncio.TaskGroup() as tasks:
+        tasks.create_task(journal.run(lambda _: go.wait(5)))
+        begun = tasks.create_task(journal.run(lambda journal: journal.begin(effect("e"), None)))
+        ended = tasks.create_task(
+            journal.run(lambda journal: journal.finish(effect("e"), b"response", None))
+        )
+        found = tasks.create_task(journal.run(lambda journal: journal.execution(key)))
+        tasks.create_task(let_go())
+    execution = found.result()
+    assert (begun.result(), ended.result()) == (Begun(), None)
+    assert execution is not None
+    assert execution.response == b"response"
+
+
+async def test_what_nobody_waits_for_any_more_is_done(tmp_path: Path) -> None:
+    go, key = Event(), key_of("e")
+    async with serving(tmp_path) as journal:
+        async with asyncio.TaskGroup() as tasks:
+            held = tasks.create_task(journal.run(lambda _: go.wait(5)))
+            given_up = tasks.create_task(
+                journal.run(lambda journal: journal.begin(effect("e"), None))
+            )
+
+            async def give_up() -> None:
+                given_up.cancel()
+                go.set()
+
+            tasks.create_task(give_up())
+        assert (held.result(), given_up.cancelled()) == (True, True)
+        assert await journal.run(lambda journal: journal.execution(key)) is not None
+
+
+async def test_a_closed_journal_takes_nothing(tmp_path: Path) -> None:
+    async with serving(tmp_path) as journal:
+        pass
+    with pytest.raises(JournalFailed):
+        await journal.run(lambda journal: journal.generation)
