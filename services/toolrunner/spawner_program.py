@@ -82,7 +82,7 @@ async def _left_behind(directory_fd: int) -> RunningSpawner | None:
     spawner = SpawnerProcess(channel)
     with suppress(SpawnerGone, TimeoutError):
         async with asyncio.timeout(ADOPT_S):
-            version, pid, adopted = await spawner.adopt()
+            version, pid, adopted = await spawner.adopt(program.kept_secret(directory_fd))
         if version == program.VERSION:
             return RunningSpawner(spawner, adopted, pid)
         for each in adopted:

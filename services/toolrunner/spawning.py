@@ -176,13 +176,16 @@ class SpawnerProcess:
         self._idle = asyncio.Event()
         loop.add_reader(channel.fileno(), self._read)
 
-    async def adopt(self) -> tuple[int, int, tuple[Adopted, ...]]:
+    async def adopt(self, secret: str = "") -> tuple[int, int, tuple[Adopted, ...]]:
         """Return version and pid of the spawner, and everything that it kept.
 
+        Args:
+            secret: What it left to be shown by whoever takes over; needed by nobody else.
+
         Raises:
-            SpawnerGone: It ended.
+            SpawnerGone: It ended, or does not believe us.
         """
-        answer = await self._ask(op="adopt")
+        answer = await self._ask(op="adopt", secret=secret)
         adopted, self._adopted = tuple(self._adopted), []
         return answer["version"], answer["pid"], adopted
 
@@ -233,6 +236,8 @@ class SpawnerProcess:
     async def forget(self, process_id: ProcessId) -> None:
         """Keep a process no longer for the next run of the service."""
         await self._ask(op="forget", id=process_id)
+        # Of what is forgotten no exit is told.
+        self._exits.pop(process_id, None)
 
     async def end(self, process_id: ProcessId, grace_s: float, *, first: int = SIGTERM) -> None:
         """Ask a process and all it started to end, kill what has not, return when it is gone."""

@@ -16,7 +16,7 @@ from toolrunner.spawner.kernel import (
     running_below,
     running_processes,
 )
-from toolrunner.spawner.program import SOCKET_NAME, group_name, main, socket_path
+from toolrunner.spawner.program import SOCKET_NAME, group_name, kept_secret, main, socket_path
 
 __all__ = [
     "CHUNK_BYTES",
@@ -32,6 +32,7 @@ __all__ = [
     "end_marked",
     "frame",
     "group_name",
+    "kept_secret",
     "main",
     "open_directory_beneath",
     "prctl",

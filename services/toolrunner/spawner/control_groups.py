@@ -81,6 +81,10 @@ class ControlGroups:
             for directory, _, _ in os.walk(os.path.join(self.base, *names), topdown=False):
                 with suppress(OSError):
                     os.rmdir(directory)
+            if len(names) > 1:
+                # That of the workspace, if this was the last in it.
+                with suppress(OSError):
+                    os.rmdir(os.path.join(self.base, *names[:-1]))
 
     def remove_below(self) -> None:
         """Remove all groups of workspaces, save those that still have processes."""

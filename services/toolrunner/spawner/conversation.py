@@ -7,7 +7,7 @@ In:  {"number", "op": "start", "id", "workspace", "argv", "root", "workdir", "en
      {"number", "op": "end", "signal"}
      {"number", "op": "end_workspace", "workspace", "directory", "signal", "tell_gone"}
      {"number", "op": "close_input", "id"}, {"number", "op": "forget", "id"}
-     {"number", "op": "adopt"}, {"op": "quit"}
+     {"number", "op": "adopt", "secret"}, {"op": "quit"}
 Out: {"number", "pid", "descriptors"}, {"number", "stage", "errno"}, {"number", "count"},
      {"adopted": id, "pid", "status", "stage", "errno", "descriptors"},
      {"number", "version", "pid"}, {"exited": id, "status"}, {"gone": id}, {"idle": true}
@@ -16,18 +16,16 @@ Out: {"number", "pid", "descriptors"}, {"number", "stage", "errno"}, {"number", 
 import os
 import selectors
 import socket
-import struct
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolrunner.spawner.door import Candidate, Door
 from toolrunner.spawner.family import Family, Kept
 from toolrunner.spawner.frames import CHUNK_BYTES, Frames, Line
 
 #: Spawners and services of different versions do not understand one another.
-VERSION = 1
-CREDENTIALS = struct.Struct("3i")
+VERSION = 2
 
 
 @dataclass
@@ -37,7 +35,7 @@ class Conversation:
     line: Line
     family: Family
     selector: selectors.BaseSelector
-    listener: socket.socket | None
+    door: Door | None
     adoption_s: float
     frames: Frames = field(default_factory=Frames)
     is_over: bool = False
@@ -45,23 +43,32 @@ class Conversation:
 
     def run(self, wakeup_fd: int) -> None:
         """Serve until told to quit, or until nobody came to take over."""
-        for source in (self.line.channel, self.listener, wakeup_fd):
+        listener = None if self.door is None else self.door.listener
+        for source in (self.line.channel, listener, wakeup_fd):
             if source is not None:
                 self.selector.register(source, selectors.EVENT_READ, source)
         while not self.is_over:
-            left_s = None if self.give_up_at is None else self.give_up_at - time.monotonic()
-            if left_s is not None and left_s <= 0:
+            left_s = self.left_s()
+            if self.give_up_at is not None and self.give_up_at <= time.monotonic():
                 return
             for key, _ in self.selector.select(left_s):
                 if key.fd == wakeup_fd:
                     os.read(wakeup_fd, CHUNK_BYTES)
                     self.family.reap()
-                elif self.listener is not None and key.data is self.listener:
-                    self.accept(self.listener)
                 elif isinstance(key.data, Kept):
                     self.family.settle(key.data)
                 elif key.data is self.line.channel:
                     self.listen()
+                elif self.door is not None:
+                    self.open_door(self.door, key.data)
+
+    def left_s(self) -> float | None:
+        """Return how long nothing is to be done unless something happens."""
+        if self.door is not None:
+            self.door.send_late_away()
+        times = (self.give_up_at, None if self.door is None else self.door.closes_at)
+        next_at = min((each for each in times if each is not None), default=None)
+        return None if next_at is None else max(0.0, next_at - time.monotonic())
 
     def listen(self) -> bool:
         """Take what the service says; its silent end begins the wait for the next one.
@@ -90,29 +97,30 @@ class Conversation:
         self.line.channel, self.frames = None, Frames()
         self.family.unbind()
         # Where it cannot listen, nobody can find it.
-        self.give_up_at = time.monotonic() + (self.adoption_s if self.listener else 0)
+        self.give_up_at = time.monotonic() + (self.adoption_s if self.door else 0)
         if self.family.is_empty:
             self.is_over = True
 
-    def accept(self, listener: socket.socket) -> None:
-        """Take a new service for the old one, if that is gone and this is none of our own."""
-        with suppress(OSError):
-            channel, _ = listener.accept()
-            # The end of the old one may be waiting to be read, behind all that it said before.
-            while self.line.channel is not None and self.listen():
-                pass
-            if self.line.channel is not None or not self.is_trusted(channel):
-                channel.close()
-                return
-            self.line.channel, self.give_up_at = channel, None
-            self.selector.register(channel, selectors.EVENT_READ, channel)
-
-    def is_trusted(self, channel: socket.socket) -> bool:
-        """Tell whether whoever connects is our user, and nobody whom we started."""
-        data = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-        pid, uid, _ = CREDENTIALS.unpack(data)
-        ours = {each.pid for each in self.family.kin.everything()}
-        return bool(pid) and uid == os.getuid() and pid not in ours
+    def open_door(self, door: Door, source: object) -> None:
+        """Take a new service for the old one, if that is gone and the new one may take over."""
+        # The end of the old one may be waiting to be read, behind all that it said before.
+        while self.line.channel is not None and self.listen():
+            pass
+        if not isinstance(source, Candidate):
+            if self.line.channel is None:
+                door.admit()
+            else:
+                door.refuse()
+            return
+        if source not in door.candidates:
+            return
+        if self.line.channel is not None:
+            door.send_away(source)
+        elif (message := door.hear(source)) is not None:
+            self.line.channel, self.frames = source.channel, source.frames
+            self.give_up_at = None
+            self.selector.register(source.channel, selectors.EVENT_READ, source.channel)
+            self.obey(message)
 
     def obey(self, message: dict[str, Any]) -> None:
         """Do what is asked."""

@@ -13,7 +13,7 @@ from typing import Any
 from toolrunner.spawner.child import STOP_SIGNALS, Ends, become, set_size
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.frames import CHUNK_BYTES, Line
-from toolrunner.spawner.kernel import Seen, children_of, freeze, send
+from toolrunner.spawner.kernel import Seen, children_of, freeze, send, send_to_child
 from toolrunner.spawner.kin import Kin
 
 #: How long a new service waits for what is between fork and exec.
@@ -169,7 +169,7 @@ class Family:
         process_id, number = message["id"], message["signal"]
         if message["leader_only"]:
             leader = self.kin.leader(process_id)
-            count = int(self.leaders.get(leader) == process_id and send(leader, number))
+            count = int(self.leaders.get(leader) == process_id and send_to_child(leader, number))
         else:
             count = self.signal_all(lambda: self.kin.members(process_id), number)
             if number == signal.SIGKILL and (workspace := self.kin.workspace(process_id)):
@@ -205,14 +205,14 @@ class Family:
 
     def signal_all(self, find: Callable[[], list[Seen]], number: int) -> int:
         """Signal all that are found and return how many; those to be killed are stopped first."""
-        pids = freeze(find) if number == signal.SIGKILL else [each.pid for each in find()]
-        return sum(send(pid, number) for pid in pids)
+        found = freeze(find) if number == signal.SIGKILL else find()
+        return sum(send(each, number) for each in found)
 
     def wake(self, stopped: list[Seen], number: int) -> None:
         """Let those go on who could not end because they are stopped."""
         if number in STOP_SIGNALS:
             for each in stopped:
-                send(each.pid, signal.SIGCONT)
+                send(each, signal.SIGCONT)
 
     def tell_kept(self) -> None:
         """Tell of everything that is kept; what is between fork and exec is waited for."""
@@ -244,7 +244,10 @@ class Family:
         for fd in kept.descriptors:
             os.close(fd)
         self.groups.remove(kept.workspace, process_id)
+        needed = {*self.kept, *self.leaders.values()}
         children = children_of(os.getpid())
         if children is not None and children <= set(self.leaders):
             # Nobody was left behind by anyone.
-            self.kin.keep_only(self.kept)
+            self.kin.keep_only(needed)
+        else:
+            self.kin.prune(needed)

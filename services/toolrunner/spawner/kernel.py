@@ -20,6 +20,8 @@ RESOLVE_BENEATH = 0x08
 FREEZE_ROUNDS_MAX = 100
 KILL_ROUND_S = 0.01
 KILL_ROUNDS_MAX = 500
+#: Where /proc tells what, counted from what follows the name.
+STATE, PARENT, GROUP, SESSION, STARTED = 0, 1, 2, 3, 19
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -32,6 +34,7 @@ class Seen:
     parent: int
     group: int
     session: int
+    started: int = 0  # In ticks since the machine started; with the pid it names one process.
 
 
 def prctl(option: int, value: int) -> None:
@@ -63,11 +66,24 @@ def running_processes() -> list[Seen]:
 def look(pid: int) -> Seen | None:
     """Return a process, or None if there is none that is not dead."""
     with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:
-        # The name in parentheses may hold anything, a parenthesis too.
-        words = stat.read().rpartition(b")")[2].split()
-        if words[0] not in (b"Z", b"X"):
-            return Seen(pid, int(words[1]), int(words[2]), int(words[3]))
+        words = words_of(stat.read())
+        if words[STATE] not in (b"Z", b"X"):
+            return Seen(
+                pid, int(words[PARENT]), int(words[GROUP]), int(words[SESSION]), int(words[STARTED])
+            )
     return None
+
+
+def started_ticks(pid: int) -> int:
+    """Return when a process started, be it dead as long as nobody reaped it; 0 if there is none."""
+    with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:
+        return int(words_of(stat.read())[STARTED])
+    return 0
+
+
+def words_of(stat: bytes) -> list[bytes]:
+    """Return what follows the name, which is in parentheses and may hold anything, such too."""
+    return stat.rpartition(b")")[2].split()
 
 
 def running_below(ancestor: int) -> list[Seen]:
@@ -99,7 +115,7 @@ def end_descendants(ancestor: int) -> None:
     freeze(lambda: descendants(ancestor, running_processes()))
     for _ in range(KILL_ROUNDS_MAX):
         for each in descendants(ancestor, running_processes()):
-            send(each.pid, signal.SIGKILL)
+            send(each, signal.SIGKILL)
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -108,24 +124,42 @@ def end_descendants(ancestor: int) -> None:
         return
 
 
-def freeze(find: Callable[[], list[Seen]]) -> list[int]:
+def freeze(find: Callable[[], list[Seen]]) -> list[Seen]:
     """Stop all that `find` finds, until it finds no more, and return them.
 
     Killing by a list does not catch up with what forks; what is stopped forks no more.
     """
-    stopped: set[int] = set()
+    stopped: dict[tuple[int, int], Seen] = {}
     for _ in range(FREEZE_ROUNDS_MAX):
-        moving = {each.pid for each in find()} - stopped
+        moving = {(each.pid, each.started): each for each in find()}
+        moving = {name: each for name, each in moving.items() if name not in stopped}
         if not moving:
             break
-        for pid in moving:
-            send(pid, signal.SIGSTOP)
+        for each in moving.values():
+            send(each, signal.SIGSTOP)
         stopped |= moving
-    return list(stopped)
+    return list(stopped.values())
 
 
-def send(pid: int, number: int) -> bool:
-    """Send a signal; return whether there was someone to get it."""
+def send(seen: Seen, number: int) -> bool:
+    """Send a signal to a process, not to another that got its pid; return whether it was there."""
+    try:
+        pid_fd = os.pidfd_open(seen.pid)
+    except ProcessLookupError:
+        return False
+    try:
+        if started_ticks(seen.pid) != seen.started:
+            return False
+        signal.pidfd_send_signal(pid_fd, number)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(pid_fd)
+    return True
+
+
+def send_to_child(pid: int, number: int) -> bool:
+    """Send a signal to a child that was not reaped, so that its pid is still its own."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -133,9 +167,13 @@ def send(pid: int, number: int) -> bool:
     return True
 
 
-def is_marked(pid: int, process_id: str) -> bool:
-    """Tell whether a process was started with the mark of another."""
-    return f"{PROCESS_MARK}={process_id}".encode() in variables(pid)
+def mark_of(pid: int) -> str | None:
+    """Return the mark that a process was started with, or None if there is none to be read."""
+    for variable in variables(pid):
+        name, _, value = variable.partition(b"=")
+        if name == PROCESS_MARK.encode():
+            return value.decode(errors="replace")
+    return None
 
 
 def variables(pid: int) -> list[bytes]:
@@ -153,8 +191,8 @@ def end_marked(process_ids: frozenset[str]) -> None:
         return [each for each in running_processes() if not marks.isdisjoint(variables(each.pid))]
 
     if marks:
-        for pid in freeze(find):
-            send(pid, signal.SIGKILL)
+        for each in freeze(find):
+            send(each, signal.SIGKILL)
 
 
 def is_working_in(pid: int, directory: str) -> bool:

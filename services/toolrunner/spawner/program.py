@@ -9,7 +9,7 @@ nothing is left.
 It keeps the descriptors and the exits of processes until it is told to forget them. When the socket
 ends without a word the service was killed: then this program waits for the next one, which finds it
 by a socket in the data directory and gets everything that is kept. If none comes in time, or if it
-is told to quit, it kills everything and ends. It takes a connection from nobody whom it started.
+is told to quit, it kills everything and ends.
 """
 
 import os
@@ -23,6 +23,7 @@ from contextlib import suppress
 from toolrunner.spawner.child import STOP_SIGNALS
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.conversation import Conversation
+from toolrunner.spawner.door import Door
 from toolrunner.spawner.family import Family
 from toolrunner.spawner.frames import Line
 from toolrunner.spawner.kernel import (
@@ -34,6 +35,8 @@ from toolrunner.spawner.kernel import (
 from toolrunner.spawner.kin import Kin
 
 SOCKET_NAME = "spawner.sock"
+SECRET_NAME = "spawner.secret"
+SECRET_BYTES = 32
 OPEN_FILES_MAX = 65536
 
 
@@ -70,6 +73,44 @@ def listening(directory: int) -> socket.socket | None:
     return listener
 
 
+def new_secret(directory: int) -> str:
+    """Make what the next service has to show, and leave it where our user finds it.
+
+    Raises:
+        OSError: It cannot be left there.
+    """
+    secret = os.urandom(SECRET_BYTES).hex()
+    with suppress(FileNotFoundError):
+        os.unlink(SECRET_NAME, dir_fd=directory)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with open(os.open(SECRET_NAME, flags, 0o600, dir_fd=directory), "w") as file:
+        file.write(secret)
+    return secret
+
+
+def kept_secret(directory: int) -> str:
+    """Return what a spawner left to be shown; empty if there is nothing of our own."""
+    with suppress(OSError, ValueError):
+        fd = os.open(SECRET_NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        with open(fd) as file:
+            if os.fstat(fd).st_uid == os.getuid():
+                return file.read(2 * SECRET_BYTES)
+    return ""
+
+
+def door_in(directory: int, selector: selectors.BaseSelector) -> Door | None:
+    """Have the next service come in here, where that is possible."""
+    listener = listening(directory)
+    if listener is None:
+        return None
+    try:
+        return Door(listener, new_secret(directory), selector)
+    except OSError as error:
+        print(f"nobody can take over from here: {error}", file=sys.stderr)
+        listener.close()
+        return None
+
+
 def main() -> None:
     """Serve the socket that was inherited, and leave nothing behind."""
     channel_fd, directory_fd, adoption_s = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
@@ -89,14 +130,14 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, OPEN_FILES_MAX), open_files[1]))
     name = group_name(directory_fd)
     groups = ControlGroups.made(name) if int(sys.argv[4]) else ControlGroups("")
-    listener = listening(directory_fd)
+    line, selector = Line(channel), selectors.DefaultSelector()
+    door = door_in(directory_fd, selector)
     try:
-        line, selector = Line(channel), selectors.DefaultSelector()
         family = Family(line, selector, groups, open_files, Kin(groups))
-        Conversation(line, family, selector, listener, adoption_s).run(wakeup_fd)
+        Conversation(line, family, selector, door, adoption_s).run(wakeup_fd)
     finally:
-        if listener is not None:
-            listener.close()
+        if door is not None:
+            door.close()
         groups.kill()
         end_descendants(os.getpid())
         groups.remove()

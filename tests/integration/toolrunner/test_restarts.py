@@ -1,9 +1,11 @@
 """A toolrunner that is killed: what the next one finds, and that nothing runs twice."""
 
 import asyncio
+import json
 import os
 import shlex
 import signal
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -197,14 +199,50 @@ async def test_a14_processes_of_a_journal_that_is_gone_are_ended(
             await client.start("sleep 7331", key=key)
 
 
+#: Connects, leaves the connection to a child and is gone before anyone looks who connected; the
+#: child shows the secret, as whoever runs unconfined as the same user can.
+TAKING_OVER = """
+import os, socket, struct, sys
+path, tries = sys.argv[1], int(sys.argv[2])
+try:
+    secret = open(path + "/spawner.secret").read()
+except OSError:
+    secret = ""
+word = ('{"number": 1, "op": "adopt", "secret": "%s"}' % secret).encode()
+result, result_end = os.pipe()
+for number in range(tries):
+    connecting = os.fork()
+    if connecting == 0:
+        spawner = socket.socket(socket.AF_UNIX)
+        spawner.settimeout(5)
+        spawner.connect(path + "/spawner.sock")
+        gone, gone_end = os.pipe()
+        if os.fork():
+            os._exit(0)
+        os.close(gone_end)
+        os.read(gone, 1)
+        try:
+            spawner.send(struct.pack(">I", len(word)) + word)
+            os.write(result_end, b"+" if spawner.recv(9) else b"-")
+        except OSError:
+            os.write(result_end, b"-")
+        os._exit(0)
+    os.waitpid(connecting, 0)
+    answer = os.read(result, 1)
+    print(answer.decode(), end="", flush=True)
+"""
+
+
 async def test_nobody_whom_it_started_can_take_the_spawner_over(house: House) -> None:
     program = f"""
 import socket
 spawner = socket.socket(socket.AF_UNIX)
 spawner.settimeout(5)
 spawner.connect({str(house.data / "spawner.sock")!r})
+secret = open({str(house.data / "spawner.secret")!r}, "rb").read()
+word = b'{{"number": 1, "op": "adopt", "secret": "%s"}}' % secret
 try:
-    spawner.send(bytes([0, 0, 0, 28]) + b'{{"number": 1, "op": "adopt"}}')
+    spawner.send(len(word).to_bytes(4, "big") + word)
     print(spawner.recv(9).decode() or "refused")
 except ConnectionError:
     print("refused")
@@ -220,6 +258,50 @@ except ConnectionError:
     async with next_one(house, before) as client:
         waited = await client.wait(process_id)
         assert waited.output.text == "refused\n"
+
+
+async def test_whoever_connects_and_dies_leaves_its_children_nothing_to_take_over(
+    house: House,
+) -> None:
+    tries = 50
+    attack = f"python3 -c {shlex.quote(TAKING_OVER)} {shlex.quote(str(house.data))} {tries}"
+    async with killed_later(house) as before:
+        started = await before.start(f"{UNTIL_GO}; {attack}; touch tried")
+        process_id = started.process.process_id
+    files = workspace_of(house, before)
+    (files / "go").touch()
+    await appears(files / "tried")
+    async with next_one(house, before) as client:
+        waited = await client.wait(process_id)
+        assert waited.output.text == "-" * tries
+
+
+async def test_a_stranger_takes_the_spawner_over_only_with_the_secret(house: House) -> None:
+    async with killed_later(house) as before:
+        started = await before.start(f"{UNTIL_GO}; echo went on")
+    # This test is nobody whom the spawner started.
+    for secret in ("", "0" * 64):
+        assert await asyncio.to_thread(answer_to, house.data, secret) == b""
+    silent = socket.socket(socket.AF_UNIX)
+    silent.connect(str(house.data / "spawner.sock"))
+    with silent:
+        (workspace_of(house, before) / "go").touch()
+        async with next_one(house, before) as client:
+            waited = await client.wait(started.process.process_id)
+            assert waited.output.text == "went on\n"
+
+
+def answer_to(data: Path, secret: str) -> bytes:
+    """Return what the spawner answers to whoever shows a secret."""
+    word = json.dumps({"number": 1, "op": "adopt", "secret": secret}).encode()
+    with socket.socket(socket.AF_UNIX) as channel:
+        channel.settimeout(WITHIN_S)
+        channel.connect(str(data / "spawner.sock"))
+        try:
+            channel.send(len(word).to_bytes(4, "big") + word)
+            return channel.recv(9)
+        except ConnectionError:
+            return b""
 
 
 MOMENTS = ("spawn.before", "spawn.after")

@@ -3,7 +3,10 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from toolrunner import spawner
 from toolrunner.spawner import (
@@ -16,6 +19,9 @@ from toolrunner.spawner import (
     running_below,
     running_processes,
 )
+from toolrunner.spawner.control_groups import ControlGroups
+from toolrunner.spawner.kernel import look, send
+from toolrunner.spawner.kin import Belonging, Kin, Known
 
 
 def test_messages_survive_any_cut() -> None:
@@ -75,3 +81,51 @@ def test_those_below_a_process_are_found_without_looking_at_all() -> None:
         )
         assert [each.group for each in found] == [shell.pid] * 2
         os.killpg(shell.pid, signal.SIGKILL)
+
+
+def sleeping(mark: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(["sleep", "7620"], env={PROCESS_MARK: mark}, start_new_session=True)
+
+
+@pytest.fixture
+def kin() -> Kin:
+    return Kin(ControlGroups(""))
+
+
+def test_a_pid_that_was_given_anew_is_not_signalled() -> None:
+    with sleeping("p1") as process:
+        seen = look(process.pid)
+        assert seen is not None
+        assert not send(replace(seen, started=seen.started - 1), signal.SIGKILL)
+        assert process.poll() is None
+        assert send(seen, signal.SIGKILL)
+        assert process.wait(5) == -signal.SIGKILL
+
+
+def test_a_process_is_found_by_its_number_only_while_that_is_its_own(kin: Kin) -> None:
+    with sleeping("") as process:
+        kin.enter("p1", "w1", process.pid)
+        assert [each.pid for each in kin.members("p1")] == [process.pid]
+        # As if the leader had died and its pid were that of somebody else now.
+        kin.known["p1"] = replace(kin.known["p1"], started=1)
+        assert kin.members("p1") == []
+        process.kill()
+
+
+def test_who_bears_the_mark_of_another_is_not_taken_for_a_departed_leaders(kin: Kin) -> None:
+    departed, other = Seen(9, 1, 7, 7, 20), Seen(8, 1, 7, 7, 30)
+    marks = {9: "p2", 8: None}
+    known = {"p1": Known("w1", 7, 10), "p2": Known("w2", 6, 15)}
+    belongs = Belonging({"p1": known["p1"]}, known, [departed, other], marks.get)
+    assert [belongs.by_number(each) for each in (departed, other)] == [False, True]
+
+
+def test_what_is_forgotten_is_known_only_while_it_left_somebody_behind(kin: Kin) -> None:
+    with sleeping("p-behind") as behind:
+        kin.enter("p-behind", "w1", behind.pid)
+        for number in range(200):
+            kin.known[f"p{number}"] = Known("w1", 4_194_304 + number, 1)
+            kin.prune({"p-needed"})
+        assert len(kin.known) <= 65
+        assert "p-behind" in kin.known
+        behind.kill()
