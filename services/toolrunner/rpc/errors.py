@@ -1,6 +1,7 @@
 """Errors of this service as problems: its one table."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 import grpc
@@ -24,6 +25,12 @@ def _problem(
     name = ErrorReason.Name(reason).removeprefix("ERROR_REASON_")
     texts: Mapping[str, str] = {key: str(value) for key, value in metadata.items()}
     return Problem(status, name, str(error), texts)
+
+
+def _soon(reason: "ErrorReason.ValueType", error: Exception) -> Problem:
+    """What is there again in a moment, and may be asked again by itself."""
+    problem = _problem(grpc.StatusCode.UNAVAILABLE, reason, error)
+    return replace(problem, retry_after_s=RETRY_AFTER_S)
 
 
 def _invalid(error: errors.InvalidRequest) -> Problem:
@@ -65,15 +72,13 @@ ERRORS: Final[ErrorTable] = {
         profile="read_only",
         path=error.path,
     ),
-    errors.ExecutionCancelled: lambda error: Problem(
-        grpc.StatusCode.ABORTED, "EXECUTION_CANCELLED", str(error)
+    errors.ExecutionCancelled: lambda error: _problem(
+        grpc.StatusCode.ABORTED, ErrorReason.ERROR_REASON_EXECUTION_CANCELLED, error
     ),
-    errors.ClerkGone: lambda error: Problem(
-        grpc.StatusCode.UNAVAILABLE, "FILE_CLERK_GONE", str(error), retry_after_s=RETRY_AFTER_S
-    ),
+    errors.ClerkGone: lambda error: _soon(ErrorReason.ERROR_REASON_FILE_CLERK_GONE, error),
     # Not unavailable, because asking again by itself would not make it known.
-    errors.OutcomeUnknown: lambda error: Problem(
-        grpc.StatusCode.ABORTED, "OUTCOME_UNKNOWN", str(error)
+    errors.OutcomeUnknown: lambda error: _problem(
+        grpc.StatusCode.ABORTED, ErrorReason.ERROR_REASON_OUTCOME_UNKNOWN, error
     ),
     errors.InvalidRequest: _invalid,
     errors.ProcessNotFound: lambda error: _problem(
@@ -177,7 +182,5 @@ ERRORS: Final[ErrorTable] = {
     errors.JournalFailed: lambda error: _problem(
         grpc.StatusCode.UNAVAILABLE, ErrorReason.ERROR_REASON_NODE_FULL, error, resource="disk"
     ),
-    errors.SpawnerGone: lambda error: Problem(
-        grpc.StatusCode.UNAVAILABLE, "SPAWNER_GONE", str(error), retry_after_s=RETRY_AFTER_S
-    ),
+    errors.SpawnerGone: lambda error: _soon(ErrorReason.ERROR_REASON_SPAWNER_GONE, error),
 }

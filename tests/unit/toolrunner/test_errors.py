@@ -21,6 +21,15 @@ GIVEN: tuple[Exception, ...] = (
     errors.RequestIdReused("r"),
     errors.JournalFailed("full"),
     errors.ReadOnly("a"),
+    errors.ClerkGone(),
+    errors.OutcomeUnknown("r"),
+    errors.ExecutionCancelled("r"),
+    errors.SpawnerGone(),
+    errors.NotAttachable("p", "terminal"),
+    errors.InputFull(5),
+    errors.OutputGone("p", 5),
+    errors.InvalidPattern("(", "is open"),
+    errors.BadTicket(),
     *(FileRefused(reason, "it is refused") for reason in Reason),
 )
 
@@ -28,6 +37,10 @@ GIVEN: tuple[Exception, ...] = (
 def test_every_refusal_has_a_reason_of_the_contract() -> None:
     reasons = {ERRORS[type(error)](error).reason for error in GIVEN}
     assert reasons <= {name.removeprefix("ERROR_REASON_") for name in ErrorReason.keys()}  # noqa: SIM118 (it is no dict)
+
+
+def test_every_error_of_the_table_is_tried() -> None:
+    assert {type(error) for error in GIVEN} == set(ERRORS)
 
 
 def test_every_error_is_in_the_table() -> None:
@@ -43,5 +56,11 @@ def test_a_stale_owner_learns_both_epochs() -> None:
 def test_a_dead_program_may_be_asked_again_and_an_unknown_outcome_may_not() -> None:
     gone = ERRORS[errors.ClerkGone](errors.ClerkGone())
     unknown = ERRORS[errors.OutcomeUnknown](errors.OutcomeUnknown("r"))
+    spawner = ERRORS[errors.SpawnerGone](errors.SpawnerGone())
+    assert [each.reason for each in (gone, unknown, spawner)] == [
+        "FILE_CLERK_GONE",
+        "OUTCOME_UNKNOWN",
+        "SPAWNER_GONE",
+    ]
     assert (gone.status, gone.retry_after_s) == (grpc.StatusCode.UNAVAILABLE, 1.0)
     assert (unknown.status, unknown.retry_after_s) == (grpc.StatusCode.ABORTED, None)
