@@ -25,11 +25,9 @@ from toolrunner.files.protocol import (
     PlanUpload,
     ReadPage,
     Request,
-    RollBack,
     StartUpload,
     UploadChunk,
 )
-from toolrunner.files.values import Image
 from toolrunner.journal_thread import JournalThread
 from toolrunner.once import Once
 from toolrunner.spawning import Spawner
@@ -228,8 +226,4 @@ class FileRoom:
             await self._once.effects.run(self._unstage(scope, start))
 
     async def _unstage(self, scope: Scope, start: StartUpload) -> None:
-        await self._clerks.ask(scope.workspace_id, DropUpload(start.token))
-        # Another program may have staged it, and it ended since.
-        path = start.path.removeprefix(self._changes.root_of(scope.workspace_id)).strip("/")
-        leavings = Image(path, None, None, "", "", is_kept=False)
-        await self._clerks.ask(scope.workspace_id, RollBack(start.token, (leavings,)))
+        await self._clerks.ask(scope.workspace_id, DropUpload(start.token, start.path))

@@ -50,6 +50,20 @@ class Place:
         except FileNotFoundError:
             return None
 
+    @contextmanager
+    def found(self) -> Iterator[int]:
+        """Have what is there found, whatever it is, without opening it.
+
+        Raises:
+            OSError: There is nothing.
+        """
+        flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(self.name, flags, dir_fd=self.directory_fd)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
 
 class Root:
     """One directory, and everything beneath it.

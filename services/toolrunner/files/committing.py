@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -9,9 +10,8 @@ from typing import Final
 
 from toolrunner.files import errors
 from toolrunner.files.beneath import Place, Root
-from toolrunner.files.content import etag_of
 from toolrunner.files.drafts import Draft
-from toolrunner.files.snapshots import Snapshot, identity_of, read_all
+from toolrunner.files.snapshots import NO_ETAG, Snapshot, hashed, identity_of, reopened
 from toolrunner.files.values import Image
 
 NEW_FILE_MODE: Final = 0o644
@@ -103,16 +103,13 @@ def _write_staged(
 
 def keep_attributes(fd: int, place: Place, mode: int) -> None:
     """Give a file the owner, mode and extended attributes of the one that it replaces."""
-    with suppress(OSError):
-        old = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=place.directory_fd)
-        try:
-            for name in os.listxattr(old):
-                with suppress(OSError):
-                    os.setxattr(fd, name, os.getxattr(old, name))
-            owner = os.fstat(old)
-            os.fchown(fd, owner.st_uid, owner.st_gid)
-        finally:
-            os.close(old)
+    with suppress(OSError), place.found() as old:
+        link = f"/proc/self/fd/{old}"
+        for name in os.listxattr(link):
+            with suppress(OSError):
+                os.setxattr(fd, name, os.getxattr(link, name))
+        owner = os.fstat(old)
+        os.fchown(fd, owner.st_uid, owner.st_gid)
     # After the owner, because changing that drops bits.
     os.fchmod(fd, mode)
 
@@ -144,7 +141,7 @@ def roll_back(root: Root, image: Image, token: str) -> bool:
         with root.place(image.path) as place:
             with suppress(FileNotFoundError):
                 os.unlink(staged_name(token), dir_fd=place.directory_fd)
-            now = _etag_at(root, place)
+            now = _etag_at(place)
             if now == image.before_etag:
                 return True
             if now != image.after_etag or not image.is_kept:
@@ -162,6 +159,12 @@ def roll_back(root: Root, image: Image, token: str) -> bool:
         return False
 
 
+def clear_staged(root: Root, asked: str, token: str) -> None:
+    """Remove what was staged for a path; what is there itself is not looked at."""
+    with suppress(OSError, errors.FileRefused), root.place(root.relative(asked)) as place:
+        os.unlink(staged_name(token), dir_fd=place.directory_fd)
+
+
 def _put_back(place: Place, content: bytes, mode: int, token: str, *, is_new: bool) -> None:
     staged = staged_name(token)
     _write_staged(place, staged, content, None, mode)
@@ -171,8 +174,16 @@ def _put_back(place: Place, content: bytes, mode: int, token: str, *, is_new: bo
         os.unlink(staged, dir_fd=place.directory_fd)
 
 
-def _etag_at(root: Root, place: Place) -> str:
-    if place.lstat() is None:
-        return ""
-    with root.opened(place.path, os.O_RDONLY | os.O_NONBLOCK) as fd:
-        return etag_of(read_all(fd))
+def _etag_at(place: Place) -> str | None:
+    """Return the etag of the file at a place, empty if there is none; None if it is no file."""
+    try:
+        with place.found() as found:
+            if not stat.S_ISREG(os.fstat(found).st_mode):
+                return None
+            fd = reopened(found)
+    except FileNotFoundError:
+        return NO_ETAG
+    try:
+        return hashed(fd) or None
+    finally:
+        os.close(fd)

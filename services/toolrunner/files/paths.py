@@ -5,6 +5,7 @@ import errno
 import os
 import stat
 from collections.abc import Generator
+from itertools import islice
 from typing import Final
 
 from toolrunner.files import errors
@@ -18,6 +19,7 @@ from toolrunner.files.values import PathInfo
 
 RENAME_NOREPLACE: Final = 1
 DEPTH_MAX: Final = 500
+NAMES_PER_TURN: Final = 1000
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -185,17 +187,25 @@ def _emptied(above_fd: int, name: str, depth: int) -> Generator[Pause, None, int
     fd = os.open(name, flags, dir_fd=above_fd)
     count = 0
     try:
-        for each in os.listdir(fd):
-            result = os.stat(each, dir_fd=fd, follow_symlinks=False)
-            if kind_of(result.st_mode) == "directory":
-                if depth == 0:
-                    raise OSError(errno.ENAMETOOLONG, "too many directories in one another", each)
-                count += yield from _emptied(fd, each, depth - 1)
-                os.rmdir(each, dir_fd=fd)
-            else:
-                os.unlink(each, dir_fd=fd)
-            count += 1
+        while names := _names(fd):
+            for each in names:
+                result = os.stat(each, dir_fd=fd, follow_symlinks=False)
+                if kind_of(result.st_mode) == "directory":
+                    if depth == 0:
+                        problem = "too many directories in one another"
+                        raise OSError(errno.ENAMETOOLONG, problem, each)
+                    count += yield from _emptied(fd, each, depth - 1)
+                    os.rmdir(each, dir_fd=fd)
+                else:
+                    os.unlink(each, dir_fd=fd)
+                count += 1
+            yield PAUSE
     finally:
         os.close(fd)
-    yield PAUSE
     return count
+
+
+def _names(fd: int) -> list[str]:
+    """Return some names of a directory."""
+    with os.scandir(fd) as entries:
+        return [entry.name for entry in islice(entries, NAMES_PER_TURN)]

@@ -160,7 +160,7 @@ async def test_a_long_search_lets_others_in_between(office: Office) -> None:
     first = await anext(searching)
     async with asyncio.timeout(20):
         stat = await office.clerks.ask(ONE, StatPath("f0"))
-        found = await office.clerks.ask(ONE, FindFiles("f1", False, "", 0, 10, False))
+        found = await office.clerks.ask(ONE, FindFiles("f1", False, "", b"", 10, False))
     rest = [answer async for answer in searching]
     assert (first.path, stat.info.path) == (first.path, "f0")  # type: ignore[union-attr]
     assert [file.info.path for file in found.files] == ["f1"]  # type: ignore[union-attr]
@@ -174,8 +174,8 @@ async def test_a_name_that_is_no_text_is_shown_and_ends_nothing(office: Office) 
     os.symlink(b"bad\xff.txt", root / "link")
     shown = "bad\ufffd.txt"
     ask = office.clerks.ask
-    listing = await ask(ONE, ListDirectory("", 1, 0, 10, False, False))
-    found = await ask(ONE, FindFiles("bad", True, "", 0, 10, False))
+    listing = await ask(ONE, ListDirectory("", 1, b"", 10, False, False))
+    found = await ask(ONE, FindFiles("bad", True, "", b"", 10, False))
     link = await ask(ONE, StatPath("link", no_follow=True))
     missing = await ask(ONE, StatPath("bad.txt"))
     matches = [answer async for answer in office.clerks.stream(ONE, SEARCH)]
