@@ -11,6 +11,7 @@ from typing import Final
 from toolrunner.files import errors
 from toolrunner.files.beneath import Place, Root
 from toolrunner.files.drafts import Draft
+from toolrunner.files.git_guard import GitGuard
 from toolrunner.files.snapshots import NO_ETAG, Snapshot, hashed, identity_of, reopened
 from toolrunner.files.values import Image
 
@@ -54,7 +55,8 @@ def _apply(doing: _Commit, draft: Draft) -> None:
     try:
         if draft.content is not None and above:
             doing.made += doing.root.make_directories(above)
-        with doing.root.place(draft.path) as place:
+        with doing.root.real_place(draft.path) as place:
+            GitGuard(doing.root, draft.guards_git).check(place, draft.shown)
             if draft.content is None:
                 _check_same(place, draft)
                 os.unlink(place.name, dir_fd=place.directory_fd)
@@ -131,14 +133,14 @@ def _take_back(doing: _Commit) -> None:
     for draft in reversed(doing.done):
         roll_back(doing.root, draft.image(), doing.token)
     for directory in reversed(doing.made):
-        with suppress(OSError, errors.FileRefused), doing.root.place(directory) as place:
+        with suppress(OSError), doing.root.real_place(directory) as place:
             os.rmdir(place.name, dir_fd=place.directory_fd)
 
 
 def roll_back(root: Root, image: Image, token: str) -> bool:
     """Put one file back if the change has reached it; return whether it is as it was."""
     try:
-        with root.place(image.path) as place:
+        with root.real_place(image.path) as place:
             with suppress(FileNotFoundError):
                 os.unlink(staged_name(token), dir_fd=place.directory_fd)
             now = _etag_at(place)
@@ -152,9 +154,9 @@ def roll_back(root: Root, image: Image, token: str) -> bool:
                 _put_back(place, image.before, image.mode or 0, token, is_new=not now)
             os.fsync(place.directory_fd)
             return True
-    except errors.FileRefused as refused:
+    except FileNotFoundError:
         # Its directory was never made.
-        return refused.reason is errors.Reason.PATH_NOT_FOUND and image.before is None
+        return image.before is None
     except OSError:
         return False
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from toolrunner.files import errors
 from toolrunner.files.beneath import Place, Root, kind_of
-from toolrunner.files.drafts import check_git
+from toolrunner.files.git_guard import GitGuard
 from toolrunner.files.jobs import PAUSE, Pause
 from toolrunner.files.protocol import Count, DeletePath, MakeDirectory, MovePath, Stat, StatPath
 from toolrunner.files.snapshots import hashed, info_of, opened_file
@@ -66,8 +66,9 @@ def make_directory(root: Root, request: MakeDirectory) -> Count:
         FileRefused: Something else is there, or it may not be made.
     """
     path = root.relative(request.path)
-    check_git(root, f"{path}/", request.path, guards_git=request.guards_git)
     try:
+        if path:
+            GitGuard(root, request.guards_git).check_path(root.future(path), request.path)
         return Count(len(root.make_directories(path)))
     except NotADirectoryError as error:
         raise errors.exists(request.path) from error
@@ -82,16 +83,18 @@ def move_path(root: Root, request: MovePath) -> PathInfo:
         FileRefused: There is none, or something is where it should go.
     """
     old, new = root.relative(request.path), root.relative(request.new_path)
-    for path, asked in ((old, request.path), (new, request.new_path)):
-        check_git(root, path, asked, guards_git=request.guards_git)
+    guard = GitGuard(root, request.guards_git)
     try:
         new_above = new.rpartition("/")[0]
         with _entry(root, old, request.path) as source:
             if source.lstat() is None:
                 raise errors.not_found(request.path, suggestions_for(root, old))
+            guard.check(source, request.path)
             if new_above:
+                guard.check_path(root.future(new), request.new_path)
                 root.make_directories(new_above)
             with _entry(root, new, request.new_path) as target:
+                guard.check(target, request.new_path)
                 _rename(source, target, overwrite=request.overwrite, asked=request.new_path)
                 os.fsync(target.directory_fd)
                 moved = target.lstat()
@@ -148,9 +151,9 @@ def delete_path(root: Root, request: DeletePath) -> Generator[Pause, None, Count
         FileRefused: It may not be deleted, or is a directory that is not empty.
     """
     path = root.relative(request.path)
-    check_git(root, path, request.path, guards_git=request.guards_git)
     try:
         with _entry(root, path, request.path) as place:
+            GitGuard(root, request.guards_git).check(place, request.path)
             there = place.lstat()
             if there is None:
                 return Count(0)

@@ -93,21 +93,29 @@ def check_regular(result: os.stat_result, shown: str) -> None:
         raise errors.wrong_kind(shown, kind, "only regular files are opened")
 
 
-def snapshot(root: Root, place: Place, *, shown: str) -> Snapshot | None:
+def snapshot(place: Place, *, shown: str) -> Snapshot | None:
     """Read the file at a place, or return None if there is nothing.
 
     Raises:
         FileRefused: There is something else, or it cannot be read.
     """
-    if place.lstat() is None:
+    try:
+        with place.found() as found:
+            check_regular(os.fstat(found), shown)
+            fd = reopened(found)
+    except FileNotFoundError:
         return None
-    with opened_file(root, place.path, shown=shown) as (fd, result):
-        try:
-            content = read_all(fd, CONTENT_BYTES_MAX)
-            etag = (hashed(fd) or _named(result)) if content is None else etag_of(content)
-        except OSError as error:
-            raise errors.refusal_of(error, shown) from error
+    except OSError as error:
+        raise errors.refusal_of(error, shown) from error
+    try:
+        result = os.fstat(fd)
+        content = read_all(fd, CONTENT_BYTES_MAX)
+        etag = (hashed(fd) or _named(result)) if content is None else etag_of(content)
         return Snapshot(content, etag, stat.S_IMODE(result.st_mode), identity_of(result))
+    except OSError as error:
+        raise errors.refusal_of(error, shown) from error
+    finally:
+        os.close(fd)
 
 
 def _named(result: os.stat_result) -> str:
