@@ -61,22 +61,24 @@ class FileRoom:
         new_id: Callable[[], str],
     ) -> None:
         self._tasks = asyncio.TaskGroup()
+        effects = Effects(self._tasks)
         self._clerks = Clerks(
             spawner=spawner,
             workspaces=workspaces,
             clock=clock,
             new_id=new_id,
             ripgrep=find_ripgrep(),
+            effects=effects,
         )
         self._reads = Reads()
         self._changes = FileChanges(self._clerks, workspaces, self._reads, new_id)
-        self._once = Once(journal, Effects(self._tasks))
+        self._once = Once(journal, effects)
         self._reaper: asyncio.Task[None] | None = None
         self.new_token = new_id
 
     async def __aenter__(self) -> "FileRoom":
         await self._tasks.__aenter__()
-        self._reaper = self._tasks.create_task(self._clerks.end_idle())
+        self._reaper = self._tasks.create_task(self._forget_idle())
         return self
 
     async def __aexit__(
@@ -91,6 +93,11 @@ class FileRoom:
             await self._tasks.__aexit__(kind, error, traceback)
         finally:
             self._clerks.close()
+
+    async def _forget_idle(self) -> None:
+        async with aclosing(self._clerks.end_idle()) as ended:
+            async for workspace_id in ended:
+                self._changes.forget(workspace_id)
 
     async def ask(
         self, scope: Scope, request: Request, kind: type[A], *, limit_s: float = ANSWER_S
