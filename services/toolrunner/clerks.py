@@ -13,6 +13,7 @@ from typing import Final
 from parley.clock import Clock
 from toolrunner.clerk_channel import ANSWER_S, ClerkChannel
 from toolrunner.domain import Exit, ProcessId, WorkspaceId
+from toolrunner.effects import Effects
 from toolrunner.environment import SEARCH_PATH
 from toolrunner.errors import ClerkGone
 from toolrunner.files.protocol import Answer, Request
@@ -37,11 +38,12 @@ class _Desk:
     channel: ClerkChannel | None = None
     starting: asyncio.Lock = field(default_factory=asyncio.Lock)
     used_s: float = 0.0
+    wanted: int = 0  # By how many just now.
 
     @property
     def is_busy(self) -> bool:
-        """Whether someone waits for an answer."""
-        return self.channel is not None and self.channel.is_busy
+        """Whether someone waits for an answer, or for the program to be started or ended."""
+        return self.wanted > 0 or (self.channel is not None and self.channel.is_busy)
 
 
 class Clerks:
@@ -55,12 +57,14 @@ class Clerks:
         clock: Clock,
         new_id: Callable[[], str],
         ripgrep: str,
+        effects: Effects,
     ) -> None:
         self._spawner = spawner
         self._workspaces = workspaces
         self._clock = clock
         self._new_id = new_id
         self._ripgrep = ripgrep
+        self._effects = effects
         self._desks: dict[WorkspaceId, _Desk] = {}
 
     async def ask(
@@ -97,21 +101,23 @@ class Clerks:
         return "" if desk is None else desk.process_id or ""
 
     async def end(self, workspace_id: WorkspaceId) -> None:
-        """End the program of a workspace, if there is one."""
+        """End the program of a workspace, if there is one, and forget the workspace."""
         desk = self._desks.get(workspace_id)
         if desk is not None:
             async with desk.starting:
                 await self._leave(desk)
+            if not desk.is_busy and self._desks.get(workspace_id) is desk:
+                del self._desks[workspace_id]
 
-    async def end_idle(self) -> None:
-        """End programs that nobody has asked anything for a while; runs until cancelled."""
+    async def end_idle(self) -> AsyncGenerator[WorkspaceId, None]:
+        """End programs that nobody has asked anything for a while; yields their workspaces."""
         while True:
             await self._clock.sleep(IDLE_S / 2)
             before_s = self._clock.monotonic() - IDLE_S
-            for desk in list(self._desks.values()):
-                async with desk.starting:
-                    if desk.used_s <= before_s and not desk.is_busy:
-                        await self._leave(desk)
+            for workspace_id, desk in list(self._desks.items()):
+                if desk.used_s <= before_s and not desk.is_busy:
+                    await self.end(workspace_id)
+                    yield workspace_id
 
     def close(self) -> None:
         """Hang up on all of them, whereupon they end."""
@@ -122,22 +128,35 @@ class Clerks:
     @asynccontextmanager
     async def _channel(self, workspace_id: WorkspaceId) -> AsyncIterator[ClerkChannel]:
         desk = self._desks.setdefault(workspace_id, _Desk())
-        desk.used_s = self._clock.monotonic()
-        async with desk.starting:
-            if desk.channel is None or desk.channel.gone.is_set():
-                await self._leave(desk)
-                await self._start(desk, workspace_id)
-            channel = desk.channel
-        assert channel is not None, "it was just started"
+        desk.wanted += 1
         try:
-            yield channel
-        except ClerkGone as error:
-            if not error.is_replaced:
-                # It may be alive and busy; nobody else shall wait for it.
-                channel.close()
-                channel.gone.set()
-            raise
+            channel = desk.channel
+            if channel is None or channel.gone.is_set() or desk.starting.locked():
+                # Whoever is cancelled meanwhile leaves no program behind that nobody knows of.
+                desk.wanted += 1
+                channel = await self._effects.run(self._opened(desk, workspace_id))
+            try:
+                yield channel
+            except ClerkGone as error:
+                if not error.is_replaced:
+                    # It may be alive and busy; nobody else shall wait for it.
+                    channel.close()
+                    channel.gone.set()
+                raise
         finally:
+            desk.wanted -= 1
+            desk.used_s = self._clock.monotonic()
+
+    async def _opened(self, desk: _Desk, workspace_id: WorkspaceId) -> ClerkChannel:
+        try:
+            async with desk.starting:
+                if desk.channel is None or desk.channel.gone.is_set():
+                    await self._leave(desk)
+                    await self._start(desk, workspace_id)
+                assert desk.channel is not None, "it was just started"
+                return desk.channel
+        finally:
+            desk.wanted -= 1
             desk.used_s = self._clock.monotonic()
 
     async def _leave(self, desk: _Desk) -> None:
@@ -165,15 +184,17 @@ class Clerks:
             environment={"PATH": SEARCH_PATH, "LANG": "C.UTF-8", PROCESS_MARK: process_id},
             has_input=True,
         )
+        # Known before it runs, so that it is ended whatever becomes of this.
+        desk.process_id = process_id
         try:
             launched = await self._spawner.start(launch, _ignored)
         except LaunchFailed as error:
+            desk.process_id = None
             await self._spawner.forget(process_id)
             raise ClerkGone(f"it cannot be started: {error}") from error
+        desk.channel = await ClerkChannel.opened(launched.output_fd, launched.input_fd)
         # It ends with this service, so there is nothing to keep for the next.
         await self._spawner.forget(process_id)
-        desk.process_id = process_id
-        desk.channel = await ClerkChannel.opened(launched.output_fd, launched.input_fd)
 
 
 def _ignored(process_id: ProcessId, exit: Exit) -> None:

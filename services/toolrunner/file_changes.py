@@ -9,8 +9,8 @@ before anything else is done in the workspace.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -33,7 +33,7 @@ from toolrunner.files.protocol import (
 )
 from toolrunner.files.values import Change, Image
 from toolrunner.spawner import end_marked
-from toolrunner.undo_store import UndoRecord, UndoStore
+from toolrunner.undo_store import Undone, UndoRecord, UndoStore
 from toolrunner.workspaces import Workspaces
 
 Plan = PlanWrite | PlanEdits | PlanPatch | PlanUpload
@@ -72,6 +72,14 @@ class Changed:
 
 
 @dataclass
+class _Turn:
+    """Changes of one workspace, of which one is made at a time."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    wanted: int = 0
+
+
+@dataclass
 class FileChanges:
     """Makes changes and takes them back, one at a time in each workspace."""
 
@@ -79,7 +87,7 @@ class FileChanges:
     workspaces: Workspaces
     reads: Reads
     new_token: Callable[[], str]
-    _locks: dict[WorkspaceId, asyncio.Lock] = field(default_factory=dict)
+    _turns: dict[WorkspaceId, _Turn] = field(default_factory=dict)
     _recovered: set[WorkspaceId] = field(default_factory=set)
 
     async def recover(self, workspace_id: WorkspaceId) -> None:
@@ -159,15 +167,10 @@ class FileChanges:
         token = self.new_token()
         planned = await self._plan(scope.workspace_id, PlanRestore(token, images, guards_git))
         paths = frozenset(image.path for image in images)
+        undone = Undone(record.sequence, tuple(paths))
         with self._settling(scope.workspace_id):
-            undoing = await self._commit(scope, request_id, token, planned.images)
-
-            def settle(store: UndoStore) -> None:
-                # The undone change goes first: it could not be undone twice anyway.
-                store.reduce(record, paths)
-                store.drop(undoing)
-
-            await self._stored(scope.workspace_id, settle)
+            undoing = await self._commit(scope, request_id, token, planned.images, undone)
+            await self._stored(scope.workspace_id, lambda store: store.finish(undoing))
         for change in planned.changes:
             self.reads.saw(scope, change.path, change.etag)
         return Changed(planned.changes, planned, frozenset())
@@ -178,7 +181,12 @@ class FileChanges:
         return planned
 
     async def _commit(
-        self, scope: Scope, request_id: str, token: str, images: tuple[Image, ...]
+        self,
+        scope: Scope,
+        request_id: str,
+        token: str,
+        images: tuple[Image, ...],
+        undone: Undone | None = None,
     ) -> UndoRecord:
         clerk_id = self.clerks.process_of(scope.workspace_id)
         record = await self._stored(
@@ -189,6 +197,7 @@ class FileChanges:
                 chat_id=scope.chat_id,
                 images=images,
                 clerk_id=clerk_id,
+                undone=undone,
             ),
         )
         try:
@@ -253,5 +262,18 @@ class FileChanges:
         store = UndoStore(self.workspaces.prepared(workspace_id).undo)
         return await asyncio.to_thread(work, store)
 
-    def _lock(self, workspace_id: WorkspaceId) -> asyncio.Lock:
-        return self._locks.setdefault(workspace_id, asyncio.Lock())
+    def forget(self, workspace_id: WorkspaceId) -> None:
+        """Keep nothing in mind of a workspace that nobody uses; whoever comes next looks again."""
+        self._recovered.discard(workspace_id)
+
+    @asynccontextmanager
+    async def _lock(self, workspace_id: WorkspaceId) -> AsyncIterator[None]:
+        turn = self._turns.setdefault(workspace_id, _Turn())
+        turn.wanted += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.wanted -= 1
+            if not turn.wanted:
+                del self._turns[workspace_id]

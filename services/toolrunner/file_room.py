@@ -25,11 +25,9 @@ from toolrunner.files.protocol import (
     PlanUpload,
     ReadPage,
     Request,
-    RollBack,
     StartUpload,
     UploadChunk,
 )
-from toolrunner.files.values import Image
 from toolrunner.journal_thread import JournalThread
 from toolrunner.once import Once
 from toolrunner.spawning import Spawner
@@ -63,22 +61,24 @@ class FileRoom:
         new_id: Callable[[], str],
     ) -> None:
         self._tasks = asyncio.TaskGroup()
+        effects = Effects(self._tasks)
         self._clerks = Clerks(
             spawner=spawner,
             workspaces=workspaces,
             clock=clock,
             new_id=new_id,
             ripgrep=find_ripgrep(),
+            effects=effects,
         )
         self._reads = Reads()
         self._changes = FileChanges(self._clerks, workspaces, self._reads, new_id)
-        self._once = Once(journal, Effects(self._tasks))
+        self._once = Once(journal, effects)
         self._reaper: asyncio.Task[None] | None = None
         self.new_token = new_id
 
     async def __aenter__(self) -> "FileRoom":
         await self._tasks.__aenter__()
-        self._reaper = self._tasks.create_task(self._clerks.end_idle())
+        self._reaper = self._tasks.create_task(self._forget_idle())
         return self
 
     async def __aexit__(
@@ -93,6 +93,11 @@ class FileRoom:
             await self._tasks.__aexit__(kind, error, traceback)
         finally:
             self._clerks.close()
+
+    async def _forget_idle(self) -> None:
+        async with aclosing(self._clerks.end_idle()) as ended:
+            async for workspace_id in ended:
+                self._changes.forget(workspace_id)
 
     async def ask(
         self, scope: Scope, request: Request, kind: type[A], *, limit_s: float = ANSWER_S
@@ -228,8 +233,4 @@ class FileRoom:
             await self._once.effects.run(self._unstage(scope, start))
 
     async def _unstage(self, scope: Scope, start: StartUpload) -> None:
-        await self._clerks.ask(scope.workspace_id, DropUpload(start.token))
-        # Another program may have staged it, and it ended since.
-        path = start.path.removeprefix(self._changes.root_of(scope.workspace_id)).strip("/")
-        leavings = Image(path, None, None, "", "", is_kept=False)
-        await self._clerks.ask(scope.workspace_id, RollBack(start.token, (leavings,)))
+        await self._clerks.ask(scope.workspace_id, DropUpload(start.token, start.path))

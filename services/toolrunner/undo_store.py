@@ -12,8 +12,17 @@ from toolrunner.files.values import Image
 
 PENDING: Final = ".pending"
 DONE: Final = ".done"
+UNDONE: Final = ".undone"
+SUFFIXES: Final = (PENDING, DONE, UNDONE)
 RECORDS_MAX: Final = 200
 BYTES_MAX: Final = 256 * 1024 * 1024
+
+
+class Undone(msgspec.Struct, frozen=True):
+    """What a change takes back: some files of an earlier one."""
+
+    sequence: int
+    paths: tuple[str, ...]
 
 
 class UndoRecord(msgspec.Struct, frozen=True):
@@ -26,6 +35,7 @@ class UndoRecord(msgspec.Struct, frozen=True):
         chat_id: The chat that asked; empty for a person.
         images: The files.
         clerk_id: Mark of the program that makes it.
+        undone: What it takes back; None unless it is an undoing, which cannot be undone itself.
     """
 
     sequence: int
@@ -34,12 +44,15 @@ class UndoRecord(msgspec.Struct, frozen=True):
     chat_id: str
     images: tuple[Image, ...]
     clerk_id: str = ""
+    undone: Undone | None = None
 
 
 class UndoStore:
     """The changes of one workspace, in files; for one thread at a time.
 
-    A pending one was begun and not finished: after a crash it has to be taken back.
+    A pending one was begun and not finished: after a crash it has to be taken back. It is finished
+    in one step, the change of its name; what has to follow from that follows whenever someone
+    looks, so that a crash in between loses nothing.
     """
 
     def __init__(self, directory: Path, *, records_max: int = RECORDS_MAX) -> None:
@@ -54,35 +67,31 @@ class UndoStore:
         chat_id: str,
         images: tuple[Image, ...],
         clerk_id: str = "",
+        undone: Undone | None = None,
     ) -> UndoRecord:
         """Keep a change before it is made, safe from a crash."""
         sequence = max((_sequence(path) for path in self._paths()), default=0) + 1
-        record = UndoRecord(sequence, token, request_id, chat_id, images, clerk_id)
+        record = UndoRecord(sequence, token, request_id, chat_id, images, clerk_id, undone)
         self._write(record, PENDING)
         return record
 
     def finish(self, record: UndoRecord) -> None:
         """Say that a change is made."""
-        self._path(record, PENDING).rename(self._path(record, DONE))
+        suffix = DONE if record.undone is None else UNDONE
+        self._path(record, PENDING).rename(self._path(record, suffix))
         self._sync()
+        self._settle()
         self._prune()
 
     def drop(self, record: UndoRecord) -> None:
         """Forget a change."""
-        for suffix in (PENDING, DONE):
+        for suffix in SUFFIXES:
             self._path(record, suffix).unlink(missing_ok=True)
         self._sync()
 
-    def reduce(self, record: UndoRecord, paths: frozenset[str]) -> None:
-        """Forget what a change did to some of its files."""
-        rest = tuple(image for image in record.images if image.path not in paths)
-        if not rest:
-            self.drop(record)
-        else:
-            self._write(msgspec.structs.replace(record, images=rest), DONE)
-
     def pending(self) -> list[UndoRecord]:
         """Return the changes that were not finished, newest first."""
+        self._settle()
         return list(self._records(PENDING))
 
     def by_request(self, request_id: str, chat_id: str) -> UndoRecord | None:
@@ -99,14 +108,30 @@ class UndoStore:
                 return record
         return None
 
+    def _settle(self) -> None:
+        """Forget what was undone, and then the undoing."""
+        for undoing in list(self._records(UNDONE)):
+            if undoing.undone is not None:
+                self._reduce(undoing.undone)
+            self.drop(undoing)
+
+    def _reduce(self, undone: Undone) -> None:
+        record = _read(self._directory / f"{undone.sequence}{DONE}")
+        if record is None:
+            return
+        rest = tuple(image for image in record.images if image.path not in undone.paths)
+        if rest:
+            self._write(msgspec.structs.replace(record, images=rest), DONE)
+        else:
+            self.drop(record)
+
     def _records(self, suffix: str) -> Iterator[UndoRecord]:
         for path in sorted(self._paths(), key=_sequence, reverse=True):
-            if path.suffix == suffix:
-                with suppress(msgspec.DecodeError, FileNotFoundError):
-                    yield msgspec.msgpack.decode(path.read_bytes(), type=UndoRecord)
+            if path.suffix == suffix and (record := _read(path)) is not None:
+                yield record
 
     def _paths(self) -> list[Path]:
-        return [path for path in self._directory.iterdir() if path.suffix in (PENDING, DONE)]
+        return [path for path in self._directory.iterdir() if path.suffix in SUFFIXES]
 
     def _path(self, record: UndoRecord, suffix: str) -> Path:
         return self._directory / f"{record.sequence}{suffix}"
@@ -135,6 +160,12 @@ class UndoStore:
             size += path.stat().st_size
             if count > self._records_max or size > BYTES_MAX:
                 path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> UndoRecord | None:
+    with suppress(msgspec.DecodeError, FileNotFoundError):
+        return msgspec.msgpack.decode(path.read_bytes(), type=UndoRecord)
+    return None
 
 
 def _sequence(path: Path) -> int:

@@ -56,6 +56,7 @@ class ProgramRoom:
 
     output: IO[bytes]
     input: IO[bytes]
+    pid: int
     frames: Frames = field(default_factory=lambda: Frames(bytearray()))
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
@@ -86,7 +87,7 @@ def here(directory: Path, *, ripgrep: bool = True) -> Iterator[Room]:
 
 
 @contextmanager
-def program(directory: Path) -> Iterator[Room]:
+def program(directory: Path) -> Iterator[ProgramRoom]:
     """Work on the files of a directory in a program of its own."""
     child = subprocess.Popen(
         [sys.executable, "-I", "-m", "toolrunner.files", str(directory), find_ripgrep()],
@@ -98,7 +99,7 @@ def program(directory: Path) -> Iterator[Room]:
     assert child.stdin is not None
     assert child.stdout is not None
     with child:
-        yield ProgramRoom(child.stdout, child.stdin)
+        yield ProgramRoom(child.stdout, child.stdin, child.pid)
         child.stdin.close()
         assert child.wait(10) == 0
 

@@ -1,4 +1,4 @@
-"""How much memory this process took at most during a stretch of a test."""
+"""How much memory a process took at most during a stretch of a test."""
 
 import re
 from collections.abc import Iterator
@@ -18,16 +18,17 @@ class MemoryPeak:
 
 
 @contextmanager
-def memory_peak() -> Iterator[MemoryPeak]:
-    """Measure what the block adds at most to what is resident when it begins."""
-    Path("/proc/self/clear_refs").write_text("5")  # Forgets the highest mark so far.
-    before_bytes = _resident_bytes(NOW)
+def memory_peak(pid: int | None = None) -> Iterator[MemoryPeak]:
+    """Measure what the block adds at most to what is resident when it begins, here if no pid."""
+    process = Path(f"/proc/{'self' if pid is None else pid}")
+    (process / "clear_refs").write_text("5")  # Forgets the highest mark so far.
+    before_bytes = _resident_bytes(process, NOW)
     peak = MemoryPeak()
     yield peak
-    peak.added_bytes = max(0, _resident_bytes(PEAK) - before_bytes)
+    peak.added_bytes = max(0, _resident_bytes(process, PEAK) - before_bytes)
 
 
-def _resident_bytes(mark: re.Pattern[str]) -> int:
-    found = mark.search(Path("/proc/self/status").read_text())
+def _resident_bytes(process: Path, mark: re.Pattern[str]) -> int:
+    found = mark.search((process / "status").read_text())
     assert found is not None
     return int(found[1]) * 1024

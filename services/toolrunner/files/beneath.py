@@ -8,6 +8,7 @@ directory and one last name that is no link; renaming over that name can at wors
 import ctypes
 import errno
 import os
+import posixpath
 import stat
 import struct
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from toolrunner.files import errors
 
 SYS_OPENAT2: Final = 437
 RESOLVE_NO_MAGICLINKS: Final = 0x02
+RESOLVE_NO_SYMLINKS: Final = 0x04
 RESOLVE_BENEATH: Final = 0x08
 #: The kernel answers EAGAIN if something was renamed while it resolved `..`.
 TRIES_MAX: Final = 128
@@ -49,6 +51,20 @@ class Place:
             return os.stat(self.name, dir_fd=self.directory_fd, follow_symlinks=False)
         except FileNotFoundError:
             return None
+
+    @contextmanager
+    def found(self) -> Iterator[int]:
+        """Have what is there found, whatever it is, without opening it.
+
+        Raises:
+            OSError: There is nothing.
+        """
+        flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(self.name, flags, dir_fd=self.directory_fd)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
 
 
 class Root:
@@ -88,15 +104,16 @@ class Root:
         parts = [part for part in path.split("/") if part not in ("", ".")]
         return "/".join(parts)
 
-    def open(self, path: str, flags: int, mode: int = 0) -> int:
+    def open(self, path: str, flags: int, *, through_links: bool = True) -> int:
         """Open a path relative to the root.
 
         Raises:
             OSError: The kernel refuses; EXDEV if the path leads out.
         """
-        how = struct.pack(
-            "QQQ", flags | os.O_CLOEXEC, mode, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS
-        )
+        resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS
+        if not through_links:
+            resolve |= RESOLVE_NO_SYMLINKS
+        how = struct.pack("QQQ", flags | os.O_CLOEXEC, 0, resolve)
         target = os.fsencode(path or ".")
         for _ in range(TRIES_MAX):
             opened: int = _libc.syscall(SYS_OPENAT2, self.fd, target, how, len(how))
@@ -122,7 +139,7 @@ class Root:
             return os.fstat(fd)
 
     @contextmanager
-    def place(self, path: str, *, make_parents: bool = False) -> Iterator[Place]:
+    def place(self, path: str) -> Iterator[Place]:
         """Have the place of a file open, beyond all links.
 
         Raises:
@@ -133,7 +150,10 @@ class Root:
             above, _, name = current.rpartition("/")
             if name in ("", "..", "."):
                 raise errors.wrong_kind(path, "directory", "name a file in it")
-            directory_fd = self._directory(above, path, make_parents=make_parents)
+            try:
+                directory_fd = self.open(above, os.O_RDONLY | os.O_DIRECTORY)
+            except OSError as error:
+                raise errors.refusal_of(error, path) from error
             try:
                 target = _link_target(directory_fd, name)
                 if target is None:
@@ -146,6 +166,45 @@ class Root:
             current = "/".join(
                 part for part in (*above.split("/"), *target.split("/")) if part not in ("", ".")
             )
+        raise errors.outside(path)
+
+    @contextmanager
+    def real_place(self, path: str) -> Iterator[Place]:
+        """Have the place of a path open in which there are no links; there must be none now.
+
+        Raises:
+            OSError: A directory above it is missing, or is a link or no directory.
+        """
+        above, _, name = path.rpartition("/")
+        fd = self.open(above, os.O_RDONLY | os.O_DIRECTORY, through_links=False)
+        try:
+            yield Place(fd, name, path)
+        finally:
+            os.close(fd)
+
+    def real_path(self, place: Place) -> str:
+        """Return the path of a place without links."""
+        above = self.path_of(place.directory_fd, place.path.rpartition("/")[0])
+        return f"{above}/{place.name}" if above else place.name
+
+    def future(self, path: str) -> str:
+        """Return the path without links that something will have whose directories are missing.
+
+        Raises:
+            FileRefused: It leads out.
+        """
+        parts = path.split("/")
+        for depth in range(len(parts) - 1, -1, -1):
+            try:
+                above = self.real("/".join(parts[:depth]))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise errors.refusal_of(error, path) from error
+            made = posixpath.normpath("/".join((above or ".", *parts[depth:])))
+            if made.startswith(".."):
+                raise errors.outside(path)
+            return made
         raise errors.outside(path)
 
     def make_directories(self, path: str) -> list[str]:
@@ -189,19 +248,6 @@ class Root:
         if found == root:
             return ""
         return found[len(root) + 1 :] if found.startswith(f"{root}/") else otherwise
-
-    def _directory(self, above: str, path: str, *, make_parents: bool) -> int:
-        flags = os.O_RDONLY | os.O_DIRECTORY
-        try:
-            try:
-                return self.open(above, flags)
-            except FileNotFoundError:
-                if not make_parents:
-                    raise
-                self.make_directories(above)
-                return self.open(above, flags)
-        except OSError as error:
-            raise errors.refusal_of(error, path) from error
 
 
 def _link_target(directory_fd: int, name: str) -> str | None:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -9,9 +10,9 @@ from typing import Final
 
 from toolrunner.files import errors
 from toolrunner.files.beneath import Place, Root
-from toolrunner.files.content import etag_of
 from toolrunner.files.drafts import Draft
-from toolrunner.files.snapshots import Snapshot, identity_of, read_all
+from toolrunner.files.git_guard import GitGuard
+from toolrunner.files.snapshots import NO_ETAG, Snapshot, hashed, identity_of, reopened
 from toolrunner.files.values import Image
 
 NEW_FILE_MODE: Final = 0o644
@@ -54,7 +55,8 @@ def _apply(doing: _Commit, draft: Draft) -> None:
     try:
         if draft.content is not None and above:
             doing.made += doing.root.make_directories(above)
-        with doing.root.place(draft.path) as place:
+        with doing.root.real_place(draft.path) as place:
+            GitGuard(doing.root, draft.guards_git).check(place, draft.shown)
             if draft.content is None:
                 _check_same(place, draft)
                 os.unlink(place.name, dir_fd=place.directory_fd)
@@ -103,16 +105,13 @@ def _write_staged(
 
 def keep_attributes(fd: int, place: Place, mode: int) -> None:
     """Give a file the owner, mode and extended attributes of the one that it replaces."""
-    with suppress(OSError):
-        old = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=place.directory_fd)
-        try:
-            for name in os.listxattr(old):
-                with suppress(OSError):
-                    os.setxattr(fd, name, os.getxattr(old, name))
-            owner = os.fstat(old)
-            os.fchown(fd, owner.st_uid, owner.st_gid)
-        finally:
-            os.close(old)
+    with suppress(OSError), place.found() as old:
+        link = f"/proc/self/fd/{old}"
+        for name in os.listxattr(link):
+            with suppress(OSError):
+                os.setxattr(fd, name, os.getxattr(link, name))
+        owner = os.fstat(old)
+        os.fchown(fd, owner.st_uid, owner.st_gid)
     # After the owner, because changing that drops bits.
     os.fchmod(fd, mode)
 
@@ -134,17 +133,17 @@ def _take_back(doing: _Commit) -> None:
     for draft in reversed(doing.done):
         roll_back(doing.root, draft.image(), doing.token)
     for directory in reversed(doing.made):
-        with suppress(OSError, errors.FileRefused), doing.root.place(directory) as place:
+        with suppress(OSError), doing.root.real_place(directory) as place:
             os.rmdir(place.name, dir_fd=place.directory_fd)
 
 
 def roll_back(root: Root, image: Image, token: str) -> bool:
     """Put one file back if the change has reached it; return whether it is as it was."""
     try:
-        with root.place(image.path) as place:
+        with root.real_place(image.path) as place:
             with suppress(FileNotFoundError):
                 os.unlink(staged_name(token), dir_fd=place.directory_fd)
-            now = _etag_at(root, place)
+            now = _etag_at(place)
             if now == image.before_etag:
                 return True
             if now != image.after_etag or not image.is_kept:
@@ -155,11 +154,17 @@ def roll_back(root: Root, image: Image, token: str) -> bool:
                 _put_back(place, image.before, image.mode or 0, token, is_new=not now)
             os.fsync(place.directory_fd)
             return True
-    except errors.FileRefused as refused:
+    except FileNotFoundError:
         # Its directory was never made.
-        return refused.reason is errors.Reason.PATH_NOT_FOUND and image.before is None
+        return image.before is None
     except OSError:
         return False
+
+
+def clear_staged(root: Root, asked: str, token: str) -> None:
+    """Remove what was staged for a path; what is there itself is not looked at."""
+    with suppress(OSError, errors.FileRefused), root.place(root.relative(asked)) as place:
+        os.unlink(staged_name(token), dir_fd=place.directory_fd)
 
 
 def _put_back(place: Place, content: bytes, mode: int, token: str, *, is_new: bool) -> None:
@@ -171,8 +176,16 @@ def _put_back(place: Place, content: bytes, mode: int, token: str, *, is_new: bo
         os.unlink(staged, dir_fd=place.directory_fd)
 
 
-def _etag_at(root: Root, place: Place) -> str:
-    if place.lstat() is None:
-        return ""
-    with root.opened(place.path, os.O_RDONLY | os.O_NONBLOCK) as fd:
-        return etag_of(read_all(fd))
+def _etag_at(place: Place) -> str | None:
+    """Return the etag of the file at a place, empty if there is none; None if it is no file."""
+    try:
+        with place.found() as found:
+            if not stat.S_ISREG(os.fstat(found).st_mode):
+                return None
+            fd = reopened(found)
+    except FileNotFoundError:
+        return NO_ETAG
+    try:
+        return hashed(fd) or None
+    finally:
+        os.close(fd)

@@ -7,10 +7,10 @@ from toolrunner.files import errors
 from toolrunner.files.beneath import Root
 from toolrunner.files.content import etag_of, text_of
 from toolrunner.files.diffs import Diff, unified
+from toolrunner.files.git_guard import GitGuard
 from toolrunner.files.snapshots import NO_ETAG, Snapshot, snapshot
 from toolrunner.files.values import AppliedEdit, Change, ChangeKind, Image
 
-GIT_DIRECTORY: Final = ".git"
 #: All files of one change together: they are in memory, twice.
 CHANGE_BYTES_MAX: Final = 64 * 1024 * 1024
 
@@ -21,13 +21,14 @@ class Draft:
 
     Attributes:
         shown: The path as it was asked for, relative to the root.
-        path: Where it really is.
+        path: Where it really is, without links.
         before: The file; None if there is none.
         content: What it will hold; None if it will be gone.
         mode: Permission bits of a new file; 0 for the default.
         applied: How replacements were made.
         moved_from: The path it had; empty if it stays.
         compared: What it held under that path, for the diff.
+        guards_git: Whether git's own files are protected from the change.
     """
 
     shown: str
@@ -38,6 +39,7 @@ class Draft:
     applied: tuple[AppliedEdit, ...] = ()
     moved_from: str = ""
     compared: bytes | None = None
+    guards_git: bool = False
 
     @property
     def before_etag(self) -> str:
@@ -85,15 +87,17 @@ class Drafts:
             AliasedPath: The file is drafted under another path.
         """
         shown = self.root.relative(asked)
+        guard = GitGuard(self.root, self.guards_git)
         try:
             with self.root.place(shown) as place:
-                path, before = place.path, snapshot(self.root, place, shown=asked)
+                guard.check(place, asked)
+                path, before = self.root.real_path(place), snapshot(place, shown=asked)
         except errors.FileRefused as refused:
             if refused.reason is not errors.Reason.PATH_NOT_FOUND:
                 raise
             # A directory above it is missing; it will be made.
-            path, before = shown, None
-        check_git(self.root, path, asked, guards_git=self.guards_git)
+            path, before = self.root.future(shown), None
+            guard.check_path(path, asked)
         known = self.by_path.get(path)
         if known is not None:
             if known.shown != shown:
@@ -101,7 +105,8 @@ class Drafts:
             return known
         self._check_alias(shown, before)
         self._check_size(shown, before)
-        draft = Draft(shown, path, before, None if before is None else before.content)
+        content = None if before is None else before.content
+        draft = Draft(shown, path, before, content, guards_git=self.guards_git)
         self.by_path[path] = draft
         return draft
 
@@ -128,26 +133,6 @@ class AliasedPath(Exception):
 
     def __init__(self, path: str, other: str) -> None:
         super().__init__(f"{path!r} and {other!r} are the same file; use one of them")
-
-
-def check_git(root: Root, path: str, asked: str, *, guards_git: bool) -> None:
-    """Refuse what could make git run something.
-
-    Raises:
-        FileRefused: It is one of git's hooks or its configuration.
-    """
-    if not guards_git:
-        return
-    above, _, name = path.rpartition("/")
-    try:
-        real = f"{root.real(above)}/{name}"
-    except OSError:
-        real = path
-    parts = real.split("/")
-    within = parts[parts.index(GIT_DIRECTORY) + 1 :] if GIT_DIRECTORY in parts else None
-    # The name alone may be a file that says where git's directory is.
-    if within is not None and (not within or "hooks" in within or within[-1].startswith("config")):
-        raise errors.forbidden(asked, "git's hooks and configuration are protected here")
 
 
 def change_of(draft: Draft, *, with_diff: bool = True) -> Change:

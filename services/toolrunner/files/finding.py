@@ -1,13 +1,16 @@
 """Finding files by name: by a pattern, or by letters in order."""
 
+import os
 import re
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Final
 
 from toolrunner.files import errors
 from toolrunner.files.beneath import Root
 from toolrunner.files.globs import name_pattern
 from toolrunner.files.jobs import Pause
+from toolrunner.files.least import Least
 from toolrunner.files.protocol import FindFiles, FoundFile, FoundFiles
 from toolrunner.files.values import PathInfo
 from toolrunner.files.walking import Walk, Wanted, directory_at
@@ -18,6 +21,18 @@ _NEIGHBOUR: Final = 2.0
 _WORD_START: Final = 3.0
 _IN_NAME: Final = 1.5
 
+#: What comes first: the best fit, then the newest, then by path.
+Rank = tuple[float, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    rank: Rank
+    info: PathInfo
+
+    def __lt__(self, other: "_Ranked") -> bool:
+        return self.rank < other.rank
+
 
 def find_files(root: Root, request: FindFiles) -> Generator[Pause, None, FoundFiles]:
     """Find files; pauses in between.
@@ -27,19 +42,38 @@ def find_files(root: Root, request: FindFiles) -> Generator[Pause, None, FoundFi
     """
     directory = directory_at(root, request.path)
     pattern = None if request.is_fuzzy else _pattern(request.query)
+    after = _rank_of(request.after)
     walk = Walk(root, Wanted(hidden=request.include_ignored, ignored=request.include_ignored))
-    found: list[FoundFile] = []
+    found: Least[_Ranked] = Least(request.limit + 1)
     for info in walk.files(directory):
         if isinstance(info, Pause):
             yield info
             continue
         score = _fits(pattern, request.query, info, directory)
         if score is not None:
-            found.append(FoundFile(info, score))
-    found.sort(key=lambda file: (-file.score, -file.info.modified_ns, file.info.path))
-    page = found[request.start : request.start + request.limit]
-    has_more = len(found) > request.start + request.limit
-    return FoundFiles(tuple(page), has_more, walk.is_truncated)
+            rank = (-score, -info.modified_ns, info.path)
+            if after is None or rank > after:
+                found.add((_Ranked(rank, info),))
+    page = found.all()[: request.limit]
+    has_more = len(found.all()) > request.limit
+    files = tuple(FoundFile(each.info, -each.rank[0]) for each in page)
+    return FoundFiles(files, _bytes_of(page[-1].rank) if has_more else b"", walk.is_truncated)
+
+
+def _bytes_of(rank: Rank) -> bytes:
+    return os.fsencode(f"{rank[0]!r} {rank[1]} {rank[2]}")
+
+
+def _rank_of(data: bytes) -> Rank | None:
+    if not data:
+        return None
+    try:
+        score, modified_ns, path = os.fsdecode(data).split(" ", 2)
+        return float(score), int(modified_ns), path
+    except ValueError as error:
+        text = "the page_token is not one of this list; begin again without one"
+        invalid = errors.Reason.INVALID_REQUEST
+        raise errors.FileRefused(invalid, text, field="page_token") from error
 
 
 def _fits(

@@ -11,6 +11,7 @@ from toolrunner.files.globs import compiled
 from toolrunner.files.snapshots import opened_file
 
 RULES_BYTES_MAX: Final = 256 * 1024
+RULES_MAX: Final = 1000
 GIT_DIRECTORY: Final = ".git"
 
 
@@ -65,8 +66,10 @@ def _read(root: Root, path: str) -> str:
 
 
 def _rules(base: str, text: str) -> list[Rule]:
-    rules = []
+    rules: list[Rule] = []
     for line in text.splitlines():
+        if len(rules) >= RULES_MAX:
+            break
         pattern = line.rstrip() if not line.rstrip().endswith("\\") else line.rstrip() + " "
         if not pattern or pattern.startswith("#"):
             continue

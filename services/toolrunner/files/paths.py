@@ -5,11 +5,12 @@ import errno
 import os
 import stat
 from collections.abc import Generator
+from itertools import islice
 from typing import Final
 
 from toolrunner.files import errors
 from toolrunner.files.beneath import Place, Root, kind_of
-from toolrunner.files.drafts import check_git
+from toolrunner.files.git_guard import GitGuard
 from toolrunner.files.jobs import PAUSE, Pause
 from toolrunner.files.protocol import Count, DeletePath, MakeDirectory, MovePath, Stat, StatPath
 from toolrunner.files.snapshots import hashed, info_of, opened_file
@@ -18,6 +19,7 @@ from toolrunner.files.values import PathInfo
 
 RENAME_NOREPLACE: Final = 1
 DEPTH_MAX: Final = 500
+NAMES_PER_TURN: Final = 1000
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -64,8 +66,9 @@ def make_directory(root: Root, request: MakeDirectory) -> Count:
         FileRefused: Something else is there, or it may not be made.
     """
     path = root.relative(request.path)
-    check_git(root, f"{path}/", request.path, guards_git=request.guards_git)
     try:
+        if path:
+            GitGuard(root, request.guards_git).check_path(root.future(path), request.path)
         return Count(len(root.make_directories(path)))
     except NotADirectoryError as error:
         raise errors.exists(request.path) from error
@@ -80,16 +83,18 @@ def move_path(root: Root, request: MovePath) -> PathInfo:
         FileRefused: There is none, or something is where it should go.
     """
     old, new = root.relative(request.path), root.relative(request.new_path)
-    for path, asked in ((old, request.path), (new, request.new_path)):
-        check_git(root, path, asked, guards_git=request.guards_git)
+    guard = GitGuard(root, request.guards_git)
     try:
         new_above = new.rpartition("/")[0]
         with _entry(root, old, request.path) as source:
             if source.lstat() is None:
                 raise errors.not_found(request.path, suggestions_for(root, old))
+            guard.check(source, request.path)
             if new_above:
+                guard.check_path(root.future(new), request.new_path)
                 root.make_directories(new_above)
             with _entry(root, new, request.new_path) as target:
+                guard.check(target, request.new_path)
                 _rename(source, target, overwrite=request.overwrite, asked=request.new_path)
                 os.fsync(target.directory_fd)
                 moved = target.lstat()
@@ -146,9 +151,9 @@ def delete_path(root: Root, request: DeletePath) -> Generator[Pause, None, Count
         FileRefused: It may not be deleted, or is a directory that is not empty.
     """
     path = root.relative(request.path)
-    check_git(root, path, request.path, guards_git=request.guards_git)
     try:
         with _entry(root, path, request.path) as place:
+            GitGuard(root, request.guards_git).check(place, request.path)
             there = place.lstat()
             if there is None:
                 return Count(0)
@@ -185,17 +190,25 @@ def _emptied(above_fd: int, name: str, depth: int) -> Generator[Pause, None, int
     fd = os.open(name, flags, dir_fd=above_fd)
     count = 0
     try:
-        for each in os.listdir(fd):
-            result = os.stat(each, dir_fd=fd, follow_symlinks=False)
-            if kind_of(result.st_mode) == "directory":
-                if depth == 0:
-                    raise OSError(errno.ENAMETOOLONG, "too many directories in one another", each)
-                count += yield from _emptied(fd, each, depth - 1)
-                os.rmdir(each, dir_fd=fd)
-            else:
-                os.unlink(each, dir_fd=fd)
-            count += 1
+        while names := _names(fd):
+            for each in names:
+                result = os.stat(each, dir_fd=fd, follow_symlinks=False)
+                if kind_of(result.st_mode) == "directory":
+                    if depth == 0:
+                        problem = "too many directories in one another"
+                        raise OSError(errno.ENAMETOOLONG, problem, each)
+                    count += yield from _emptied(fd, each, depth - 1)
+                    os.rmdir(each, dir_fd=fd)
+                else:
+                    os.unlink(each, dir_fd=fd)
+                count += 1
+            yield PAUSE
     finally:
         os.close(fd)
-    yield PAUSE
     return count
+
+
+def _names(fd: int) -> list[str]:
+    """Return some names of a directory."""
+    with os.scandir(fd) as entries:
+        return [entry.name for entry in islice(entries, NAMES_PER_TURN)]

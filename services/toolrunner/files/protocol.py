@@ -89,7 +89,7 @@ class ListDirectory(Value, frozen=True):
 
     path: str
     depth: int
-    start: int
+    after: bytes  # Where the page begins; empty for the beginning.
     limit: int
     include_hidden: bool
     include_ignored: bool
@@ -107,7 +107,7 @@ class Listing(Value, frozen=True):
     """A page of a directory."""
 
     entries: tuple[Entry, ...]
-    has_more: bool
+    next: bytes  # Where the next page begins; empty at the end.
     hidden_entries: int
 
 
@@ -117,7 +117,7 @@ class FindFiles(Value, frozen=True):
     query: str
     is_fuzzy: bool
     path: str
-    start: int
+    after: bytes  # Where the page begins; empty for the beginning.
     limit: int
     include_ignored: bool
 
@@ -133,7 +133,7 @@ class FoundFiles(Value, frozen=True):
     """A page of files."""
 
     files: tuple[FoundFile, ...]
-    has_more: bool
+    next: bytes  # Where the next page begins; empty at the end.
     is_truncated: bool
 
 
@@ -246,9 +246,10 @@ class PlanUpload(Value, frozen=True):
 
 
 class DropUpload(Value, frozen=True):
-    """Gives an upload up."""
+    """Gives an upload up, and clears away what a program that ended has left of it."""
 
     token: str
+    path: str
 
 
 class Planned(Value, frozen=True):

@@ -3,20 +3,23 @@
 import codecs
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from toolrunner.files import errors
 from toolrunner.files.beneath import Root
 from toolrunner.files.content import Looks, codec_of, looks_of, mark_of
+from toolrunner.files.jobs import PAUSE, Pause
 from toolrunner.files.protocol import CHUNK_BYTES, BytesHead, Chunk, Page, ReadBytes, ReadPage
-from toolrunner.files.snapshots import READ_BYTES, hashed, info_of, opened_file
+from toolrunner.files.snapshots import READ_BYTES, hashed, info_of, opened_file, read_all
 from toolrunner.files.values import PathInfo
 
 IMAGE_BYTES_MAX: Final = 3 * 1024 * 1024
 #: Above this a page is read without counting all lines and without an etag.
 WHOLE_BYTES_MAX: Final = 64 * 1024 * 1024
+#: Lines further back in a file are not looked for.
+READ_BYTES_MAX: Final = 1024 * 1024 * 1024
 SAMPLE_BYTES: Final = 64 * 1024
 CLIPPED_MARK: Final = " [line cut]"
 
@@ -94,8 +97,8 @@ class _Window:
         self.clipped += is_clipped
 
 
-def read_page(root: Root, request: ReadPage) -> Page:
-    """Return lines of a file, or an image, or what else it is.
+def read_page(root: Root, request: ReadPage) -> Generator[Pause, None, Page]:
+    """Return lines of a file, or an image, or what else it is; pauses in between.
 
     Raises:
         FileRefused: There is no such file, or the first line is past its end.
@@ -105,20 +108,13 @@ def read_page(root: Root, request: ReadPage) -> Page:
         info = info_of(path, result)
         sample = os.read(fd, SAMPLE_BYTES)
         looks = looks_of(sample)
-        is_whole = result.st_size <= WHOLE_BYTES_MAX
-        match looks.kind:
-            case "image":
-                image = b"" if result.st_size > IMAGE_BYTES_MAX else sample + _rest(fd)
-                etag = hashed(fd) if is_whole else ""
-                return _plain(info, looks, etag, image)
-            case "text":
-                return _text_page(fd, sample, request, info, looks)
-            case _:
-                return _plain(info, looks, hashed(fd) if is_whole else "", b"")
-
-
-def _rest(fd: int) -> bytes:
-    return b"".join(iter(lambda: os.read(fd, READ_BYTES), b""))
+        if looks.kind == "text":
+            return (yield from _text_page(fd, sample, request, info, looks))
+        image = b""
+        if looks.kind == "image":
+            os.lseek(fd, 0, os.SEEK_SET)
+            image = read_all(fd, IMAGE_BYTES_MAX) or b""
+        return _plain(info, looks, hashed(fd, WHOLE_BYTES_MAX), image)
 
 
 def _plain(info: PathInfo, looks: Looks, etag: str, image: bytes) -> Page:
@@ -134,8 +130,11 @@ def _plain(info: PathInfo, looks: Looks, etag: str, image: bytes) -> Page:
     )
 
 
-def _text_page(fd: int, sample: bytes, request: ReadPage, info: PathInfo, looks: Looks) -> Page:
+def _text_page(
+    fd: int, sample: bytes, request: ReadPage, info: PathInfo, looks: Looks
+) -> Generator[Pause, None, Page]:
     is_whole = info.size_bytes <= WHOLE_BYTES_MAX
+    size = len(sample)
     window = _Window(request)
     decoder = codecs.getincrementaldecoder(codec_of(looks.encoding))("replace")
     sha256 = hashlib.sha256(sample)
@@ -147,8 +146,15 @@ def _text_page(fd: int, sample: bytes, request: ReadPage, info: PathInfo, looks:
         window.feed(text)
         if window.is_full and not is_whole:
             break
+        if size > READ_BYTES_MAX:
+            raise errors.too_large(request.path, max(size, info.size_bytes), READ_BYTES_MAX)
+        yield PAUSE
         piece = os.read(fd, READ_BYTES)
-        sha256.update(piece)
+        size += len(piece)
+        # It may grow while it is read.
+        is_whole = is_whole and size <= WHOLE_BYTES_MAX
+        if is_whole:
+            sha256.update(piece)
     window.feed(decoder.decode(b"", final=True))
     was_full = window.is_full
     total = window.finish()
@@ -192,10 +198,11 @@ def read_bytes(root: Root, request: ReadBytes) -> Iterator[BytesHead | Chunk]:
         media_type = looks_of(os.pread(fd, SAMPLE_BYTES, 0)).media_type
         yield BytesHead(info_of(path, result), media_type)
         at = request.offset_bytes
-        end = min(at + request.length_bytes, result.st_size) if request.length_bytes else None
-        while end is None or at < end:
-            wanted = CHUNK_BYTES if end is None else min(CHUNK_BYTES, end - at)
-            data = os.pread(fd, wanted, at)
+        # No further than it went when it was opened: it may grow as fast as it is read.
+        length = request.length_bytes or result.st_size
+        end = min(at + length, result.st_size)
+        while at < end:
+            data = os.pread(fd, min(CHUNK_BYTES, end - at), at)
             if not data:
                 return
             at += len(data)

@@ -12,8 +12,8 @@ from toolrunner.files.content import looks_of
 from toolrunner.files.globs import name_pattern
 from toolrunner.files.jobs import PAUSE, Pause
 from toolrunner.files.protocol import FileMatches, SearchFiles, SearchLine
-from toolrunner.files.ripgrep import Outcome, shown_line
-from toolrunner.files.snapshots import CONTENT_BYTES_MAX, info_of, opened_file, read_all
+from toolrunner.files.ripgrep_output import Outcome, shown_line
+from toolrunner.files.snapshots import info_of, opened_file, read_all
 from toolrunner.files.values import PathInfo
 from toolrunner.files.walking import Walk, Wanted
 
@@ -36,6 +36,8 @@ TYPES: Final = {
     "yaml": (".yaml", ".yml"),
 }
 FILES_PER_TURN: Final = 20
+#: Larger files are passed over: all lines of one are in memory.
+FILE_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
 def search(
@@ -128,13 +130,11 @@ def _search_file(
     root: Root, path: str, pattern: re.Pattern[str], request: SearchFiles
 ) -> FileMatches | None:
     try:
-        with opened_file(root, path, shown=path) as (fd, result):
-            if result.st_size > CONTENT_BYTES_MAX:
-                return None
-            content = read_all(fd)
+        with opened_file(root, path, shown=path) as (fd, _):
+            content = read_all(fd, FILE_BYTES_MAX)
     except (OSError, errors.FileRefused):
         return None
-    if looks_of(content).kind != "text":
+    if content is None or looks_of(content).kind != "text":
         return None
     text = content.decode(errors="replace")
     lines = text.split("\n")

@@ -1,36 +1,27 @@
 """Searching with ripgrep, which looks beneath one directory and follows no link."""
 
-import base64
-import json
 import os
+import resource
 import subprocess
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
-from typing import Any, Final
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
 
 from toolrunner.files import errors
 from toolrunner.files.jobs import Readable
-from toolrunner.files.protocol import FileMatches, SearchFiles, SearchLine
+from toolrunner.files.protocol import FileMatches, SearchFiles
+from toolrunner.files.ripgrep_output import Events, Names, Outcome
 
 READ_BYTES: Final = 64 * 1024
-LINE_CHARACTERS_MAX: Final = 500
-LEAD_CHARACTERS: Final = 100
-FLUSH_CHARACTERS: Final = 64 * 1024
 ERROR_BYTES_MAX: Final = 4096
+#: Larger files are searched only if they are named: a line, and all its matches, is in memory.
+FILE_BYTES_MAX: Final = 32 * 1024 * 1024
+MEMORY_BYTES_MAX: Final = 512 * 1024 * 1024
 FAILED: Final = 2
 
 _CASE: Final = {"smart": "-S", "sensitive": "-s", "insensitive": "-i"}
-
-
-@dataclass
-class Outcome:
-    """How a search of one place ended."""
-
-    matches: int = 0
-    searched_files: int = 0
-    is_truncated: bool = False
-    is_timed_out: bool = False
 
 
 def arguments(request: SearchFiles) -> list[str]:
@@ -38,12 +29,15 @@ def arguments(request: SearchFiles) -> list[str]:
     words = [
         *("--no-config", "--no-messages", "--no-ignore-parent", "--no-ignore-global"),
         *("--no-require-git", "--glob=!.git", _CASE[request.case]),
+        *("--no-mmap", f"--max-filesize={FILE_BYTES_MAX}"),
         *[f"--glob={glob}" for glob in request.globs],
         *[f"--type={name}" for name in request.types],
     ]
     match request.mode:
         case "matches":
+            # All that it finds in a file is in its memory; one more tells that there are more.
             words += ["--json", f"--context={request.context_lines}"]
+            words += [f"--max-count={request.limit + 1}"]
         case "files":
             words += ["--files-with-matches", "--null"]
         case _:
@@ -88,8 +82,10 @@ def search(
     with child:
         assert child.stdout is not None
         assert child.stderr is not None
-        kind = _Json if request.mode == "matches" else _Names
-        reader: _Json | _Names = kind(request, where.accepts)
+        with suppress(OSError):
+            resource.prlimit(child.pid, resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+        kind = Events if request.mode == "matches" else Names
+        reader: Events | Names = kind(request, where.accepts)
         is_through = False
         try:
             fd = child.stdout.fileno()
@@ -111,6 +107,9 @@ def search(
             code = child.wait()
         if said and code == FAILED:
             raise _unreadable(request, said)
+        if is_through and code < 0:
+            # It was given too little memory for some file, and has said nothing of the others.
+            reader.outcome.is_truncated = True
         return reader.outcome
 
 
@@ -119,125 +118,3 @@ def _unreadable(request: SearchFiles, said: bytes) -> errors.FileRefused:
     text = f"the search is not understood: {problem}"
     invalid = errors.Reason.INVALID_PATTERN
     return errors.FileRefused(invalid, text, pattern=request.pattern, problem=problem)
-
-
-@dataclass
-class _Names:
-    """Reads file names, or file names with counts."""
-
-    request: SearchFiles
-    accepts: Callable[[str], bool]
-    outcome: Outcome = field(default_factory=Outcome)
-    found: int = 0
-    partial: bytes = b""
-
-    def feed(self, data: bytes) -> list[FileMatches]:
-        end = b"\0" if self.request.mode == "files" else b"\n"
-        *whole, self.partial = (self.partial + data).split(end)
-        files = []
-        for record in whole:
-            path, _, count = record.partition(b"\0")
-            if not self.accepts(_path(path)):
-                continue
-            if self.found >= self.request.limit:
-                self.outcome.is_truncated = True
-                break
-            files.append(FileMatches(_path(path), (), int(count or 0)))
-            self.found += 1
-            self.outcome.matches += int(count or 0)
-        return files
-
-    def rest(self) -> list[FileMatches]:
-        return []
-
-
-@dataclass
-class _Json:
-    """Reads the events of `--json`."""
-
-    request: SearchFiles
-    accepts: Callable[[str], bool]
-    outcome: Outcome = field(default_factory=Outcome)
-    partial: bytes = b""
-    path: str = ""
-    is_wanted: bool = True
-    lines: list[SearchLine] = field(default_factory=list)
-    size: int = 0
-    count: int = 0
-
-    def feed(self, data: bytes) -> list[FileMatches]:
-        *whole, self.partial = (self.partial + data).split(b"\n")
-        files: list[FileMatches] = []
-        for record in whole:
-            event = json.loads(record)
-            files += self._take(event["type"], event["data"])
-            if self.outcome.is_truncated:
-                break
-        return files
-
-    def rest(self) -> list[FileMatches]:
-        return self._flush()
-
-    def _take(self, kind: str, data: dict[str, Any]) -> list[FileMatches]:
-        match kind:
-            case "begin":
-                self.path = _path(_bytes(data["path"]))
-                self.is_wanted = self.accepts(self.path)
-            case "match" | "context" if not self.is_wanted:
-                pass
-            case "match" if self.outcome.matches >= self.request.limit:
-                self.outcome.is_truncated = True
-            case "match" | "context":
-                self._add(data, is_match=kind == "match")
-                if self.size > FLUSH_CHARACTERS:
-                    return self._flush()
-            case "end":
-                return self._flush()
-            case "summary":
-                self.outcome.searched_files = data["stats"]["searches"]
-        return []
-
-    def _add(self, data: dict[str, Any], *, is_match: bool) -> None:
-        text = _bytes(data["lines"])
-        column = data["submatches"][0]["start"] if data["submatches"] else 0
-        for offset, line in enumerate(text.removesuffix(b"\n").split(b"\n")):
-            shown = shown_line(line, column if offset == 0 else 0)
-            self.lines.append(
-                SearchLine(
-                    line=data["line_number"] + offset,
-                    text=shown,
-                    is_match=is_match,
-                    column=column if offset == 0 else 0,
-                    clipped=len(shown) < len(line.rstrip(b"\r").decode(errors="replace")),
-                )
-            )
-            self.size += len(shown)
-        self.count += is_match
-        self.outcome.matches += is_match
-
-    def _flush(self) -> list[FileMatches]:
-        if not self.lines:
-            return []
-        file = FileMatches(self.path, tuple(self.lines), self.count)
-        self.lines, self.size, self.count = [], 0, 0
-        return [file]
-
-
-def shown_line(line: bytes, column: int) -> str:
-    """Return a line without its end, cut to what is around the match."""
-    text = line.rstrip(b"\r").decode(errors="replace")
-    if len(text) <= LINE_CHARACTERS_MAX:
-        return text
-    place = len(line[:column].decode(errors="replace"))
-    start = max(0, min(place - LEAD_CHARACTERS, len(text) - LINE_CHARACTERS_MAX))
-    return text[start : start + LINE_CHARACTERS_MAX]
-
-
-def _bytes(value: dict[str, str]) -> bytes:
-    if "text" in value:
-        return value["text"].encode()
-    return base64.b64decode(value["bytes"])
-
-
-def _path(path: bytes) -> str:
-    return os.fsdecode(path.removeprefix(b"./"))

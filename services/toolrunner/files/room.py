@@ -1,6 +1,6 @@
 """Everything that can be asked about the files of one workspace, in one place."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
@@ -8,10 +8,10 @@ import msgspec
 
 from toolrunner.files import errors, protocol
 from toolrunner.files.beneath import Root
-from toolrunner.files.committing import commit, roll_back
+from toolrunner.files.committing import clear_staged, commit, roll_back
 from toolrunner.files.drafts import Draft, change_of
 from toolrunner.files.finding import find_files
-from toolrunner.files.jobs import Job
+from toolrunner.files.jobs import Job, Pause
 from toolrunner.files.listing import list_directory
 from toolrunner.files.paths import delete_path, make_directory, move_path, stat_path
 from toolrunner.files.planning import plan_edits, plan_restore, plan_write
@@ -49,7 +49,7 @@ class Files:
         """
         match request:
             case protocol.ReadPage():
-                return self._read_page(request)
+                return (yield from self._read_page(request))
             case protocol.ReadBytes():
                 yield from read_bytes(self.root, request)
                 return Done()
@@ -60,7 +60,7 @@ class Files:
             case protocol.StatPath():
                 return stat_path(self.root, request)
             case protocol.ListDirectory():
-                return list_directory(self.root, request)
+                return (yield from list_directory(self.root, request))
             case protocol.MakeDirectory():
                 return make_directory(self.root, request)
             case protocol.MovePath():
@@ -76,9 +76,9 @@ class Files:
             upload.drop()
         self.root.close()
 
-    def _read_page(self, request: protocol.ReadPage) -> protocol.Page:
+    def _read_page(self, request: protocol.ReadPage) -> Generator[Pause, None, protocol.Page]:
         try:
-            return read_page(self.root, request)
+            return (yield from read_page(self.root, request))
         except errors.FileRefused as refused:
             if refused.reason is not errors.Reason.PATH_NOT_FOUND:
                 raise
@@ -164,10 +164,11 @@ class Files:
                 self._arriving(token).take(data)
             case protocol.PlanUpload(token):
                 return self._arriving(token).plan()
-            case protocol.DropUpload(token):
+            case protocol.DropUpload(token, path):
                 upload = self._uploads.pop(token, None)
                 if upload is not None:
                     upload.drop()
+                clear_staged(self.root, path, token)
             case _:
                 assert_never(request)
         return Done()

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import msgspec
 
@@ -12,7 +13,10 @@ from toolrunner.files.beneath import Root
 from toolrunner.files.ignores import Ignores, ignores_at
 from toolrunner.files.jobs import Pause, Readable
 from toolrunner.files.protocol import FileMatches, SearchFiles, Summary
-from toolrunner.files.ripgrep import Outcome
+from toolrunner.files.ripgrep_output import Outcome
+
+#: Directories whose rules are remembered.
+KNOWN_MAX: Final = 1000
 
 Found = Readable | Pause | FileMatches
 
@@ -140,5 +144,7 @@ class _Shown:
     def _rules(self, directory: str) -> Ignores:
         full = _joined(self.base, directory).rstrip("/")
         if full not in self.known:
+            if len(self.known) >= KNOWN_MAX:
+                self.known.clear()
             self.known[full] = ignores_at(self.root, full)
         return self.known[full]

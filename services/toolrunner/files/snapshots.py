@@ -16,6 +16,8 @@ from toolrunner.files.values import PathInfo
 READ_BYTES: Final = 1024 * 1024
 #: Larger files are neither compared nor kept for undoing.
 CONTENT_BYTES_MAX: Final = 16 * 1024 * 1024
+#: Larger files have no etag: an upload has at most as many bytes.
+HASHED_BYTES_MAX: Final = 1024 * 1024 * 1024
 #: Some file systems keep any time that is set; further ones do not travel.
 MODIFIED_NS_MIN: Final = -(2**63)
 MODIFIED_NS_MAX: Final = 2**63 - 1
@@ -61,16 +63,25 @@ def opened_file(root: Root, path: str, *, shown: str) -> Iterator[tuple[int, os.
         FileRefused: There is none, or something else.
     """
     try:
-        check_regular(root.stat(path), shown)
-        fd = root.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        with root.opened(path, os.O_PATH) as found:
+            check_regular(os.fstat(found), shown)
+            fd = reopened(found)
     except OSError as error:
         raise errors.refusal_of(error, shown) from error
     try:
-        result = os.fstat(fd)
-        check_regular(result, shown)
-        yield fd, result
+        yield fd, os.fstat(fd)
     finally:
         os.close(fd)
+
+
+def reopened(fd: int) -> int:
+    """Open for reading what a descriptor found; it is that very file, whatever its name is now.
+
+    Raises:
+        OSError: It may not be read.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    return os.open(f"/proc/self/fd/{fd}", flags)
 
 
 def check_regular(result: os.stat_result, shown: str) -> None:
@@ -82,35 +93,57 @@ def check_regular(result: os.stat_result, shown: str) -> None:
         raise errors.wrong_kind(shown, kind, "only regular files are opened")
 
 
-def snapshot(root: Root, place: Place, *, shown: str) -> Snapshot | None:
+def snapshot(place: Place, *, shown: str) -> Snapshot | None:
     """Read the file at a place, or return None if there is nothing.
 
     Raises:
         FileRefused: There is something else, or it cannot be read.
     """
-    if place.lstat() is None:
+    try:
+        with place.found() as found:
+            check_regular(os.fstat(found), shown)
+            fd = reopened(found)
+    except FileNotFoundError:
         return None
-    with opened_file(root, place.path, shown=shown) as (fd, result):
-        try:
-            content = read_all(fd) if result.st_size <= CONTENT_BYTES_MAX else None
-            etag = hashed(fd) if content is None else etag_of(content)
-        except OSError as error:
-            raise errors.refusal_of(error, shown) from error
+    except OSError as error:
+        raise errors.refusal_of(error, shown) from error
+    try:
+        result = os.fstat(fd)
+        content = read_all(fd, CONTENT_BYTES_MAX)
+        etag = (hashed(fd) or _named(result)) if content is None else etag_of(content)
         return Snapshot(content, etag, stat.S_IMODE(result.st_mode), identity_of(result))
+    except OSError as error:
+        raise errors.refusal_of(error, shown) from error
+    finally:
+        os.close(fd)
 
 
-def read_all(fd: int) -> bytes:
-    """Return the whole content."""
-    chunks = []
-    while chunk := os.read(fd, READ_BYTES):
-        chunks.append(chunk)
-    return b"".join(chunks)
+def _named(result: os.stat_result) -> str:
+    """Return what stands for the etag of a file that is too large to have one."""
+    return "-".join(f"{part:x}" for part in identity_of(result))
 
 
-def hashed(fd: int) -> str:
-    """Return the etag of a content without keeping it."""
-    sha256 = hashlib.sha256()
+def read_all(fd: int, limit_bytes: int) -> bytes | None:
+    """Return the whole content, or None if there is more; a file may grow while it is read."""
+    if os.fstat(fd).st_size > limit_bytes:
+        return None
+    content = bytearray()
+    while chunk := os.read(fd, min(READ_BYTES, limit_bytes + 1 - len(content))):
+        content += chunk
+        if len(content) > limit_bytes:
+            return None
+    return bytes(content)
+
+
+def hashed(fd: int, limit_bytes: int = HASHED_BYTES_MAX) -> str:
+    """Return the etag of a content without keeping it; none if there is more than that."""
+    if os.fstat(fd).st_size > limit_bytes:
+        return NO_ETAG
+    sha256, size = hashlib.sha256(), 0
     os.lseek(fd, 0, os.SEEK_SET)
     while chunk := os.read(fd, READ_BYTES):
         sha256.update(chunk)
+        size += len(chunk)
+        if size > limit_bytes:
+            return NO_ETAG
     return sha256.hexdigest()

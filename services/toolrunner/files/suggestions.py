@@ -2,6 +2,7 @@
 
 import difflib
 import os
+from itertools import islice
 from typing import Final
 
 from toolrunner.files.beneath import Root
@@ -27,8 +28,8 @@ def suggestions_for(root: Root, path: str) -> tuple[str, ...]:
 
 def _names(root: Root, directory: str) -> list[str]:
     try:
-        with root.opened(directory, os.O_RDONLY | os.O_DIRECTORY) as fd:
-            return os.listdir(fd)[:NAMES_MAX]
+        with root.opened(directory, os.O_RDONLY | os.O_DIRECTORY) as fd, os.scandir(fd) as entries:
+            return [entry.name for entry in islice(entries, NAMES_MAX)]
     except OSError:
         return []
 

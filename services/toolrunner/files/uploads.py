@@ -9,6 +9,7 @@ from toolrunner.files import errors
 from toolrunner.files.beneath import Place, Root
 from toolrunner.files.committing import NEW_FILE_MODE, keep_attributes, put_in_place, staged_name
 from toolrunner.files.drafts import Draft, Drafts
+from toolrunner.files.git_guard import GitGuard
 from toolrunner.files.planning import check_expected
 from toolrunner.files.protocol import Planned, StartUpload
 from toolrunner.files.snapshots import NO_ETAG, identity_of
@@ -41,7 +42,7 @@ class Upload:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             made = root.make_directories(above) if above else []
-            directory_fd = root.open(above, os.O_RDONLY | os.O_DIRECTORY)
+            directory_fd = root.open(above, os.O_RDONLY | os.O_DIRECTORY, through_links=False)
             mode = request.mode or NEW_FILE_MODE
             fd = os.open(staged_name(request.token), flags, mode, dir_fd=directory_fd)
         except OSError as error:
@@ -105,6 +106,7 @@ class Upload:
         name = self.path.rpartition("/")[2]
         place = Place(self.directory_fd, name, self.path)
         try:
+            GitGuard(self.root, self.request.guards_git).check(place, self.request.path)
             if before is not None:
                 keep_attributes(self.fd, place, before.mode)
             os.fsync(self.fd)
@@ -127,7 +129,7 @@ class Upload:
         os.close(self.fd)
         os.close(self.directory_fd)
         for directory in reversed(self.made):
-            with suppress(OSError, errors.FileRefused), self.root.place(directory) as place:
+            with suppress(OSError), self.root.real_place(directory) as place:
                 os.rmdir(place.name, dir_fd=place.directory_fd)
 
     def _wrong_size(self) -> errors.FileRefused:

@@ -1,8 +1,9 @@
-"""Looking into directories, one after another, never through a link."""
+"""Looking into directories, one after another, never through a link and never all at once."""
 
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from toolrunner.files import errors
@@ -13,21 +14,10 @@ from toolrunner.files.snapshots import info_of
 from toolrunner.files.values import PathInfo
 
 ENTRIES_MAX: Final = 1_000_000
-#: Directories between two pauses.
-DIRECTORIES_PER_TURN: Final = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Scanned:
-    """An entry of a directory."""
-
-    info: PathInfo
-    is_shown: bool  # Neither hidden nor ignored, or wanted all the same.
-
-    @property
-    def is_directory(self) -> bool:
-        """Whether there may be more below it."""
-        return self.info.type == "directory"
+#: Directories that are known and not yet looked into.
+DIRECTORIES_MAX: Final = 50_000
+#: Names between two pauses; so many are in memory at a time.
+NAMES_PER_TURN: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +28,65 @@ class Wanted:
     ignored: bool
 
 
-def scan(root: Root, directory: str, ignores: Ignores, wanted: Wanted) -> list[Scanned]:
-    """Return the entries of a directory, directories first, then by name.
+@dataclass(frozen=True, slots=True, order=True)
+class Name:
+    """A name in a directory; directories come first.
 
-    Raises:
-        OSError: It cannot be read, or is none, or is a link.
+    Attributes:
+        is_leaf: Whether it is no directory.
+        name: The name.
     """
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-    found = []
-    with root.opened(directory, flags) as fd, os.scandir(fd) as entries:
-        for entry in entries:
-            path = f"{directory}/{entry.name}" if directory else entry.name
-            try:
-                result = entry.stat(follow_symlinks=False)
-                target = os.readlink(entry.name, dir_fd=fd) if entry.is_symlink() else ""
-            except FileNotFoundError:
-                continue
-            is_directory = kind_of(result.st_mode) == "directory"
-            is_shown = (wanted.hidden or not entry.name.startswith(".")) and (
-                wanted.ignored or not ignores.ignores(path, is_directory=is_directory)
-            )
-            found.append(Scanned(info_of(path, result, target), is_shown))
-    return sorted(found, key=lambda each: (not each.is_directory, each.info.path))
+
+    is_leaf: bool
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The names of one directory.
+
+    Attributes:
+        fd: The directory, open as long as this is used.
+        path: Its path relative to the root.
+        ignores: What git ignores in it.
+        wanted: What is shown all the same.
+    """
+
+    fd: int
+    path: str
+    ignores: Ignores
+    wanted: Wanted
+
+    def chunks(self) -> Iterator[tuple[list[Name], int]]:
+        """Yield names that are shown, and how many among them are not, some at a time."""
+        with os.scandir(self.fd) as entries:
+            while chunk := list(islice(entries, NAMES_PER_TURN)):
+                names = [
+                    Name(not entry.is_dir(follow_symlinks=False), entry.name) for entry in chunk
+                ]
+                shown = [name for name in names if self._is_shown(name)]
+                yield shown, len(names) - len(shown)
+
+    def info(self, name: Name) -> PathInfo | None:
+        """Return what is known of an entry; None if it has gone."""
+        try:
+            result = os.stat(name.name, dir_fd=self.fd, follow_symlinks=False)
+            is_link = kind_of(result.st_mode) == "symlink"
+            target = os.readlink(name.name, dir_fd=self.fd) if is_link else ""
+        except OSError:
+            return None
+        return info_of(joined(self.path, name.name), result, target)
+
+    def _is_shown(self, name: Name) -> bool:
+        if not self.wanted.hidden and name.name.startswith("."):
+            return False
+        path = joined(self.path, name.name)
+        return self.wanted.ignored or not self.ignores.ignores(path, is_directory=not name.is_leaf)
+
+
+def joined(directory: str, name: str) -> str:
+    """Return the path of a name in a directory."""
+    return f"{directory}/{name}" if directory else name
 
 
 @dataclass
@@ -73,6 +100,7 @@ class Walk:
     root: Root
     wanted: Wanted
     is_truncated: bool = False
+    _seen: int = 0
 
     def files(self, directory: str) -> Iterator[PathInfo | Pause]:
         """Yield whatever is no directory, with pauses in between.
@@ -81,28 +109,33 @@ class Walk:
             FileRefused: The directory itself cannot be read.
         """
         todo = [(directory, ignores_at(self.root, directory))]
-        seen = visited = 0
-        while todo:
+        while todo and not self.is_truncated:
             current, ignores = todo.pop()
             try:
-                entries = scan(self.root, current, ignores, self.wanted)
+                fd = self.root.open(current, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             except OSError as error:
                 if current == directory:
                     raise errors.refusal_of(error, directory) from error
                 continue
-            for entry in entries:
-                seen += 1
-                if seen > ENTRIES_MAX:
-                    self.is_truncated = True
-                    return
-                if entry.is_shown and entry.is_directory:
-                    below = ignores.below(self.root, entry.info.path)
-                    todo.append((entry.info.path, below))
-                elif entry.is_shown:
-                    yield entry.info
-            visited += 1
-            if visited % DIRECTORIES_PER_TURN == 0:
-                yield PAUSE
+            try:
+                yield from self._look(Scan(fd, current, ignores, self.wanted), todo)
+            finally:
+                os.close(fd)
+
+    def _look(self, scan: Scan, todo: list[tuple[str, Ignores]]) -> Iterator[PathInfo | Pause]:
+        below: list[str] = []
+        for names, unseen in scan.chunks():
+            self._seen += len(names) + unseen
+            for name in sorted(names):
+                if not name.is_leaf:
+                    below.append(joined(scan.path, name.name))
+                elif (info := scan.info(name)) is not None:
+                    yield info
+            if self._seen > ENTRIES_MAX or len(todo) + len(below) > DIRECTORIES_MAX:
+                self.is_truncated = True
+                return
+            yield PAUSE
+        todo += [(path, scan.ignores.below(self.root, path)) for path in below]
 
 
 def directory_at(root: Root, asked: str) -> str:

@@ -1,5 +1,6 @@
 """What is known of files, to protos, nothing else."""
 
+import base64
 from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -115,7 +116,12 @@ def problems_to_proto(changed: Changed) -> list[file_pb2.EditProblem]:
     ]
 
 
-def listing_to_proto(listing: protocol.Listing, start: int) -> api.ListDirectoryResponse:
+def token_of(after: bytes) -> str:
+    """Return where the next page begins as a text that may travel."""
+    return base64.urlsafe_b64encode(after).decode()
+
+
+def listing_to_proto(listing: protocol.Listing) -> api.ListDirectoryResponse:
     """Return a page of a directory."""
     return api.ListDirectoryResponse(
         entries=[
@@ -126,19 +132,19 @@ def listing_to_proto(listing: protocol.Listing, start: int) -> api.ListDirectory
             )
             for entry in listing.entries
         ],
-        next_page_token=str(start + len(listing.entries)) if listing.has_more else "",
+        next_page_token=token_of(listing.next),
         hidden_entries=listing.hidden_entries,
     )
 
 
-def found_to_proto(found: protocol.FoundFiles, start: int) -> api.FindFilesResponse:
+def found_to_proto(found: protocol.FoundFiles) -> api.FindFilesResponse:
     """Return a page of files."""
     return api.FindFilesResponse(
         files=[
             file_pb2.FoundFile(info=info_to_proto(file.info), score=file.score)
             for file in found.files
         ],
-        next_page_token=str(start + len(found.files)) if found.has_more else "",
+        next_page_token=token_of(found.next),
         truncated=found.is_truncated,
     )
 

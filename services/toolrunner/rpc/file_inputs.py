@@ -1,5 +1,7 @@
 """What requests about files say, checked against the limits that the protos state."""
 
+import base64
+import binascii
 import hashlib
 from collections.abc import Sequence
 from typing import Final
@@ -14,6 +16,7 @@ from toolrunner.rpc.inputs import EffectRequest, body_hash_of, effect_key_of
 SERVICE: Final = "/parley.api.workspace.v1.FileService"
 MIB: Final = 1024 * 1024
 PATH_BYTES_MAX: Final = 4096
+TOKEN_CHARACTERS_MAX: Final = 8192
 CONTENT_BYTES_MAX: Final = 3 * MIB
 UPLOAD_BYTES_MAX: Final = 1024 * MIB
 CHUNK_BYTES_MAX: Final = 256 * 1024
@@ -79,17 +82,19 @@ def path_of(path: str, field: str = "path", *, may_be_empty: bool = False) -> st
     return path
 
 
-def start_of(page_token: str) -> int:
+def after_of(page_token: str) -> bytes:
     """Return where a page begins.
 
     Raises:
         InvalidRequest: The token is none of ours.
     """
-    if not page_token:
-        return 0
-    if not page_token.isascii() or not page_token.isdecimal() or len(page_token) > len("1000000"):
+    if len(page_token) > TOKEN_CHARACTERS_MAX:
         raise InvalidRequest("page_token", "is not one of this list; begin again without one")
-    return int(page_token)
+    try:
+        return base64.b64decode(page_token.encode(), b"-_", validate=True)
+    except binascii.Error as error:
+        problem = "is not one of this list; begin again without one"
+        raise InvalidRequest("page_token", problem) from error
 
 
 def read_of(request: api.ReadFileRequest) -> protocol.ReadPage:
@@ -177,7 +182,7 @@ def list_of(request: api.ListDirectoryRequest) -> protocol.ListDirectory:
     return protocol.ListDirectory(
         path=path_of(request.path, may_be_empty=True),
         depth=bounded(request.depth, "depth", 8, 1),
-        start=start_of(request.page_token),
+        after=after_of(request.page_token),
         limit=bounded(request.page_size, "page_size", 1000, 200),
         include_hidden=request.include_hidden,
         include_ignored=request.include_ignored,
@@ -192,7 +197,7 @@ def find_of(request: api.FindFilesRequest) -> protocol.FindFiles:
         query=request.query,
         is_fuzzy=request.mode == api.FIND_MODE_FUZZY,
         path=path_of(request.path, may_be_empty=True),
-        start=start_of(request.page_token),
+        after=after_of(request.page_token),
         limit=bounded(request.page_size, "page_size", 1000, 100),
         include_ignored=request.include_ignored,
     )

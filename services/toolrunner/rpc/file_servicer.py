@@ -140,7 +140,7 @@ class FileServicer(FileServiceServicer):
         """List a directory, some levels deep."""
         asked = inputs.list_of(request)
         listing = await self._files.ask(scope_of(request.context), asked, protocol.Listing)
-        return convert.listing_to_proto(listing, asked.start)
+        return convert.listing_to_proto(listing)
 
     async def SearchFiles(  # noqa: N802 (the name is the proto's)
         self, request: api.SearchFilesRequest, context: grpc.aio.ServicerContext
@@ -164,7 +164,7 @@ class FileServicer(FileServiceServicer):
         asked = inputs.find_of(request)
         scope = scope_of(request.context)
         found = await self._files.ask(scope, asked, protocol.FoundFiles, limit_s=FIND_S)
-        return convert.found_to_proto(found, asked.start)
+        return convert.found_to_proto(found)
 
     async def StatPath(  # noqa: N802 (the name is the proto's)
         self, request: api.StatPathRequest, context: grpc.aio.ServicerContext

@@ -5,6 +5,13 @@ import pytest
 from support.toolrunner_node import Client, House, connected, node, running
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("files")
+    group.addoption("--names", type=int, default=None, help="names in one directory (1000000)")
+    group.addoption("--line-mib", type=int, default=None, help="length of one line (1024)")
+    group.addoption("--swaps", type=int, default=None, help="links swapped in a race (1000000)")
+
+
 @pytest.fixture
 def house(tmp_path_factory: pytest.TempPathFactory) -> House:
     return House.build(tmp_path_factory.mktemp("t"))

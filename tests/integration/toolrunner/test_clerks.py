@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from parley.clock import FakeClock
 from support.toolrunner_node import running
 from toolrunner.clerks import IDLE_S, Clerks
 from toolrunner.domain import WorkspaceId
+from toolrunner.effects import Effects
 from toolrunner.errors import ClerkGone
 from toolrunner.files.errors import FileRefused, Reason
 from toolrunner.files.protocol import (
@@ -33,6 +34,7 @@ from toolrunner.files.protocol import (
     UploadChunk,
 )
 from toolrunner.spawner_program import running_spawner
+from toolrunner.spawning import Launch, Launched, OnExit, SpawnerProcess
 from toolrunner.workspaces import Workspaces
 
 ONE, OTHER = WorkspaceId("one"), WorkspaceId("other")
@@ -40,8 +42,27 @@ SEARCH = SearchFiles("x", False, (), (), (), "smart", 0, False, "files", 10_000,
 
 
 @dataclass
+class SlowSpawner:
+    """The spawner, whose answer to a start is held back while it is not open."""
+
+    process: SpawnerProcess
+    is_open: asyncio.Event
+    is_started: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def start(self, launch: Launch, on_exit: OnExit) -> Launched:
+        launched = await self.process.start(launch, on_exit)
+        self.is_started.set()
+        await self.is_open.wait()
+        return launched
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.process, name)
+
+
+@dataclass
 class Office:
     clerks: Clerks
+    spawner: SlowSpawner
     clock: FakeClock
     directory: Path
 
@@ -53,15 +74,19 @@ class Office:
 async def office(tmp_path: Path) -> AsyncIterator[Office]:
     clock = FakeClock()
     numbers = iter(range(100))
-    async with running_spawner(tmp_path, adoption_s=0) as spawner:
+    async with running_spawner(tmp_path, adoption_s=0) as spawner, asyncio.TaskGroup() as tasks:
+        is_open = asyncio.Event()
+        is_open.set()
+        slow = SlowSpawner(spawner.process, is_open)
         clerks = Clerks(
-            spawner=spawner.process,
+            spawner=slow,  # type: ignore[arg-type]
+            effects=Effects(tasks),
             workspaces=Workspaces(tmp_path / "workspaces"),
             clock=clock,
             new_id=lambda: f"clerk-{next(numbers)}-{tmp_path.name}",
             ripgrep="",
         )
-        yield Office(clerks, clock, tmp_path / "workspaces")
+        yield Office(clerks, slow, clock, tmp_path / "workspaces")
         clerks.close()
 
 
@@ -87,10 +112,11 @@ async def test_one_that_ended_is_replaced_at_the_next_question(office: Office) -
 
 
 async def test_nothing_is_kept_of_one_that_could_not_be_started(tmp_path: Path) -> None:
-    async with running_spawner(tmp_path, adoption_s=0) as spawner:
+    async with running_spawner(tmp_path, adoption_s=0) as spawner, asyncio.TaskGroup() as tasks:
         clerks = Clerks(
             spawner=spawner.process,
             workspaces=Workspaces(tmp_path / "workspaces"),
+            effects=Effects(tasks),
             clock=FakeClock(),
             new_id=lambda: "clerk",
             ripgrep="x" * 200_000,  # More than the kernel takes for one argument.
@@ -123,7 +149,7 @@ async def test_one_that_was_started_anew_knows_no_plan_and_stays_well(office: Of
 
 async def test_an_idle_one_ends_and_a_used_one_stays(office: Office) -> None:
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
-        reaper = tasks.create_task(office.clerks.end_idle())
+        reaper = tasks.create_task(ended(office.clerks))
         await office.clerks.ask(ONE, StatPath(""))
         await office.clock.until_someone_sleeps()
         office.clock.advance(IDLE_S / 2)
@@ -132,7 +158,34 @@ async def test_an_idle_one_ends_and_a_used_one_stays(office: Office) -> None:
         office.clock.advance(IDLE_S / 2)
         await office.clock.until_someone_sleeps()
         assert (len(office.pids(ONE)), len(office.pids(OTHER))) == (0, 1)
+        assert list(office.clerks._desks) == [OTHER]
         reaper.cancel()
+
+
+async def ended(clerks: Clerks) -> None:
+    """Have idle ones ended."""
+    async for _ in clerks.end_idle():
+        pass
+
+
+async def test_one_whose_starter_is_cancelled_serves_the_next_or_ends(office: Office) -> None:
+    office.spawner.is_open.clear()
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        starting = tasks.create_task(office.clerks.ask(ONE, StatPath("")))
+        await office.spawner.is_started.wait()
+        starting.cancel()
+        office.spawner.is_open.set()
+        await asyncio.wait([starting])
+        [pid] = office.pids(ONE)
+        await office.clerks.ask(ONE, StatPath(""))
+        assert office.pids(ONE) == [pid]
+        reaper = tasks.create_task(ended(office.clerks))
+        for _ in range(3):
+            await office.clock.until_someone_sleeps()
+            office.clock.advance(IDLE_S / 2)
+        await office.clock.until_someone_sleeps()
+        reaper.cancel()
+    assert (office.pids(ONE), office.clerks._desks) == ([], {})
 
 
 async def test_no_more_is_read_than_a_slow_reader_takes(office: Office) -> None:
@@ -160,7 +213,7 @@ async def test_a_long_search_lets_others_in_between(office: Office) -> None:
     first = await anext(searching)
     async with asyncio.timeout(20):
         stat = await office.clerks.ask(ONE, StatPath("f0"))
-        found = await office.clerks.ask(ONE, FindFiles("f1", False, "", 0, 10, False))
+        found = await office.clerks.ask(ONE, FindFiles("f1", False, "", b"", 10, False))
     rest = [answer async for answer in searching]
     assert (first.path, stat.info.path) == (first.path, "f0")  # type: ignore[union-attr]
     assert [file.info.path for file in found.files] == ["f1"]  # type: ignore[union-attr]
@@ -174,8 +227,8 @@ async def test_a_name_that_is_no_text_is_shown_and_ends_nothing(office: Office) 
     os.symlink(b"bad\xff.txt", root / "link")
     shown = "bad\ufffd.txt"
     ask = office.clerks.ask
-    listing = await ask(ONE, ListDirectory("", 1, 0, 10, False, False))
-    found = await ask(ONE, FindFiles("bad", True, "", 0, 10, False))
+    listing = await ask(ONE, ListDirectory("", 1, b"", 10, False, False))
+    found = await ask(ONE, FindFiles("bad", True, "", b"", 10, False))
     link = await ask(ONE, StatPath("link", no_follow=True))
     missing = await ask(ONE, StatPath("bad.txt"))
     matches = [answer async for answer in office.clerks.stream(ONE, SEARCH)]

@@ -360,7 +360,7 @@ def test_an_upload_is_nowhere_until_it_is_whole(room: Room, directory: Path) -> 
     assert not (directory / "deep" / "f").exists()
     room.ask(protocol.UploadChunk("u", b"def"))
     assert refusal(room, protocol.UploadChunk("u", b"g")) is Reason.INVALID_REQUEST
-    room.ask(protocol.DropUpload("u"))
+    room.ask(protocol.DropUpload("u", "f"))
     assert os.listdir(directory) == []
     room.ask(protocol.StartUpload("v", "deep/f", 3, mode=0o600))
     room.ask(protocol.UploadChunk("v", b"abc"))
@@ -379,3 +379,47 @@ def test_bytes_come_in_chunks_from_anywhere(room: Room, directory: Path) -> None
     _, chunk, _ = room.ask(protocol.ReadBytes("f", 5, 10, ""))
     assert chunk == protocol.Chunk(content[5:15])
     assert refusal(room, protocol.ReadBytes("f", 0, 0, "0" * 64)) is Reason.FILE_CHANGED
+
+
+def staged(directory: Path, token: str) -> Path:
+    path = directory / f".parley-{token}.tmp"
+    path.touch()
+    return path
+
+
+def test_what_is_left_of_an_upload_is_cleared_without_a_look_at_what_is_there(
+    room: Room, directory: Path
+) -> None:
+    os.mkfifo(directory / "pipe")
+    (directory / "large").touch()
+    os.truncate(directory / "large", 10**12)
+    for name in ("pipe", "large", "none"):
+        left = staged(directory, "t")
+        assert room.ask(protocol.DropUpload("t", name)) == [protocol.Done()]
+        assert not left.exists()
+
+
+def test_nothing_but_a_file_is_opened_to_take_a_change_back(room: Room, directory: Path) -> None:
+    [image] = write(room, "f", b"after\n").images
+    (directory / "f").unlink()
+    os.mkfifo(directory / "f")
+    # Whoever writes into a pipe would see that somebody has opened it.
+    with pytest.raises(OSError, match="No such device"):
+        os.open(directory / "f", os.O_WRONLY | os.O_NONBLOCK)
+    assert room.ask(protocol.RollBack("t", (image,))) == [protocol.Done(is_whole=False)]
+    (directory / "f").unlink()
+    (directory / "f").mkdir()
+    assert room.ask(protocol.RollBack("t", (image,))) == [protocol.Done(is_whole=False)]
+    (directory / "f").rmdir()
+    (directory / "f").touch()
+    os.truncate(directory / "f", 10**12)
+    assert room.ask(protocol.RollBack("t", (image,))) == [protocol.Done(is_whole=False)]
+
+
+def test_a_pipe_that_takes_the_place_of_a_file_holds_nobody_up(room: Room, directory: Path) -> None:
+    (directory / "f").write_text("a\n")
+    room.ask(edits("t", ("f", "a", "b")))
+    (directory / "f").unlink()
+    os.mkfifo(directory / "f")
+    assert refusal(room, protocol.Commit("t")) is Reason.FILE_CHANGED
+    assert os.listdir(directory) == ["f"]

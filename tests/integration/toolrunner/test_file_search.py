@@ -75,7 +75,7 @@ def search(room: Room, **fields: object) -> tuple[dict[str, FileMatches], Summar
 
 
 def listed(room: Room, **fields: object) -> protocol.Listing:
-    request = protocol.ListDirectory("", 1, 0, 200, False, False)
+    request = protocol.ListDirectory("", 1, b"", 200, False, False)
     [listing] = room.ask(msgspec.structs.replace(request, **fields))
     assert isinstance(listing, protocol.Listing)
     return listing
@@ -96,9 +96,11 @@ def test_a_directory_is_listed_without_what_is_hidden_or_ignored(room: Room) -> 
 def test_a_directory_is_listed_some_levels_deep_and_page_by_page(room: Room) -> None:
     every = [entry.info.path for entry in listed(room, depth=8).entries]
     assert every[:5] == ["src", "src/deep", "src/deep/er", "src/deep/er/x.py", "src/app.py"]
-    pages = [listed(room, depth=8, start=start, limit=4) for start in (0, 4, 8)]
+    pages = [listed(room, depth=8, limit=4)]
+    while pages[-1].next:
+        pages.append(listed(room, depth=8, after=pages[-1].next, limit=4))
     assert [entry.info.path for page in pages for entry in page.entries] == every
-    assert [page.has_more for page in pages] == [True, True, False]
+    assert [len(page.entries) for page in pages] == [4, 4, 1]
 
 
 def test_everything_is_listed_if_that_is_asked_for(room: Room) -> None:
@@ -107,7 +109,7 @@ def test_everything_is_listed_if_that_is_asked_for(room: Room) -> None:
 
 
 def find(room: Room, query: str, **fields: object) -> list[str]:
-    request = protocol.FindFiles(query, False, "", 0, 100, False)
+    request = protocol.FindFiles(query, False, "", b"", 100, False)
     [found] = room.ask(msgspec.structs.replace(request, **fields))
     assert isinstance(found, protocol.FoundFiles)
     return [file.info.path for file in found.files]
@@ -274,3 +276,46 @@ def test_a_search_that_takes_too_long_ends_with_what_it_has(searcher: Room) -> N
 )
 def test_a_glob_fits_as_in_a_shell(pattern: str, path: str, fits: bool) -> None:
     assert (name_pattern(pattern).fullmatch(path) is not None) is fits
+
+
+def test_a_name_may_hold_a_line_end(searcher: Room, directory: Path) -> None:
+    (directory / "two\n7 lines").write_text("needle\nneedle\n")
+    found, summary = search(searcher, mode="count", globs=("two*",))
+    assert found == {"two\n7 lines": FileMatches("two\n7 lines", (), 2)}
+    assert (summary.files, summary.matches) == (1, 2)
+    assert set(search(searcher, mode="files", globs=("two*",))[0]) == {"two\n7 lines"}
+    assert set(search(searcher, globs=("two*",))[0]) == {"two\n7 lines"}
+
+
+def test_more_matches_in_one_file_than_are_wanted_are_told(searcher: Room, directory: Path) -> None:
+    (directory / "many.py").write_text("needle\n" * 500)
+    found, summary = search(searcher, limit=100, paths=("many.py",))
+    assert (len(found), summary.matches, summary.truncated) == (1, 100, True)
+    found, summary = search(searcher, limit=500, paths=("many.py",))
+    assert (len(found), summary.matches, summary.truncated) == (1, 500, False)
+    assert search(searcher, mode="count", limit=1, paths=("many.py",))[1].matches == 500
+
+
+def test_pages_of_what_is_found_have_everything_once(room: Room, directory: Path) -> None:
+    for number in range(25):
+        (directory / f"page{number}.py").touch()
+    request = protocol.FindFiles("page*.py", False, "", b"", 10, False)
+    pages = []
+    while True:
+        [found] = room.ask(request)
+        assert isinstance(found, protocol.FoundFiles)
+        pages.append([file.info.path for file in found.files])
+        if not found.next:
+            break
+        request = msgspec.structs.replace(request, after=found.next)
+    assert [len(page) for page in pages] == [10, 10, 5]
+    assert len({path for page in pages for path in page}) == 25
+
+
+def test_a_token_of_no_page_is_refused(room: Room) -> None:
+    with pytest.raises(FileRefused) as refused:
+        room.ask(protocol.FindFiles("*", False, "", b"nonsense", 10, False))
+    assert (refused.value.reason, refused.value.metadata) == (
+        Reason.INVALID_REQUEST,
+        {"field": "page_token"},
+    )

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from toolrunner.files.values import Image
-from toolrunner.undo_store import UndoRecord, UndoStore
+from toolrunner.undo_store import Undone, UndoRecord, UndoStore
 
 A = Image("a", b"old a", 0o644, "before", "after")
 B = Image("b", None, None, "", "after")
@@ -35,15 +35,22 @@ def test_the_last_change_of_a_file_is_found_for_its_chat_only(tmp_path: Path) ->
     assert store.by_request("r2", "") == last
 
 
+def undo(store: UndoStore, record: UndoRecord, *paths: str) -> None:
+    undone = Undone(record.sequence, paths)
+    undoing = store.begin(token="u", request_id="u", chat_id="chat", images=(), undone=undone)
+    store.finish(undoing)
+
+
 def test_what_is_undone_of_a_change_is_forgotten(tmp_path: Path) -> None:
     store = UndoStore(tmp_path)
     record = kept(store, "r", A, B)
-    store.reduce(record, frozenset({"a"}))
+    undo(store, record, "a")
     rest = store.by_request("r", "chat")
     assert rest is not None
     assert rest.images == (B,)
-    store.reduce(rest, frozenset({"b"}))
+    undo(store, rest, "b")
     assert store.by_request("r", "chat") is None
+    assert (store.by_request("u", "chat"), list(tmp_path.iterdir())) == (None, [])
 
 
 def test_a_torn_record_is_passed_over(tmp_path: Path) -> None:

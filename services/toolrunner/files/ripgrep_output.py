@@ -1,0 +1,230 @@
+"""Reading what ripgrep says: names, counts and lines, whatever the length of any of them."""
+
+import base64
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from toolrunner.files.protocol import FileMatches, SearchFiles, SearchLine
+
+LINE_CHARACTERS_MAX: Final = 500
+LEAD_CHARACTERS: Final = 100
+FLUSH_CHARACTERS: Final = 64 * 1024
+#: Of a longer event only the beginning is kept: a line may have any length.
+EVENT_BYTES_MAX: Final = 1024 * 1024
+HEAD_BYTES: Final = 16 * 1024
+#: Follows the text of a line; inside of a text the quotation marks are escaped.
+NUMBER: Final = re.compile(rb'"\},"line_number":(\d+),')
+NUMBER_BYTES_MAX: Final = 40
+_TEXT: Final = b'"lines":{"text":"'
+_BYTES: Final = b'"lines":{"bytes":"'
+_ESCAPE_CHARACTERS: Final = len("\\ud83d\\ude00")
+
+
+@dataclass
+class Outcome:
+    """How a search of one place ended."""
+
+    matches: int = 0
+    searched_files: int = 0
+    is_truncated: bool = False
+    is_timed_out: bool = False
+
+
+@dataclass
+class Names:
+    """Reads file names, or file names with counts."""
+
+    request: SearchFiles
+    accepts: Callable[[str], bool]
+    outcome: Outcome = field(default_factory=Outcome)
+    found: int = 0
+    partial: bytes = b""
+
+    def feed(self, data: bytes) -> list[FileMatches]:
+        """Return the files that are complete with these bytes."""
+        said, at = self.partial + data, 0
+        files: list[FileMatches] = []
+        while not self.outcome.is_truncated:
+            # A name may hold line ends, and no zero.
+            zero = said.find(b"\0", at)
+            end = zero if self.request.mode == "files" else said.find(b"\n", zero)
+            if zero < 0 or end < 0:
+                break
+            path, count = _path(said[at:zero]), int(said[zero + 1 : end] or 0)
+            at = end + 1
+            if self.accepts(path):
+                files += self._take(path, count)
+        self.partial = said[at:]
+        return files
+
+    def rest(self) -> list[FileMatches]:
+        """Return what was held back."""
+        return []
+
+    def _take(self, path: str, count: int) -> list[FileMatches]:
+        if self.found >= self.request.limit:
+            self.outcome.is_truncated = True
+            return []
+        self.found += 1
+        self.outcome.matches += count
+        return [FileMatches(path, (), count)]
+
+
+@dataclass
+class _Giant:
+    """An event that is too long to be kept: its beginning, and the number of its line."""
+
+    head: bytes
+    line: int = 0
+    carry: bytes = b""
+
+    def feed(self, data: bytes) -> None:
+        """Look for the number in the next bytes."""
+        if not self.line:
+            seen = self.carry + data
+            if (found := NUMBER.search(seen)) is not None:
+                self.line = int(found[1])
+            self.carry = seen[-NUMBER_BYTES_MAX:]
+
+    def event(self) -> tuple[str, dict[str, Any]] | None:
+        """Return it as one of a short line, or None if it is none of a line."""
+        kind = "match" if self.head.startswith(b'{"type":"match"') else "context"
+        for mark, name in ((_TEXT, "text"), (_BYTES, "bytes")):
+            _, is_there, text = self.head.partition(mark)
+            if is_there:
+                value = _prefix(text) if name == "text" else text[: len(text) // 4 * 4].decode()
+                lines = {name: value}
+                return kind, {"lines": lines, "line_number": self.line or 1, "submatches": []}
+        return None
+
+
+@dataclass
+class Events:
+    """Reads the events of `--json`."""
+
+    request: SearchFiles
+    accepts: Callable[[str], bool]
+    outcome: Outcome = field(default_factory=Outcome)
+    partial: bytes = b""
+    giant: _Giant | None = None
+    path: str = ""
+    is_wanted: bool = True
+    lines: list[SearchLine] = field(default_factory=list)
+    size: int = 0
+    count: int = 0
+
+    def feed(self, data: bytes) -> list[FileMatches]:
+        """Return the files, or parts of them, that are complete with these bytes."""
+        files: list[FileMatches] = []
+        *whole, last = data.split(b"\n")
+        for piece in whole:
+            files += self._end(piece)
+            if self.outcome.is_truncated:
+                return files
+        self._extend(last)
+        return files
+
+    def rest(self) -> list[FileMatches]:
+        """Return what was held back."""
+        return self._flush()
+
+    def _extend(self, piece: bytes) -> None:
+        if self.giant is not None:
+            self.giant.feed(piece)
+            return
+        self.partial += piece
+        if len(self.partial) > EVENT_BYTES_MAX:
+            self.giant, rest = _Giant(self.partial[:HEAD_BYTES]), self.partial
+            self.partial = b""
+            self.giant.feed(rest)
+
+    def _end(self, piece: bytes) -> list[FileMatches]:
+        """Take the last bytes of an event."""
+        self._extend(piece)
+        if (giant := self.giant) is not None:
+            self.giant = None
+            event = giant.event()
+            return [] if event is None else self._take(*event, is_cut=True)
+        record, self.partial = json.loads(self.partial), b""
+        return self._take(record["type"], record["data"])
+
+    def _take(self, kind: str, data: dict[str, Any], *, is_cut: bool = False) -> list[FileMatches]:
+        match kind:
+            case "begin":
+                self.path = _path(_bytes(data["path"]))
+                self.is_wanted = self.accepts(self.path)
+            case "match" | "context" if not self.is_wanted:
+                pass
+            case "match" if self.outcome.matches >= self.request.limit:
+                self.outcome.is_truncated = True
+            case "match" | "context":
+                self._add(data, is_match=kind == "match", is_cut=is_cut)
+                if self.size > FLUSH_CHARACTERS:
+                    return self._flush()
+            case "end":
+                return self._flush()
+            case "summary":
+                self.outcome.searched_files = data["stats"]["searches"]
+        return []
+
+    def _add(self, data: dict[str, Any], *, is_match: bool, is_cut: bool) -> None:
+        text = _bytes(data["lines"])
+        column = data["submatches"][0]["start"] if data["submatches"] else 0
+        for offset, line in enumerate(text.removesuffix(b"\n").split(b"\n")):
+            shown = shown_line(line, column if offset == 0 else 0)
+            is_clipped = is_cut or len(shown) < len(line.rstrip(b"\r").decode(errors="replace"))
+            self.lines.append(
+                SearchLine(
+                    line=data["line_number"] + offset,
+                    text=shown,
+                    is_match=is_match,
+                    column=column if offset == 0 else 0,
+                    clipped=is_clipped,
+                )
+            )
+            self.size += len(shown)
+        self.count += is_match
+        self.outcome.matches += is_match
+
+    def _flush(self) -> list[FileMatches]:
+        if not self.lines:
+            return []
+        file = FileMatches(self.path, tuple(self.lines), self.count)
+        self.lines, self.size, self.count = [], 0, 0
+        return [file]
+
+
+def shown_line(line: bytes, column: int) -> str:
+    """Return a line without its end, cut to what is around the match."""
+    text = line.rstrip(b"\r").decode(errors="replace")
+    if len(text) <= LINE_CHARACTERS_MAX:
+        return text
+    place = len(line[:column].decode(errors="replace"))
+    start = max(0, min(place - LEAD_CHARACTERS, len(text) - LINE_CHARACTERS_MAX))
+    return text[start : start + LINE_CHARACTERS_MAX]
+
+
+def _prefix(escaped: bytes) -> str:
+    """Return the beginning of a text whose end, maybe inside of an escape, is missing."""
+    text = escaped.decode(errors="ignore")
+    for cut in range(_ESCAPE_CHARACTERS):
+        try:
+            whole: str = json.loads(f'"{text[: len(text) - cut]}"')
+        except ValueError:
+            continue
+        return whole.encode(errors="ignore").decode()
+    return ""
+
+
+def _bytes(value: dict[str, str]) -> bytes:
+    if "text" in value:
+        return value["text"].encode()
+    return base64.b64decode(value["bytes"])
+
+
+def _path(path: bytes) -> str:
+    return os.fsdecode(path.removeprefix(b"./"))

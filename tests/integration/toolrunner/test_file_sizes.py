@@ -1,0 +1,203 @@
+"""Files, lines and directories without end: the program that works on files stays small.
+
+The sizes of real trouble are asked for with `--names 1000000 --line-mib 1024`.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from support.file_rooms import ProgramRoom, program, write
+from support.memory_peak import memory_peak
+from toolrunner.files import protocol
+from toolrunner.files.errors import FileRefused, Reason
+
+MIB = 1024 * 1024
+TERABYTE = 10**12
+SEARCH = protocol.SearchFiles(
+    "needle", False, (), (), (), "smart", 0, False, "matches", 100, False, 60.0
+)
+LISTING = protocol.ListDirectory("", 1, b"", 1000, False, False)
+PAGE = protocol.ReadPage("f", 1, 2000, 65536, 4096)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    return inside
+
+
+@pytest.fixture
+def room(directory: Path) -> Iterator[ProgramRoom]:
+    with program(directory) as room:
+        room.ask(protocol.StatPath(""))
+        yield room
+
+
+@pytest.fixture
+def names(directory: Path, pytestconfig: pytest.Config) -> int:
+    count: int = pytestconfig.getoption("--names", None) or 30_000
+    fd = os.open(directory, os.O_RDONLY)
+    for number in range(count):
+        os.mknod(f"a-name-of-some-length-{number:07}", 0o600, dir_fd=fd)
+    os.close(fd)
+    return count
+
+
+@contextmanager
+def growing(path: Path, line: bytes) -> Iterator[None]:
+    """Have a file grow as fast as can be."""
+    is_over = threading.Event()
+
+    def grow() -> None:
+        with path.open("ab", 0) as file:
+            while not is_over.is_set() and file.tell() < 512 * MIB:
+                file.write(line * (MIB // len(line)))
+
+    thread = threading.Thread(target=grow)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def refusal(room: ProgramRoom, request: protocol.Request) -> Reason:
+    with pytest.raises(FileRefused) as refused:
+        room.ask(request)
+    return refused.value.reason
+
+
+def test_a_directory_of_very_many_names_is_listed_page_by_page(
+    room: ProgramRoom, names: int
+) -> None:
+    with memory_peak(room.pid) as peak:
+        [first] = room.ask(LISTING)
+        assert isinstance(first, protocol.Listing)
+        [second] = room.ask(msgspec.structs.replace(LISTING, after=first.next))
+        assert isinstance(second, protocol.Listing)
+        [last] = room.ask(
+            msgspec.structs.replace(LISTING, after=f"a-name-of-some-length-{names - 3:07}".encode())
+        )
+        assert isinstance(last, protocol.Listing)
+    shown = [entry.info.path for page in (first, second, last) for entry in page.entries]
+    wanted = [*range(2000), names - 2, names - 1]
+    assert shown == [f"a-name-of-some-length-{number:07}" for number in wanted]
+    assert last.next == b""
+    assert peak.added_bytes < 8 * MIB
+
+
+def test_files_are_found_among_very_many_page_by_page(room: ProgramRoom, names: int) -> None:
+    request = protocol.FindFiles("*-name-*", False, "", b"", 1000, False)
+    with memory_peak(room.pid) as peak:
+        [first] = room.ask(request)
+        assert isinstance(first, protocol.FoundFiles)
+        [second] = room.ask(msgspec.structs.replace(request, after=first.next))
+        assert isinstance(second, protocol.FoundFiles)
+        # A name that nobody has is compared with some of them.
+        room.ask(protocol.StatPath("a-name-of-some-length"))
+    paths = {file.info.path for page in (first, second) for file in page.files}
+    assert (len(paths), second.is_truncated) == (2000, names > 999_999)
+    assert peak.added_bytes < 10 * MIB
+
+
+def test_a_directory_of_very_many_names_is_deleted(room: ProgramRoom, directory: Path) -> None:
+    (directory / "d").mkdir()
+    for number in range(3000):
+        (directory / "d" / str(number)).touch()
+    assert room.ask(protocol.DeletePath("d", True)) == [protocol.Count(3001)]
+
+
+def test_a_line_of_very_many_bytes_is_found_and_cut(
+    room: ProgramRoom, directory: Path, pytestconfig: pytest.Config
+) -> None:
+    size_mib: int = pytestconfig.getoption("--line-mib", None) or 24
+    with (directory / "f").open("wb") as file:
+        file.write(b"first\n\xc3\xa9 needle ")
+        for _ in range(size_mib):
+            file.write((b" needle" + b"x" * 1017) * 1024)
+        file.write(b"\nlast\n")
+    with memory_peak(room.pid) as peak:
+        *found, summary = room.ask(SEARCH)
+        [page] = room.ask(PAGE)
+    assert isinstance(summary, protocol.Summary)
+    assert isinstance(page, protocol.Page)
+    if size_mib <= 32:
+        [match] = found
+        assert isinstance(match, protocol.FileMatches)
+        [line] = match.lines
+        assert (line.line, line.clipped, line.text[:8]) == (2, True, "é needle")
+        assert len(line.text) == 500
+    else:
+        assert summary.truncated == (not found)
+    assert (page.clipped_lines, page.text.splitlines()[2]) == (1, "last")
+    assert peak.added_bytes < 16 * MIB
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda room: room.ask(PAGE)[0],
+        lambda room: room.ask(protocol.StatPath("f", with_etag=True))[0],
+        lambda room: refusal(room, protocol.ReadBytes("f", 0, 10, "0" * 64)),
+        lambda room: room.ask(protocol.SearchFiles(*msgspec.structs.astuple(SEARCH))),
+        lambda room: room.ask(protocol.PlanWrite("t", "f", b"small")),
+        lambda room: refusal(room, protocol.PlanWrite("t", "f", b"x", if_etag="0" * 64)),
+        lambda room: room.ask(protocol.RollBack("t", ())),
+    ],
+    ids=["page", "stat", "bytes", "search", "write", "write-if", "roll-back"],
+)
+def test_a_sparse_file_of_a_terabyte_costs_nothing(
+    room: ProgramRoom, directory: Path, ask: Callable[[ProgramRoom], object]
+) -> None:
+    (directory / "f").write_text("a line without end")
+    os.truncate(directory / "f", TERABYTE)
+    with memory_peak(room.pid) as peak:
+        ask(room)
+    assert peak.added_bytes < 8 * MIB
+    assert isinstance(room.ask(protocol.StatPath("f"))[0], protocol.Stat)
+
+
+def test_a_line_whose_matches_are_too_many_is_left_out_and_that_is_told(
+    room: ProgramRoom, directory: Path
+) -> None:
+    (directory / "f").write_bytes(b"needle" * (4 * MIB))
+    (directory / "named").write_text("no\nneedle\n")
+    with memory_peak(room.pid) as peak:
+        *_, summary = room.ask(SEARCH)
+        *found, _ = room.ask(msgspec.structs.replace(SEARCH, paths=("named",)))
+    assert isinstance(summary, protocol.Summary)
+    assert (summary.truncated, len(found)) == (True, 1)
+    assert peak.added_bytes < 16 * MIB
+
+
+def test_a_sparse_file_is_replaced_and_what_it_was_is_not_kept(
+    room: ProgramRoom, directory: Path
+) -> None:
+    (directory / "f").touch()
+    os.truncate(directory / "f", TERABYTE)
+    [image] = write(room, "f", b"small\n").images
+    assert (image.is_kept, (directory / "f").read_bytes()) == (False, b"small\n")
+    undoing = protocol.PlanRestore("u", (image,))
+    assert refusal(room, undoing) is Reason.NOTHING_TO_UNDO
+
+
+def test_a_file_that_grows_while_it_is_read_ends(room: ProgramRoom, directory: Path) -> None:
+    path = directory / "f"
+    path.write_bytes(b"line\n" * 10)
+    with memory_peak(room.pid) as peak, growing(path, b"more of it\n"):
+        room.ask(msgspec.structs.replace(PAGE, limit_lines=5))
+        room.ask(protocol.StatPath("f", with_etag=True))
+        head, *chunks, _ = room.ask(protocol.ReadBytes("f", 0, 0, ""))
+        room.ask(protocol.PlanEdits("t", ()))
+    assert isinstance(head, protocol.BytesHead)
+    told = sum(len(chunk.data) for chunk in chunks if isinstance(chunk, protocol.Chunk))
+    assert told == head.info.size_bytes
+    assert peak.added_bytes < 24 * MIB

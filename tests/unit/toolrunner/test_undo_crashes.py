@@ -1,0 +1,135 @@
+"""A crash before every single step of a change and of its undoing: what is left is one or other."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from support.crash_points import crashing_before
+from support.here_clerks import HereClerks
+from toolrunner.domain import ChatId, Scope, WorkspaceId
+from toolrunner.file_changes import Changed, FileChanges, Reads
+from toolrunner.files.errors import FileRefused, Reason
+from toolrunner.files.protocol import PlanEdits
+from toolrunner.files.values import FileEdit, TextEdit
+from toolrunner.workspaces import Workspaces
+
+SCOPE = Scope(WorkspaceId("w"), ChatId("c"))
+OLD, NEW = ("a old\n", "b old\n"), ("a new\n", "b new\n")
+
+
+@dataclass
+class Desk:
+    """One life of a service and its files."""
+
+    changes: FileChanges
+    root: Path
+
+    async def edit(self) -> Changed:
+        files = tuple(FileEdit(name, (TextEdit("old", "new"),)) for name in ("a", "d/b"))
+        return await self.changes.apply(SCOPE, "edit", PlanEdits("t", files))
+
+    async def undo(self, path: str = "") -> Changed:
+        request_id = "" if path else "edit"
+        return await self.changes.undo(
+            SCOPE, "undo", edit_request_id=request_id, path=path, guards_git=True
+        )
+
+    def texts(self) -> tuple[str, str]:
+        return (self.root / "a").read_text(), (self.root / "d" / "b").read_text()
+
+    def leavings(self) -> list[str]:
+        undo = self.root.parent / "undo"
+        odd = [path.name for path in undo.iterdir() if path.suffix in (".pending", ".undone")]
+        return [*odd, *(path.name for path in self.root.rglob(".parley-*"))]
+
+
+@asynccontextmanager
+async def desk(directory: Path) -> AsyncIterator[Desk]:
+    workspaces = Workspaces(directory)
+    clerks = HereClerks(workspaces)
+    tokens = count()
+    changes = FileChanges(clerks, workspaces, Reads(), lambda: f"u{next(tokens)}")  # type: ignore[arg-type]
+    try:
+        yield Desk(changes, workspaces.prepared(SCOPE.workspace_id).root)
+    finally:
+        clerks.close()
+
+
+async def walked(
+    tmp_path: Path,
+    before: Callable[[Desk], Awaitable[object]],
+    act: Callable[[Desk], Awaitable[object]],
+    check: Callable[[Desk], Awaitable[None]],
+) -> int:
+    """Crash before each step of an act, each time in a new directory; return how many there are."""
+    for number in count():
+        directory = tmp_path / str(number)
+        async with desk(directory) as first:
+            (first.root / "d").mkdir()
+            (first.root / "a").write_text(OLD[0])
+            (first.root / "d" / "b").write_text(OLD[1])
+            await before(first)
+            with crashing_before(number) as point:
+                await act(first)
+        async with desk(directory) as second:
+            await second.changes.recover(SCOPE.workspace_id)
+            assert second.leavings() == []
+            await check(second)
+        if not point.is_reached:
+            return number
+    raise AssertionError
+
+
+async def nothing(desk: Desk) -> None:
+    """Begin at once."""
+
+
+async def test_a_change_is_made_as_a_whole_or_not_at_all_and_then_can_be_undone(
+    tmp_path: Path,
+) -> None:
+    seen = set()
+
+    async def check(desk: Desk) -> None:
+        seen.add(desk.texts())
+        if desk.texts() == NEW:
+            await desk.undo()
+        assert desk.texts() == OLD
+
+    assert await walked(tmp_path, nothing, Desk.edit, check) >= 6
+    assert seen == {OLD, NEW}
+
+
+async def test_an_undoing_is_made_or_can_be_made_again(tmp_path: Path) -> None:
+    seen = set()
+
+    async def check(desk: Desk) -> None:
+        seen.add(desk.texts())
+        if desk.texts() == NEW:
+            await desk.undo()
+        assert desk.texts() == OLD
+        with pytest.raises(FileRefused) as refused:
+            await desk.undo()
+        assert refused.value.reason is Reason.NOTHING_TO_UNDO
+
+    assert await walked(tmp_path, Desk.edit, Desk.undo, check) >= 8
+    assert seen == {OLD, NEW}
+
+
+async def test_an_undoing_of_one_file_leaves_that_of_the_other(tmp_path: Path) -> None:
+    seen = set()
+    halfway = (OLD[0], NEW[1])
+
+    async def check(desk: Desk) -> None:
+        seen.add(desk.texts())
+        if desk.texts() == NEW:
+            await desk.undo("a")
+        assert desk.texts() == halfway
+        await desk.undo("d/b")
+        assert desk.texts() == OLD
+
+    assert await walked(tmp_path, Desk.edit, lambda desk: desk.undo("a"), check) >= 8
+    assert seen == {halfway, NEW}
