@@ -9,8 +9,18 @@ from xdist.dsession import DSession
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import NodeManager
 
-#: Directories whose tests share a stack that takes long to start.
-SHARED = ("tests/faults/",)
+#: Directories whose tests share a stack that takes long to start, and the files that have another.
+SHARED = {
+    "tests/e2e/": (
+        "test_bad_input.py",
+        "test_compose.py",
+        "test_provider_faults.py",
+        "test_readme.py",
+        "test_real_keys.py",
+        "test_real_model.py",
+    ),
+    "tests/faults/": (),
+}
 STOP_S_MAX = 20.0
 
 
@@ -24,7 +34,9 @@ class WholeFiles(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes with
 def unit_of(nodeid: str) -> str:
     """Return the name of what a test is given out with."""
     file = nodeid.split("::", 1)[0]
-    return next((shared for shared in SHARED if file.startswith(shared)), file)
+    directory, _, name = file.rpartition("/")
+    alone = SHARED.get(f"{directory}/")
+    return file if alone is None or name in alone else f"{directory}/"
 
 
 def marks_of_workers(config: pytest.Config) -> tuple[str, ...]:
