@@ -1,7 +1,14 @@
-"""What holds for all tests: a slow machine is no failure; and which seeds are simulated."""
+"""What holds for all tests: patience, the simulated seeds, what is told, and several workers."""
+
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist import is_xdist_worker
+from xdist.remote import Producer
+
+from support.parallel_run import WholeFiles, end_leftovers, end_undisturbed, marks_of_workers
+from support.told_results import told_results
 
 SEEDS = 1000
 
@@ -14,3 +21,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("simulation")
     group.addoption("--seed", type=int, default=None, help="simulate this seed alone")
     group.addoption("--seeds", type=int, default=SEEDS, help="how many seeds are simulated")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    # Here as well: a process that gives its tests to workers reads no conftest but this.
+    for title, lines in told_results(terminalreporter):
+        terminalreporter.section(title)
+        for line in lines:
+            terminalreporter.write_line(line)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> WholeFiles:
+    return WholeFiles(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+    if is_xdist_worker(session):
+        end_undisturbed()
+    try:
+        yield
+    finally:
+        end_leftovers(marks_of_workers(session.config))

@@ -7,7 +7,7 @@ among the variants of a row. A trial is one chat that was in the row's phase whe
 
 import math
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from support.compose_file import free_ports
 from support.fault_lab import FaultLab, issue_token, lab_of
 from support.fault_report import FaultReport
 from support.local_stack import LocalStack
+from support.told_results import FAULT_ROW
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 REPORT = pytest.StashKey[FaultReport]()
@@ -46,18 +47,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ]
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=left_out)
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    report = config.stash[REPORT]
-    if not report.rows:
-        return
-    terminalreporter.section("faults")
-    for line in report.table():
-        terminalreporter.write_line(line)
-    terminalreporter.write_line(str(report.total()))
 
 
 @pytest.fixture(scope="session")
@@ -95,6 +84,7 @@ async def lab(
     client_token: str,
     request: pytest.FixtureRequest,
     pytestconfig: pytest.Config,
+    record_property: Callable[[str, object], None],
 ) -> AsyncIterator[FaultLab]:
     marker = request.node.get_closest_marker("row")
     name: str = marker.args[0]
@@ -113,8 +103,10 @@ async def lab(
         "chats_per_fault": pytestconfig.getoption("--chats-per-fault"),
         "lease_s": pytestconfig.getoption("--lease-s"),
     }
-    async with lab_of(faulty_stack, client_token, report.begin(name), options) as opened:
+    row = report.begin(name)
+    async with lab_of(faulty_stack, client_token, row, options) as opened:
         yield opened
+    record_property(FAULT_ROW, row.dump())
     path = pytestconfig.getoption("--fault-report")
     if path is not None:
         report.write(path, commit=commit_of(ROOT), lease_s=options["lease_s"])

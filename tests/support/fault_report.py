@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,15 @@ class RowReport:
     counts: Counter[str] = field(default_factory=Counter)
     figures: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     problems: list[str] = field(default_factory=list)
+
+    @classmethod
+    def parse(cls, text: str) -> "RowReport":
+        """Return the row that a text of `dump` holds."""
+        return cls(**json.loads(text))
+
+    def dump(self) -> str:
+        """Return everything there is to know of the row as one text."""
+        return json.dumps({each.name: getattr(self, each.name) for each in fields(self)})
 
     @property
     def bound(self) -> float | None:

@@ -44,7 +44,8 @@ def asking(chat_id: str, deadline_at: str) -> str:
     """Return the statement after which a chat waits for its client."""
     return (
         f"{EXEC} status = 'requires_action', worker_id = NULL, generation_attempt = 0,"
-        f" last_error = NULL, deadline_at = {deadline_at} WHERE chat_id = '{chat_id}'"
+        f" last_error = NULL, deadline_at = {deadline_at}, changed_at = now()"
+        f" WHERE chat_id = '{chat_id}'"
     )
 
 
@@ -134,7 +135,7 @@ STATES = (
     Planted(
         "asked_clients_have_a_deadline",
         FAILED,
-        asking(FAILED, "changed_at + interval '1 hour'"),
+        asking(FAILED, "now() + interval '1 hour'"),
     ),
     Planted(
         "takeovers_end_in_an_error",
@@ -292,7 +293,7 @@ HISTORIES = (
         without("chat_exec", "chat_exec_error_is_told")
         + f"{EXEC} last_error = NULL WHERE chat_id = '{FAILED}'",
     ),
-    Planted("only_clients_are_waited_for", RUNNING, asking(RUNNING, "changed_at")),
+    Planted("only_clients_are_waited_for", RUNNING, asking(RUNNING, "now()")),
     Planted(
         "results_have_a_call",
         f"{DONE}/3/stray",

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from support.simulation.batch import Report
-
-SIMULATED = pytest.StashKey[Report]()
+from support.told_results import SIMULATION
 
 
 @pytest.fixture
@@ -18,19 +17,6 @@ def seeds(pytestconfig: pytest.Config) -> range:
 
 
 @pytest.fixture
-def tell(pytestconfig: pytest.Config) -> Callable[[Report], None]:
+def tell(record_property: Callable[[str, object], None]) -> Callable[[Report], None]:
     """Return what has a report told at the end of the tests."""
-
-    def keep(report: Report) -> None:
-        pytestconfig.stash[SIMULATED] = report
-
-    return keep
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    report = config.stash.get(SIMULATED, None)
-    if report is not None:
-        terminalreporter.section("simulation")
-        terminalreporter.write_line(str(report))
+    return lambda report: record_property(SIMULATION, str(report))

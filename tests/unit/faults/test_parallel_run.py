@@ -1,0 +1,43 @@
+"""What several workers do with the tests, and with what they leave behind."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.parallel_run import SHARED, end_leftovers, unit_of
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+UNTIL_TOLD = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "unit"),
+    [
+        ("tests/unit/a/test_b.py::test_c", "tests/unit/a/test_b.py"),
+        ("tests/unit/a/test_b.py::test_c[x::y]", "tests/unit/a/test_b.py"),
+        ("tests/faults/test_b.py::test_c[d]", "tests/faults/"),
+        ("tests/faults/test_e.py::test_f", "tests/faults/"),
+        ("tests/e2e/test_stack.py::test_f", "tests/e2e/"),
+        ("tests/e2e/test_compose.py::test_f", "tests/e2e/test_compose.py"),
+    ],
+)
+def test_a_worker_takes_whole_files_and_all_that_share_a_stack(nodeid: str, unit: str) -> None:
+    assert unit_of(nodeid) == unit
+
+
+def test_what_is_said_to_have_its_own_stack_is_there() -> None:
+    named = [ROOT / directory / name for directory, names in SHARED.items() for name in names]
+    assert [path for path in named if not path.is_file()] == []
+
+
+def test_what_a_killed_worker_left_is_ended_and_nothing_else(tmp_path: Path) -> None:
+    mark = str(tmp_path / "popen-gw")
+    with (
+        subprocess.Popen(UNTIL_TOLD, stdin=subprocess.PIPE, env={"HOME": f"{mark}0"}) as left,
+        subprocess.Popen(UNTIL_TOLD, stdin=subprocess.PIPE) as other,
+    ):
+        end_leftovers((mark,))
+        assert left.poll() is not None
+        assert other.poll() is None
