@@ -20,7 +20,7 @@ from chatd.providers.guarded import GuardedModels
 from chatd.providers.responses import ResponsesWire
 from chatd.providers.router import Call, RoutedModel
 from chatd.providers.scripted import ScriptedModel, demo_with
-from chatd.providers.traced import TracedModels
+from chatd.providers.traced import TracedCalls
 from chatd.providers.transport import HttpModels
 from chatd.providers.wire_choice import WireName
 from chatd.rpc.model_servicer import ModelPorts
@@ -79,7 +79,8 @@ async def open_catalogue(
     await discovery.ask()
     await configuration.current()
     logger.info("providers of the environment", extra={"providers": given.provider_names})
-    http = await stack.enter_async_context(HttpModels(process.clock))
+    calls = TracedCalls(process.telemetry, process.clock)
+    http = await stack.enter_async_context(HttpModels(process.clock, calls=calls))
     return Catalogue(
         configuration=configuration,
         changes=changes,
@@ -94,7 +95,7 @@ async def open_catalogue(
 def _routed(configuration: ConfigurationCache, http: HttpModels, process: Process) -> RoutedModel:
     """Return all models as one, each call traced and each credential behind its own breaker."""
     guarded = GuardedModels(
-        TracedModels(http, process.telemetry, process.clock),
+        http,
         breakers=Breakers(),
         clock=process.clock,
         chance=process.random.random,

@@ -1,8 +1,13 @@
-"""The language model as the engine sees it: a request out, a closed union of events in."""
+"""The language model as the engine sees it: a request out, a closed union of events in.
+
+The deltas are structs, not dataclasses: one is made for nearly everything that a model sends.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+import msgspec
 
 from chatd.domain.chat import ErrorKind, Role, TurnError
 from chatd.domain.parts import Part, Source, ToolCall, ToolResult
@@ -54,8 +59,7 @@ class FinishReason(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(msgspec.Struct, frozen=True):
     """More text of the answer; another block id begins another part."""
 
     text: str
@@ -69,8 +73,7 @@ class TextEnded:
     provider_metadata: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningDelta:
+class ReasoningDelta(msgspec.Struct, frozen=True):
     """More of what the model thinks; another block id begins another part."""
 
     text: str
@@ -84,8 +87,7 @@ class ReasoningEnded:
     provider_metadata: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolInputDelta:
+class ToolInputDelta(msgspec.Struct, frozen=True):
     """More of the arguments of a call that is not complete yet."""
 
     tool_call_id: str

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -16,8 +15,7 @@ from chatd.domain.transitions import INTERRUPTED
 from chatd.domain.truncation import repaired
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(msgspec.Struct, frozen=True):
     """One piece of an answer.
 
     Text, thoughts and arguments come as pieces to append to what has the same index. A call

@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from chatd.domain.chat import ChatId, ChatState, Role
 from chatd.domain.commands import Fence
 from chatd.domain.parts import Part
@@ -23,8 +25,7 @@ JOINED_BYTES_MAX = 2048
 EPISODE_BYTES_MAX = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class LivePart:
+class LivePart(msgspec.Struct, frozen=True):
     """A piece of an answer that is being written."""
 
     history_version: int

@@ -1,16 +1,14 @@
 """Calls of models as telemetry sees them: who answered, how fast, with how many tokens."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from chatd.domain.catalogue import ProviderType
 from chatd.domain.model import Finished, Heartbeat, ModelEvent, ModelRequest, UsageReported
-from chatd.providers.guarded import Models
 from chatd.providers.target import Target
-from chatd.providers.wire import Wire
 from parley.clock import Clock
-from parley.telemetry import ModelInstruments, Telemetry, TokenUsage, model_call
+from parley.telemetry import ModelCall, ModelInstruments, Telemetry, TokenUsage, model_call
 
 # The names that the GenAI conventions give; a compatible endpoint is known by its own.
 CONVENTIONAL: Final = {
@@ -21,24 +19,17 @@ CONVENTIONAL: Final = {
 }
 
 
-class TracedModels:
-    """Puts a span and measurements around every call."""
+class TracedCalls:
+    """Puts a span and measurements around every call; is told of its events, not in their way."""
 
-    def __init__(self, models: Models, telemetry: Telemetry, clock: Clock) -> None:
-        self._models = models
+    def __init__(self, telemetry: Telemetry, clock: Clock) -> None:
         self._tracer = telemetry.tracer
         self._instruments = ModelInstruments.create(telemetry.meter)
         self._clock = clock
 
-    async def stream(
-        self, wire: Wire, request: ModelRequest, target: Target
-    ) -> AsyncGenerator[ModelEvent, None]:
-        """Ask a model and yield what comes back.
-
-        Raises:
-            ModelError: the call failed, at any place of the stream.
-        """
-        usage = UsageReported()
+    @contextmanager
+    def watching(self, request: ModelRequest, target: Target) -> Iterator["TracedCall"]:
+        """Trace one call for as long as the context lasts; an error that leaves it is told too."""
         with model_call(
             self._tracer,
             self._instruments,
@@ -47,15 +38,27 @@ class TracedModels:
             model=target.model_name,
             conversation_id=request.chat_id or None,
         ) as call:
-            async with aclosing(self._models.stream(wire, request, target)) as events:
-                async for event in events:
-                    if isinstance(event, UsageReported):
-                        usage = event
-                    elif isinstance(event, Finished):
-                        call.answered(_tokens(usage), finish_reason=event.reason)
-                    elif not isinstance(event, Heartbeat):
-                        call.received_chunk()
-                    yield event
+            yield TracedCall(call)
+
+
+class TracedCall:
+    """One call that is being traced."""
+
+    def __init__(self, call: ModelCall) -> None:
+        self._call = call
+        self._usage = UsageReported()
+
+    def took(self, event: ModelEvent) -> None:
+        """Learn what came back."""
+        match event:
+            case UsageReported():
+                self._usage = event
+            case Finished(reason):
+                self._call.answered(_tokens(self._usage), finish_reason=reason)
+            case Heartbeat():
+                pass
+            case _:
+                self._call.received_chunk()
 
 
 def _tokens(usage: UsageReported) -> TokenUsage:

@@ -7,7 +7,7 @@ and yielded in the task that asked for it. Nothing else runs beside it.
 import asyncio
 import io
 from collections.abc import AsyncGenerator, Iterable, Iterator
-from contextlib import aclosing
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from ssl import SSLContext
 from types import TracebackType
@@ -78,12 +78,53 @@ class HttpOptions:
     trust: SSLContext | bool = True
 
 
-class HttpModels:
-    """Streams the answers of models; opened and closed with the process."""
+class WatchedCall(Protocol):
+    """Learns what comes of one call."""
 
-    def __init__(self, clock: Clock, options: HttpOptions | None = None) -> None:
+    def took(self, event: ModelEvent) -> None:
+        """Learn of an event before it is passed on."""
+        ...
+
+
+class WatchedCalls(Protocol):
+    """Watches calls, as `TracedCalls` does."""
+
+    def watching(
+        self, request: ModelRequest, target: Target
+    ) -> AbstractContextManager[WatchedCall]:
+        """Watch a call for as long as the context lasts; an error that leaves it is its own."""
+        ...
+
+
+class UnwatchedCalls:
+    """Watches nothing."""
+
+    def watching(
+        self, request: ModelRequest, target: Target
+    ) -> AbstractContextManager["UnwatchedCalls"]:
+        """Let the call be."""
+        return nullcontext(self)
+
+    def took(self, event: ModelEvent) -> None:
+        """Let the event be."""
+
+
+class HttpModels:
+    """Streams the answers of models; opened and closed with the process.
+
+    Args:
+        clock: Time.
+        options: How connections are made and kept.
+        calls: Is told of all calls. They run through one generator only, whoever looks on: each
+            more would cost every delta as much as reading it does.
+    """
+
+    def __init__(
+        self, clock: Clock, options: HttpOptions | None = None, calls: WatchedCalls | None = None
+    ) -> None:
         self._clock = clock
         self._options = options or HttpOptions()
+        self._calls = calls or UnwatchedCalls()
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -123,25 +164,37 @@ class HttpModels:
         Raises:
             ModelError: the call failed, at any place of the stream.
         """
-        sent = wire.request(request, target)
-        try:
-            response = await self._post(sent)
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self._judged(failure_of_error(error), target) from None
-        try:
-            if not 200 <= response.status < 300:
-                raise ProviderFailed(await failure_of_answer(response))
-            answer = _HttpAnswer(response, _frames(sent.framing), wire.decoder(), self._clock)
-            async with aclosing(answer.events()) as events:
-                async for event in events:
+        with self._calls.watching(request, target) as call:
+            sent = wire.request(request, target)
+            try:
+                response = await self._post(sent)
+            except (aiohttp.ClientError, OSError, ValueError) as error:
+                raise self._judged(failure_of_error(error), target) from None
+            try:
+                if not 200 <= response.status < 300:
+                    raise ProviderFailed(await failure_of_answer(response))
+                body = _Body(_frames(sent.framing), wire.decoder(), self._clock)
+                readany = response.content.readany
+                while chunk := await readany():
+                    if body.is_unseen and body.is_document(chunk):
+                        raise ProviderFailed(await failure_of_document(response, chunk))
+                    for event in body.take(chunk):
+                        call.took(event)
+                        if isinstance(event, Finished):
+                            await _drain(response.content)
+                            yield event
+                            return
+                        yield event
+                for event in body.end():
+                    call.took(event)
                     yield event
-        except ProviderFailed as failed:
-            raise self._judged(failed.failure, target) from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise self._judged(failure_of_error(error, is_begun=True), target) from None
-        finally:
-            # Of no effect once the body was read to its end: the connection is back in the pool.
-            response.close()
+            except ProviderFailed as failed:
+                raise self._judged(failed.failure, target) from None
+            except (aiohttp.ClientError, OSError) as error:
+                raise self._judged(failure_of_error(error, is_begun=True), target) from None
+            finally:
+                # Of no effect once the body was read to its end: the connection is in the pool.
+                response.close()
 
     async def _post(self, sent: HttpRequest) -> aiohttp.ClientResponse:
         if self._session is None:
@@ -164,65 +217,74 @@ class HttpModels:
         )
 
 
-class _HttpAnswer:
-    """The body of one answer, turned into events."""
+class _Body:
+    """The body of one answer, turned into events as it comes."""
 
-    def __init__(
-        self, response: aiohttp.ClientResponse, frames: Frames, decoder: Decoder, clock: Clock
-    ) -> None:
-        self._response = response
-        self._content = response.content
+    def __init__(self, frames: Frames, decoder: Decoder, clock: Clock) -> None:
+        self.is_unseen = True  # Until the first byte that is not blank.
         self._frames = frames
         self._decoder = decoder
         self._clock = clock
+        self._received_bytes = 0
+        self._beat_s = float("-inf")
 
-    async def events(self) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the events; `Finished` once the body ended, or would not do so soon.
+    def is_document(self, chunk: bytes) -> bool:
+        """Return whether the body begins like a document, which no stream of events does."""
+        opening = chunk.lstrip()
+        self.is_unseen = not opening
+        return opening.startswith(_OPENINGS_OF_DOCUMENTS)
+
+    def take(self, chunk: bytes) -> Iterable[ModelEvent]:
+        """Give the events that are complete now, or now and then a sign of life.
 
         Raises:
-            ProviderFailed: the provider reports an error, or cannot be understood.
+            ProviderFailed: the provider reports an error, or cannot be understood; also while the
+                events that came before the error are iterated.
         """
-        readany = self._content.readany
-        beat_s = float("-inf")
-        received_bytes = 0
-        is_unseen = True
-        while chunk := await readany():
-            if is_unseen and (opening := chunk.lstrip()):
-                is_unseen = False
-                if opening.startswith(_OPENINGS_OF_DOCUMENTS):
-                    raise ProviderFailed(await failure_of_document(self._response, chunk))
-            received_bytes += len(chunk)
-            if received_bytes > BODY_BYTES_MAX:
-                raise ProviderFailed(Failure(f"the answer has more than {BODY_BYTES_MAX} bytes"))
-            is_silent = True
-            for event in joined_deltas(self._events_of(chunk)):
-                if isinstance(event, Finished):
-                    await self._drain()
-                    yield event
-                    return
-                is_silent = False
-                yield event
-            if is_silent and (now_s := self._clock.monotonic()) - beat_s >= HEARTBEAT_S:
-                beat_s = now_s
-                yield _HEARTBEAT
-        for data in self._frames.end():
-            for event in self._decoder.take(data):
-                yield event
-        for event in self._decoder.end():
-            yield event
+        self._received_bytes += len(chunk)
+        if self._received_bytes > BODY_BYTES_MAX:
+            raise ProviderFailed(Failure(f"the answer has more than {BODY_BYTES_MAX} bytes"))
+        found = self._frames.feed(chunk)
+        if type(found) is list and len(found) == 1:
+            # Nearly always so while a model writes, and there is nothing to join then.
+            events = self._decoder.take(found[0])
+            if type(events) is list and len(events) == 1:
+                return events
+        else:
+            events = self._decoded(found)
+        return self._joined(events)
 
-    def _events_of(self, chunk: bytes) -> Iterator[ModelEvent]:
-        for data in self._frames.feed(chunk):
+    def end(self) -> Iterator[ModelEvent]:
+        """Give what is left once the body ended.
+
+        Raises:
+            ProviderFailed: the answer was cut off, or its last event reports an error.
+        """
+        yield from self._decoded(self._frames.end())
+        yield from self._decoder.end()
+
+    def _joined(self, events: Iterable[ModelEvent]) -> Iterator[ModelEvent]:
+        is_silent = True
+        for event in joined_deltas(events):
+            is_silent = False
+            yield event
+        if is_silent and (now_s := self._clock.monotonic()) - self._beat_s >= HEARTBEAT_S:
+            self._beat_s = now_s
+            yield _HEARTBEAT
+
+    def _decoded(self, found: Iterable[bytes]) -> Iterator[ModelEvent]:
+        for data in found:
             yield from self._decoder.take(data)
 
-    async def _drain(self) -> None:
-        """Read the rest of the body, so that its connection can be used again."""
-        try:
-            async with asyncio.timeout(REUSE_S):
-                while await self._content.readany():
-                    pass
-        except (TimeoutError, aiohttp.ClientError, OSError):
-            return
+
+async def _drain(content: aiohttp.StreamReader) -> None:
+    """Read the rest of a body, so that its connection can be used again."""
+    try:
+        async with asyncio.timeout(REUSE_S):
+            while await content.readany():
+                pass
+    except (TimeoutError, aiohttp.ClientError, OSError):
+        return
 
 
 def _frames(framing: Framing) -> Frames:

@@ -190,21 +190,27 @@ def share_to_proto(share: Share) -> api.Share:
     return api.Share(group_id=share.grantee.id, created_at=created_at)
 
 
-def live_part_to_proto(live: LivePart) -> event_pb2.MessagePartEvent:
-    """Return a piece of an answer that is being written."""
-    part = part_to_proto(live.part)
-    if isinstance(live.part, parts.ToolCall) and live.part.created_at is None:
-        # The arguments are not complete yet, and no JSON.
-        part.tool_call.args_delta = part.tool_call.args_json
-        part.tool_call.args_json = ""
-    return event_pb2.MessagePartEvent(
-        role=ROLE[live.role],
-        part=part,
-        history_version=live.history_version,
-        generation_attempt=live.generation_attempt,
-        seq=live.seq,
-        part_index=live.part_index,
-    )
+def fill_live_part(shown: event_pb2.MessagePartEvent, live: LivePart) -> None:
+    """Put a piece of an answer that is being written into an event.
+
+    Filling is twice as fast as making messages for others to be made of, and there are many pieces.
+    """
+    part = live.part
+    match part:
+        case parts.Text(text):
+            shown.part.text.text = text
+        case parts.ToolCall(created_at=None):
+            # The arguments are not complete yet, and no JSON.
+            call = shown.part.tool_call
+            call.CopyFrom(_call(part))
+            call.args_delta, call.args_json = call.args_json, ""
+        case _:
+            shown.part.CopyFrom(part_to_proto(part))
+    shown.role = ROLE[live.role]
+    shown.history_version = live.history_version
+    shown.generation_attempt = live.generation_attempt
+    shown.seq = live.seq
+    shown.part_index = live.part_index
 
 
 def content_to_proto(content: Sequence[parts.Part]) -> list[message_pb2.Part]:

@@ -163,7 +163,7 @@ class CompletionsDecoder:
         if chunk.citations or chunk.search_results:
             self._sources.take_lists(chunk)
         told = chunk.usage or (choice.usage if choice is not None else None)
-        if not told and isinstance(chunk.x_groq, Mapping):
+        if not told and chunk.x_groq and isinstance(chunk.x_groq, Mapping):
             told = chunk.x_groq.get("usage")
         if told:
             usage = usage_of(told)

@@ -88,6 +88,11 @@ class Hub:
         """The last live part of the open episode that is known here."""
         return self._log.last_seq
 
+    @property
+    def _standing(self) -> Position:
+        """Where everybody live stands; parts are too many to move the position for each."""
+        return replace(self._position, seq=self._log.last_seq)
+
     def join(self, subscription: Subscription) -> None:
         """Take a reader in; it is sent what it misses, then what happens."""
         self._joining[subscription] = None
@@ -163,7 +168,7 @@ class Hub:
 
     def _advance(self, now: Snapshot, rows: Sequence[Row]) -> None:
         """Move to a version, of which `rows` are all the changed messages."""
-        seen = self._position
+        seen = self._standing
         events = step_events(seen, now, [(row.id, row.body) for row in rows])
         self._rows.add(rows)
         self._settle(now, settled(seen, now))
@@ -204,7 +209,6 @@ class Hub:
                 wire.with_cursor(f"{self._parts_prefix}{seq - 1}", wire.PREVIEW_TRUNCATED)
             )
         events.append(wire.with_cursor(f"{self._parts_prefix}{seq}", body))
-        self._position = replace(self._position, seq=seq)
         self._push(events, seq)
 
     def _push(self, events: list[bytes], seq: int = 0) -> None:
@@ -297,7 +301,7 @@ class Hub:
     def _begin_anew(self, now: Snapshot) -> None:
         """Let every reader catch up by itself: what they have is void, or too much is missing."""
         live, self._live = self._live, {}
-        seen = self._position
+        seen = self._standing
         self._settle(now, settled(seen, now))
         for subscription in live:
             subscription.position = replace(

@@ -8,7 +8,7 @@ from chatd.engine.live import LivePart
 from chatd.rpc.convert import (
     STATUS,
     error_to_proto,
-    live_part_to_proto,
+    fill_live_part,
     message_to_proto,
     optional_time,
     queued_to_proto,
@@ -42,7 +42,9 @@ def with_cursor(cursor: str, body: bytes) -> bytes:
 
 def part_body(part: LivePart) -> bytes:
     """Return a live part."""
-    return ChatEvent(message_part=live_part_to_proto(part)).SerializeToString()
+    event = ChatEvent()
+    fill_live_part(event.message_part, part)
+    return event.SerializeToString()
 
 
 def message_body(chat_id: ChatId, message: Message) -> bytes:

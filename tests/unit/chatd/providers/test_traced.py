@@ -1,8 +1,5 @@
 """What telemetry learns of a call, and what it does not."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-
 import pytest
 
 from chatd.domain.catalogue import ProviderType
@@ -16,10 +13,8 @@ from chatd.domain.model import (
     TextDelta,
     UsageReported,
 )
-from chatd.providers.completions import CompletionsWire
 from chatd.providers.target import Target
-from chatd.providers.traced import TracedModels
-from chatd.providers.wire import Wire
+from chatd.providers.traced import TracedCalls
 from parley.clock import FakeClock
 from parley.settings import Secret
 from parley.telemetry import InMemoryTelemetry
@@ -28,30 +23,15 @@ TARGET = Target("p", ProviderType.ANTHROPIC, "Anthropic", "claude", "", Secret("
 REQUEST = ModelRequest("m", (), (), chat_id="c1")
 
 
-class PlayedModels:
-    """Plays events, letting time pass before each, and may fail after the last."""
-
-    def __init__(self, clock: FakeClock, *events: ModelEvent, error: ModelError | None = None):
-        self._clock = clock
-        self._events = events
-        self._error = error
-
-    async def stream(
-        self, wire: Wire, request: ModelRequest, target: Target
-    ) -> AsyncGenerator[ModelEvent, None]:
-        for event in self._events:
-            self._clock.advance(1)
-            yield event
-        if self._error is not None:
-            raise self._error
+def play(calls: TracedCalls, clock: FakeClock, *events: ModelEvent) -> None:
+    """Have a call answered with events, letting time pass before each."""
+    with calls.watching(REQUEST, TARGET) as call:
+        for event in events:
+            clock.advance(1)
+            call.took(event)
 
 
-async def consume(models: TracedModels) -> list[ModelEvent]:
-    async with aclosing(models.stream(CompletionsWire(), REQUEST, TARGET)) as events:
-        return [event async for event in events]
-
-
-async def test_a_call_is_told_by_who_answered_how_fast_and_with_how_many_tokens() -> None:
+def test_a_call_is_told_by_who_answered_how_fast_and_with_how_many_tokens() -> None:
     memory, clock = InMemoryTelemetry(), FakeClock()
     events = (
         Heartbeat(),
@@ -59,8 +39,7 @@ async def test_a_call_is_told_by_who_answered_how_fast_and_with_how_many_tokens(
         UsageReported(10, 5, reasoning_tokens=2, cache_read_tokens=3, cache_write_tokens=4),
         Finished(),
     )
-    models = TracedModels(PlayedModels(clock, *events), memory.telemetry, clock)
-    assert await consume(models) == list(events)
+    play(TracedCalls(memory.telemetry, clock), clock, *events)
     (span,) = memory.spans()
     assert span.name == "chat claude"
     assert span.attributes == {
@@ -79,12 +58,12 @@ async def test_a_call_is_told_by_who_answered_how_fast_and_with_how_many_tokens(
     assert "secret words" not in span.to_json()
 
 
-async def test_a_call_that_fails_is_told_by_its_kind_of_error() -> None:
+def test_a_call_that_fails_is_told_by_its_kind_of_error() -> None:
     memory, clock = InMemoryTelemetry(), FakeClock()
     error = ModelError(ErrorKind.OVERLOADED, "busy", is_retryable=True)
-    models = TracedModels(PlayedModels(clock, error=error), memory.telemetry, clock)
-    with pytest.raises(ModelError):
-        await consume(models)
+    calls = TracedCalls(memory.telemetry, clock)
+    with pytest.raises(ModelError), calls.watching(REQUEST, TARGET):
+        raise error
     (span,) = memory.spans()
     assert span.attributes is not None
     assert span.attributes["error.type"] == "ModelError"
