@@ -1,6 +1,6 @@
 """From encoded events to the frames that clients get, each made once however many read it."""
 
-from dataclasses import dataclass
+import msgspec
 
 from gateway import sse
 from gateway.convert import event_to_json, feed_event_to_json
@@ -9,8 +9,7 @@ from parley.api.chat.v1 import event_pb2
 KEPT_MAX = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """One event, framed; the kind is empty for one that this version does not know."""
 
     kind: str

@@ -23,14 +23,13 @@ def frame(event: str, document: object, *, cursor: str | None = None) -> bytes:
     Raises:
         ValueError: The type or the cursor would break out of its line.
     """
-    lines = []
+    head = f"event: {_one_line(event)}\ndata: "
     if cursor is not None:
-        lines.append(f"id: {_one_line(cursor)}" if cursor else "id")
-    lines.append(f"event: {_one_line(event)}")
+        head = f"id: {_one_line(cursor)}\n{head}" if cursor else f"id\n{head}"
     data = _encode(document)
     if b"\n" in data or b"\r" in data:
         raise ValueError("the document is not one line of JSON")
-    return "\n".join(lines).encode() + b"\ndata: " + data + b"\n\n"
+    return b"%b%b\n\n" % (head.encode(), data)
 
 
 def resync(about: Mapping[str, str]) -> bytes:
@@ -54,6 +53,6 @@ def permission_revoked(about: Mapping[str, str]) -> bytes:
 
 
 def _one_line(text: str) -> str:
-    if any(character in text for character in "\r\n\0"):
+    if "\n" in text or "\r" in text or "\0" in text:
         raise ValueError("a line of an event cannot hold a line break or NUL")
     return text

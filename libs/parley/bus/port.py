@@ -5,6 +5,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 TOPIC_BYTES_MAX = 64
 ID_BYTES_MAX = 512
 VERSION_MAX = 2**63 - 1
@@ -31,8 +33,7 @@ class NoticeTooLong(BusError):
         self.max_bytes = max_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(msgspec.Struct, frozen=True):
     """The thing `id` of kind `topic` has reached `version`; what changed is in the database.
 
     Raises:
@@ -47,6 +48,8 @@ class Notice:
     def __post_init__(self) -> None:
         limits = (("topic", self.topic, TOPIC_BYTES_MAX), ("id", self.id, ID_BYTES_MAX))
         for field, text, max_bytes in limits:
+            if text.isascii() and len(text) <= max_bytes:
+                continue
             if (found_bytes := len(text.encode())) > max_bytes:
                 raise NoticeTooLong(field, found_bytes, max_bytes)
         if not 0 <= self.version <= VERSION_MAX:

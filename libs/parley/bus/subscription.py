@@ -12,25 +12,25 @@ WAITING_MAX = 4096
 class Subscription:
     """The items one subscriber has not read yet: at most one per id, and at most one `Resync`."""
 
-    def __init__(self, topic: str, *, waiting_max: int = WAITING_MAX) -> None:
-        self._topic = topic
+    def __init__(self, *, waiting_max: int = WAITING_MAX) -> None:
         self._waiting_max = waiting_max
-        self._versions: dict[str, int] = {}
+        self._notices: dict[str, Notice] = {}
         self._must_resync = False
         self._something = asyncio.Event()
 
     def offer(self, notice: Notice) -> None:
         """Keep the newest version of the notice's id; too many ids become one `Resync`."""
-        known = self._versions.get(notice.id)
-        if known is None and len(self._versions) >= self._waiting_max:
+        known = self._notices.get(notice.id)
+        if known is None and len(self._notices) >= self._waiting_max:
             self.offer_resync()
             return
-        self._versions[notice.id] = notice.version if known is None else max(known, notice.version)
+        if known is None or known.version < notice.version:
+            self._notices[notice.id] = notice
         self._something.set()
 
     def offer_resync(self) -> None:
         """Put a `Resync` in the place of everything that waits: reading again covers it."""
-        self._versions.clear()
+        self._notices.clear()
         self._must_resync = True
         self._something.set()
 
@@ -40,7 +40,7 @@ class Subscription:
     async def __anext__(self) -> BusItem:
         await self._something.wait()
         item = self._take()
-        if not self._must_resync and not self._versions:
+        if not self._must_resync and not self._notices:
             self._something.clear()
         return item
 
@@ -48,8 +48,7 @@ class Subscription:
         if self._must_resync:
             self._must_resync = False
             return Resync()
-        id_ = next(iter(self._versions))
-        return Notice(self._topic, id_, self._versions.pop(id_))
+        return self._notices.pop(next(iter(self._notices)))
 
 
 class Subscriptions:
@@ -61,7 +60,7 @@ class Subscriptions:
     @contextmanager
     def open(self, topic: str) -> Iterator[Subscription]:
         """Give a new subscription that ends with the context."""
-        subscription = Subscription(topic)
+        subscription = Subscription()
         subscribers = self._by_topic.setdefault(topic, [])
         subscribers.append(subscription)
         try:

@@ -16,7 +16,7 @@ def is_idle(subscription: Subscription) -> bool:
 
 
 async def test_items_wait_in_order() -> None:
-    subscription = Subscription("chat")
+    subscription = Subscription()
     subscription.offer(Notice("chat", "a", 1))
     subscription.offer(Notice("chat", "b", 1))
     assert await take(subscription, 2) == [Notice("chat", "a", 1), Notice("chat", "b", 1)]
@@ -24,7 +24,7 @@ async def test_items_wait_in_order() -> None:
 
 
 async def test_only_the_newest_version_of_an_id_waits() -> None:
-    subscription = Subscription("chat")
+    subscription = Subscription()
     for version in (2, 5, 3):
         subscription.offer(Notice("chat", "a", version))
     assert await take(subscription, 1) == [Notice("chat", "a", 5)]
@@ -32,7 +32,7 @@ async def test_only_the_newest_version_of_an_id_waits() -> None:
 
 
 async def test_too_many_ids_become_a_resync() -> None:
-    subscription = Subscription("chat", waiting_max=2)
+    subscription = Subscription(waiting_max=2)
     for id_ in "abc":
         subscription.offer(Notice("chat", id_, 1))
     subscription.offer(Notice("chat", "d", 1))
@@ -41,14 +41,14 @@ async def test_too_many_ids_become_a_resync() -> None:
 
 
 async def test_a_known_id_fits_into_a_full_queue() -> None:
-    subscription = Subscription("chat", waiting_max=1)
+    subscription = Subscription(waiting_max=1)
     subscription.offer(Notice("chat", "a", 1))
     subscription.offer(Notice("chat", "a", 2))
     assert await take(subscription, 1) == [Notice("chat", "a", 2)]
 
 
 async def test_a_resync_replaces_what_waits_and_precedes_what_follows() -> None:
-    subscription = Subscription("chat")
+    subscription = Subscription()
     subscription.offer(Notice("chat", "a", 1))
     subscription.offer_resync()
     subscription.offer_resync()

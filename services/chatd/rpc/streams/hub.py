@@ -8,7 +8,9 @@ taken over without a read if it continues the hub's version; whatever else happe
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from chatd.domain.chat import ChatId, ChatState, Message, Visibility
 from chatd.engine.live import LivePart

@@ -11,7 +11,9 @@ told twice, is put above the row: between steps there is no other row.
 """
 
 import re
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from chatd.domain.chat import ChatId, ChatState, Status
 from chatd.domain.workers import is_ownerless
@@ -28,8 +30,7 @@ IN_LINE = 8
 _CODES = {status: code for code, status in enumerate(Status, 1)}
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(msgspec.Struct, frozen=True):
     """How far one reader has come."""
 
     base: int = 0

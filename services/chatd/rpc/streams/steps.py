@@ -1,8 +1,10 @@
 """What a reader is sent behind the messages of a step, in the fixed order; pure."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec.structs import replace
 
 from chatd.domain.chat import ChatState, QueuedMessage, Status
 from chatd.domain.parts import ToolCall
