@@ -28,6 +28,13 @@ def test_every_link_leads_somewhere(document: Path) -> None:
     assert [target for target in targets if not (ROOT / target).exists()] == []
 
 
+def test_every_file_that_the_guide_names_exists() -> None:
+    guide = (ROOT / "docs" / "extending.md").read_text()
+    paths = re.findall(r"`((?:\w+/)+[\w.*]*|\w+\.(?:toml|yaml))`", guide)
+    assert len(paths) > 50
+    assert [path for path in paths if not list(ROOT.glob(path.rstrip("/")))] == []
+
+
 def test_every_invariant_names_tests_that_exist() -> None:
     invariants = (ROOT / "ARCHITECTURE.md").read_text().split("## Invariants")[1].split("## ")[0]
     paths = re.findall(r"`(tests/[\w/.]+)`", invariants)

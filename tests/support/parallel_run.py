@@ -6,6 +6,7 @@ from contextlib import suppress
 import psutil
 import pytest
 from xdist.dsession import DSession
+from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import NodeManager
 
@@ -26,6 +27,11 @@ STOP_S_MAX = 20.0
 
 class WholeFiles(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types.
     """Gives out files, and what shares a stack as if it were one file."""
+
+    def __init__(self, config: pytest.Config, log: Producer) -> None:
+        # In the order of their names: what takes longest happens to come first, and little last.
+        config.option.loadscopereorder = False
+        super().__init__(config, log)
 
     def _split_scope(self, nodeid: str) -> str:
         return unit_of(nodeid)

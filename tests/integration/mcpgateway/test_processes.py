@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc
@@ -16,7 +18,7 @@ from parley.secrets import Keyring
 from support.mcp_gateway import make_settings
 from support.mcp_servers import demo_process, free_port, until_listening
 
-PATIENCE_S = 20
+PATIENCE_S = 60  # Many programs may be starting on the machine, and a start is mostly imports.
 
 
 def environment_of(settings: Settings) -> dict[str, str]:
@@ -33,10 +35,18 @@ def environment_of(settings: Settings) -> dict[str, str]:
     }
 
 
-async def start(environment: dict[str, str]) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
+@asynccontextmanager
+async def started(environment: dict[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run mcpgateway, at most until the end of the test."""
+    process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "mcpgateway", env=environment, stderr=subprocess.PIPE
     )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
 
 
 async def until_healthy(settings: Settings) -> None:
@@ -54,8 +64,7 @@ async def test_it_starts_from_its_environment_and_ends_on_sigterm(
 ) -> None:
     settings, _ = make_settings(tmp_path, mcp_database)
 
-    async with asyncio.timeout(PATIENCE_S):
-        process = await start(environment_of(settings))
+    async with asyncio.timeout(PATIENCE_S), started(environment_of(settings)) as process:
         await until_healthy(settings)
         process.send_signal(signal.SIGTERM)
         _, errors = await process.communicate()
@@ -68,13 +77,13 @@ async def test_the_wrong_master_key_is_told_and_nothing_starts(
 ) -> None:
     settings, _ = make_settings(tmp_path, mcp_database)
     async with asyncio.timeout(PATIENCE_S):
-        first = await start(environment_of(settings))
-        await until_healthy(settings)
-        first.terminate()
-        await first.communicate()
+        async with started(environment_of(settings)) as first:
+            await until_healthy(settings)
+            first.terminate()
+            await first.communicate()
         Keyring.generate().save(settings.master_key_file)
-        second = await start(environment_of(settings))
-        _, errors = await second.communicate()
+        async with started(environment_of(settings)) as second:
+            _, errors = await second.communicate()
 
     assert second.returncode == 2
     assert b"start with the key file that belongs to this database" in errors
@@ -93,9 +102,9 @@ async def test_a_wrong_setting_is_told_and_nothing_starts(
     tmp_path: Path, mcp_database: str, name: str, value: str
 ) -> None:
     settings, _ = make_settings(tmp_path, mcp_database)
+    environment = {**environment_of(settings), name: value}
 
-    async with asyncio.timeout(PATIENCE_S):
-        process = await start({**environment_of(settings), name: value})
+    async with asyncio.timeout(PATIENCE_S), started(environment) as process:
         _, errors = await process.communicate()
 
     assert process.returncode == 2

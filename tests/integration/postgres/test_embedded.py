@@ -5,6 +5,7 @@ import pwd
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,10 +54,17 @@ asyncio.run(main())
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def short_path() -> Iterator[Path]:
+    """A directory that sockets have room in, which pytest's need not have."""
+    with tempfile.TemporaryDirectory(prefix="parley-test-", dir="/tmp") as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+def home(short_path: Path) -> Path:
     """A directory below one that only its owner can enter, like a home below /root."""
-    (tmp_path / "closed").mkdir(mode=0o700)
-    return tmp_path / "closed" / "postgres"
+    (short_path / "closed").mkdir(mode=0o700)
+    return short_path / "closed" / "postgres"
 
 
 @pytest.fixture
@@ -215,11 +223,11 @@ async def test_a_refused_start_says_what_postgres_said_and_frees_the_directory(
             assert await ask(server.admin_url(), "SELECT 1") == 1
 
 
-async def test_a_home_too_deep_for_a_socket_gets_a_short_one(home: Path, tmp_path: Path) -> None:
+async def test_a_home_too_deep_for_a_socket_gets_a_short_one(home: Path, short_path: Path) -> None:
     deep = home / ("d" * 60) / ("e" * 60)
-    server = EmbeddedServer(deep, is_durable=False, runtime_root=tmp_path)
+    server = EmbeddedServer(deep, is_durable=False, runtime_root=short_path)
     async with asyncio.timeout(30), server.running():
-        assert server.socket_directory.is_relative_to(tmp_path)
+        assert server.socket_directory.is_relative_to(short_path)
         assert not server.socket_directory.is_relative_to(home)
         assert await ask(server.admin_url(), "SELECT 1") == 1
 
