@@ -73,6 +73,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                 new_id=process.new_id,
                 encode_started=encode_started,
                 cursor_of=cursor_of,
+                limits=settings.process_limits,
             )
         )
         files = await stack.enter_async_context(

@@ -1,7 +1,7 @@
 """The values of processes and executions, as the rest of the service passes them around."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NewType
@@ -65,6 +65,7 @@ class Exit:
     signal_number: int = 0
     is_timed_out: bool = False
     has_open_pipes: bool = False  # Someone it started still holds its output open.
+    is_oom_killed: bool = False  # The kernel killed it, or one it started, for want of memory.
 
     @property
     def shell_exit_code(self) -> int:
@@ -121,6 +122,40 @@ class TerminalSize:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What a process may use; 0 for no limit.
+
+    The share of the processor and the number of pids are kept for a process with all that it
+    starts, by a control group, or not at all. Memory is kept so as well where there are groups, and
+    for each process alone in any case. The others are of each process alone.
+    """
+
+    open_files: int = 0
+    file_bytes: int = 0
+    cpu_s: int = 0
+    memory_bytes: int = 0
+    pids: int = 0
+    cpu_millicores: int = 0
+
+    def narrowed(self, other: "Limits") -> "Limits":
+        """Return the narrower one of each."""
+        return Limits(
+            *(
+                min(mine, theirs) if mine and theirs else mine or theirs
+                for mine, theirs in zip(astuple(self), astuple(other), strict=True)
+            )
+        )
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The names of those there are."""
+        return tuple(name for name, value in asdict(self).items() if value)
+
+
+UNLIMITED = Limits()
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessSpec:
     """What to run and how."""
 
@@ -134,6 +169,7 @@ class ProcessSpec:
     stdin_mode: StdinMode = StdinMode.CLOSED
     stdin: bytes = b""  # What it begins with; with closed input, all of it.
     terminal: TerminalSize = TerminalSize()  # Of a process whose input is one.
+    limits: Limits = UNLIMITED  # What the caller asks for, beside those of the node.
 
 
 @dataclass(frozen=True, slots=True)

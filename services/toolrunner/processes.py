@@ -7,9 +7,11 @@ from types import TracebackType
 from parley.clock import Clock
 from toolrunner.adopting import Adoption
 from toolrunner.domain import (
+    UNLIMITED,
     Effect,
     Execution,
     Key,
+    Limits,
     ProcessId,
     ProcessRecord,
     ProcessSpec,
@@ -45,6 +47,7 @@ class Processes:
         new_id: Ids of processes.
         encode_started: Makes of a process the response of the method that started it.
         cursor_of: Reads from the response to a write where the output was before.
+        limits: What every process may use.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Processes:
         new_id: Callable[[], str],
         encode_started: Callable[[ProcessRecord], bytes],
         cursor_of: Callable[[bytes], int],
+        limits: Limits = UNLIMITED,
     ) -> None:
         self._tasks = asyncio.TaskGroup()
         self._spawner = spawner
@@ -73,6 +77,7 @@ class Processes:
             tending=tending,
             clock=clock,
             new_id=new_id,
+            limits=limits,
         )
         self._ends = Ends(journal, spawner, self._registry, self._tasks)
         self._writes = Writes(journal, self._registry, tending, cursor_of)

@@ -6,6 +6,7 @@ from pathlib import Path
 from parley.process import Environment, ServiceSettings
 from parley.rpc import Address
 from parley.settings import setting
+from toolrunner.domain import Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,12 +21,57 @@ class Settings(ServiceSettings):
         default=30.0,
         at_least=0,
     )
+    process_open_files: int = setting(
+        "How many files each process may have open; 0 for as many as toolrunner.",
+        default=4096,
+        at_least=0,
+    )
+    process_file_bytes: int = setting(
+        "How long a file may become that a process writes, in bytes; 0 for no limit.",
+        default=16 * 1024**3,
+        at_least=0,
+    )
+    process_cpu_s: int = setting(
+        "Processor time that each process may use, in seconds; 0 for no limit.",
+        default=24 * 3600,
+        at_least=0,
+    )
+    process_memory_bytes: int = setting(
+        "Memory that each process may fill with data, in bytes; 0 for no limit. Where toolrunner "
+        "may use control groups, this holds for a process with all that it starts.",
+        default=8 * 1024**3,
+        at_least=0,
+    )
+    process_pids: int = setting(
+        "Processes and threads that a process may have at a time with all that it starts, where "
+        "toolrunner may use control groups; 0 for no limit.",
+        default=1024,
+        at_least=0,
+    )
+    process_cpu_millicores: int = setting(
+        "Share of the processors that a process may have with all that it starts, in thousandths "
+        "of a core, where toolrunner may use control groups; 0 for no limit.",
+        default=0,
+        at_least=0,
+    )
     faultpoints_directory: Path | None = setting(
         "For tests of failures, never in production: the directory that arms faults.", default=None
     )
     chatd: tuple[Address, ...] = setting(
         "Addresses of the chatd processes it registers with.", default=()
     )
+
+    @property
+    def process_limits(self) -> Limits:
+        """What every process may use."""
+        return Limits(
+            open_files=self.process_open_files,
+            file_bytes=self.process_file_bytes,
+            cpu_s=self.process_cpu_s,
+            memory_bytes=self.process_memory_bytes,
+            pids=self.process_pids,
+            cpu_millicores=self.process_cpu_millicores,
+        )
 
     def __post_init__(self) -> None:
         if self.faultpoints_directory and self.environment is Environment.PRODUCTION:

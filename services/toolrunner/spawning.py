@@ -12,7 +12,7 @@ from signal import SIGKILL, SIGTERM
 from typing import Any, Final, Protocol
 
 from toolrunner import spawner as program
-from toolrunner.domain import Exit, ProcessId, WorkspaceId
+from toolrunner.domain import UNLIMITED, Exit, Limits, ProcessId, WorkspaceId
 from toolrunner.errors import SpawnerGone, ToolrunnerError
 
 GRACE_S: Final = 3.0
@@ -57,6 +57,8 @@ class Launch:
     has_input: bool = False
     terminal: tuple[int, int] | None = None  # Rows and columns.
     confinement: Confinement = UNCONFINED
+    limits: Limits = UNLIMITED
+    required: tuple[str, ...] = ()  # Limits without which it shall not start.
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class LaunchFailed(ToolrunnerError):
 
     Attributes:
         stage: What failed: `fork`, `session`, `group`, `workdir`, `descriptors`,
-            `confinement` or `exec`, or what the launcher calls it.
+            `limits`, `confinement` or `exec`, or what the launcher calls it.
         errno: Why, or 0 for a defect of ours.
     """
 
@@ -209,6 +211,8 @@ class SpawnerProcess:
                 has_input=launch.has_input,
                 terminal=launch.terminal,
                 confinement=asdict(launch.confinement),
+                limits=asdict(launch.limits),
+                required=launch.required,
             )
             if "pid" not in answer:
                 raise LaunchFailed(answer["stage"], answer["errno"])
@@ -345,10 +349,10 @@ class SpawnerProcess:
                         os.close(fd)
             case {"adopted": process_id}:
                 self._adopted.append(_adopted(ProcessId(process_id), message, fds))
-            case {"exited": process_id, "status": status}:
+            case {"exited": process_id}:
                 if (on_exit := self._exits.pop(process_id, None)) is not None:
                     # Not at once: the answer to the start may have come in the same read.
-                    self._loop.call_soon(on_exit, process_id, _exit_of(status))
+                    self._loop.call_soon(on_exit, process_id, _exit_of(message))
             case {"gone": name}:
                 if (gone := self._goings.pop(name, None)) is not None:
                     gone.set()
@@ -368,11 +372,15 @@ class SpawnerProcess:
 
 def _adopted(process_id: ProcessId, message: dict[str, Any], fds: list[int]) -> Adopted:
     failure = LaunchFailed(message["stage"], message["errno"]) if "stage" in message else None
-    status = message["status"]
     launched = Launched(message["pid"], *fds)
-    return Adopted(process_id, launched, None if status is None else _exit_of(status), failure)
+    exit = None if message["status"] is None else _exit_of(message)
+    return Adopted(process_id, launched, exit, failure)
 
 
-def _exit_of(status: int) -> Exit:
-    code = os.waitstatus_to_exitcode(status)
-    return Exit(exit_code=code) if code >= 0 else Exit(exit_code=None, signal_number=-code)
+def _exit_of(message: dict[str, Any]) -> Exit:
+    code = os.waitstatus_to_exitcode(message["status"])
+    return Exit(
+        exit_code=code if code >= 0 else None,
+        signal_number=-code if code < 0 else 0,
+        is_oom_killed=message["is_oom_killed"],
+    )

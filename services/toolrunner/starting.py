@@ -6,6 +6,7 @@ directory that is not there) is found before and raised after the journal was as
 request that was begun earlier attaches in any case.
 """
 
+import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from parley.clock import Clock
 from toolrunner.domain import (
     Effect,
     Execution,
+    Limits,
     LostReason,
     ProcessId,
     ProcessRecord,
@@ -55,6 +57,7 @@ class Starts:
     tending: Tending
     clock: Clock
     new_id: Callable[[], str]
+    limits: Limits  # Of every process; a caller may ask for narrower ones.
 
     async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> Started:
         """Start a process once; the same request again attaches to it.
@@ -168,6 +171,8 @@ class Starts:
                 if spec.stdin_mode is StdinMode.TERMINAL
                 else None
             ),
+            limits=self.limits.narrowed(spec.limits),
+            required=spec.limits.given,
         )
         try:
             launched = await self.spawner.start(launch, self.tending.exited)
@@ -196,5 +201,10 @@ def start_error_of(error: LaunchFailed, program: str, workdir: str) -> str:
             return f"{program} cannot be run: {cause}. Check its name and whether it is there."
         case "workdir":
             return f"The directory {workdir!r} cannot be entered: {cause}. Name another one."
+        case "limits" if error.errno == errno.EOPNOTSUPP:
+            return (
+                "This node cannot keep a limit on processes or on the share of the processor, "
+                "because it may not make control groups for that. Leave these limits out."
+            )
         case _:
             return f"The node cannot start processes now ({error.stage}: {cause}). Try again later."

@@ -78,6 +78,7 @@ def exit_to_proto(exit: Exit) -> process_pb2.ProcessExit:
         exit_code=exit.exit_code,
         signal="" if exit.exit_code is not None else signal_name(exit.signal_number),
         shell_exit_code=exit.shell_exit_code,
+        oom_killed=exit.is_oom_killed,
         timed_out=exit.is_timed_out,
         pipes_open=exit.has_open_pipes,
     )

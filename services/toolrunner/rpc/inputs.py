@@ -23,6 +23,7 @@ from toolrunner.domain import (
     Effect,
     ExecutionId,
     Key,
+    Limits,
     ProcessId,
     ProcessRecord,
     ProcessSpec,
@@ -50,6 +51,9 @@ VARIABLES_MAX: Final = 200
 VARIABLES_BYTES_MAX: Final = 64 * 1024
 TIMEOUT_MS_MAX: Final = 86_400_000
 LOG_BYTES_MAX: Final = 1024**3
+CPU_MILLICORES_MAX: Final = 1_024_000
+MEMORY_BYTES_MAX: Final = 1024**5
+PIDS_MAX: Final = 32_768
 BUDGET_BYTES_MAX: Final = 1024 * 1024
 STDIN_BYTES_MAX: Final = 1024 * 1024
 KEYS_MAX: Final = 100
@@ -163,7 +167,6 @@ def spec_of(spec: process_pb2.ProcessSpec) -> ProcessSpec:
         InvalidRequest: A field is outside its limits, or asks for what this node has not got yet.
     """
     argv, command = _program(spec)
-    _refuse_unsupported(spec)
     if len(spec.workdir.encode()) > WORKDIR_BYTES_MAX or "\0" in spec.workdir:
         raise InvalidRequest("spec.workdir", f"is no path of at most {WORKDIR_BYTES_MAX} bytes")
     if not 0 <= spec.timeout_ms <= TIMEOUT_MS_MAX:
@@ -181,6 +184,7 @@ def spec_of(spec: process_pb2.ProcessSpec) -> ProcessSpec:
         terminal=(
             size_of(spec.terminal, "spec.terminal") if spec.HasField("terminal") else TerminalSize()
         ),
+        limits=_limits(spec.limits),
     )
 
 
@@ -307,11 +311,28 @@ def _program(spec: process_pb2.ProcessSpec) -> tuple[tuple[str, ...], str]:
             raise InvalidRequest("spec.program", "is missing; give a command or argv")
 
 
-def _refuse_unsupported(spec: process_pb2.ProcessSpec) -> None:
-    """Refuse rather than ignore: a caller must not believe in a bound that is not kept."""
-    if spec.limits != sandbox_pb2.ResourceLimits(output_bytes=spec.limits.output_bytes):
-        problem = "cannot be kept by this node, save for output_bytes; leave them out"
-        raise InvalidRequest("spec.limits", problem)
+def _limits(limits: sandbox_pb2.ResourceLimits) -> Limits:
+    """Return what a process may use; refuse rather than ignore what cannot be kept.
+
+    Raises:
+        InvalidRequest: One is out of range, or nothing keeps it for one process.
+    """
+    if limits.disk_bytes or limits.inodes:
+        field = "disk_bytes" if limits.disk_bytes else "inodes"
+        problem = "cannot be kept for one process; it belongs to the workspace, so leave it out"
+        raise InvalidRequest(f"spec.limits.{field}", problem)
+    for field, given, most in (
+        ("cpu_millicores", limits.cpu_millicores, CPU_MILLICORES_MAX),
+        ("memory_bytes", limits.memory_bytes, MEMORY_BYTES_MAX),
+        ("pids", limits.pids, PIDS_MAX),
+    ):
+        if not 0 <= given <= most:
+            raise InvalidRequest(f"spec.limits.{field}", f"is not between 0 and {most}")
+    return Limits(
+        memory_bytes=limits.memory_bytes,
+        pids=limits.pids,
+        cpu_millicores=limits.cpu_millicores,
+    )
 
 
 def _variables(environment: Mapping[str, str]) -> dict[str, str]:

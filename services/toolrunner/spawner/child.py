@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import resource
 import signal
 import struct
 import termios
@@ -12,6 +11,7 @@ from typing import Any, NoReturn
 
 from toolrunner.spawner.control_groups import join
 from toolrunner.spawner.kernel import PR_SET_PDEATHSIG, open_directory_beneath, prctl
+from toolrunner.spawner.limits import limit_process
 
 REPORT_FD = 3
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -40,7 +40,6 @@ def become(
         signal.set_wakeup_fd(-1)
         for number in (*STOP_SIGNALS, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
-        resource.setrlimit(resource.RLIMIT_NOFILE, open_files)
         os.umask(0o022)
         if group:
             stage = "group"
@@ -49,6 +48,8 @@ def become(
         os.fchdir(open_directory_beneath(message["root"], message["workdir"]))
         stage = "descriptors"
         report_fd = connect(ends)
+        stage = "limits"
+        limit_process(message["limits"], open_files)
         stage = "confinement" if message["confinement"]["launcher"] else "exec"
         execute(message)
     except OSError as error:

@@ -9,6 +9,8 @@ import os
 import select
 from contextlib import suppress
 
+from toolrunner.spawner.limits import pass_controllers_on, was_short_of_memory
+
 PROCS, KILL = "cgroup.procs", "cgroup.kill"
 END_ROUND_S = 0.01
 END_ROUNDS_MAX = 100
@@ -29,6 +31,8 @@ class ControlGroups:
         with suppress(OSError):
             groups = cls(os.path.join(own_group(), name))
             os.makedirs(groups.base, exist_ok=True)
+            for group in (os.path.dirname(groups.base), groups.base):
+                pass_controllers_on(group)
             if os.path.exists(os.path.join(groups.base, KILL)):
                 groups.kill()
                 groups.remove_below()
@@ -55,9 +59,17 @@ class ControlGroups:
             return ""
         directory = os.path.join(self.base, workspace, process_id)
         with suppress(OSError):
+            os.makedirs(os.path.dirname(directory), exist_ok=True)
+            pass_controllers_on(os.path.dirname(directory))
             os.makedirs(directory, exist_ok=True)
             return directory
         return ""
+
+    def was_short_of_memory(self, workspace: str, process_id: str) -> bool:
+        """Tell whether the kernel killed someone of a process for want of memory."""
+        return bool(self.base) and was_short_of_memory(
+            os.path.join(self.base, workspace, process_id)
+        )
 
     def pids(self, *names: str) -> set[int]:
         """Return all processes in a group and those below it."""

@@ -2,15 +2,17 @@
 
 In:  {"number", "op": "start", "id", "workspace", "argv", "root", "workdir", "environment",
       "has_input", "terminal": [rows, columns] or null,
-      "confinement": {"launcher", "environment", "is_reporting"}}
+      "confinement": {"launcher", "environment", "is_reporting"},
+      "limits": {name: number}, "required": [name]}
      {"number", "op": "signal", "id", "signal", "leader_only", "tell_gone"}
      {"number", "op": "end", "signal"}
      {"number", "op": "end_workspace", "workspace", "directory", "signal", "tell_gone"}
      {"number", "op": "close_input", "id"}, {"number", "op": "forget", "id"}
      {"number", "op": "adopt", "secret"}, {"op": "quit"}
 Out: {"number", "pid", "descriptors"}, {"number", "stage", "errno"}, {"number", "count"},
-     {"adopted": id, "pid", "status", "stage", "errno", "descriptors"},
-     {"number", "version", "pid"}, {"exited": id, "status"}, {"gone": id}, {"idle": true}
+     {"adopted": id, "pid", "status", "is_oom_killed", "stage", "errno", "descriptors"},
+     {"number", "version", "pid"}, {"exited": id, "status", "is_oom_killed"}, {"gone": id},
+     {"idle": true}
 """
 
 import os

@@ -1,5 +1,6 @@
 """The care for processes: starting, keeping, signalling and reaping those of this program."""
 
+import errno
 import json
 import os
 import select
@@ -15,6 +16,7 @@ from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.frames import CHUNK_BYTES, Line
 from toolrunner.spawner.kernel import Seen, children_of, freeze, send, send_to_child
 from toolrunner.spawner.kin import Kin
+from toolrunner.spawner.limits import GROUP_ONLY, limit_group
 
 #: How long a new service waits for what is between fork and exec.
 REPORT_S = 2.0
@@ -33,6 +35,7 @@ class Kept:
     report_fd: int  # -1 once the child has become what it should, or could not.
     failure: dict[str, Any] | None = None
     status: int | None = None
+    is_oom_killed: bool = False
 
     @property
     def descriptors(self) -> list[int]:
@@ -68,15 +71,19 @@ class Family:
     def start(self, message: dict[str, Any]) -> None:
         """Fork; the answer follows when the child has become what it should, or could not."""
         opened: list[int] = []
+        stage = "fork"
         try:
             ends, kept = self.connections(message, opened)
             group = self.groups.make(message["workspace"], message["id"])
-            parent = os.getpid()
+            stage = "limits"
+            self.limit(group, message)
+            stage, parent = "fork", os.getpid()
             pid = os.fork()
         except OSError as error:
             for fd in opened:
                 os.close(fd)
-            self.line.tell({"number": message["number"], "stage": "fork", "errno": error.errno})
+            self.groups.remove(message["workspace"], message["id"])
+            self.line.tell({"number": message["number"], "stage": stage, "errno": error.errno})
             return
         if pid == 0:
             become(message, parent, ends, group, self.open_files)
@@ -87,6 +94,16 @@ class Family:
         self.kin.enter(kept.id, kept.workspace, pid)
         self.leaders[pid] = kept.id
         self.selector.register(kept.report_fd, selectors.EVENT_READ, kept)
+
+    def limit(self, group: str, message: dict[str, Any]) -> None:
+        """Limit a control group.
+
+        Raises:
+            OSError: It cannot keep what nobody else could.
+        """
+        kept = limit_group(group, message["limits"])
+        if not kept.issuperset(each for each in message["required"] if each in GROUP_ONLY):
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
 
     def connections(self, message: dict[str, Any], opened: list[int]) -> tuple[Ends, Kept]:
         """Make what connects a child; everything that was opened is noted as soon as it is."""
@@ -157,7 +174,10 @@ class Family:
                 self.settle(kept)
             if self.leaders.pop(pid, None) is not None and kept is not None:
                 kept.status = status
-                self.line.tell({"exited": kept.id, "status": status})
+                kept.is_oom_killed = self.groups.was_short_of_memory(kept.workspace, kept.id)
+                self.line.tell(
+                    {"exited": kept.id, "status": status, "is_oom_killed": kept.is_oom_killed}
+                )
         for name in [name for name, find in self.watched.items() if not find()]:
             del self.watched[name]
             self.line.tell({"gone": name})
@@ -220,8 +240,13 @@ class Family:
             if kept.report_fd >= 0:
                 select.select([kept.report_fd], [], [], REPORT_S)
                 self.settle(kept)
-            told = {"adopted": kept.id, "pid": kept.pid, "status": kept.status}
-            told["descriptors"] = len(kept.descriptors)
+            told = {
+                "adopted": kept.id,
+                "pid": kept.pid,
+                "status": kept.status,
+                "is_oom_killed": kept.is_oom_killed,
+                "descriptors": len(kept.descriptors),
+            }
             self.line.tell({**told, **(kept.failure or {})}, *kept.descriptors)
 
     def unbind(self) -> None:

@@ -1,6 +1,5 @@
 """A launcher between a new process and its program: what it gets, and what it may tell."""
 
-import asyncio
 import errno
 import os
 import sys
@@ -9,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from support.spawned import printed
 from toolrunner.domain import Exit, ProcessId, WorkspaceId
 from toolrunner.spawner_program import running_spawner
 from toolrunner.spawning import Confinement, Launch, LaunchFailed, SpawnerProcess
 
-WITHIN_S = 10.0
 #: Says what it was given, puts a mark before the program's words, and becomes the program.
 LAUNCHER = """
 import json, os, sys
@@ -33,18 +32,6 @@ REPORTING = Confinement(
 async def spawner(tmp_path: Path) -> AsyncIterator[SpawnerProcess]:
     async with running_spawner(tmp_path, adoption_s=0) as running:
         yield running.process
-
-
-async def printed(spawner: SpawnerProcess, launch: Launch) -> tuple[str, Exit]:
-    """Return what a process printed, and how it ended."""
-    ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
-    async with asyncio.timeout(WITHIN_S):
-        launched = await spawner.start(launch, lambda _, exit: ended.set_result(exit))
-        with os.fdopen(launched.output_fd, "rb") as output:
-            data = await asyncio.to_thread(output.read)
-        exit = await ended
-    await spawner.forget(launch.process_id)
-    return data.decode(), exit
 
 
 def launch_of(root: Path, *argv: str, confinement: Confinement) -> Launch:

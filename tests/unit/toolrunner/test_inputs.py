@@ -53,7 +53,18 @@ def test_words_go_without_a_shell_and_are_shown_quoted() -> None:
             "spec.terminal",
         ),
         (spec(command="a", stdin=b"x" * 1_048_577), "spec.stdin"),
-        (spec(command="a", limits=sandbox_pb2.ResourceLimits(pids=3)), "spec.limits"),
+        (
+            spec(command="a", limits=sandbox_pb2.ResourceLimits(pids=32_769)),
+            "spec.limits.pids",
+        ),
+        (
+            spec(command="a", limits=sandbox_pb2.ResourceLimits(memory_bytes=-1)),
+            "spec.limits.memory_bytes",
+        ),
+        (
+            spec(command="a", limits=sandbox_pb2.ResourceLimits(disk_bytes=1)),
+            "spec.limits.disk_bytes",
+        ),
     ],
 )
 def test_what_cannot_be_run_is_refused(given: process_pb2.ProcessSpec, field: str) -> None:
