@@ -244,7 +244,7 @@ def _application(
         export=ExportRoutes(chatd),
         processes=ProcessRoutes(workspaces, new_id=new_id, draining=draining),
         workspace_files=WorkspaceFileRoutes(workspaces),
-        files=FileRoutes(chatd, new_id=new_id),
+        files=FileRoutes(chatd, new_id=new_id, clock=clock),
         models=ModelRoutes(chatd, new_id=new_id),
         providers=ProviderRoutes(chatd, new_id=new_id),
         settings=SettingsRoutes(chatd, new_id=new_id),

@@ -7,7 +7,8 @@ told with a pointer to where it is.
 import asyncio
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -70,9 +71,14 @@ async def read_optional_json(request: Request, body_type: type[T]) -> T:
 
 
 async def read_bytes(
-    request: Request, too_large: HttpRefusal, *, bytes_max: int, s_max: float
+    request: Request,
+    too_large: HttpRefusal,
+    *,
+    bytes_max: int,
+    s_max: float,
+    pieces: AsyncGenerator[bytes, None] | None = None,
 ) -> bytes:
-    """Return the body as it is.
+    """Return the body as it is, taken from `pieces` if something watches over them.
 
     Raises:
         HttpRefusal: It is too large (`too_large`), too slow (408), or the client went away (499).
@@ -82,8 +88,8 @@ async def read_bytes(
         raise too_large
     body = bytearray()
     try:
-        async with asyncio.timeout(s_max):
-            async for chunk in request.stream():
+        async with asyncio.timeout(s_max), aclosing(pieces or request.stream()) as chunks:
+            async for chunk in chunks:
                 body += chunk
                 if len(body) > bytes_max:
                     raise too_large
@@ -91,7 +97,7 @@ async def read_bytes(
         raise HttpRefusal(
             408,
             "BODY_TOO_SLOW",
-            f"The body did not arrive within {s_max:g} s.",
+            f"The body did not arrive within {s_max:g} s, or stopped on its way.",
             headers={"connection": "close"},
         ) from None
     except ClientDisconnect:

@@ -1,6 +1,8 @@
 """Files over HTTP: in as a body, out as one."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import grpc
@@ -18,6 +20,7 @@ from gateway.preconditions import is_known, tagged
 from gateway.responses import json_response
 from parley.api.chat.v1 import file_pb2
 from parley.api.chat.v1 import file_service_pb2 as api
+from parley.clock import Clock, patient
 
 FILE_BYTES_MAX: Final = 10 * 1024 * 1024
 UPLOAD_S_MAX: Final = 120.0
@@ -25,6 +28,10 @@ DOWNLOAD_S_MAX: Final = 3600.0
 CHUNK_BYTES_MAX: Final = 256 * 1024
 #: Uploads whose bytes are in memory at a time.
 UPLOADS_MAX: Final = 16
+#: Of one user, so that nobody takes all of them.
+UPLOADS_PER_USER_MAX: Final = 4
+#: Longest time without a byte.
+SILENCE_S_MAX: Final = 15.0
 UPLOADED_TYPES: Final = (*sorted(TOLD), BYTES)
 #: A file never changes. It is shown with nothing that could run, wherever it is opened.
 FILE_HEADERS: Final = {
@@ -41,10 +48,11 @@ class DownloadCutOff(Exception):
 class FileRoutes:
     """The routes under /files."""
 
-    def __init__(self, chatd: Chatd, *, new_id: Callable[[], str]) -> None:
+    def __init__(self, chatd: Chatd, *, new_id: Callable[[], str], clock: Clock) -> None:
         self._chatd = chatd
         self._new_id = new_id
-        self._uploads = 0
+        self._clock = clock
+        self._uploads: Counter[str] = Counter()
 
     async def upload(self, request: Request, visitor: SignedIn) -> Response:
         """Store a file; its name is a parameter, or in the Content-Disposition."""
@@ -57,24 +65,43 @@ class FileRoutes:
             name=name,
             media_type=request.headers.get("content-type", ""),
         )
-        if self._uploads >= UPLOADS_MAX:
-            raise HttpRefusal(
-                503, "TOO_MANY_UPLOADS", "Many files are being uploaded; try again shortly."
-            )
-        self._uploads += 1
-        try:
+        with self._place(visitor.user.id):
             # All of it is here before chatd hears of it, so that another process can be asked.
             data = await read_bytes(
-                request, _too_large(), bytes_max=FILE_BYTES_MAX, s_max=UPLOAD_S_MAX
+                request,
+                _too_large(),
+                bytes_max=FILE_BYTES_MAX,
+                s_max=UPLOAD_S_MAX,
+                pieces=patient(request.stream(), silence_s=SILENCE_S_MAX, clock=self._clock),
             )
             answer = await self._chatd.ask_any(
                 visitor.user,
                 lambda stubs: stubs.files.UploadFile(_pieces(head, data), timeout=UPLOAD_S_MAX),
             )
-        finally:
-            self._uploads -= 1
         location = f"/api/v1/files/{answer.file.id}"
         return json_response(file_to_json(answer.file), status=201, headers={"location": location})
+
+    @contextmanager
+    def _place(self, user_id: str) -> Iterator[None]:
+        """Have one of the places for uploads.
+
+        Raises:
+            HttpRefusal: This user has as many as one may have (429), or all are taken (503).
+        """
+        if self._uploads[user_id] >= UPLOADS_PER_USER_MAX:
+            text = f"You are uploading {UPLOADS_PER_USER_MAX} files; wait until one is through."
+            raise HttpRefusal(429, "TOO_MANY_UPLOADS", text)
+        if self._uploads.total() >= UPLOADS_MAX:
+            raise HttpRefusal(
+                503, "TOO_MANY_UPLOADS", "Many files are being uploaded; try again shortly."
+            )
+        self._uploads[user_id] += 1
+        try:
+            yield
+        finally:
+            self._uploads[user_id] -= 1
+            if not self._uploads[user_id]:
+                del self._uploads[user_id]
 
     async def read(self, request: Request, visitor: SignedIn) -> Response:
         """Read what is known of a file."""

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, TypeVar
 
-from parley.clock import Clock
+from parley.clock import Clock, patient
 from toolrunner.clerk_channel import ANSWER_S
 from toolrunner.clerks import Clerks, find_ripgrep
 from toolrunner.domain import FileEffect, Scope
 from toolrunner.effects import Effects
 from toolrunner.errors import ClerkGone, OutcomeUnknown
 from toolrunner.file_changes import Changed, FileChanges, Plan, Reads
-from toolrunner.files.errors import FileRefused
+from toolrunner.files.errors import FileRefused, Reason
 from toolrunner.files.protocol import (
     Answer,
     DeletePath,
@@ -31,12 +31,15 @@ from toolrunner.files.protocol import (
 from toolrunner.journal_thread import JournalThread
 from toolrunner.once import Once
 from toolrunner.spawning import Spawner
+from toolrunner.upload_places import UploadPlaces
 from toolrunner.workspaces import Workspaces
 
 A = TypeVar("A", bound=Answer)
 
 #: Deleting a large directory takes its time.
 ACT_S: Final = 600.0
+#: Longest time that an upload may send nothing.
+SILENCE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,8 @@ class FileRoom:
         self._changes = FileChanges(self._clerks, workspaces, self._reads, new_id)
         self._once = Once(journal, effects)
         self._reaper: asyncio.Task[None] | None = None
+        self._places = UploadPlaces()
+        self._clock = clock
         self.new_token = new_id
 
     async def __aenter__(self) -> "FileRoom":
@@ -218,10 +223,18 @@ class FileRoom:
             FileRefused: It is refused, and nothing is left of it.
             ClerkGone: The program that works on files ended; upload it again.
         """
+        workspace_id = scope.workspace_id
+        coming = patient(chunks, silence_s=SILENCE_S, clock=self._clock)
         try:
-            await self._clerks.ask(scope.workspace_id, start)
-            async for data in chunks:
-                await self._clerks.ask(scope.workspace_id, UploadChunk(start.token, data))
+            with self._places.place(workspace_id):
+                await self._clerks.ask(workspace_id, start)
+                async with aclosing(coming):
+                    async for data in coming:
+                        await self._clerks.ask(workspace_id, UploadChunk(start.token, data))
+        except TimeoutError as error:
+            await self.unstage(scope, start)
+            text = f"no bytes came for {SILENCE_S:g} s; upload it again"
+            raise FileRefused(Reason.INVALID_REQUEST, text, field="chunk") from error
         except BaseException:
             await self.unstage(scope, start)
             raise

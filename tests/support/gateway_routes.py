@@ -59,7 +59,7 @@ def every_route() -> tuple[AnyRoute, ...]:
             export=ExportRoutes(NOBODY),
             processes=ProcessRoutes(NOBODY, new_id=new_id, draining=asyncio.Event()),
             workspace_files=WorkspaceFileRoutes(NOBODY),
-            files=FileRoutes(NOBODY, new_id=new_id),
+            files=FileRoutes(NOBODY, new_id=new_id, clock=FakeClock()),
             models=ModelRoutes(NOBODY, new_id=new_id),
             providers=ProviderRoutes(NOBODY, new_id=new_id),
             settings=SettingsRoutes(NOBODY, new_id=new_id),

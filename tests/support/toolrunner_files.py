@@ -8,7 +8,7 @@ from pathlib import Path
 
 from parley.api.workspace.v1 import execution_pb2, file_pb2
 from parley.api.workspace.v1 import file_service_pb2 as api
-from parley.clock import SystemClock
+from parley.clock import Clock, SystemClock
 from parley.process import TimeOrderedIds
 from support.toolrunner_node import Client, House
 from toolrunner.domain import FileEffect, Scope, WorkspaceId
@@ -127,8 +127,10 @@ class FileNode:
 
     @classmethod
     @asynccontextmanager
-    async def started(cls, directory: Path) -> AsyncIterator["FileNode"]:
-        clock = SystemClock()
+    async def started(
+        cls, directory: Path, clock: Clock | None = None
+    ) -> AsyncIterator["FileNode"]:
+        clock = clock or SystemClock()
         new_id = TimeOrderedIds(clock, random.SystemRandom())
         workspaces = Workspaces(directory / "workspaces")
         async with (

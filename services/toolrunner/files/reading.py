@@ -4,13 +4,14 @@ import codecs
 import hashlib
 import os
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 from toolrunner.files import errors
 from toolrunner.files.beneath import Root
 from toolrunner.files.content import Looks, codec_of, looks_of, mark_of
-from toolrunner.files.jobs import PAUSE, Pause
+from toolrunner.files.jobs import PAUSE, Pause, Readable
+from toolrunner.files.line_window import LineWindow
+from toolrunner.files.pdf_text import read_pdf
 from toolrunner.files.protocol import CHUNK_BYTES, BytesHead, Chunk, Page, ReadBytes, ReadPage
 from toolrunner.files.snapshots import READ_BYTES, hashed, info_of, opened_file, read_all
 from toolrunner.files.values import PathInfo
@@ -21,83 +22,9 @@ WHOLE_BYTES_MAX: Final = 64 * 1024 * 1024
 #: Lines further back in a file are not looked for.
 READ_BYTES_MAX: Final = 1024 * 1024 * 1024
 SAMPLE_BYTES: Final = 64 * 1024
-CLIPPED_MARK: Final = " [line cut]"
 
 
-@dataclass
-class _Window:
-    """Collects the lines that are wanted while all of them pass by."""
-
-    request: ReadPage
-    line: int = 1  # The line that is being read.
-    kept: list[str] = field(default_factory=list)
-    kept_bytes: int = 0
-    clipped: int = 0
-    is_full: bool = False
-    is_open: bool = False  # Whether the line that is being read has begun.
-    partial: str = ""
-
-    def feed(self, text: str) -> None:
-        """Take the next piece of text."""
-        if not text:
-            return
-        self.is_open = not text.endswith("\n")
-        if self.line < self.request.offset_line:
-            text = self._skipped(text)
-        if self.is_full:
-            self.line += text.count("\n")
-            return
-        pieces = text.split("\n")
-        for piece in pieces[:-1]:
-            self._extend(piece)
-            self._end_line("\n")
-        self._extend(pieces[-1])
-
-    def finish(self) -> int:
-        """Take the last line and return how many there are."""
-        if self.is_open:
-            self._end_line("")
-        return self.line - 1
-
-    def _skipped(self, text: str) -> str:
-        at = 0
-        while self.line < self.request.offset_line:
-            found = text.find("\n", at)
-            if found < 0:
-                return ""
-            at, self.line = found + 1, self.line + 1
-        return text[at:]
-
-    def _extend(self, piece: str) -> None:
-        # A little more than may be shown tells that it was cut.
-        room = self.request.line_bytes + 2 - len(self.partial)
-        if room > 0:
-            self.partial += piece[:room]
-
-    def _end_line(self, end: str) -> None:
-        if not self.is_full and self.line >= self.request.offset_line:
-            self._keep(self.partial, end)
-        self.partial = ""
-        self.line += 1
-
-    def _keep(self, text: str, end: str) -> None:
-        text = text.removesuffix("\r")
-        encoded = text.encode(errors="replace")
-        is_clipped = len(encoded) > self.request.line_bytes
-        if is_clipped:
-            cut = encoded[: self.request.line_bytes].decode(errors="ignore")
-            text = cut + CLIPPED_MARK
-        size = len(text.encode(errors="replace")) + len(end)
-        is_over = self.kept_bytes + size > self.request.max_bytes and self.kept
-        if is_over or len(self.kept) >= self.request.limit_lines:
-            self.is_full = True
-            return
-        self.kept.append(text + end)
-        self.kept_bytes += size
-        self.clipped += is_clipped
-
-
-def read_page(root: Root, request: ReadPage) -> Generator[Pause, None, Page]:
+def read_page(root: Root, request: ReadPage) -> Generator[Pause | Readable, None, Page]:
     """Return lines of a file, or an image, or what else it is; pauses in between.
 
     Raises:
@@ -110,6 +37,8 @@ def read_page(root: Root, request: ReadPage) -> Generator[Pause, None, Page]:
         looks = looks_of(sample)
         if looks.kind == "text":
             return (yield from _text_page(fd, sample, request, info, looks))
+        if looks.kind == "pdf":
+            return (yield from _pdf_page(fd, request, info, looks))
         image = b""
         if looks.kind == "image":
             os.lseek(fd, 0, os.SEEK_SET)
@@ -135,7 +64,7 @@ def _text_page(
 ) -> Generator[Pause, None, Page]:
     is_whole = info.size_bytes <= WHOLE_BYTES_MAX
     size = len(sample)
-    window = _Window(request)
+    window = LineWindow(request)
     decoder = codecs.getincrementaldecoder(codec_of(looks.encoding))("replace")
     sha256 = hashlib.sha256(sample)
     is_broken = False
@@ -158,10 +87,7 @@ def _text_page(
     window.feed(decoder.decode(b"", final=True))
     was_full = window.is_full
     total = window.finish()
-    if request.offset_line > max(total, 1) and not was_full:
-        text = f"{request.path!r} has {total} lines; begin at one of them"
-        refusal = errors.Reason.PAST_END
-        raise errors.FileRefused(refusal, text, path=request.path, lines=str(total))
+    _check_begun(request, total, was_full=was_full)
     end_line = request.offset_line + len(window.kept) - 1
     has_more = window.is_full
     return Page(
@@ -178,6 +104,38 @@ def _text_page(
         encoding=f"{looks.encoding} (with invalid bytes)" if is_broken else looks.encoding,
         media_type=looks.media_type,
     )
+
+
+def _pdf_page(
+    fd: int, request: ReadPage, info: PathInfo, looks: Looks
+) -> Generator[Readable, None, Page]:
+    etag = hashed(fd, WHOLE_BYTES_MAX)
+    window = LineWindow(request)
+    yield from read_pdf(fd, info.size_bytes, window)
+    was_full = window.is_full
+    total = window.finish()
+    _check_begun(request, total, was_full=was_full)
+    end_line = request.offset_line + len(window.kept) - 1
+    return Page(
+        info=info,
+        kind=looks.kind,
+        text="".join(window.kept),
+        start_line=request.offset_line,
+        end_line=end_line,
+        total_lines=None if was_full else total,
+        has_more=window.is_full,
+        next_offset_line=end_line + 1 if window.is_full else 0,
+        clipped_lines=window.clipped,
+        etag=etag,
+        media_type=looks.media_type,
+    )
+
+
+def _check_begun(request: ReadPage, total: int, *, was_full: bool) -> None:
+    if request.offset_line > max(total, 1) and not was_full:
+        text = f"{request.path!r} has {total} lines; begin at one of them"
+        refusal = errors.Reason.PAST_END
+        raise errors.FileRefused(refusal, text, path=request.path, lines=str(total))
 
 
 def read_bytes(root: Root, request: ReadBytes) -> Iterator[BytesHead | Chunk]:

@@ -11,7 +11,7 @@ from toolrunner.files.beneath import Root
 from toolrunner.files.committing import clear_staged, commit, roll_back
 from toolrunner.files.drafts import Draft, change_of
 from toolrunner.files.finding import find_files
-from toolrunner.files.jobs import Job, Pause
+from toolrunner.files.jobs import Job, Pause, Readable
 from toolrunner.files.listing import list_directory
 from toolrunner.files.paths import delete_path, make_directory, move_path, stat_path
 from toolrunner.files.planning import plan_edits, plan_restore, plan_write
@@ -76,7 +76,9 @@ class Files:
             upload.drop()
         self.root.close()
 
-    def _read_page(self, request: protocol.ReadPage) -> Generator[Pause, None, protocol.Page]:
+    def _read_page(
+        self, request: protocol.ReadPage
+    ) -> Generator[Pause | Readable, None, protocol.Page]:
         try:
             return (yield from read_page(self.root, request))
         except errors.FileRefused as refused:

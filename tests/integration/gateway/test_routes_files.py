@@ -8,7 +8,13 @@ from urllib.parse import quote
 import grpc
 import pytest
 
-from gateway.routes_files import CHUNK_BYTES_MAX, FILE_BYTES_MAX, UPLOADS_MAX
+from gateway.routes_files import (
+    CHUNK_BYTES_MAX,
+    FILE_BYTES_MAX,
+    SILENCE_S_MAX,
+    UPLOADS_MAX,
+    UPLOADS_PER_USER_MAX,
+)
 from parley.api.chat.v1 import file_service_pb2 as api
 from parley.identity import Role
 from parley.rpc import Problem
@@ -18,6 +24,7 @@ from support.http_client import Reply
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 1000
 PLAIN = {"Content-Type": "text/plain"}
+IMAGE = {"Content-Type": "image/png"}
 
 
 async def uploaded(
@@ -248,7 +255,8 @@ async def test_a_download_that_breaks_off_is_cut_rather_than_ended(stack: Gatewa
         await stack.owner.request("GET", at)
 
 
-async def test_uploads_that_do_not_end_take_no_more_than_their_places(stack: GatewayStack) -> None:
+async def begun(stack: GatewayStack) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Begin an upload that never ends."""
     port = stack.gateway.http.port
     lines = (
         "POST /api/v1/files?name=a HTTP/1.1",
@@ -257,19 +265,38 @@ async def test_uploads_that_do_not_end_take_no_more_than_their_places(stack: Gat
         "Content-Length: 1000",
         "Expect: 100-continue",
     )
-    writers = []
-    async with asyncio.timeout(10):
-        for _ in range(UPLOADS_MAX):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writers.append(writer)
-            writer.write("\r\n".join((*lines, "", "")).encode())
-            # The server asks for the body once its route reads it.
-            assert (await reader.readline()).split()[1] == b"100"
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write("\r\n".join((*lines, "", "")).encode())
+    # The server asks for the body once its route reads it.
+    assert (await reader.readline()).split()[1] == b"100"
+    return reader, writer
+
+
+async def test_uploads_that_do_not_end_take_no_more_than_the_places_of_their_user(
+    stack: GatewayStack, identity_database: str
+) -> None:
+    other = await client_with(stack, identity_database, Role.MEMBER)
+    async with asyncio.timeout(20):
+        slow = [await begun(stack) for _ in range(UPLOADS_PER_USER_MAX)]
         full = await uploaded(stack, PNG)
-        for writer in writers:
+        others = await other.request("POST", "/api/v1/files?name=a.png", PNG, IMAGE)
+        for _, writer in slow:
             writer.close()
             await writer.wait_closed()
         while (reply := await uploaded(stack, PNG)).status != 201:
             assert reply.json()["code"] == "TOO_MANY_UPLOADS"
 
-    assert (full.status, full.json()["code"]) == (503, "TOO_MANY_UPLOADS")
+    assert (full.status, full.json()["code"]) == (429, "TOO_MANY_UPLOADS")
+    assert others.status == 201
+    assert UPLOADS_PER_USER_MAX < UPLOADS_MAX
+
+
+async def test_an_upload_that_falls_silent_is_given_up(stack: GatewayStack) -> None:
+    async with asyncio.timeout(20):
+        reader, writer = await begun(stack)
+        stack.clock.advance(SILENCE_S_MAX)
+        told = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+    assert b"408" in told
+    assert b"BODY_TOO_SLOW" in told
