@@ -125,18 +125,17 @@ class Watches:
         elif watched.ignores.ignores(path, is_directory=notice.is_directory):
             return
         self.is_rebuilt_due |= notice.is_directory or notice.name == ".gitignore"
-        owner = self._owner(path)
+        owner = self.owner(path)
         if owner is not None:
             self.changed.add(owner)
 
-    def _owner(self, path: str) -> str | None:
-        """Return the innermost repository that a path is in."""
-        while True:
+    def owner(self, path: str) -> str | None:
+        """Return the innermost repository that a path is in, itself left out."""
+        while path:
             path = path.rpartition("/")[0]
             if path in self.places:
                 return path
-            if not path:
-                return None
+        return None
 
     def _watch_own(self, place: Place) -> None:
         for own in {place.git, place.common}:
@@ -226,14 +225,11 @@ class Follower:
             watches.close()
             raise
         old.hear()
-        watches.changed = (old.changed & watches.places.keys()) | (
-            watches.places.keys() - old.places.keys()
-        )
-        watches.changed |= {
-            directory
-            for directory, place in watches.places.items()
-            if old.places.get(directory) != place
-        }
+        both = old.places.keys() | watches.places.keys()
+        others = {each for each in both if old.places.get(each) != watches.places.get(each)}
+        # What a repository has, the one around it has not.
+        around = {owner for each in others if (owner := watches.owner(each)) is not None}
+        watches.changed = (old.changed | others | around) & watches.places.keys()
         old.close()
         return watches
 
