@@ -91,7 +91,7 @@ class GitRoom:
 
     def watch(self, scope: Scope) -> AsyncGenerator[GitEvent, None]:
         """Yield all repositories of a workspace first, then those that change."""
-        return self._watches.watch(scope.workspace_id)
+        return self._watches.watch(scope)
 
     async def keep(
         self,

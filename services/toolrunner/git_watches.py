@@ -6,13 +6,13 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 
 from parley.clock import Clock
 from toolrunner.domain import Scope, WorkspaceId
-from toolrunner.errors import ClerkGone
-from toolrunner.file_room import FileRoom
+from toolrunner.errors import ClerkGone, ToolrunnerError
 from toolrunner.files.errors import FileRefused
+from toolrunner.files.protocol import Answer, Request
 from toolrunner.git.protocol import Removed, Repositories, Unchanged, WatchGit
 from toolrunner.git.values import Repository
 
@@ -58,7 +58,9 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Nothing follows: the service stops, or repositories cannot be followed."""
+    """Nothing follows: the service stops, or the workspace has none to follow any more."""
+
+    is_workspace_gone: bool = False
 
 
 GitEvent = Snapshot | Looked | Gone | Quiet | Ended
@@ -106,10 +108,25 @@ class Following:
         return Snapshot(tuple((self.known or {}).values()))
 
 
+class Source(Protocol):
+    """Where repositories are looked at."""
+
+    def stream(
+        self, scope: Scope, request: Request, *, limit_s: float
+    ) -> AsyncGenerator[Answer, None]:
+        """Yield the answers to a request.
+
+        Raises:
+            FileRefused: It is refused.
+            ToolrunnerError: The workspace is not here, or the program ended.
+        """
+        ...
+
+
 class GitWatches:
     """Follows workspaces as long as somebody listens."""
 
-    def __init__(self, files: FileRoom, clock: Clock, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, files: Source, clock: Clock, tasks: asyncio.TaskGroup) -> None:
         self._files = files
         self._clock = clock
         self._tasks = tasks
@@ -124,8 +141,9 @@ class GitWatches:
             if following.task is not None:
                 following.task.cancel()
 
-    async def watch(self, workspace_id: WorkspaceId) -> AsyncGenerator[GitEvent, None]:
+    async def watch(self, scope: Scope) -> AsyncGenerator[GitEvent, None]:
         """Yield all repositories first, then what changes; ends with `Ended`."""
+        workspace_id = scope.workspace_id
         if self._is_stopping:
             yield Ended()
             return
@@ -135,7 +153,7 @@ class GitWatches:
         if following.known is not None:
             listener.tell("", following.snapshot())
         if following.task is None:
-            following.task = self._tasks.create_task(self._follow(workspace_id, following))
+            following.task = self._tasks.create_task(self._follow(scope, following))
         try:
             while True:
                 for event in await listener.next():
@@ -149,26 +167,27 @@ class GitWatches:
                 if self._followed.get(workspace_id) is following:
                     del self._followed[workspace_id]
 
-    async def _follow(self, workspace_id: WorkspaceId, following: Following) -> None:
+    async def _follow(self, scope: Scope, following: Following) -> None:
         tries = 0
         while tries < TRIES_MAX:
             tries += 1
             try:
-                async with aclosing(self._answers(workspace_id)) as answers:
+                async with aclosing(self._answers(scope)) as answers:
                     async for answer in answers:
                         tries = 0
                         self._take(answer, following)
             except ClerkGone:
                 # It may have been killed, or been busy; the next begins with all of them.
                 continue
-            except FileRefused as refused:
-                logger.warning("repositories cannot be followed", extra={"cause": str(refused)})
+            except (FileRefused, ToolrunnerError) as error:
+                logger.info("repositories are followed no longer: %s", error)
                 break
         # Whoever asks from now on begins anew.
-        self._followed.pop(workspace_id, None)
-        following.tell("", Ended())
+        if self._followed.get(scope.workspace_id) is following:
+            del self._followed[scope.workspace_id]
+        following.tell("", Ended(is_workspace_gone=True))
 
-    def _answers(self, workspace_id: WorkspaceId) -> AsyncGenerator[object, None]:
+    def _answers(self, scope: Scope) -> AsyncGenerator[Answer, None]:
         request = WatchGit(
             cooldown_s=COOLDOWN_S,
             quiet_s=QUIET_S,
@@ -176,9 +195,9 @@ class GitWatches:
             rescan_s=RESCAN_S,
             timeout_s=LOOK_S,
         )
-        return self._files.stream(Scope(workspace_id), request, limit_s=ANSWER_S)
+        return self._files.stream(scope, request, limit_s=ANSWER_S)
 
-    def _take(self, answer: object, following: Following) -> None:
+    def _take(self, answer: Answer, following: Following) -> None:
         now = self._clock.now()
         match answer:
             case Repositories(repositories):

@@ -120,8 +120,10 @@ def _event_to_proto(event: GitEvent) -> api.WatchGitResponse:
             return api.WatchGitResponse(removed=removed)
         case Quiet():
             return api.WatchGitResponse(unchanged=api.GitUnchanged())
-        case Ended():
-            end = workspace_pb2.StreamEnd(reason=workspace_pb2.STREAM_END_REASON_GOING_AWAY)
+        case Ended(is_workspace_gone):
+            stopped = workspace_pb2.STREAM_END_REASON_WORKSPACE_STOPPED
+            away = workspace_pb2.STREAM_END_REASON_GOING_AWAY
+            end = workspace_pb2.StreamEnd(reason=stopped if is_workspace_gone else away)
             return api.WatchGitResponse(closed=end)
         case _:
             assert_never(event)
