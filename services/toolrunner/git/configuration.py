@@ -46,6 +46,11 @@ def kept(settings: Settings) -> list[tuple[str, str]]:
     return [(name, value) for name, value in settings if _is_kept(name)]
 
 
+def whole(settings: Settings) -> list[tuple[str, str]]:
+    """Return settings without those that leave files out of the work tree."""
+    return [each for each in settings if not each[0].startswith("core.sparsecheckout")]
+
+
 def last_value(settings: Settings, name: str) -> str:
     """Return the value that counts; empty for none."""
     return next((value for each, value in reversed(settings) if each == name), "")

@@ -24,7 +24,7 @@ from toolrunner.git import configuration
 from toolrunner.git.repositories import Place
 
 READ_BYTES: Final = 256 * 1024
-OUTPUT_BYTES_MAX: Final = 64 * 1024 * 1024
+OUTPUT_BYTES_MAX: Final = 16 * 1024 * 1024
 CONFIG_BYTES_MAX: Final = 1024 * 1024
 ERROR_BYTES_MAX: Final = 4096
 PROBLEM_CHARACTERS_MAX: Final = 400
@@ -220,9 +220,11 @@ class Git:
         self, place: Place, signature: tuple[object, ...], settings: configuration.Settings
     ) -> Known:
         made = []
+        kept = configuration.kept(settings)
         for attributes in (b"", EXACT_ATTRIBUTES):
             directory = Path(tempfile.mkdtemp(prefix="common-", dir=self.own()))
-            (directory / "config").write_bytes(configuration.written(configuration.kept(settings)))
+            used = configuration.whole(kept) if attributes else kept
+            (directory / "config").write_bytes(configuration.written(used))
             for name in _LINKED:
                 (directory / name).symlink_to(place.common / name)
             (directory / "info").mkdir()
@@ -296,6 +298,8 @@ def _read(
             break
         if not take(data):
             child.kill()
+            if isinstance(take, _Kept):
+                raise failed("", "there is too much to tell")
             break
     return bytes(take.data) if isinstance(take, _Kept) else b""
 

@@ -33,7 +33,8 @@ DIFF: Final = (
     *("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--raw", "--numstat", "-z"),
     *("--find-renames", "--ignore-submodules=dirty"),
 )
-#: Untracked bytes whose lines are counted.
+#: Untracked files and bytes whose lines are counted.
+COUNTED_FILES_MAX: Final = 10_000
 COUNTED_BYTES_MAX: Final = 32 * 1024 * 1024
 #: As far as git looks for a NUL.
 SNIFFED_BYTES: Final = 8000
@@ -129,6 +130,7 @@ class Counting:
 
     root: Root
     place: Place
+    left_files: int = field(default=COUNTED_FILES_MAX)
     left_bytes: int = field(default=COUNTED_BYTES_MAX)
 
     def file(self, entry: Entry, reader: DiffReader) -> GitFile:
@@ -150,6 +152,9 @@ class Counting:
 
     def _lines(self, path: str) -> int | None:
         """Return the lines of a file, or None if it is no text."""
+        if self.left_files <= 0:
+            return 0
+        self.left_files -= 1
         above = f"{self.place.directory}/" if self.place.directory else ""
         try:
             with self.root.opened(above + path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:

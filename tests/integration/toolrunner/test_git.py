@@ -7,7 +7,10 @@ import pytest
 
 from support.git_repositories import Bench
 from toolrunner.files.errors import FileRefused, Reason
-from toolrunner.git import differences
+from toolrunner.git import differences, running
+from toolrunner.git.protocol import GitStatus, Repositories
+from toolrunner.git.room import GitWork
+from toolrunner.git.running import Git
 from toolrunner.git.values import FILES_MAX, FileState, GitFile, Repository
 
 
@@ -328,6 +331,47 @@ def test_the_index_of_a_repository_is_left_as_it_is(bench: Bench) -> None:
 
     assert (bench.root / ".git/index").read_bytes() == index
     assert bench.git("for-each-ref", "refs/heads").count("\n") == 1
+
+
+def test_more_than_can_be_told_is_a_problem_and_not_held_in_memory(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "OUTPUT_BYTES_MAX", 1000)
+    bench.init()
+    for number in range(200):
+        bench.put(f"{number:020}", "1\n")
+
+    assert bench.status().problem == "there is too much to tell"
+
+
+def test_git_that_takes_too_long_is_ended(bench: Bench, tmp_path: Path) -> None:
+    slow = tmp_path / "slow-git"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    bench.init()
+    hasty = Bench(bench.root, GitWork(bench.work.root, Git(str(slow), {}, tmp_path)))
+
+    (repository,) = hasty.ask(GitStatus("", 0.1), Repositories).repositories
+
+    assert repository.problem == "it takes too long"
+
+
+def test_a_work_tree_with_some_files_left_out_is_kept_as_it_is(bench: Bench) -> None:
+    bench.init()
+    for name in ("in/a", "out/b"):
+        bench.put(name, "1\n")
+    bench.commit()
+    bench.git("sparse-checkout", "set", "in")
+    assert not (bench.root / "out").exists()
+    assert bench.status().files == ()
+    bench.put("out/new", "1\n")
+    kept = bench.keep("one").checkpoint
+    before = bench.tree()
+    (bench.root / "out/new").unlink()
+
+    bench.restore(kept.ref)
+
+    assert bench.tree() == before
 
 
 def test_a_repository_with_long_names_of_objects_works(bench: Bench) -> None:
