@@ -8,18 +8,19 @@ from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceServicer
 from parley.api.workspace.v1.host_service_pb2_grpc import WorkspaceHostServiceServicer
 from parley.identity import InMemoryRevocations
 from parley.process import ConfigurationError, Neighbours, Process
 from toolrunner.errors import JournalUnusable, SpawnerGone
 from toolrunner.faults import with_points
 from toolrunner.file_room import FileRoom
+from toolrunner.git_room import GitRoom
 from toolrunner.journal_thread import open_journal
 from toolrunner.processes import Processes
 from toolrunner.rpc.errors import DOMAIN, ERRORS
 from toolrunner.rpc.execution_servicer import ExecutionServicer
 from toolrunner.rpc.file_servicer import FileServicer
+from toolrunner.rpc.git_servicer import GitServicer
 from toolrunner.rpc.presenting import Presenter
 from toolrunner.rpc.process_servicer import ProcessServicer, cursor_of, encode_started
 from toolrunner.settings import Settings
@@ -85,12 +86,13 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                 new_id=process.new_id,
             )
         )
+        git = await stack.enter_async_context(GitRoom(files, process.clock))
         servicers = (
             ProcessServicer(processes, Presenter(spawner.pid)),
             ExecutionServicer(journal, processes),
             FileServicer(files),
-            # Not written yet; they say so.
-            GitServiceServicer(),
+            GitServicer(git, process.clock),
+            # Not written yet; it says so.
             WorkspaceHostServiceServicer(),
         )
         # No method takes a service token, so there is no revocation to know of.
@@ -104,6 +106,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
             await _until_stopped(process.stopping, spawner.process.gone)
         finally:
             processes.stop_waiting()
+            git.stop_waiting()
 
 
 async def _until_stopped(stopping: asyncio.Event, gone: "asyncio.Future[None]") -> None:
