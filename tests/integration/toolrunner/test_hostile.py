@@ -127,7 +127,7 @@ async def test_e6_h4_no_end_of_a_pipe_stays_with_the_service(
         for _ in range(5):
             await client.run("echo x", terminal=screen)
         for _ in range(5):
-            await client.start("no-such-program-at-all")
+            await client.run("no-such-program-at-all")
 
         def settled() -> bool:
             return len(os.listdir(f"/proc/{spawner}/fd")) <= before[1]
