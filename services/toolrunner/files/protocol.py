@@ -277,6 +277,8 @@ class Done(Value, frozen=True):
     """It is done."""
 
     is_whole: bool = True  # Whether everything could be put back.
+    count: int = 0  # Entries that were moved or deleted.
+    info: PathInfo | None = None  # What was moved.
 
 
 class MakeDirectory(Value, frozen=True):
@@ -286,18 +288,20 @@ class MakeDirectory(Value, frozen=True):
     guards_git: bool = False
 
 
-class MovePath(Value, frozen=True):
-    """Gives a path another name."""
+class PlanMove(Value, frozen=True):
+    """Plans to give an entry another path."""
 
+    token: str
     path: str
     new_path: str
     overwrite: bool
     guards_git: bool = False
 
 
-class DeletePath(Value, frozen=True):
-    """Deletes a path."""
+class PlanDelete(Value, frozen=True):
+    """Plans to delete an entry."""
 
+    token: str
     path: str
     recursive: bool
     guards_git: bool = False
@@ -338,6 +342,8 @@ Request = (
     | PlanEdits
     | PlanPatch
     | PlanRestore
+    | PlanMove
+    | PlanDelete
     | StartUpload
     | UploadChunk
     | PlanUpload
@@ -345,8 +351,6 @@ Request = (
     | Commit
     | RollBack
     | MakeDirectory
-    | MovePath
-    | DeletePath
 )
 Answer = (
     Page
@@ -359,7 +363,6 @@ Answer = (
     | Summary
     | Planned
     | Done
-    | PathInfo
     | Count
     | Refused
     | Forgotten
