@@ -12,6 +12,7 @@ from toolrunner.files.beneath import Place, Root
 from toolrunner.files.drafts import Draft
 from toolrunner.files.entries import etag_at, make_entry, moved_back, remove_entry
 from toolrunner.files.git_guard import GitGuard
+from toolrunner.files.leases import leased
 from toolrunner.files.renaming import exchanged
 from toolrunner.files.snapshots import NO_ETAG, Snapshot, identity_of
 from toolrunner.files.values import EntryKind, Image
@@ -124,21 +125,28 @@ def put_in_place(place: Place, staged: str, before: Snapshot | None, shown: str)
         FileRefused: In the last moment the file was changed; it is left as it is then.
     """
     fd = place.directory_fd
-    if before is not None and exchanged(fd, staged, fd, place.name):
-        # Nobody can come between looking and replacing if it is looked at afterwards.
+    if before is not None:
+        _exchange(place, staged, before, shown)
+        return
+    try:
+        os.link(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        os.rename(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd)
+
+
+def _exchange(place: Place, staged: str, before: Snapshot, shown: str) -> None:
+    """Replace a file; nobody comes between looking at it and that if it is looked at afterwards."""
+    fd = place.directory_fd
+    with leased(place) as lease:
+        if not exchanged(fd, staged, fd, place.name):
+            os.rename(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd)
+            return
         displaced = os.stat(staged, dir_fd=fd, follow_symlinks=False)
-        if identity_of(displaced) != before.identity:
+        if identity_of(displaced) != before.identity or lease.is_broken:
             exchanged(fd, staged, fd, place.name)
             raise errors.changed(shown, NO_ETAG)
-        return
-    if before is None:
-        try:
-            os.link(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
-            return
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-    os.rename(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd)
 
 
 def _take_back(doing: _Commit) -> None:
