@@ -17,10 +17,8 @@ from toolrunner.file_changes import Changed, FileChanges, Plan, Reads
 from toolrunner.files.errors import FileRefused, Reason
 from toolrunner.files.protocol import (
     Answer,
-    DeletePath,
     DropUpload,
     MakeDirectory,
-    MovePath,
     Page,
     PlanUpload,
     ReadPage,
@@ -36,8 +34,6 @@ from toolrunner.workspaces import Workspaces
 
 A = TypeVar("A", bound=Answer)
 
-#: Deleting a large directory takes its time.
-ACT_S: Final = 600.0
 #: Longest time that an upload may send nothing.
 SILENCE_S: Final = 60.0
 
@@ -195,7 +191,7 @@ class FileRoom:
         self,
         effect: FileEffect,
         scope: Scope,
-        request: MakeDirectory | MovePath | DeletePath,
+        request: MakeDirectory,
         encode: Callable[[Answer], bytes],
     ) -> bytes:
         """Do once what is done in one step; return the serialised response.
@@ -207,7 +203,7 @@ class FileRoom:
 
         async def act() -> bytes:
             try:
-                answer = await self._clerks.ask(scope.workspace_id, request, limit_s=ACT_S)
+                answer = await self._clerks.ask(scope.workspace_id, request)
                 return encode(answer)
             except ClerkGone as error:
                 raise OutcomeUnknown(effect.request_id) from error
