@@ -334,7 +334,10 @@ async def run(settings: Settings, process: Process) -> None:
             ModelServicer(catalogue.ports),
             SettingsServicer(Preferences(catalogue.changes)),
             WorkspaceAccessServicer(
-                Door(stores.reading, groups, barring.check), Nodes(toolrunners), process.stopping
+                Door(stores.reading, groups, barring.check),
+                Nodes(toolrunners),
+                process.stopping,
+                diffs.touched,
             ),
         )
         await stack.enter_async_context(

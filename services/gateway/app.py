@@ -22,6 +22,7 @@ from gateway.replica_watch import ReplicaWatch
 from gateway.revocation_feed import RevocationFeed
 from gateway.route_table import Rooms, routes
 from gateway.routes_chats import ChatRoutes
+from gateway.routes_checkpoints import CheckpointRoutes
 from gateway.routes_events import EventRoutes
 from gateway.routes_export import ExportRoutes
 from gateway.routes_files import FileRoutes
@@ -244,6 +245,7 @@ def _application(
         export=ExportRoutes(chatd),
         processes=ProcessRoutes(workspaces, new_id=new_id, draining=draining),
         workspace_files=WorkspaceFileRoutes(workspaces),
+        checkpoints=CheckpointRoutes(workspaces, new_id=new_id),
         files=FileRoutes(chatd, new_id=new_id, clock=clock),
         models=ModelRoutes(chatd, new_id=new_id),
         providers=ProviderRoutes(chatd, new_id=new_id),

@@ -10,6 +10,7 @@ from gateway.application import AnyRoute, OpenHandler, OpenRoute, UserRoute
 from gateway.openapi import described
 from gateway.responses import json_response
 from gateway.routes_chats import ChatRoutes
+from gateway.routes_checkpoints import CheckpointRoutes
 from gateway.routes_events import EventRoutes
 from gateway.routes_export import ExportRoutes
 from gateway.routes_files import UPLOADED_TYPES, FileRoutes
@@ -55,6 +56,7 @@ class Rooms:
     export: ExportRoutes
     processes: ProcessRoutes
     workspace_files: WorkspaceFileRoutes
+    checkpoints: CheckpointRoutes
     files: FileRoutes
     models: ModelRoutes
     providers: ProviderRoutes
@@ -72,6 +74,7 @@ def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
         *_chats(rooms),
         *_turns(rooms),
         *_workspaces(rooms.processes, rooms.workspace_files),
+        *_checkpoints(rooms.checkpoints),
         *_files(rooms.files),
         *_models(rooms.models),
         *_providers(rooms.providers),
@@ -153,6 +156,16 @@ def _turns(rooms: Rooms) -> tuple[AnyRoute, ...]:
             "POST", f"{CHAT}/tool-results", turns.submit_tool_results, body=inputs.ToolResults
         ),
         UserRoute("POST", f"{CHAT}/reconcile", turns.reconcile, body=nothing),
+    )
+
+
+def _checkpoints(checkpoints: CheckpointRoutes) -> tuple[AnyRoute, ...]:
+    path = f"{CHAT}/checkpoints"
+    kept, restored = inputs_workspaces.NewCheckpoint, inputs_workspaces.RestoreInput
+    return (
+        UserRoute("GET", path, checkpoints.list, query=("repository", *PAGE)),
+        UserRoute("POST", path, checkpoints.create, body=kept),
+        UserRoute("POST", f"{path}/restore", checkpoints.restore, body=restored),
     )
 
 
