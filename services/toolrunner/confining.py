@@ -23,7 +23,6 @@ from toolrunner.sandbox import (
     judge,
     plan,
 )
-from toolrunner.spawner import own_group
 from toolrunner.users import FIRST, Users
 from toolrunner.workspaces import Workspace
 
@@ -105,7 +104,7 @@ def probe(directory: Path) -> Trials:
     ended = subprocess.run(
         [
             *(sys.executable, "-I", "-S", "-c", _RUN, str(SERVICES)),
-            *(str(FIRST), _group(), str(directory), os.path.realpath(sys.executable)),
+            *(str(FIRST), str(directory), os.path.realpath(sys.executable)),
         ],
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -120,11 +119,3 @@ def trials_of(document: dict[str, Any]) -> Trials:
     """Read what the probe printed."""
     failures = {Layer(int(layer)): why for layer, why in document["failures"].items()}
     return Trials(**{**document, "failures": failures})
-
-
-def _group() -> str:
-    with suppress(OSError):
-        group = own_group()
-        if os.access(group, os.W_OK):
-            return group
-    return ""

@@ -3,6 +3,7 @@
 from toolrunner.sandbox.cells import Cell, Cells, make_cell
 from toolrunner.sandbox.confinement import Confinement
 from toolrunner.sandbox.errors import BelowMinimum, LayerFailed, NotEnforceable, SandboxError
+from toolrunner.sandbox.groups import own_group
 from toolrunner.sandbox.launch import confine, prepared_filter
 from toolrunner.sandbox.plan import Egress, Place, judge, level_of, plan
 from toolrunner.sandbox.values import (
@@ -40,6 +41,7 @@ __all__ = [
     "judge",
     "level_of",
     "make_cell",
+    "own_group",
     "plan",
     "prepared_filter",
 ]

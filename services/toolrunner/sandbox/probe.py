@@ -15,6 +15,7 @@ from contextlib import suppress
 from toolrunner.sandbox import landlock, seccomp
 from toolrunner.sandbox.cells import make_cell
 from toolrunner.sandbox.confinement import Confinement
+from toolrunner.sandbox.groups import own_group
 from toolrunner.sandbox.launch import change_user
 from toolrunner.sandbox.plan import NAMESPACES
 from toolrunner.sandbox.syscalls import (
@@ -39,13 +40,12 @@ CONTROLLERS = frozenset({"memory", "pids", "cpu"})
 _DIED = errno.ECHILD
 
 
-def try_all(*, uid: int, reachable: tuple[str, ...], group: str = "") -> Trials:
+def try_all(*, uid: int, reachable: tuple[str, ...]) -> Trials:
     """Try everything once.
 
     Args:
         uid: A user of workspaces, for a service that runs as root.
         reachable: Paths that this user has to reach.
-        group: Directory of the service's own control group; empty if there is none.
     """
     abi = landlock.version()
     failures: dict[Layer, str] = {}
@@ -69,7 +69,7 @@ def try_all(*, uid: int, reachable: tuple[str, ...], group: str = "") -> Trials:
     has_own_proc = True
     if not any(layer in failures for layer in NAMESPACES):
         has_own_proc = _try_whole(uid, failures)
-    if cause := _group_cause(group):
+    if cause := _group_cause():
         failures[Layer.CGROUP] = cause
     return Trials(
         is_root=os.geteuid() == 0,
@@ -170,9 +170,13 @@ def _try_whole(uid: int, failures: dict[Layer, str]) -> bool:
             os.waitpid(cell.first, 0)
 
 
-def _group_cause(group: str) -> str:
-    if not group:
-        return "there is no cgroup v2 that this process may write to"
+def _group_cause() -> str:
+    try:
+        group = own_group()
+    except OSError:
+        return "there is no cgroup v2"
+    if not os.access(group, os.W_OK):
+        return "the cgroup v2 of this process is not its own to write to"
     with suppress(OSError), open(os.path.join(group, "cgroup.controllers")) as file:
         lacking = CONTROLLERS - set(file.read().split())
         return f"its group has no controller for {', '.join(sorted(lacking))}" if lacking else ""

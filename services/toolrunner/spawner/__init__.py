@@ -1,7 +1,7 @@
 """The program that starts processes: one thread, standard library only, importing only itself."""
 
 from toolrunner.spawner.child import set_size
-from toolrunner.spawner.control_groups import ControlGroups, own_group
+from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.conversation import VERSION
 from toolrunner.spawner.frames import CHUNK_BYTES, Frames, frame
 from toolrunner.spawner.kernel import (
@@ -35,7 +35,6 @@ __all__ = [
     "kept_secret",
     "main",
     "open_directory_beneath",
-    "own_group",
     "prctl",
     "running_below",
     "running_processes",
