@@ -85,7 +85,7 @@ class Jail:
         *argv: str,
         workspace: str = "w1",
         profile: Profile = Profile.FULL,
-        network: Network = Network.NONE,
+        network: Network | None = None,
         limits: Limits = UNLIMITED,
         variables: dict[str, str] | None = None,
     ) -> Launch:

@@ -251,10 +251,14 @@ class Family:
         def find() -> list[Seen]:
             return self.kin.inhabitants(workspace, directory)
 
-        count = self.signal_all(find, message["signal"])
+        if message["signal"] == signal.SIGKILL and self.kin.cells.of(workspace):
+            # The kernel ends all who are in a cell at once; nobody has to be found and stopped.
+            count = len(find())
+            self.kin.cells.end(workspace)
+        else:
+            count = self.signal_all(find, message["signal"])
         if message["signal"] == signal.SIGKILL:
             self.groups.kill(workspace)
-            self.kin.cells.end(workspace)
         if message["tell_gone"]:
             self.watched[workspace] = find
             self.wake(find(), message["signal"])
