@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from parley.clock import Clock, patient
 from toolrunner.clerk_channel import ANSWER_S
 from toolrunner.clerks import Clerks, find_git, find_ripgrep
+from toolrunner.confining import Sandbox
 from toolrunner.domain import FileEffect, Scope
 from toolrunner.effects import Effects
 from toolrunner.errors import ClerkGone, OutcomeUnknown
@@ -56,6 +57,7 @@ class FileRoom:
         journal: JournalThread,
         spawner: Spawner,
         workspaces: Workspaces,
+        sandbox: Sandbox,
         clock: Clock,
         new_id: Callable[[], str],
     ) -> None:
@@ -64,6 +66,7 @@ class FileRoom:
         self._clerks = Clerks(
             spawner=spawner,
             workspaces=workspaces,
+            sandbox=sandbox,
             clock=clock,
             new_id=new_id,
             ripgrep=find_ripgrep(),

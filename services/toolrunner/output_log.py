@@ -125,7 +125,7 @@ class OutputLog:
 
     def _roll(self) -> None:
         path = self._directory / f"{self._name}.{self._end}{SUFFIX}"
-        fd = os.open(path, OPEN | os.O_CREAT | os.O_EXCL, 0o600)
+        fd = os.open(path, OPEN | os.O_CREAT | os.O_EXCL, 0o640)
         self._past = self._segments
         self._path, self._start, self._fd = path, self._end, fd
         self._drop_oldest()

@@ -12,7 +12,7 @@ from chatd.domain.views import Reader
 from chatd.rpc import fields
 from chatd.rpc.callers import caller_as_owner, caller_as_reader
 from chatd.store.reading import Reading
-from parley.api.workspace.v1 import workspace_pb2
+from parley.api.workspace.v1 import sandbox_pb2, workspace_pb2
 from parley.identity import User
 
 
@@ -25,7 +25,11 @@ class Visit:
 
     def context(self, chat_id: str = "") -> workspace_pb2.WorkspaceContext:
         """Return what a node is told; without a chat the call is a person's, who sees all."""
-        return workspace_pb2.WorkspaceContext(workspace_id=self.workspace_id, chat_id=chat_id)
+        return workspace_pb2.WorkspaceContext(
+            workspace_id=self.workspace_id,
+            chat_id=chat_id,
+            profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
+        )
 
     def request_id(self, given: str) -> str:
         """Return the id under which a node journals a request of this visitor.

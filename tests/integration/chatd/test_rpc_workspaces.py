@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
-from parley.api.workspace.v1 import process_pb2, workspace_pb2
+from parley.api.workspace.v1 import process_pb2, sandbox_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 from parley.identity import User, UserId
 from parley.rpc import Channels, Problem, acting_for, problem_of
@@ -95,7 +95,9 @@ async def test_the_owner_sees_and_steers_processes(
 ) -> None:
     chat = await served.ann.create()
     started = (await start(served.ann, chat.id, "serve")).process
-    context = workspace_pb2.WorkspaceContext(workspace_id=chat.id)
+    context = workspace_pb2.WorkspaceContext(
+        workspace_id=chat.id, profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE
+    )
     assert (toolrunner.requests[-1].context, toolrunner.requests[-1].HasField("key")) == (
         context,
         False,
