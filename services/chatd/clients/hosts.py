@@ -9,6 +9,7 @@ from typing import Final
 import grpc
 
 from chatd.clients.failures import AMBIGUOUS
+from chatd.clients.nodes import answered
 from chatd.domain.workspaces.nodes import Node
 from chatd.domain.workspaces.ports import (
     HostAway,
@@ -128,6 +129,35 @@ class GrpcHost:
             await self._stub(node).RemoveWorkspace(request, timeout=STOP_S)
         except grpc.aio.AioRpcError as error:
             raise _trouble(error) from error
+
+    async def merge(
+        self,
+        node: Node,
+        fork: Workspace,
+        parent: Workspace,
+        *,
+        request_id: str,
+        strategy: "workspace_pb2.MergeStrategy.ValueType",
+        paths: tuple[str, ...],
+        is_dry: bool,
+    ) -> workspace_pb2.MergeReport:
+        """Have the changes of a fork brought into its parent.
+
+        Raises:
+            Refusal: The node refuses, lacks this, or is away.
+        """
+        request = host_service_pb2.MergeWorkspaceRequest(
+            request_id=request_id,
+            fork_workspace_id=fork.id,
+            fork_epoch=fork.epoch,
+            parent_workspace_id=parent.id,
+            parent_epoch=parent.epoch,
+            strategy=strategy,
+            paths=paths,
+            dry_run=is_dry,
+        )
+        answer = await answered(self._stub(node).MergeWorkspace(request, timeout=STOP_S))
+        return answer.report
 
     def _stub(self, node: Node) -> WorkspaceHostServiceStub:
         return WorkspaceHostServiceStub(self._channel_at(node.address))

@@ -41,12 +41,10 @@ REGISTER = f"""
     RETURNING {_NODE}, 0 AS placed
 """
 
-# A node lives; one that was thought lost is back.
+# A node lives; one that was given up has to register again with all it has.
 HEARTBEAT = f"""
-    UPDATE chat.nodes n SET last_seen_at = clock_timestamp(), load = $3,
-        state = CASE WHEN n.state = 'lost' THEN
-            CASE WHEN n.drain_at IS NULL THEN 'active' ELSE 'draining' END ELSE n.state END
-    WHERE n.id = $1 AND n.registration_epoch = $2 AND n.state <> 'gone'
+    UPDATE chat.nodes n SET last_seen_at = clock_timestamp(), load = $3
+    WHERE n.id = $1 AND n.registration_epoch = $2 AND n.state IN ('active', 'draining')
     RETURNING {_NODE}, 0 AS placed
 """
 
@@ -129,7 +127,7 @@ class PostgresNodes:
 
         Raises:
             NodeNotFound: it never registered.
-            StaleNode: it registered anew since, or left.
+            StaleNode: it registered anew since, was given up, or left.
         """
         with typed_outages():
             row = await self._pool.fetchrow(HEARTBEAT, node_id, registration_epoch, written(load))

@@ -236,6 +236,11 @@ class PostgresWorkspaces:
             )
         return await self.get(workspace.id) if row is None else self._told(workspace_of(row))
 
+    async def restart_scratch(self, workspace_id: str) -> Workspace:
+        """Start a scratch workspace that stopped or failed, and return it."""
+        _, after = await self.apply(workspace_id, Start())
+        return after
+
     async def get(self, workspace_id: str) -> Workspace:
         """Return a workspace.
 

@@ -8,8 +8,7 @@ ChatError
 ├── NodeNotFound          no such machine
 ├── StaleNode             the machine registered anew since
 ├── TemplateNotFound      no such template for this caller
-├── NotAFork              the workspace is no copy of another
-└── AttachNotServed       terminals are not served yet
+└── NotAFork              the workspace is no copy of another
 """
 
 from chatd.domain.errors import ChatError
@@ -92,10 +91,3 @@ class NotAFork(ChatError):
     def __init__(self, workspace_id: str) -> None:
         super().__init__(f"workspace {workspace_id} is no fork of another")
         self.workspace_id = workspace_id
-
-
-class AttachNotServed(ChatError):
-    """Terminals are not served yet."""
-
-    def __init__(self) -> None:
-        super().__init__("this version serves no terminals; run commands with execute instead")

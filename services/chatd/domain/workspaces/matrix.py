@@ -127,5 +127,6 @@ ALLOWED: Final[Mapping[State, Mapping[type[Command], tuple[State, ...]]]] = {
             Remove: (STOPPING, DELETED),
         },
     ),
-    DELETED: _row(DELETED, {Remove: (DELETED,), Stop: (DELETED,)}),
+    # Only the scratch workspace of a chat can come back: its id is the chat's.
+    DELETED: _row(DELETED, {Start: (PENDING,), Remove: (DELETED,), Stop: (DELETED,)}),
 }

@@ -152,6 +152,14 @@ class Sites(Protocol):
         """
         ...
 
+    async def seen(self, chat_id: ChatId) -> Site:
+        """Return where a chat works, looked up now, for somebody who only looks; makes nothing.
+
+        Raises:
+            ChatError: nobody can tell.
+        """
+        ...
+
     def forget(self, chat_id: ChatId) -> None:
         """Look again at the next call, because what is known seems to be over."""
         ...

@@ -155,7 +155,9 @@ def _started(workspace: Workspace, parameters: dict[str, str]) -> Workspace:
                 stop_reason=None,
                 delete_at=None,
             )
-        case State.STOPPED | State.FAILED:
+        case State.DELETED if not workspace.is_scratch_of_chat:
+            raise WorkspaceNotReady(workspace.id, workspace.state)
+        case State.STOPPED | State.FAILED | State.DELETED:
             return replace(
                 changed,
                 state=State.PENDING,

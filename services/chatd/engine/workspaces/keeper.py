@@ -16,9 +16,7 @@ from chatd.domain.workspaces.workspace import USABLE, State, StopReason, Workspa
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
-EVERY_S = 5.0
-#: While a chat works, its workspace is in use this often.
-USE_EVERY_S = 30.0
+EVERY_S = 4.0
 ROWS_MAX = 100
 
 logger = logging.getLogger(__name__)
@@ -60,6 +58,19 @@ class KeptNodes(Protocol):
         ...
 
 
+class KnownNodes(Protocol):
+    """What a process remembers of nodes."""
+
+    async def refresh(self) -> None:
+        """Read it again."""
+        ...
+
+
+class _NothingKnown:
+    async def refresh(self) -> None:
+        """Remember nothing."""
+
+
 class Keeper:
     """Stops what is over, warns before, deletes what was kept long enough, looks after nodes.
 
@@ -69,6 +80,7 @@ class Keeper:
         nodes: Where they are.
         clock: Time between two rounds; what is due is told by the database.
         chance: Sets apart the rounds of different processes.
+        known: What is remembered of nodes, read again in every round.
     """
 
     def __init__(
@@ -79,24 +91,24 @@ class Keeper:
         clock: Clock,
         *,
         chance: Callable[[], float],
+        known: KnownNodes | None = None,
     ) -> None:
         self._worker_id = worker_id
         self._workspaces = workspaces
         self._nodes = nodes
         self._clock = clock
         self._chance = chance
+        self._known = known or _NothingKnown()
 
     async def run(self) -> None:
         """Go round for ever."""
-        used_s = self._clock.monotonic()
         while True:
             await self._clock.sleep(EVERY_S * (0.75 + 0.5 * self._chance()))
             try:
-                if self._clock.monotonic() - used_s >= USE_EVERY_S:
-                    used_s = self._clock.monotonic()
-                    await self.use()
+                await self.use()
                 await self.keep_time()
                 await self.keep_nodes()
+                await self._known.refresh()
             except DatabaseUnavailable as outage:
                 logger.warning("workspaces are not looked after: %s", outage)
             except Exception:

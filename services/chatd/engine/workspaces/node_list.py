@@ -8,10 +8,6 @@ from chatd.domain.workspaces.errors import NodeNotFound
 from chatd.domain.workspaces.nodes import Need, Node, NodeState, choose
 from chatd.domain.workspaces.recipe import Kind
 from chatd.domain.workspaces.workspace import NodeId
-from parley.clock import Clock
-
-#: How long a list is good for choosing where a chat will work when it comes to that.
-GOOD_FOR_S = 10.0
 
 
 class StoredNodes(Protocol):
@@ -42,22 +38,18 @@ class NodeList:
     Args:
         stored: Where registered nodes are.
         addresses: The toolrunners that the settings name.
-        clock: How old what is remembered may be.
     """
 
-    def __init__(self, stored: StoredNodes, addresses: Iterable[str], clock: Clock) -> None:
+    def __init__(self, stored: StoredNodes, addresses: Iterable[str]) -> None:
         self._stored = stored
         self._static = {node.id: node for node in map(static_node, addresses)}
-        self._clock = clock
         self._known: tuple[Node, ...] = tuple(self._static.values())
-        self._read_s = float("-inf")
 
     async def list(self) -> Sequence[Node]:
         """Return the nodes that workspaces may go to, and others that are registered."""
         registered = await self._stored.list()
         is_served = any(node.state is NodeState.ACTIVE for node in registered)
         self._known = tuple(registered) if is_served else (*registered, *self._static.values())
-        self._read_s = self._clock.monotonic()
         return self._known
 
     async def find(self, node_id: NodeId) -> Node | None:
@@ -70,9 +62,15 @@ class NodeList:
             return None
 
     async def refresh(self) -> None:
-        """Read the list again if it is old."""
-        if self._clock.monotonic() - self._read_s >= GOOD_FOR_S:
-            await self.list()
+        """Read the list again, for choosing by what is remembered."""
+        await self.list()
+
+    def at(self, address: str) -> Node | None:
+        """Return the node at an address if workspaces may go there, by what is remembered."""
+        for node in self._known:
+            if node.address == address and node.state is NodeState.ACTIVE:
+                return node
+        return None
 
     def likely(self) -> Node:
         """Return where a scratch workspace would go, by what is remembered, asking nobody.

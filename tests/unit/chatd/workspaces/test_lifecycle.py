@@ -71,6 +71,8 @@ FORMS: dict[type[Command], tuple[Command, ...]] = {
 def variants(state: State) -> list[Workspace]:
     """Return workspaces in a state that a command may treat differently."""
     made = [workspace(state)]
+    if state is State.DELETED:
+        return [workspace(state, is_scratch_of_chat=True)]
     if state is State.STOPPING:
         made.append(workspace(state, is_removing=True))
     if state in (State.STOPPED, State.FAILED):
