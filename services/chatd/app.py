@@ -189,7 +189,7 @@ async def run(settings: Settings, process: Process) -> None:
             ConfiguredSetups(configuration, catalogue.book, rooms.sites), barring
         )
         diffs = DiffStatuses(
-            NodeRepositories(toolrunners, process.clock),
+            NodeRepositories(toolrunners, process.clock, rooms.sites),
             PostgresDiffs(database.pool),
             process.clock,
             changed=noted,
