@@ -126,8 +126,9 @@ async def test_a_workspace_is_asked_for_and_shown_as_it_is(stack: GatewayStack) 
 async def test_a_workspace_is_started_stopped_forked_merged_and_removed(
     stack: GatewayStack,
 ) -> None:
-    path, asked = f"{WORKSPACES}/{ID}", {"request_id": "key-1", "workspace_id": ID}
-    under_way = {"workspace": WORKSPACE, "outcome": api.LIFECYCLE_OUTCOME_UNDER_WAY}
+    path = f"{WORKSPACES}/{ID}"
+    asked: dict[str, Any] = {"request_id": "key-1", "workspace_id": ID}
+    under_way: dict[str, Any] = {"workspace": WORKSPACE, "outcome": api.LIFECYCLE_OUTCOME_UNDER_WAY}
     answers = stack.chatd.answers
     answers["StartWorkspace"] = api.StartWorkspaceResponse(**under_way)
     answers["StopWorkspace"] = api.StopWorkspaceResponse(**under_way)
