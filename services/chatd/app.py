@@ -365,6 +365,7 @@ async def run(settings: Settings, process: Process) -> None:
                 ),
                 reached,
                 process.stopping,
+                diffs.touched,
             ),
             *rooms.servicers,
         )

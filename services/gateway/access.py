@@ -162,6 +162,15 @@ WORKSPACES: Mapping[tuple[str, str], Access] = {
         "GetWorkspaceGitStatus", "Tell how its repositories differ from their last commits."
     ),
     ("GET", f"{_CHAT}/diff"): _workspaces("GetWorkspaceDiff", "Read a difference as text."),
+    ("GET", f"{_CHAT}/checkpoints"): _workspaces(
+        "ListWorkspaceCheckpoints", "List the checkpoints of a repository."
+    ),
+    ("POST", f"{_CHAT}/checkpoints"): _workspaces(
+        "CreateWorkspaceCheckpoint", "Keep the state of all files of a repository."
+    ),
+    ("POST", f"{_CHAT}/checkpoints/restore"): _workspaces(
+        "RestoreWorkspaceCheckpoint", "Put files back as a checkpoint holds them."
+    ),
 }
 _WORKSPACE = f"{_API}/workspaces/{{workspace_id}}"
 _TEMPLATE = f"{_API}/templates/{{template_id}}"

@@ -22,6 +22,7 @@ from gateway.replica_watch import ReplicaWatch
 from gateway.revocation_feed import RevocationFeed
 from gateway.route_table import Rooms, routes
 from gateway.routes_chats import ChatRoutes
+from gateway.routes_checkpoints import CheckpointRoutes
 from gateway.routes_events import EventRoutes
 from gateway.routes_export import ExportRoutes
 from gateway.routes_files import FileRoutes
@@ -248,6 +249,7 @@ def _application(
         workspace_files=WorkspaceFileRoutes(workspaces),
         templates=TemplateRoutes(chatd, new_id=new_id),
         workspaces=WorkspaceRoutes(chatd, new_id=new_id),
+        checkpoints=CheckpointRoutes(workspaces, new_id=new_id),
         files=FileRoutes(chatd, new_id=new_id, clock=clock),
         models=ModelRoutes(chatd, new_id=new_id),
         providers=ProviderRoutes(chatd, new_id=new_id),

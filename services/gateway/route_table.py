@@ -10,6 +10,7 @@ from gateway.application import AnyRoute, OpenHandler, OpenRoute, UserRoute
 from gateway.openapi import described
 from gateway.responses import json_response
 from gateway.routes_chats import ChatRoutes
+from gateway.routes_checkpoints import CheckpointRoutes
 from gateway.routes_events import EventRoutes
 from gateway.routes_export import ExportRoutes
 from gateway.routes_files import UPLOADED_TYPES, FileRoutes
@@ -59,6 +60,7 @@ class Rooms:
     workspace_files: WorkspaceFileRoutes
     templates: TemplateRoutes
     workspaces: WorkspaceRoutes
+    checkpoints: CheckpointRoutes
     files: FileRoutes
     models: ModelRoutes
     providers: ProviderRoutes
@@ -77,6 +79,7 @@ def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
         *_turns(rooms),
         *_workspaces(rooms.processes, rooms.workspace_files),
         *_catalogue(rooms.templates, rooms.workspaces),
+        *_checkpoints(rooms.checkpoints),
         *_files(rooms.files),
         *_models(rooms.models),
         *_providers(rooms.providers),
@@ -182,6 +185,16 @@ def _catalogue(templates: TemplateRoutes, workspaces: WorkspaceRoutes) -> tuple[
         UserRoute("PUT", f"{workspace}/ttl", workspaces.set_ttl, body=given.TtlInput),
         UserRoute("GET", f"{API}/quota", workspaces.quota, query=("owner_id",)),
         UserRoute("GET", f"{API}/nodes", workspaces.nodes, query=PAGE),
+    )
+
+
+def _checkpoints(checkpoints: CheckpointRoutes) -> tuple[AnyRoute, ...]:
+    path = f"{CHAT}/checkpoints"
+    kept, restored = inputs_workspaces.NewCheckpoint, inputs_workspaces.RestoreInput
+    return (
+        UserRoute("GET", path, checkpoints.list, query=("repository", *PAGE)),
+        UserRoute("POST", path, checkpoints.create, body=kept),
+        UserRoute("POST", f"{path}/restore", checkpoints.restore, body=restored),
     )
 
 

@@ -8,6 +8,7 @@ from gateway.application import AnyRoute
 from gateway.event_stream import StreamLimits
 from gateway.route_table import Rooms, routes
 from gateway.routes_chats import ChatRoutes
+from gateway.routes_checkpoints import CheckpointRoutes
 from gateway.routes_events import EventRoutes
 from gateway.routes_export import ExportRoutes
 from gateway.routes_files import FileRoutes
@@ -63,6 +64,7 @@ def every_route() -> tuple[AnyRoute, ...]:
             workspace_files=WorkspaceFileRoutes(NOBODY),
             templates=TemplateRoutes(NOBODY, new_id=new_id),
             workspaces=WorkspaceRoutes(NOBODY, new_id=new_id),
+            checkpoints=CheckpointRoutes(NOBODY, new_id=new_id),
             files=FileRoutes(NOBODY, new_id=new_id, clock=FakeClock()),
             models=ModelRoutes(NOBODY, new_id=new_id),
             providers=ProviderRoutes(NOBODY, new_id=new_id),

@@ -14,22 +14,32 @@ from chatd.domain.workspaces.ports import Site
 from chatd.rpc import fields
 from chatd.rpc.callers import caller_as_owner, caller_as_reader
 from chatd.store.reading import Reading
-from parley.api.workspace.v1 import workspace_pb2
+from parley.api.workspace.v1 import sandbox_pb2, workspace_pb2
 from parley.identity import User
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Somebody who may do in a workspace what they asked for."""
+    """Somebody who may do in a workspace what they asked for.
+
+    Attributes:
+        workspace_id: The workspace.
+        named: The id by which they asked for it: its own, or that of a chat.
+        epoch: Number of its placement.
+    """
 
     workspace_id: str
     user: User
+    named: str
     epoch: int = 0
 
     def context(self, chat_id: str = "") -> workspace_pb2.WorkspaceContext:
         """Return what a node is told; without a chat the call is a person's, who sees all."""
         return workspace_pb2.WorkspaceContext(
-            workspace_id=self.workspace_id, epoch=self.epoch, chat_id=chat_id
+            workspace_id=self.workspace_id,
+            epoch=self.epoch,
+            chat_id=chat_id,
+            profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
         )
 
     def request_id(self, given: str) -> str:
@@ -119,18 +129,18 @@ class Door:
         except ChatNotFound:
             if self._sites is None:
                 raise WorkspaceNotFound(found_id) from None
-            return self._at(await self._sites.own(found_id, reader.id), owner)
+            return self._at(await self._sites.own(found_id, reader.id), owner, found_id)
         if is_owner_only and chat.owner.id != reader.id:
             raise WorkspaceNotFound(found_id)
         if self._sites is None:
-            return Visit(found_id, user_of(owner))
+            return Visit(found_id, user_of(owner), found_id)
         site = (
             await self._sites.made(ChatId(found_id), chat.owner)
             if is_owner_only
             else await self._sites.seen(ChatId(found_id))
         )
-        return self._at(site, owner)
+        return self._at(site, owner, found_id)
 
-    def _at(self, site: Site, owner: Owner) -> Visit:
+    def _at(self, site: Site, owner: Owner, named: str) -> Visit:
         self._placed(site)
-        return Visit(site.workspace_id, user_of(owner), site.epoch)
+        return Visit(site.workspace_id, user_of(owner), named, site.epoch)

@@ -66,6 +66,16 @@ def test_a_burst_of_changes_is_one_look(counted: Counted) -> None:
     assert counted.runs() == 2  # Its status and its lines.
 
 
+def test_a_file_that_is_written_anew_is_told_though_as_many_lines_differ(counted: Counted) -> None:
+    events = counted.watch()
+    next(events)
+    counted.bench.put("src/a", "2\n")
+    first = _of(next(events), Repository)
+    counted.bench.put("src/a", "3\n")
+
+    assert next(events) == first
+
+
 def test_quiet_and_ignored_files_cost_no_run_at_all(counted: Counted) -> None:
     counted.bench.put("ignored/deep/x", "1\n")
     events = counted.watch(unchanged_s=0.2)
