@@ -35,11 +35,13 @@ from gateway.routes_providers import ProviderRoutes
 from gateway.routes_queue import QueueRoutes
 from gateway.routes_settings import SettingsRoutes
 from gateway.routes_shares import ShareRoutes
+from gateway.routes_templates import TemplateRoutes
 from gateway.routes_tokens import TokenRoutes
 from gateway.routes_turns import TurnRoutes
 from gateway.routes_usage import UsageRoutes
 from gateway.routes_users import UserRoutes
 from gateway.routes_workspace_files import WorkspaceFileRoutes
+from gateway.routes_workspaces import WorkspaceRoutes
 from gateway.rpc.groups import GroupServicer
 from gateway.rpc.tokens import ServiceTokenServicer
 from gateway.rpc.users import UserServicer
@@ -245,6 +247,8 @@ def _application(
         export=ExportRoutes(chatd),
         processes=ProcessRoutes(workspaces, new_id=new_id, draining=draining),
         workspace_files=WorkspaceFileRoutes(workspaces),
+        templates=TemplateRoutes(chatd, new_id=new_id),
+        workspaces=WorkspaceRoutes(chatd, new_id=new_id),
         checkpoints=CheckpointRoutes(workspaces, new_id=new_id),
         files=FileRoutes(chatd, new_id=new_id, clock=clock),
         models=ModelRoutes(chatd, new_id=new_id),

@@ -120,7 +120,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         with acting_for(visit.user):
             call = stub.StartProcess(asked, timeout=ANSWER_S)
         started = await _changed(call, request.request_id)
-        self._note(request.workspace_id)
+        self._touched(ChatId(visit.named), caller_as_owner())
         return api.StartWorkspaceProcessResponse(process=started.process)
 
     async def WriteWorkspaceStdin(  # noqa: N802 (the name is the proto's)
@@ -139,7 +139,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         with acting_for(visit.user):
             call = stub.WriteStdin(asked, timeout=ANSWER_S)
         written = await _changed(call, request.request_id)
-        self._note(request.workspace_id)
+        self._touched(ChatId(visit.named), caller_as_owner())
         return api.WriteWorkspaceStdinResponse(process=written.process)
 
     async def SignalWorkspaceProcess(  # noqa: N802 (the name is the proto's)
@@ -285,14 +285,10 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         with acting_for(visit.user):
             call = stub.RestoreCheckpoint(asked, timeout=CHECKPOINT_S)
         restored = await _changed(call, request.request_id)
-        self._note(request.workspace_id)
+        self._touched(ChatId(visit.named), caller_as_owner())
         return api.RestoreWorkspaceCheckpointResponse(
             files=restored.files, previous=restored.previous
         )
-
-    def _note(self, workspace_id: str) -> None:
-        """Tell that files may have changed where a chat works; gateways name the chat."""
-        self._touched(ChatId(fields.uuid_of(workspace_id, "workspace_id")), caller_as_owner())
 
     async def _pieces(
         self, request: api.DownloadWorkspaceFileRequest, visit: Visit
