@@ -12,6 +12,7 @@ from typing import Any, Final
 from toolrunner.errors import SandboxTooWeak
 from toolrunner.sandbox import (
     Confinement,
+    Egress,
     Layer,
     Level,
     Network,
@@ -56,6 +57,7 @@ class Sandbox:
         profile: Profile | None,
         network: Network | None,
         processes: int = 0,
+        egress: Egress | None = None,
         readable: tuple[str, ...] = (),
     ) -> Confinement:
         """Return how to confine a process of a workspace.
@@ -72,7 +74,12 @@ class Sandbox:
         )
         try:
             return plan(
-                self.report, place=place, profile=profile, network=network, processes=processes
+                self.report,
+                place=place,
+                profile=profile,
+                network=network,
+                processes=processes,
+                egress=egress,
             )
         except NotEnforceable as error:
             raise SandboxTooWeak(level=error.level.word, required=error.required.word) from error

@@ -140,12 +140,15 @@ class SpawnerProcess:
 
     Attributes:
         gone: Done when it ended unasked.
+        on_door: Gets a socket that listens on the loopback of a workspace with a network of its
+            own, at the port of the egress proxy, and owns it.
     """
 
     def __init__(self, channel: socket.socket) -> None:
         channel.setblocking(False)
         loop = asyncio.get_running_loop()
         self.gone: asyncio.Future[None] = loop.create_future()
+        self.on_door: Callable[[WorkspaceId, int], None] | None = None
         self._loop = loop
         self._reading = channel
         self._writing = channel.dup()
@@ -339,11 +342,20 @@ class SpawnerProcess:
                 if (on_exit := self._exits.pop(process_id, None)) is not None:
                     # Not at once: the answer to the start may have come in the same read.
                     self._loop.call_soon(on_exit, process_id, _exit_of(message))
+            case {"door": workspace}:
+                self._open_door(WorkspaceId(workspace), fds[0])
             case {"gone": name}:
                 if (gone := self._goings.pop(name, None)) is not None:
                     gone.set()
             case {"idle": True}:
                 self._idle.set()
+
+    def _open_door(self, workspace_id: WorkspaceId, door_fd: int) -> None:
+        if self.on_door is None:
+            # Nobody answers there, so nobody shall wait for an answer.
+            os.close(door_fd)
+        else:
+            self.on_door(workspace_id, door_fd)
 
     def _lose(self) -> None:
         self._loop.remove_reader(self._reading.fileno())

@@ -17,7 +17,7 @@ from pathlib import Path
 from toolrunner.confining import OWN_PROGRAMS, Sandbox, probe
 from toolrunner.domain import NO_CHAT, UNLIMITED, Exit, Limits, ProcessId, WorkspaceId
 from toolrunner.environment import SEARCH_PATH, environment_of
-from toolrunner.sandbox import Layer, Level, Network, Profile, judge
+from toolrunner.sandbox import Egress, Layer, Level, Network, Profile, judge
 from toolrunner.spawner_program import running_spawner
 from toolrunner.spawning import Launch, SpawnerProcess
 from toolrunner.workspaces import Workspace, Workspaces
@@ -86,6 +86,7 @@ class Jail:
         workspace: str = "w1",
         profile: Profile = Profile.FULL,
         network: Network | None = None,
+        egress: Egress | None = None,
         limits: Limits = UNLIMITED,
         variables: dict[str, str] | None = None,
     ) -> Launch:
@@ -109,6 +110,7 @@ class Jail:
                 place,
                 profile=profile,
                 network=network,
+                egress=egress,
                 processes=limits.pids,
                 readable=readable,
             ),

@@ -45,6 +45,7 @@ HOST_NAME = b"workspace"
 KINDS = ("user", "ipc", "uts", "pid", "net")
 NUMBER = struct.Struct("=i")
 GO = b"g"
+DOOR_BACKLOG = 128
 TREES_MAX = 8
 
 
@@ -55,11 +56,13 @@ class Cell:
     Attributes:
         first: Pid of that process, as the host counts.
         fds: The namespaces, in the order in which they are entered.
+        door: A socket that listens inside, for the egress proxy, which is outside; -1 for none.
         trees: Mount namespaces, by the kind of process that uses them.
     """
 
     first: int
     fds: tuple[int, ...]
+    door: int = -1
     trees: dict[Kind, int] = field(default_factory=dict)
 
     def enter(self, tree: int | None = None) -> int:
@@ -110,16 +113,27 @@ class Cell:
         if not is_dead:
             with suppress(ProcessLookupError):
                 os.kill(self.first, signal.SIGKILL)
-        for fd in (*self.fds, *self.trees.values()):
+        for fd in (*self.fds, *self.trees.values(), *((self.door,) if self.door >= 0 else ())):
             with suppress(OSError):
                 os.close(fd)
 
 
 @dataclass
 class Cells:
-    """The cells of all workspaces: one for each network that processes of a workspace have."""
+    """The cells of all workspaces: one for each network that processes of a workspace have.
+
+    Attributes:
+        on_door: Is told of each door that opens, with its workspace.
+    """
 
     cells: dict[tuple[str, Network], Cell] = field(default_factory=dict)
+    on_door: Callable[[str, int], None] = field(default=lambda workspace, door: None)
+
+    def show_doors(self) -> None:
+        """Tell of every door once more."""
+        for (workspace, _), cell in self.cells.items():
+            if cell.door >= 0:
+                self.on_door(workspace, cell.door)
 
     @property
     def firsts(self) -> set[int]:
@@ -135,6 +149,8 @@ class Cells:
         key = (workspace, confinement.network)
         if key not in self.cells:
             self.cells[key] = make_cell(confinement)
+            if self.cells[key].door >= 0:
+                self.on_door(workspace, self.cells[key].door)
         return self.cells[key], self.cells[key].tree(confinement)
 
     def of(self, workspace: str) -> list[Cell]:
@@ -164,7 +180,8 @@ def make_cell(confinement: Confinement) -> Cell:
         OSError: The kernel refused; nothing is left.
     """
     is_apart = confinement.has(Layer.NETWORK_NAMESPACE)
-    ours, pid = _forked(lambda channel: _begin(channel, is_apart=is_apart))
+    port = confinement.proxy_port if is_apart else 0
+    ours, pid = _forked(lambda channel: _begin(channel, is_apart=is_apart, port=port))
     first = 0
     with ours:
         try:
@@ -174,7 +191,7 @@ def make_cell(confinement: Confinement) -> Cell:
             first = _heard(ours)
             # Only now: two who speak at once are heard in any order.
             ours.send(GO)
-            data, fds, _, _ = socket.recv_fds(ours, NUMBER.size, len(KINDS))
+            data, fds, _, _ = socket.recv_fds(ours, NUMBER.size, len(KINDS) + 1)
             if not data or not fds:
                 raise OSError(errno.ECHILD, "the first process ended")
         except OSError:
@@ -186,7 +203,7 @@ def make_cell(confinement: Confinement) -> Cell:
         finally:
             ours.shutdown(socket.SHUT_WR)
             os.waitpid(pid, 0)
-    return Cell(first, tuple(fds))
+    return Cell(first, tuple(fds[:-1]), fds[-1]) if port else Cell(first, tuple(fds))
 
 
 def _forked(make: Callable[[socket.socket], None]) -> tuple[socket.socket, int]:
@@ -238,7 +255,7 @@ def _write(path: str, text: str) -> None:
         os.close(fd)
 
 
-def _begin(channel: socket.socket, *, is_apart: bool) -> None:
+def _begin(channel: socket.socket, *, is_apart: bool, port: int) -> None:
     """Make the namespaces and leave a first process in them."""
     # Only what can be dumped belongs to its user, who is to say which users are inside.
     prctl(PR_SET_DUMPABLE, 1)
@@ -249,11 +266,15 @@ def _begin(channel: socket.socket, *, is_apart: bool) -> None:
         return
     prctl(PR_SET_DUMPABLE, 0)
     call("sethostname", HOST_NAME, len(HOST_NAME))
+    doors: list[socket.socket] = []
     if is_apart:
         _raise_loopback()
+    if port:
+        # A socket stays in the network that it was made in, whoever accepts from it.
+        doors.append(socket.create_server(("127.0.0.1", port), backlog=DOOR_BACKLOG))
     first = clone_sibling(signal.SIGCHLD)
     if first == 0:
-        _in_child(channel, lambda: _hold(channel, is_apart=is_apart))
+        _in_child(channel, lambda: _hold(channel, doors, is_apart=is_apart))
     channel.send(NUMBER.pack(first))
 
 
@@ -264,7 +285,7 @@ def _raise_loopback() -> None:
         fcntl.ioctl(interface, SIOCSIFFLAGS, struct.pack("=16sH22x", b"lo", flags | IFF_UP))
 
 
-def _hold(channel: socket.socket, *, is_apart: bool) -> NoReturn:
+def _hold(channel: socket.socket, doors: list[socket.socket], *, is_apart: bool) -> NoReturn:
     """Be the first process of a cell until the spawner ends."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
@@ -274,6 +295,7 @@ def _hold(channel: socket.socket, *, is_apart: bool) -> NoReturn:
                 signal.signal(number, signal.SIG_IGN)
     kinds = KINDS if is_apart else KINDS[:-1]
     fds = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in kinds]
+    fds += [door.fileno() for door in doors]
     os.chdir("/")
     if not channel.recv(1):
         os._exit(1)

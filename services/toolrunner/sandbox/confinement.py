@@ -16,8 +16,8 @@ class Confinement:
         home: The home of its processes.
         temporary: Its temporary directory.
         readable: What may be read and executed besides the system's programs.
-        proxy: Path of the egress proxy's socket; empty for none.
-        proxy_port: Port of the egress proxy on loopback, where no namespace hides the others.
+        proxy_port: Port of the egress proxy on loopback; in a network of its own that of a cell's
+            door. 0 for none.
         has_own_proc: Whether the mount namespace gets a /proc of its own.
         landlock_abi: Version of Landlock.
         processes: How many processes its user may have at a time; 0 for no limit.
@@ -33,7 +33,6 @@ class Confinement:
     temporary: str
     uid: int = -1
     readable: tuple[str, ...] = ()
-    proxy: str = ""
     proxy_port: int = 0
     has_own_proc: bool = True
     landlock_abi: int = 0

@@ -99,6 +99,7 @@ def rules_of(confinement: Confinement) -> landlock.Rules:
     """Return what Landlock allows: no more than the mounts, and less where there are none."""
     is_hidden = confinement.has(Layer.MOUNT_NAMESPACE)
     is_apart = confinement.has(Layer.NETWORK_NAMESPACE)
+    confines_tcp = confinement.has(Layer.LANDLOCK_NETWORK)
     is_open = confinement.network is Network.OPEN
     resolvers = places.RESOLVERS if is_open else ()
     seen = (*places.PROGRAMS, *places.SETTINGS, *resolvers, *places.KERNEL_FACTS)
@@ -113,7 +114,7 @@ def rules_of(confinement: Confinement) -> landlock.Rules:
         readable=("/",) if is_hidden else (*seen, *confinement.readable, *own),
         writable=written,
         devices=(*places.DEVICES, *terminals),
-        confines_tcp=confinement.has(Layer.LANDLOCK_NETWORK),
-        ports=(confinement.proxy_port,) if confinement.proxy_port else (),
+        confines_tcp=confines_tcp,
+        ports=(confinement.proxy_port,) if confines_tcp and confinement.proxy_port else (),
         scopes=scopes,
     )

@@ -129,8 +129,6 @@ def _taken(confinement: Confinement) -> tuple[list[tuple[str, str]], list[Mount]
         for path in guarded_in(confinement.root):
             is_whole = path.endswith(".git")
             mounts.append(_take(path, path, SAFE if is_whole else SAFE | ATTR_RDONLY))
-    if confinement.proxy:
-        mounts.append(_take(confinement.proxy, places.PROXY_SOCKET, SAFE | ATTR_NOEXEC))
     return links, mounts
 
 

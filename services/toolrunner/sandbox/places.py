@@ -28,5 +28,3 @@ KERNEL_FACTS = tuple(
 
 TEMPORARY = ("/tmp", "/var/tmp")
 EMPTY = ("/home", "/root", "/run", "/srv", "/mnt")
-#: Where the egress proxy's socket is inside a namespace.
-PROXY_SOCKET = "/run/parley/egress.sock"

@@ -36,6 +36,8 @@ LAYERS = {
     Level.NS: ALWAYS | {Layer.UID} | FILTERS | NAMESPACES,
 }
 UNREACHABLE = "the service's data directory or its Python is closed to other users"
+#: Where a workspace with a network of its own finds the egress proxy, on its own loopback.
+DOOR_PORT = 3128
 #: Commands give way to the services that look after them.
 NICE = 5
 
@@ -58,10 +60,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """Where the egress proxy of a workspace is: a socket, or a port where no mount hides others."""
+    """That there is an egress proxy, and its port where workspaces share the host's network."""
 
-    socket: str = ""
-    port: int = 0
+    port: int
 
 
 def judge(trials: Trials, *, minimum: Level, forced: Level | None = None) -> Report:
@@ -135,7 +136,7 @@ def plan(
         profile: What it may write; None for nothing, as far as the node can keep that.
         network: What it may reach; None for nothing, as far as the node can keep that.
         processes: How many processes the workspace may have at a time; 0 for no limit.
-        egress: Where its proxy is, if it has one.
+        egress: Its proxy, if it has one.
 
     Raises:
         NotEnforceable: The node cannot keep what is asked for.
@@ -143,8 +144,9 @@ def plan(
     reached = _network(report, network, egress)
     written = _profile(report, profile)
     layers = [layer for layer in report.layers if _is_applied(layer, report, reached, place)]
-    is_hidden = Layer.MOUNT_NAMESPACE in layers
-    proxy = egress if egress is not None and reached is Network.PROXY else Egress()
+    port = 0
+    if reached is Network.PROXY and egress is not None:
+        port = DOOR_PORT if Layer.NETWORK_NAMESPACE in layers else egress.port
     return Confinement(
         level=report.level,
         layers=tuple(layers),
@@ -155,8 +157,7 @@ def plan(
         temporary=place.temporary,
         uid=place.uid if Layer.UID in layers else -1,
         readable=place.readable,
-        proxy=proxy.socket if is_hidden else "",
-        proxy_port=0 if is_hidden else proxy.port,
+        proxy_port=port,
         has_own_proc=report.has_own_proc,
         landlock_abi=report.landlock_abi,
         processes=processes,

@@ -65,7 +65,8 @@ class ControlGroups:
         with suppress(OSError):
             if workspace not in self._workspaces:
                 self._make_workspace(workspace)
-            os.makedirs(directory, exist_ok=True)
+            with suppress(FileExistsError):
+                os.mkdir(directory)
             return directory
         return ""
 

@@ -11,7 +11,7 @@ In:  {"number", "op": "start", "id", "workspace", "argv", "root", "workdir", "en
 Out: {"number", "pid", "layers", "descriptors"}, {"number", "stage", "errno"}, {"number", "count"},
      {"adopted": id, "pid", "status", "layers", "is_oom_killed", "stage", "errno", "descriptors"},
      {"number", "version", "pid"}, {"exited": id, "status", "is_oom_killed"}, {"gone": id},
-     {"idle": true}
+     {"idle": true}, {"door": workspace, "descriptors"}
 """
 
 import os

@@ -68,6 +68,13 @@ class Family:
     watched: dict[str, Callable[[], list[Seen]]] = field(default_factory=dict)
     is_ending: bool = False
 
+    def __post_init__(self) -> None:
+        self.kin.cells.on_door = self.tell_door
+
+    def tell_door(self, workspace: str, door: int) -> None:
+        """Hand the door of a cell to the service."""
+        self.line.tell({"door": workspace, "descriptors": 1}, door)
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing is kept and nothing runs."""
@@ -291,6 +298,7 @@ class Family:
 
     def tell_kept(self) -> None:
         """Tell of everything that is kept; what is between fork and exec is waited for."""
+        self.kin.cells.show_doors()
         for kept in self.kept.values():
             if kept.report_fd >= 0:
                 self.settle_within(kept, REPORT_S)

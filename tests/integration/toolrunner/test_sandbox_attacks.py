@@ -1,8 +1,10 @@
 """Hostile programs in a sandbox, at every level that this machine offers; each gets nothing."""
 
+import asyncio
 import json
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ from support import attacks
 from support.jail import PYTHON, Jail
 from support.sandboxes import offered, sandbox_at
 from support.victims import SECRET, Service, service
-from toolrunner.sandbox import Layer, Level, Network, Profile
+from toolrunner.sandbox import DOOR_PORT, Egress, Layer, Level, Network, Profile
 
 IS_ROOT = os.geteuid() == 0
 
@@ -111,13 +113,55 @@ async def test_e10_nothing_of_others_is_read_or_written(jail: Jail, victim: Serv
     assert other.read_text() == private.read_text() == SECRET
 
 
-@pytest.mark.parametrize("network", [Network.NONE, Network.PROXY], ids=lambda each: each.name)
-async def test_e11_and_e12_nothing_is_reached_over_a_network(
-    jail: Jail, victim: Service, network: Network
-) -> None:
-    ran = await jail.python(attacks.CONNECTING, victim.addresses(), network=network)
+async def test_e11_and_e12_nothing_is_reached_over_a_network(jail: Jail, victim: Service) -> None:
+    ran = await jail.python(attacks.CONNECTING, victim.addresses(), network=Network.NONE)
     assert judged("E11, E12", jail, ran.text) == {}
     assert victim.reached == []
+
+
+ASK = """
+import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 5) as each:
+    each.sendall(b"hello")
+    print(each.recv(20).decode())
+"""
+
+
+@pytest.fixture
+def listening() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        yield opened
+
+
+async def test_e11_with_a_proxy_only_the_proxy_is_reached(
+    jail: Jail, victim: Service, listening: socket.socket
+) -> None:
+    loop = asyncio.get_running_loop()
+    outside = listening
+    doors: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
+    jail.spawner.on_door = lambda workspace, door: doors.put_nowait((workspace, door))
+    egress = Egress(outside.getsockname()[1])
+    given = {"network": Network.PROXY, "egress": egress}
+    # A cell, and its door, is there as long as somebody is inside.
+    await jail.begin("sleep", "60", **given)
+    ran = await jail.python(attacks.CONNECTING, victim.addresses(), **given)
+    assert judged("E11 with a proxy", jail, ran.text) == {}
+    assert victim.reached == []
+
+    port, proxy = egress.port, outside
+    if jail.sandbox.report.level is Level.NS:
+        workspace, door = doors.get_nowait()
+        assert workspace == "w1"
+        port, proxy = DOOR_PORT, socket.socket(fileno=door)
+    proxy.setblocking(False)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        asked = tasks.create_task(jail.python(ASK, str(port), **given))
+        accepted, _ = await loop.sock_accept(proxy)
+        said = await loop.sock_recv(accepted, 20)
+        await loop.sock_sendall(accepted, b"from the proxy")
+        accepted.close()
+    proxy.close()
+    assert (said, (await asked).text) == (b"hello", "from the proxy\n")
 
 
 async def test_e18_and_e19_no_dangerous_call_is_made_and_no_process_meddled_with(

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from toolrunner.sandbox import (
+    DOOR_PORT,
     BelowMinimum,
     Confinement,
     Egress,
@@ -32,7 +33,7 @@ NO_NAMESPACES = dict.fromkeys(
 CONTAINER = replace(EVERYTHING, failures={**NO_NAMESPACES, Layer.CGROUP: "read-only"})
 NO_LANDLOCK = {Layer.LANDLOCK_FILES: "old", Layer.LANDLOCK_NETWORK: "old"}
 PLACE = Place("/w/files", "/w/home", "/w/tmp", uid=20_001)
-EGRESS = Egress("/w/egress.sock", 3128)
+EGRESS = Egress(4000)
 
 
 def report_of(trials: Trials, level: Level | None = None) -> Report:
@@ -172,11 +173,11 @@ def test_the_profile_that_is_told_is_the_one_that_is_kept() -> None:
     assert weaker.profile is Profile.FULL
 
 
-def test_a_proxy_is_a_socket_where_paths_are_hidden_and_a_port_elsewhere() -> None:
-    hidden = plan(report_of(EVERYTHING), place=PLACE, network=Network.PROXY, egress=EGRESS)
-    assert (hidden.proxy, hidden.proxy_port) == ("/w/egress.sock", 0)
-    seen = plan(report_of(CONTAINER), place=PLACE, network=Network.PROXY, egress=EGRESS)
-    assert (seen.proxy, seen.proxy_port) == ("", 3128)
+def test_a_proxy_is_at_the_door_of_a_network_of_its_own_and_at_its_port_elsewhere() -> None:
+    apart = plan(report_of(EVERYTHING), place=PLACE, network=Network.PROXY, egress=EGRESS)
+    assert apart.proxy_port == DOOR_PORT
+    shared = plan(report_of(CONTAINER), place=PLACE, network=Network.PROXY, egress=EGRESS)
+    assert shared.proxy_port == 4000
 
 
 def test_without_a_proxy_or_its_port_nothing_is_reached() -> None:

@@ -1,8 +1,10 @@
 """The filter is run here instruction by instruction, for both kinds of machine."""
 
 import errno
+import json
 import struct
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -145,3 +147,15 @@ def test_attributes_of_files_are_kept_where_nothing_may_be_written(machine: str,
         kept = replace(CLOSED, keeps_attributes=True)
         assert asked(machine, kept, name) == refusal(errno.EPERM)
         assert asked(machine, CLOSED, name) == ALLOW
+
+
+def test_the_profile_for_containers_allows_what_a_node_needs_and_no_more() -> None:
+    path = Path(__file__).parents[3] / "docs" / "seccomp.json"
+    (refused,) = json.loads(path.read_text())["syscalls"]
+    # To make cells and trees.
+    mounts = {"mount", "umount2", "pivot_root", "open_tree", "move_mount", "mount_setattr"}
+    needed = {"unshare", "setns", "sethostname", *mounts}
+    assert (refused["action"], set(refused["names"])) == (
+        "SCMP_ACT_ERRNO",
+        set(seccomp.REFUSED) - needed,
+    )

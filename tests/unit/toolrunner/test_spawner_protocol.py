@@ -20,6 +20,7 @@ from toolrunner.spawner import (
     running_processes,
 )
 from toolrunner.spawner.control_groups import ControlGroups
+from toolrunner.spawner.door import is_below
 from toolrunner.spawner.kernel import look, send
 from toolrunner.spawner.kin import Belonging, Kin, Known
 
@@ -131,3 +132,12 @@ def test_what_is_forgotten_is_known_only_while_it_left_somebody_behind(kin: Kin)
         assert len(kin.known) <= 65
         assert "p-behind" in kin.known
         behind.kill()
+
+
+def test_whoever_was_started_here_is_below_and_nobody_else_is() -> None:
+    with sleeping("p1") as process:
+        assert is_below(process.pid, os.getpid())
+        assert not is_below(os.getpid(), process.pid)
+        process.kill()
+    # Of whoever is gone nothing can be told, and so nothing good.
+    assert is_below(process.pid, 1)
