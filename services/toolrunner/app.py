@@ -3,23 +3,31 @@
 import asyncio
 import fcntl
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceServicer
-from parley.api.workspace.v1.host_service_pb2_grpc import WorkspaceHostServiceServicer
 from parley.identity import InMemoryRevocations
 from parley.process import ConfigurationError, Neighbours, Process
 from toolrunner.errors import JournalUnusable, SpawnerGone
 from toolrunner.faults import with_points
 from toolrunner.file_room import FileRoom
+from toolrunner.hosting.assembly import Parts, hosting
+from toolrunner.hosting.mirrors import NoCredentials
+from toolrunner.hosting.overlays import KernelOverlays, Overlays
+from toolrunner.hosting.points import points_of
+from toolrunner.hosting.reporting import NodeFacts, Reporter
+from toolrunner.hosting.sandbox_state import NoSandbox
 from toolrunner.journal_thread import open_journal
 from toolrunner.processes import Processes
 from toolrunner.rpc.errors import DOMAIN, ERRORS
 from toolrunner.rpc.execution_servicer import ExecutionServicer
 from toolrunner.rpc.file_servicer import FileServicer
+from toolrunner.rpc.host_servicer import WorkspaceHostServicer
 from toolrunner.rpc.presenting import Presenter
 from toolrunner.rpc.process_servicer import ProcessServicer, cursor_of, encode_started
 from toolrunner.settings import Settings
@@ -85,13 +93,45 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                 new_id=process.new_id,
             )
         )
+        sandbox, overlays = NoSandbox(), KernelOverlays(directory / "overlay-probe")
+        hosted = await stack.enter_async_context(
+            hosting(
+                Parts(
+                    directory=directory,
+                    processes=processes,
+                    files=files,
+                    workspaces=workspaces,
+                    spawner=spawner.process,
+                    sandbox=sandbox,
+                    credentials=NoCredentials(),
+                    overlays=overlays,
+                    points=points_of(settings.faultpoints_directory, process.clock),
+                    clock=process.clock,
+                    new_id=process.new_id,
+                    encode_started=encode_started,
+                    workspaces_max=settings.workspaces_max,
+                    local_directories=settings.local_directories,
+                    git_protocols=settings.git_protocols,
+                )
+            )
+        )
+        reporter = Reporter(
+            facts=_facts(settings, hosted.node_id, journal.generation, overlays),
+            host=hosted.host,
+            processes=processes,
+            workspaces=workspaces,
+            mirrors=hosted.mirrors,
+            sandbox=sandbox,
+            clock=process.clock,
+            directory=directory,
+        )
         servicers = (
             ProcessServicer(processes, Presenter(spawner.pid)),
             ExecutionServicer(journal, processes),
             FileServicer(files),
-            # Not written yet; they say so.
+            WorkspaceHostServicer(hosted.host, hosted.merges, reporter, process.clock.now()),
+            # Not written yet; it says so.
             GitServiceServicer(),
-            WorkspaceHostServiceServicer(),
         )
         # No method takes a service token, so there is no revocation to know of.
         revocations = InMemoryRevocations(())
@@ -104,6 +144,23 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
             await _until_stopped(process.stopping, spawner.process.gone)
         finally:
             processes.stop_waiting()
+
+
+def _facts(
+    settings: Settings, node_id: str, journal_generation: str, overlays: Overlays
+) -> NodeFacts:
+    labels = (label.partition("=") for label in settings.labels)
+    return NodeFacts(
+        node_id=node_id,
+        name=settings.name or socket.gethostname(),
+        address=str(settings.advertise or settings.listen),
+        version=version("parley"),
+        journal_generation=journal_generation,
+        workspaces_max=settings.workspaces_max,
+        labels=tuple((name, value) for name, _, value in labels),
+        directories=settings.local_directories,
+        has_overlays=overlays.is_available,
+    )
 
 
 async def _until_stopped(stopping: asyncio.Event, gone: "asyncio.Future[None]") -> None:

@@ -1,6 +1,7 @@
 """The processes of this node as its servicers use them; leaving ends everything."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable
 from types import TracebackType
 
@@ -185,6 +186,12 @@ class Processes:
         """
         await self._registry.get(scope, process_id)
         await self._effects.run(self._writes.resize(effect, process_id, size))
+
+    def running(self) -> Counter[WorkspaceId]:
+        """Return how many processes run in each workspace."""
+        return Counter(
+            live.record.workspace_id for live in self._registry.all_live() if live.is_live
+        )
 
     async def end_workspace(self, workspace_id: WorkspaceId, grace_s: float = GRACE_S) -> Ended:
         """End everything of a workspace, also what detached itself; return when it is gone."""

@@ -65,7 +65,7 @@ class Starts:
         Raises:
             ToolrunnerError: It is refused, and nothing was started.
         """
-        workspace = self.workspaces.prepared(scope.workspace_id)
+        workspace = self.workspaces.at(scope.workspace_id)
         workdir, refusal = self._judged(workspace, scope, spec)
         live = self._entered(effect, scope, spec, workspace.root / workdir, workspace)
         record = live.record
@@ -100,6 +100,8 @@ class Starts:
     ) -> tuple[str, ToolrunnerError | None]:
         """Return the directory to start in, or what speaks against starting."""
         try:
+            self.workspaces.check(scope)
+            self.workspaces.prepared(scope.workspace_id)
             self.registry.check_room(scope)
             return workspace.relative(spec.workdir), None
         except ToolrunnerError as refusal:

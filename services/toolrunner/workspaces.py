@@ -1,12 +1,15 @@
-"""The directories of workspaces: for now one each, made when it is first used."""
+"""The directories of workspaces, and who may use them.
+
+A workspace that nobody placed is made when it is first used.
+"""
 
 import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, Protocol
 
-from toolrunner.domain import WorkspaceId
+from toolrunner.domain import Scope, WorkspaceId
 from toolrunner.errors import OutsideWorkspace, PathNotFound, WrongPathKind
 from toolrunner.spawner import open_directory_beneath
 
@@ -18,11 +21,12 @@ class Workspace:
     """Where a workspace has its files, and what belongs to it beside them."""
 
     directory: Path
+    files: Path | None = None  # If they are not beside the rest.
 
     @property
     def root(self) -> Path:
         """The files."""
-        return self.directory / "files"
+        return self.files or self.directory / "files"
 
     @property
     def home(self) -> Path:
@@ -75,15 +79,49 @@ class Workspace:
         return str(given)
 
 
+class Admission(Protocol):
+    """Knows which workspaces may be used."""
+
+    def check(self, scope: Scope, *, looks_back: bool) -> None:
+        """Let a call to a workspace pass; `looks_back` if what it asks for may be over.
+
+        Raises:
+            ToolrunnerError: The workspace is not here, not ready, or was placed anew.
+        """
+        ...
+
+
+class EverythingAdmitted:
+    """Lets every call pass, as long as nobody places workspaces."""
+
+    def check(self, scope: Scope, *, looks_back: bool) -> None:
+        """Let it pass."""
+
+
 class Workspaces:
-    """All workspaces below one directory."""
+    """All workspaces below one directory.
+
+    Attributes:
+        admission: Who may use them.
+        roots: Where the files of those are that have them elsewhere.
+    """
 
     def __init__(self, directory: Path) -> None:
+        self.admission: Admission = EverythingAdmitted()
+        self.roots: dict[WorkspaceId, Path] = {}
         self._directory = directory
+
+    def check(self, scope: Scope, *, looks_back: bool = False) -> None:
+        """Let a call to a workspace pass; `looks_back` if what it asks for may be over.
+
+        Raises:
+            ToolrunnerError: The workspace is not here, not ready, or was placed anew.
+        """
+        self.admission.check(scope, looks_back=looks_back)
 
     def at(self, workspace_id: WorkspaceId) -> Workspace:
         """Return where a workspace is, whether it is there or not."""
-        return Workspace(self._directory / workspace_id)
+        return Workspace(self._directory / workspace_id, self.roots.get(workspace_id))
 
     def prepared(self, workspace_id: WorkspaceId) -> Workspace:
         """Return a workspace, made if it is not there yet, closed to other users."""

@@ -38,6 +38,7 @@ class House:
     directory: Path
     key: SigningKey
     clock: SystemClock = field(default_factory=SystemClock)
+    settings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def build(cls, directory: Path) -> "House":
@@ -62,6 +63,7 @@ class House:
             "TOOLRUNNER_SIGNING_KEY_FILE": str(self.directory / "key.pem"),
             "TOOLRUNNER_DATA_DIRECTORY": str(self.data),
             "A_SECRET_OF_THE_SERVICE": "hunter2",
+            **self.settings,
         }
 
 
