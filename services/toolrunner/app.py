@@ -4,14 +4,14 @@ import asyncio
 import fcntl
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceServicer
-from parley.identity import InMemoryRevocations
+from parley.identity import InMemoryRevocations, ServiceName
 from parley.process import ConfigurationError, Neighbours, Process
 from toolrunner.errors import JournalUnusable, SpawnerGone
 from toolrunner.faults import with_points
@@ -20,6 +20,7 @@ from toolrunner.hosting.assembly import Parts, hosting
 from toolrunner.hosting.mirrors import NoCredentials
 from toolrunner.hosting.overlays import KernelOverlays, Overlays
 from toolrunner.hosting.points import points_of
+from toolrunner.hosting.registration import Registration
 from toolrunner.hosting.reporting import NodeFacts, Reporter
 from toolrunner.hosting.sandbox_state import NoSandbox
 from toolrunner.journal_thread import open_journal
@@ -28,6 +29,7 @@ from toolrunner.rpc.errors import DOMAIN, ERRORS
 from toolrunner.rpc.execution_servicer import ExecutionServicer
 from toolrunner.rpc.file_servicer import FileServicer
 from toolrunner.rpc.host_servicer import WorkspaceHostServicer
+from toolrunner.rpc.node_client import GrpcRegistry
 from toolrunner.rpc.presenting import Presenter
 from toolrunner.rpc.process_servicer import ProcessServicer, cursor_of, encode_started
 from toolrunner.settings import Settings
@@ -135,15 +137,44 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         )
         # No method takes a service token, so there is no revocation to know of.
         revocations = InMemoryRevocations(())
+        neighbours = Neighbours(settings, process)
         await stack.enter_async_context(
-            Neighbours(settings, process).serve(
-                servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN
-            )
+            neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)
         )
+        async with _known(settings, process, neighbours, reporter):
+            try:
+                await _until_stopped(process.stopping, spawner.process.gone)
+            finally:
+                processes.stop_waiting()
+
+
+@asynccontextmanager
+async def _known(
+    settings: Settings, process: Process, neighbours: Neighbours, reporter: Reporter
+) -> AsyncIterator[None]:
+    """Measure what is hosted, and be known to chatd where there is one."""
+    async with (
+        neighbours.channels(ServiceName.CHATD, settings.chatd) as channels,
+        asyncio.TaskGroup() as tasks,
+    ):
+        registration = Registration(
+            registry=GrpcRegistry(channels, reporter),
+            host=reporter.host,
+            hosted=reporter.hosted,
+            clock=process.clock,
+            chance=process.random.random,
+            new_id=process.new_id,
+        )
+        running = [tasks.create_task(reporter.measure())]
+        if settings.chatd:
+            running.append(tasks.create_task(registration.run()))
         try:
-            await _until_stopped(process.stopping, spawner.process.gone)
+            yield
         finally:
-            processes.stop_waiting()
+            for task in running:
+                task.cancel()
+            if settings.leaves_at_stop:
+                await registration.leave()
 
 
 def _facts(

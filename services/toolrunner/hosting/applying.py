@@ -194,13 +194,13 @@ class Merge:
             if not plan.is_turned_back:
                 try:
                     for step in plan.steps:
-                        _forward(root, step)
+                        go_forward(root, step)
                     return
                 except (MergeDisturbed, OSError):
                     self.decide(msgspec.structs.replace(plan, is_turned_back=True))
-                    _go_back(root, plan)
+                    self._turn_back(root, plan)
                     raise
-            _go_back(root, plan)
+            self._turn_back(root, plan)
         finally:
             root.close()
 
@@ -215,13 +215,18 @@ class Merge:
             Trash(staged).empty()
             staged.rmdir()
 
+    def _turn_back(self, root: Root, plan: MergePlan) -> None:
+        for step in reversed(plan.steps):
+            go_back(root, step)
 
-def _go_back(root: Root, plan: MergePlan) -> None:
-    for step in reversed(plan.steps):
-        _backward(root, step)
 
+def go_forward(root: Root, step: MergeStep) -> None:
+    """Do a step, or what is left of it.
 
-def _forward(root: Root, step: MergeStep) -> None:
+    Raises:
+        MergeDisturbed: Its place is not as it was compared.
+        OSError: It is not possible.
+    """
     path = step.path
     match step:
         case MoveAway(slot=slot, identity=identity):
@@ -242,7 +247,8 @@ def _forward(root: Root, step: MergeStep) -> None:
             assert_never(step)
 
 
-def _backward(root: Root, step: MergeStep) -> None:
+def go_back(root: Root, step: MergeStep) -> None:
+    """Take a step back that was done, begun or never begun."""
     path = step.path
     match step:
         case MoveAway(slot=slot):
@@ -309,7 +315,8 @@ def _drop(root: Root, path: str, *, must_go: bool) -> None:
     try:
         with root.opened(above, os.O_PATH | os.O_DIRECTORY) as fd:
             os.rmdir(name, dir_fd=fd)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
+        # It went already, and what comes instead may be there.
         return
     except OSError as error:
         if must_go and error.errno == errno.ENOTEMPTY:

@@ -63,13 +63,15 @@ def decide(
         return ConflictKind.TYPE
     if fork.kind is not Kind.FILE:
         return ConflictKind.ADDED_TWICE if base is None else ConflictKind.CONTENT
-    if fork.content == parent.content or (base is not None and base.content == fork.content):
+    if fork.content == parent.content:
         return Step.MODE
-    if base is not None and base.content == parent.content:
-        # The parent changed the mode only, and the fork may have changed it too.
-        return Step.TAKE
     if base is None or base.kind is not Kind.FILE:
         return ConflictKind.ADDED_TWICE
+    if base.content == fork.content:
+        return Step.MODE
+    if base.content == parent.content:
+        # The parent changed the mode only, and the fork may have changed it too.
+        return Step.TAKE
     return Step.LINES
 
 

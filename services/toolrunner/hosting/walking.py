@@ -106,13 +106,11 @@ def measure(root: Root, *, entries_max: int) -> tuple[int, int]:
     counted: set[tuple[int, int]] = set()
     for found in walk(root):
         entries += 1
-        seen = found.seen
-        if found.kind is Kind.FILE and seen.st_nlink > 1:
-            name = (seen.st_dev, seen.st_ino)
-            if name in counted:
-                continue
+        name = (found.seen.st_dev, found.seen.st_ino)
+        if found.kind is not Kind.FILE or found.seen.st_nlink == 1 or name not in counted:
+            disk_bytes += found.seen.st_blocks * BLOCK_BYTES
+        if found.kind is Kind.FILE and found.seen.st_nlink > 1:
             counted.add(name)
-        disk_bytes += seen.st_blocks * BLOCK_BYTES
         if entries >= entries_max:
             break
     return disk_bytes, entries

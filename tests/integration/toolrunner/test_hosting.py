@@ -367,3 +367,42 @@ async def test_a_host_tells_what_it_is_and_has(placer: Placer) -> None:
     assert first.node.load.workspaces == 3
     assert [each.name for each in first.node.directories] == ["it", "kept"]
     assert first.node.capacity.memory_bytes > 0
+
+
+async def test_a_fork_comes_home_and_tells_what_it_brought(placer: Placer) -> None:
+    parent_id = await placer.ready(scratch(a="1\n2\n3\n", b="b"))
+    fork_id = await placer.ready(fork(parent_id))
+    (placer.root(fork_id) / "a").write_text("one\n2\n3\n")
+    (placer.root(fork_id) / "b").unlink()
+    (placer.root(parent_id) / "a").write_text("1\n2\nthree\n")
+    shown = await placer.merge(fork_id, parent_id, dry_run=True)
+    assert (shown.applied, list(shown.merged_paths)) == (False, ["a", "b"])
+    report = await placer.merge(fork_id, parent_id)
+    assert (report.applied, list(report.merged_paths)) == (True, ["a", "b"])
+    assert (placer.root(parent_id) / "a").read_text() == "one\n2\nthree\n"
+    assert os.listdir(placer.root(parent_id)) == ["a"]
+
+
+async def test_a_conflict_leaves_the_parent_alone_unless_it_is_decided(placer: Placer) -> None:
+    parent_id = await placer.ready(scratch(a="1\n", b="b"))
+    fork_id = await placer.ready(fork(parent_id))
+    (placer.root(fork_id) / "a").write_text("fork\n")
+    (placer.root(fork_id) / "b").write_text("changed")
+    (placer.root(parent_id) / "a").write_text("parent\n")
+    report = await placer.merge(fork_id, parent_id)
+    [conflict] = report.conflicts
+    assert (report.applied, list(report.merged_paths)) == (False, [])
+    assert (conflict.path, conflict.kind) == ("a", workspace_pb2.MERGE_CONFLICT_KIND_CONTENT)
+    assert conflict.preview == "<<<<<<< parent\nparent\n=======\nfork\n>>>>>>> fork\n"
+    assert (placer.root(parent_id) / "b").read_text() == "b"
+    kept = await placer.merge(fork_id, parent_id, workspace_pb2.MERGE_STRATEGY_KEEP_PARENT)
+    assert (kept.applied, list(kept.merged_paths)) == (True, ["b"])
+    taken = await placer.merge(fork_id, parent_id, workspace_pb2.MERGE_STRATEGY_TAKE_FORK)
+    assert (taken.applied, len(taken.conflicts)) == (True, 1)
+    assert (placer.root(parent_id) / "a").read_text() == "fork\n"
+
+
+async def test_what_is_no_fork_of_a_parent_is_not_merged_into_it(placer: Placer) -> None:
+    one, other = await placer.ready(), await placer.ready()
+    refused = await reason_of(placer.merge(one, other))
+    assert refused == (grpc.StatusCode.FAILED_PRECONDITION, "NOT_A_FORK")
