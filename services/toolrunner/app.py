@@ -23,6 +23,7 @@ from toolrunner.hosting.points import points_of
 from toolrunner.hosting.registration import Registration
 from toolrunner.hosting.reporting import NodeFacts, Reporter
 from toolrunner.hosting.sandbox_state import NoSandbox
+from toolrunner.hosting.sourcing import OwnedByService
 from toolrunner.journal_thread import open_journal
 from toolrunner.processes import Processes
 from toolrunner.rpc.errors import DOMAIN, ERRORS
@@ -107,6 +108,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                     sandbox=sandbox,
                     credentials=NoCredentials(),
                     overlays=overlays,
+                    owners=OwnedByService(),
                     points=points_of(settings.faultpoints_directory, process.clock),
                     clock=process.clock,
                     new_id=process.new_id,

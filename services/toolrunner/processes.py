@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from types import TracebackType
 
 from parley.clock import Clock
@@ -142,7 +143,8 @@ class Processes:
             ProcessNotFound: There is none that this chat may see.
             InvalidRequest: The cursor is past the output.
         """
-        return await wait_output(self._registry, scope, process_id, wait)
+        with self._workspaces.waits.one_more(scope.workspace_id):
+            return await wait_output(self._registry, scope, process_id, wait)
 
     async def stream(self, scope: Scope, process_id: ProcessId, since_cursor: int) -> OutputStream:
         """Open a stream of a process's output.
@@ -164,6 +166,10 @@ class Processes:
         if refusal is not None or live is None:
             raise refusal or ProcessNotRunning(process_id)
         return Terminal(live, self._writes, self._ends)
+
+    def attached(self, scope: Scope) -> AbstractContextManager[None]:
+        """Have it known meanwhile that someone is at a terminal of a workspace."""
+        return self._workspaces.attachments.one_more(scope.workspace_id)
 
     async def write(
         self, effect: Effect, scope: Scope, process_id: ProcessId, writing: Writing

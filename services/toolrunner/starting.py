@@ -157,7 +157,7 @@ class Starts:
             chat_id=record.chat_id,
             home=workspace.home,
             temporary=workspace.temporary,
-            declared=spec.environment,
+            declared={**workspace.particulars.environment, **spec.environment},
             has_terminal=spec.stdin_mode is StdinMode.TERMINAL,
         )
         launch = Launch(

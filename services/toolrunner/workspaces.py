@@ -5,7 +5,10 @@ A workspace that nobody placed is made when it is first used.
 
 import errno
 import os
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final, Protocol
 
@@ -17,16 +20,31 @@ PRIVATE: Final = 0o700
 
 
 @dataclass(frozen=True, slots=True)
+class Particulars:
+    """What is not the same for all workspaces.
+
+    Attributes:
+        files: Where its files are, if they are not beside the rest.
+        readable: Directories outside that its processes must be able to read.
+        environment: Variables that its processes have unless a call says otherwise.
+    """
+
+    files: Path | None = None
+    readable: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Workspace:
     """Where a workspace has its files, and what belongs to it beside them."""
 
     directory: Path
-    files: Path | None = None  # If they are not beside the rest.
+    particulars: Particulars = Particulars()
 
     @property
     def root(self) -> Path:
         """The files."""
-        return self.files or self.directory / "files"
+        return self.particulars.files or self.directory / "files"
 
     @property
     def home(self) -> Path:
@@ -98,17 +116,42 @@ class EverythingAdmitted:
         """Let it pass."""
 
 
+class Presence:
+    """Counts who uses each workspace at this moment, in one way."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[WorkspaceId] = Counter()
+
+    def __getitem__(self, workspace_id: WorkspaceId) -> int:
+        return self._counts[workspace_id]
+
+    @contextmanager
+    def one_more(self, workspace_id: WorkspaceId) -> Iterator[None]:
+        """Count one more meanwhile."""
+        self._counts[workspace_id] += 1
+        try:
+            yield
+        finally:
+            self._counts[workspace_id] -= 1
+            if not self._counts[workspace_id]:
+                del self._counts[workspace_id]
+
+
 class Workspaces:
     """All workspaces below one directory.
 
     Attributes:
+        waits: Calls that wait for a process of theirs.
+        attachments: Terminals that someone is at.
         admission: Who may use them.
-        roots: Where the files of those are that have them elsewhere.
+        particulars: What is not the same for all of them.
     """
 
     def __init__(self, directory: Path) -> None:
         self.admission: Admission = EverythingAdmitted()
-        self.roots: dict[WorkspaceId, Path] = {}
+        self.particulars: dict[WorkspaceId, Particulars] = {}
+        self.waits = Presence()
+        self.attachments = Presence()
         self._directory = directory
 
     def check(self, scope: Scope, *, looks_back: bool = False) -> None:
@@ -121,7 +164,8 @@ class Workspaces:
 
     def at(self, workspace_id: WorkspaceId) -> Workspace:
         """Return where a workspace is, whether it is there or not."""
-        return Workspace(self._directory / workspace_id, self.roots.get(workspace_id))
+        particulars = self.particulars.get(workspace_id, Particulars())
+        return Workspace(self._directory / workspace_id, particulars)
 
     def prepared(self, workspace_id: WorkspaceId) -> Workspace:
         """Return a workspace, made if it is not there yet, closed to other users."""

@@ -23,7 +23,7 @@ from toolrunner.hosting.bases import Identity, link_target
 from toolrunner.hosting.comparing import STAGE, Change, Side
 from toolrunner.hosting.copying import copy_content
 from toolrunner.hosting.removal import Trash
-from toolrunner.hosting.walking import Kind, look
+from toolrunner.hosting.walking import Kind, create, hand_over, look
 
 PLAN: Final = "merge.json"
 DIRECTORY_MODE: Final = 0o755
@@ -87,7 +87,13 @@ def stage(changes: tuple[Change, ...], fork: Side, parent: Root) -> tuple[MergeS
     _make(parent, STAGE, 0o700)
     _make(parent, f"{STAGE}/new", 0o700)
     _make(parent, f"{STAGE}/old", 0o700)
-    return (*_clearing(changes), *_making(changes, parent), *_placing(changes, fork, parent))
+    steps = (*_clearing(changes), *_making(changes, parent), *_placing(changes, fork, parent))
+    owner = os.fstat(parent.fd).st_uid
+    if owner != os.geteuid():
+        # Nobody else may write there, so what is brought must be theirs.
+        with parent.opened(f"{STAGE}/new", os.O_PATH | os.O_DIRECTORY) as fd:
+            hand_over(Root(fd, STAGE), owner)
+    return steps
 
 
 def _clearing(changes: tuple[Change, ...]) -> list[MergeStep]:
@@ -141,8 +147,7 @@ def _placing(changes: tuple[Change, ...], fork: Side, parent: Root) -> list[Merg
 
 
 def _stage_file(change: Change, source: Root, parent: Root, target: str) -> None:
-    fd = parent.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(fd, "wb") as file:
+    with os.fdopen(create(parent, target), "wb") as file:
         mode = FILE_MODE
         if change.content is not None:
             file.write(change.content)
@@ -330,6 +335,9 @@ def _make(root: Root, path: str, mode: int) -> None:
     with root.opened(above, os.O_PATH | os.O_DIRECTORY) as fd:
         try:
             os.mkdir(name, mode, dir_fd=fd)
+            owner = os.fstat(root.fd).st_uid
+            if owner != os.geteuid():
+                os.chown(name, owner, owner, dir_fd=fd, follow_symlinks=False)
         except FileExistsError as error:
             if not stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
                 raise MergeDisturbed(path) from error

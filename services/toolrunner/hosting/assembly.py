@@ -22,7 +22,7 @@ from toolrunner.hosting.removal import Trash
 from toolrunner.hosting.runs import Rooms
 from toolrunner.hosting.sandbox_state import SandboxProbe
 from toolrunner.hosting.setup import Setup
-from toolrunner.hosting.sourcing import Sourcing
+from toolrunner.hosting.sourcing import Owners, Sourcing
 from toolrunner.hosting.store import open_placements
 from toolrunner.processes import Processes
 from toolrunner.spawning import Spawner
@@ -51,6 +51,7 @@ class Parts:
     sandbox: SandboxProbe
     credentials: Credentials
     overlays: Overlays
+    owners: Owners
     points: Points
     clock: Clock
     new_id: Callable[[], str]
@@ -90,6 +91,7 @@ async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
             parts.overlays,
             parts.local_directories,
             trash,
+            parts.owners,
         )
         setup = Setup(parts.processes, parts.encode_started)
         preparing = Preparing(

@@ -85,13 +85,13 @@ class _Recording:
     entries: dict[str, BaseEntry] = field(default_factory=dict)
     offset: int = 0
 
-    def note(self, found: Found, copy: int) -> None:
+    def note(self, found: Found, copy: int, small: bytes | None) -> None:
         """Note one entry, with what it is now on the side of the copy."""
         content, offset, packed_bytes = "", -1, 0
         if found.kind is Kind.LINK:
             content = link_digest(self.target, found.path)
-        elif found.kind is Kind.FILE and os.fstat(copy).st_size <= DIGEST_BYTES_MAX:
-            content, text = digest_and_text(copy)
+        elif found.kind is Kind.FILE and found.seen.st_size <= DIGEST_BYTES_MAX:
+            content, text = digest_and_text(copy) if small is None else _told_of(small)
             if text is not None:
                 packed = zlib.compress(text, 1)
                 os.write(self.pack_fd, packed)
@@ -156,6 +156,10 @@ def digest_and_text(fd: int) -> tuple[str, bytes | None]:
             pieces.append(data)
     text = b"".join(pieces) if at <= TEXT_BYTES_MAX else None
     return digest.hexdigest(), text if text is not None and is_text(text) else None
+
+
+def _told_of(content: bytes) -> tuple[str, bytes | None]:
+    return hashlib.sha256(content).hexdigest(), content if is_text(content) else None
 
 
 def is_text(content: bytes) -> bool:

@@ -35,6 +35,7 @@ from toolrunner.hosting.placements import (
     Outcome,
     Placement,
 )
+from toolrunner.hosting.preparing import particulars_of
 from toolrunner.hosting.recipes import Fork, Policy, Recipe, Scratch, Source
 from toolrunner.hosting.runs import PreparationEvent, Rooms, Runs, decode_outcome
 from toolrunner.hosting.sourcing import SourceFailed, check_fork
@@ -106,8 +107,8 @@ class Host:
         rooms = self._rooms
         rooms.workspaces.admission = self
         for placement in rooms.placements.all.values():
-            if placement.root:
-                rooms.workspaces.roots[placement.workspace_id] = Path(placement.root)
+            if placement.state is not HostState.REMOVED:
+                rooms.workspaces.particulars[placement.workspace_id] = particulars_of(placement)
         for placement in tuple(rooms.placements.all.values()):
             self._tasks.create_task(self._recovered(placement))
         self._tasks.create_task(self._empty_trash())
@@ -424,7 +425,7 @@ class Host:
         await self._end_everything(workspace_id, 0.0)
         rooms.sourcing.take_off(workspace_id)
         directory = rooms.workspaces.at(workspace_id).directory
-        rooms.workspaces.roots.pop(workspace_id, None)
+        rooms.workspaces.particulars.pop(workspace_id, None)
         self.used_at.pop(workspace_id, None)
         await asyncio.to_thread(rooms.trash.throw, directory)
         await rooms.points.reached("remove.thrown", workspace_id)

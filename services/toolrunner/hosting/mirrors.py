@@ -118,8 +118,8 @@ class Mirrors:
     async def _fetch(
         self, mirror: Path, workspace_id: WorkspaceId, url: str, ref: str, on_line: OnLine
     ) -> None:
-        await asyncio.to_thread(_make_usable, mirror)
-        await self._git(mirror, "init", "--quiet", "--bare", "--template=", ".")
+        if not await asyncio.to_thread(_made_usable, mirror):
+            await self._git(mirror, "init", "--quiet", "--bare", "--template=", ".")
         variables = {
             "GIT_ALLOW_PROTOCOL": ":".join(self.protocols),
             **await self.credentials.environment(workspace_id, url),
@@ -147,7 +147,8 @@ class Mirrors:
         for line in told:
             if line.startswith("ref: refs/heads/"):
                 branch = line.removeprefix("ref: ").split("\t")[0]
-                await self._git(mirror, "symbolic-ref", "HEAD", branch)
+                if (mirror / "HEAD").read_text() != f"ref: {branch}\n":
+                    await self._git(mirror, "symbolic-ref", "HEAD", branch)
                 return
 
     async def _has(self, mirror: Path, commit: str) -> bool:
@@ -182,11 +183,16 @@ class Mirrors:
         )
 
 
-def _make_usable(mirror: Path) -> None:
-    """Have the directory, without locks of a git that was killed: only this process works here."""
+def _made_usable(mirror: Path) -> bool:
+    """Have the directory, without locks of a git that was killed: only this process works here.
+
+    Returns whether it is a repository already.
+    """
     mirror.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
     for lock in (*mirror.glob("*.lock"), *(mirror / "refs").rglob("*.lock")):
         lock.unlink(missing_ok=True)
+    # Written after the first fetch, so that everything else is there.
+    return (mirror / ADDRESS).exists()
 
 
 def is_commit(ref: str) -> bool:

@@ -65,6 +65,7 @@ class KernelOverlays:
             directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         if os.path.ismount(mount_point):
             return
+        _look_like(layer / "upper", lower.stat())
         parts = {"lowerdir": lower, "upperdir": layer / "upper", "workdir": layer / "work"}
         options = ",".join(f"{name}={_escaped(path)}" for name, path in parts.items())
         target = os.fsencode(mount_point)
@@ -88,6 +89,13 @@ class KernelOverlays:
             self.take_off(mount_point)
             return True
         return False
+
+
+def _look_like(upper: Path, below: os.stat_result) -> None:
+    """Let the layer belong to whoever the directory belongs to: its root shows in its place."""
+    os.chmod(upper, below.st_mode & 0o777)
+    if below.st_uid != os.geteuid():
+        os.chown(upper, below.st_uid, below.st_gid)
 
 
 def _escaped(path: Path) -> str:

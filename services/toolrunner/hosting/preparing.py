@@ -26,7 +26,7 @@ from toolrunner.hosting.preparation_log import PreparationLog
 from toolrunner.hosting.setup import NodeStops, Setup, SetupFailed
 from toolrunner.hosting.sourcing import SourceFailed, Sourcing
 from toolrunner.hosting.store import Placements, Request
-from toolrunner.workspaces import Workspaces
+from toolrunner.workspaces import Particulars, Workspaces
 
 logger = logging.getLogger(__name__)
 
@@ -139,8 +139,6 @@ class Preparing:
             readable=made.readable,
             prepared=Prepared(fork_mode=made.fork_mode),
         )
-        if made.root:
-            self.workspaces.roots[workspace_id] = Path(made.root)
         await self._keep(preparation, placement)
         return placement
 
@@ -148,6 +146,7 @@ class Preparing:
         # A newer number may have come meanwhile.
         epoch = self.placements.all[placement.workspace_id].epoch
         preparation.placement = msgspec.structs.replace(placement, epoch=epoch)
+        self.workspaces.particulars[placement.workspace_id] = particulars_of(placement)
         await self.placements.commit(preparation.placement)
 
     def _failed(
@@ -173,3 +172,12 @@ class Preparing:
             return head_of(root)
         finally:
             root.close()
+
+
+def particulars_of(placement: Placement) -> Particulars:
+    """Return what is particular to a workspace."""
+    return Particulars(
+        Path(placement.root) if placement.root else None,
+        placement.readable,
+        placement.recipe.environment,
+    )

@@ -90,6 +90,8 @@ class Reporter:
                 placement.state,
                 self._usage.get(placement.workspace_id),
                 running[placement.workspace_id],
+                self.workspaces.attachments[placement.workspace_id],
+                self.workspaces.waits[placement.workspace_id],
                 last_used_at=self.host.used_at.get(placement.workspace_id),
                 failure=placement.failure,
             )

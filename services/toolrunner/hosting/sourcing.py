@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final, TypeVar, assert_never
+from typing import Final, Protocol, TypeVar, assert_never
 
 from toolrunner.domain import WorkspaceId
 from toolrunner.errors import ForkNotPossible, InvalidRequest
@@ -20,6 +20,7 @@ from toolrunner.hosting.overlays import Overlays
 from toolrunner.hosting.programs import ProgramFailed
 from toolrunner.hosting.recipes import Fork, ForkMode, Git, Local, Scratch, Source
 from toolrunner.hosting.removal import PRIVATE, Trash
+from toolrunner.hosting.walking import hand_over
 from toolrunner.workspaces import Workspace, Workspaces
 
 T = TypeVar("T")
@@ -66,6 +67,22 @@ class Made:
     readable: tuple[str, ...] = ()
 
 
+class Owners(Protocol):
+    """Gives each workspace a user of its own, where it can."""
+
+    def take(self) -> int | None:
+        """Return a user that owns nothing yet; None for the user of the service."""
+        ...
+
+
+class OwnedByService:
+    """All workspaces are the service's."""
+
+    def take(self) -> None:
+        """Return none."""
+        return
+
+
 @dataclass(frozen=True, slots=True)
 class Sourcing:
     """Makes the files of workspaces."""
@@ -75,6 +92,7 @@ class Sourcing:
     overlays: Overlays
     directories: tuple[LocalDirectory, ...]
     trash: Trash
+    owners: Owners
 
     def described(self, source: Source) -> Made:
         """Return how files that were made of a source are to be used.
@@ -133,6 +151,9 @@ class Sourcing:
                 await self._fork(workspace, source, say)
             case _:
                 assert_never(source)
+        owner = self.owners.take()
+        if owner is not None:
+            await asyncio.to_thread(_hand_over, unfinished, owner)
         os.rename(unfinished, workspace.directory / "files")
 
     async def _local(self, workspace: Workspace, source: Local, say: Say) -> bool:
@@ -230,6 +251,14 @@ def write_skeleton(directory: Path, skeleton: dict[str, str]) -> None:
         file = directory / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content)
+
+
+def _hand_over(directory: Path, owner: int) -> None:
+    root = Root.open_directory(str(directory))
+    try:
+        hand_over(root, owner)
+    finally:
+        root.close()
 
 
 async def _copied(source: Path, target: Path, base: Path | None) -> Copied:

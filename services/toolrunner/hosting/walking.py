@@ -86,6 +86,31 @@ def look(root: Root, path: str) -> Found | None:
     return Found(path, kind_of(seen.st_mode), seen)
 
 
+def create(root: Root, path: str) -> int:
+    """Make a file where there is none, and return it open for reading and writing.
+
+    Raises:
+        OSError: The kernel refuses.
+    """
+    above, _, name = path.rpartition("/")
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with root.opened(above, os.O_PATH | os.O_DIRECTORY) as fd:
+        return os.open(name, flags, 0o600, dir_fd=fd)
+
+
+def hand_over(root: Root, owner: int) -> None:
+    """Give a tree to a user, with its group of the same number.
+
+    Raises:
+        OSError: Only root may.
+    """
+    for found in walk(root):
+        above, _, name = found.path.rpartition("/")
+        with root.opened(above, os.O_PATH | os.O_DIRECTORY) as fd:
+            os.chown(name, owner, owner, dir_fd=fd, follow_symlinks=False)
+    os.chown(f"/proc/self/fd/{root.fd}", owner, owner)
+
+
 def kind_of(mode: int) -> Kind:
     """Return what a mode is the mode of."""
     if stat.S_ISREG(mode):

@@ -369,6 +369,33 @@ async def test_a_host_tells_what_it_is_and_has(placer: Placer) -> None:
     assert first.node.capacity.memory_bytes > 0
 
 
+async def test_the_variables_of_a_workspace_are_those_of_its_processes(placer: Placer) -> None:
+    recipe = scratch()
+    recipe.environment.update(GREETING="hello", OTHER="declared")
+    placer.enter(await placer.ready(recipe))
+    told = await placer.client.run("echo $GREETING $OTHER", environment={"OTHER": "given"})
+    assert told.output.text == "hello given\n"
+
+
+async def test_whoever_waits_is_told_of_as_long_as_it_waits(
+    placer: Placer, marks: list[str]
+) -> None:
+    workspace_id = await placer.ready()
+    placer.enter(workspace_id)
+    marks.append("sleep\x008105")
+    started = await placer.client.start("sleep 8105")
+    async with asyncio.timeout(WITHIN_S), asyncio.TaskGroup() as tasks:
+        tasks.create_task(placer.client.wait(started.process.process_id))
+        waits = 0
+        while not waits:
+            [hosted] = (await placer.stub.GetHost(api.GetHostRequest())).workspaces
+            waits = hosted.waits
+        assert (hosted.state, hosted.processes) == (workspace_pb2.WORKSPACE_STATE_BUSY, 1)
+        await placer.stop(workspace_id)
+    [hosted] = (await placer.stub.GetHost(api.GetHostRequest())).workspaces
+    assert (hosted.waits, hosted.processes) == (0, 0)
+
+
 async def test_a_fork_comes_home_and_tells_what_it_brought(placer: Placer) -> None:
     parent_id = await placer.ready(scratch(a="1\n2\n3\n", b="b"))
     fork_id = await placer.ready(fork(parent_id))

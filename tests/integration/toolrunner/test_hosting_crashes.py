@@ -41,10 +41,12 @@ async def placed(house: House) -> AsyncIterator[Placer]:
 
 @asynccontextmanager
 async def killed_at(house: House, points: FaultPoints, point: str) -> AsyncIterator[Placer]:
-    """Have a toolrunner that dies at a point."""
+    """Have a toolrunner that dies at a point; at one of a preparation only of its victim's."""
     async with toolrunner(house) as process, connected(house) as client:
-        points.arm(point, Action.KILL)
-        yield Placer(client, house.data)
+        placer = Placer(client, house.data)
+        subjects = (placer.victim_id,) if point in PREPARING else ()
+        points.arm(point, Action.KILL, subjects=subjects)
+        yield placer
         async with asyncio.timeout(WITHIN_S):
             await process.wait()
     points.disarm()
@@ -70,7 +72,7 @@ async def test_a_preparation_is_gone_on_with_whenever_the_node_is_killed(
             for workspace_id, request_id in begun:
                 again = await placer.prepare(workspace_id, recipe, request_id=request_id)
                 assert (again.end.prepared.git_commit, again.lines[-1]) == (commit, "said")
-            begun.append((placer.new_id(), placer.new_id()))
+            begun.append((placer.victim_id, placer.new_id()))
             workspace_id, request_id = begun[-1]
             await cut_off(placer.prepare(workspace_id, recipe, request_id=request_id))
     async with placed(house) as placer:
