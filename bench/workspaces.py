@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +162,7 @@ async def create(
     times: dict[str, list[float]] = {kind: [] for kind in recipes}
     for _ in range(rounds):
         for kind, recipe in recipes.items():
-            took_ms, workspace_id = await timed_ms(lambda recipe=recipe: node.prepare(recipe))
+            took_ms, workspace_id = await timed_ms(partial(node.prepare, recipe))
             times[kind].append(took_ms)
             await node.remove(workspace_id)
     return {

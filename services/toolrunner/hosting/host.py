@@ -18,8 +18,7 @@ from typing import Final
 
 import msgspec
 
-from toolrunner.domain import BY_THE_NODE, NO_CHAT, Scope, WorkspaceId
-from toolrunner.domain import LIVE as LIVE_PROCESSES
+from toolrunner.domain import BY_THE_NODE, Scope, WorkspaceId
 from toolrunner.effects import Effects
 from toolrunner.errors import (
     NodeDraining,
@@ -29,13 +28,16 @@ from toolrunner.errors import (
     WorkspaceNotFound,
     WorkspaceNotReady,
 )
+from toolrunner.hosting.endings import Endings, Stopped
 from toolrunner.hosting.placements import (
     LIVE,
+    Failure,
+    FailureKind,
     HostState,
     Outcome,
     Placement,
 )
-from toolrunner.hosting.preparing import particulars_of
+from toolrunner.hosting.preparing import Preparation, particulars_of
 from toolrunner.hosting.recipes import Fork, Policy, Recipe, Scratch, Source
 from toolrunner.hosting.runs import PreparationEvent, Rooms, Runs, decode_outcome
 from toolrunner.hosting.sourcing import SourceFailed, check_fork
@@ -44,8 +46,6 @@ from toolrunner.spawning import GRACE_S
 
 logger = logging.getLogger(__name__)
 
-#: A process that was let in just before the stop may start just after it.
-STOP_ROUNDS_MAX: Final = 10
 NEXT_STEP: Final = {
     HostState.PREPARING: "wait_for_it",
     HostState.STOPPING: "wait_for_it",
@@ -64,15 +64,6 @@ class Wanted:
     owner_id: str
     recipe: Recipe
     must_exist: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """Nothing of a workspace runs any more."""
-
-    ended_processes: int = 0
-    killed_processes: int = 0
-    duration_ms: int = 0
 
 
 class Host:
@@ -99,8 +90,8 @@ class Host:
         self._tasks = asyncio.TaskGroup()
         self.effects = Effects(self._tasks)
         self._locks: defaultdict[WorkspaceId, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._emptying = asyncio.Lock()
         self._runs = Runs(rooms, self._tasks, log_directory)
+        self._endings = Endings(rooms, self._runs)
 
     async def __aenter__(self) -> "Host":
         await self._tasks.__aenter__()
@@ -111,7 +102,7 @@ class Host:
                 rooms.workspaces.particulars[placement.workspace_id] = particulars_of(placement)
         for placement in tuple(rooms.placements.all.values()):
             self._tasks.create_task(self._recovered(placement))
-        self._tasks.create_task(self._empty_trash())
+        self._tasks.create_task(self._endings.empty_trash())
         return self
 
     async def __aexit__(
@@ -167,9 +158,9 @@ class Host:
         Raises:
             ToolrunnerError: It is refused, and nothing was changed.
         """
-        known = await self.effects.run(self._begin(request, wanted))
-        log = self._runs.log(wanted.workspace_id)
-        preparation = None if known else self._runs.running.get(wanted.workspace_id)
+        begun = await self.effects.run(self._begin(request, wanted))
+        preparation = begun if isinstance(begun, Preparation) else None
+        log = self._runs.log(wanted.workspace_id) if preparation is None else preparation.log
         sent = after
         while True:
             # Whether it is over before how much there is: nothing can come in between.
@@ -182,7 +173,7 @@ class Host:
             if is_over:
                 break
             await log.grew.wait()
-        yield known or self._runs.outcome(preparation)
+        yield self._runs.outcome(begun) if isinstance(begun, Preparation) else begun
 
     async def stop(
         self,
@@ -205,7 +196,7 @@ class Host:
                 return await self._answered(placement, request, encode(Stopped()))
             placement = await self._move(placement, HostState.STOPPING, epoch, request)
             await self._rooms.points.reached("stop.begun", workspace_id)
-            stopped = await self._end_everything(workspace_id, grace_s)
+            stopped = await self._endings.end_everything(workspace_id, grace_s)
             await self._rooms.points.reached("stop.ended", workspace_id)
             response = encode(stopped)
             await self._move(placement, HostState.STOPPED, epoch, request, response)
@@ -234,7 +225,8 @@ class Host:
                 return await self._answered(placement, request, encode(0))
             placement = await self._move(placement, HostState.REMOVING, epoch, request)
             await self._rooms.points.reached("remove.begun", workspace_id)
-            freed_bytes = await self._remove_files(workspace_id)
+            freed_bytes = await self._endings.remove_files(workspace_id)
+            self.used_at.pop(workspace_id, None)
             response = encode(freed_bytes)
             bare = msgspec.structs.replace(
                 placement, recipe=Recipe(Scratch()), root="", prepared=None, failure=None
@@ -327,10 +319,10 @@ class Host:
         self._runs.changed.set()
         return moved
 
-    async def _begin(self, request: Request, wanted: Wanted) -> Outcome | None:
+    async def _begin(self, request: Request, wanted: Wanted) -> Outcome | Preparation:
         """Write down that a workspace is wanted, and begin to prepare it if it is not ready.
 
-        Returns what came of the request if it came before and is over.
+        Returns the preparation, or what came of it if it is over.
         """
         workspace_id = wanted.workspace_id
         async with self._locks[workspace_id]:
@@ -346,8 +338,9 @@ class Host:
                 return placement.prepared
             await self._rooms.placements.commit(placement, (request, None))
             self._runs.changed.set()
-            self._runs.start(placement).requests[request.request_id] = request
-            return None
+            preparation = self._runs.start(placement)
+            preparation.requests[request.request_id] = request
+            return preparation
 
     def _check_parent(self, before: Placement | None, source: Source) -> None:
         """Refuse a new fork of what cannot be forked.
@@ -402,39 +395,15 @@ class Host:
                 step = NEXT_STEP[before.state]
                 raise WorkspaceNotReady(before.workspace_id, before.state, step)
 
-    async def _end_everything(self, workspace_id: WorkspaceId, grace_s: float) -> Stopped:
-        """End all that runs in a workspace; return when nothing does any more."""
-        rooms = self._rooms
-        started_s = rooms.clock.monotonic()
-        await self._runs.give_up(workspace_id)
-        await rooms.files.end(workspace_id)
-        scope = Scope(workspace_id, NO_CHAT, BY_THE_NODE)
-        asked = killed = 0
-        for _ in range(STOP_ROUNDS_MAX):
-            ended = await rooms.processes.end_workspace(workspace_id, grace_s)
-            asked, killed = asked + ended.asked, killed + ended.killed
-            records = await rooms.processes.list(scope)
-            if not any(record.state in LIVE_PROCESSES for record in records):
-                break
-        duration_ms = round((rooms.clock.monotonic() - started_s) * 1000)
-        return Stopped(asked, killed, duration_ms)
-
-    async def _remove_files(self, workspace_id: WorkspaceId) -> int:
-        """Remove everything of a workspace that nobody runs in; return the bytes freed."""
-        rooms = self._rooms
-        await self._end_everything(workspace_id, 0.0)
-        rooms.sourcing.take_off(workspace_id)
-        directory = rooms.workspaces.at(workspace_id).directory
-        rooms.workspaces.particulars.pop(workspace_id, None)
-        self.used_at.pop(workspace_id, None)
-        await asyncio.to_thread(rooms.trash.throw, directory)
-        await rooms.points.reached("remove.thrown", workspace_id)
-        self._runs.forget(workspace_id)
-        return await self._empty_trash()
-
-    async def _empty_trash(self) -> int:
-        async with self._emptying:
-            return await asyncio.to_thread(self._rooms.trash.empty)
+    async def _show_again(self, placement: Placement) -> None:
+        """Lay the overlay of a workspace again; without it there is nothing to use."""
+        try:
+            self._rooms.sourcing.show_again(placement.workspace_id, placement.recipe.source)
+        except SourceFailed as error:
+            failure = Failure(FailureKind.SOURCE, str(error), error.is_recreatable)
+            failed = msgspec.structs.replace(placement, failure=failure)
+            async with self._locks[placement.workspace_id]:
+                await self._move(failed, HostState.FAILED, placement.epoch, None)
 
     async def _recovered(self, placement: Placement) -> None:
         """Go on with what an earlier run of the service was killed in."""
@@ -452,8 +421,8 @@ class Host:
                 case HostState.REMOVING:
                     await self.remove(None, workspace_id, epoch)
                 case HostState.READY:
-                    self._rooms.sourcing.show_again(workspace_id, placement.recipe.source)
+                    await self._show_again(placement)
                 case _:
                     return
-        except (OSError, SourceFailed, ToolrunnerError):
+        except (OSError, ToolrunnerError):
             logger.exception("a workspace could not be brought to where it was going")

@@ -10,7 +10,7 @@ import msgspec
 from toolrunner.hosting.placements import LogLine
 from toolrunner.live import Signpost
 
-LINES_MAX: Final = 10_000
+LINES_MAX: Final = 2000
 LINE_BYTES_MAX: Final = 4096
 FULL: Final = "more was printed than is kept here"
 

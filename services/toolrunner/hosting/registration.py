@@ -210,7 +210,12 @@ class Registration:
             for workspace_id, told in self._told.items()
             if workspace_id not in hosted
         ]
-        changed = [each for each in hosted.values() if self._told.get(each.workspace_id) != each]
+        changed = [
+            each
+            for each in hosted.values()
+            # Someone who stays in a workspace uses it all the time.
+            if each.waits or each.attachments or self._told.get(each.workspace_id) != each
+        ]
         return (*changed, *gone)
 
     async def _until_due(self, heartbeat_s: float) -> None:

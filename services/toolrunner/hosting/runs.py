@@ -66,7 +66,7 @@ class Runs:
     """Preparations, in the tasks of their owner.
 
     Attributes:
-        running: The last preparation of each workspace.
+        running: The preparation of each workspace that has one.
         changed: Set when a workspace changed.
         stopping: Set when this node stops.
     """
@@ -122,6 +122,10 @@ class Runs:
         except (NodeStops, SpawnerGone):
             logger.info("a preparation is left to the next run of the service")
         finally:
+            # What is over is read from disk by whoever asks for it later.
+            if self.running.get(workspace_id) is preparation:
+                del self.running[workspace_id]
+                self._logs.pop(workspace_id, None)
             preparation.ended.set()
             preparation.log.grew.changed()
             self.changed.set()
@@ -142,9 +146,9 @@ class Runs:
         """Tell whether nothing more comes of a preparation in this run of the service."""
         return preparation.ended.is_set() or self.stopping.is_set()
 
-    def outcome(self, preparation: Preparation | None) -> PreparationEvent:
+    def outcome(self, preparation: Preparation) -> PreparationEvent:
         """Return what came of a preparation that ended, or why nothing did."""
-        if preparation is not None and preparation.outcome is not None:
+        if preparation.outcome is not None:
             return preparation.outcome
         return EndReason.GOING_AWAY if self.stopping.is_set() else EndReason.WORKSPACE_STOPPED
 

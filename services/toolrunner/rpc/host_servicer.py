@@ -10,7 +10,8 @@ import grpc
 from parley.api.workspace.v1 import host_service_pb2 as api
 from parley.api.workspace.v1.host_service_pb2_grpc import WorkspaceHostServiceServicer
 from toolrunner.errors import InvalidRequest
-from toolrunner.hosting.host import Host, Stopped
+from toolrunner.hosting.endings import Stopped
+from toolrunner.hosting.host import Host
 from toolrunner.hosting.merging import MergeReport, Merges
 from toolrunner.hosting.reporting import Reporter
 from toolrunner.rpc import host_convert as convert
@@ -35,7 +36,7 @@ class WorkspaceHostServicer(WorkspaceHostServiceServicer):
     ) -> AsyncIterator[api.PrepareWorkspaceResponse]:
         """Prepare a workspace: its log, then its end."""
         wanted = inputs.wanted_of(request)
-        asked = inputs.request_of(request, request.request_id, "after_log_sequence")
+        asked = inputs.request_of(request, request.request_id, "after_log_sequence", "must_exist")
         events = self._host.prepare(asked, wanted, after=request.after_log_sequence)
         sandbox = self._reporter.sandbox.state
         async with aclosing(events):

@@ -386,10 +386,9 @@ async def test_whoever_waits_is_told_of_as_long_as_it_waits(
     started = await placer.client.start("sleep 8105")
     async with asyncio.timeout(WITHIN_S), asyncio.TaskGroup() as tasks:
         tasks.create_task(placer.client.wait(started.process.process_id))
-        waits = 0
-        while not waits:
+        [hosted] = (await placer.stub.GetHost(api.GetHostRequest())).workspaces
+        while not hosted.waits:
             [hosted] = (await placer.stub.GetHost(api.GetHostRequest())).workspaces
-            waits = hosted.waits
         assert (hosted.state, hosted.processes) == (workspace_pb2.WORKSPACE_STATE_BUSY, 1)
         await placer.stop(workspace_id)
     [hosted] = (await placer.stub.GetHost(api.GetHostRequest())).workspaces

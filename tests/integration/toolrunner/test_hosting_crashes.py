@@ -11,7 +11,7 @@ import pytest
 from parley.faultpoints import Action
 from support.conditions import until
 from support.fault_points import FaultPoints
-from support.hosted_workspaces import Placer, Repository, fork, git, scratch
+from support.hosted_workspaces import Placer, Repository, fork, git, local, scratch
 from support.toolrunner_node import House, connected, running, toolrunner
 
 WITHIN_S = 30.0
@@ -101,6 +101,32 @@ async def test_a_setup_script_goes_on_while_its_node_is_killed_and_started_again
         (placer.root(workspace_id) / "go").touch()
         again = await placer.prepare(workspace_id, recipe, request_id=request_id)
         assert (again.kind, again.lines) == ("prepared", ("one", "two"))
+
+
+async def test_an_overlay_is_found_again_and_goes_with_its_workspace(
+    house: House, tmp_path: Path
+) -> None:
+    offered = tmp_path / "offered"
+    offered.mkdir()
+    (offered / "below").write_text("below")
+    house.settings["TOOLRUNNER_LOCAL_DIRECTORIES"] = f"it={offered}"
+    recipe = local("it", overlay=True)
+    async with toolrunner(house) as process, connected(house) as client:
+        placer = Placer(client, house.data)
+        workspace_id = await placer.ready(recipe)
+        (placer.root(workspace_id) / "above").write_text("above")
+        process.kill()
+    async with placed(house) as placer:
+        placer.enter(workspace_id)
+        told = await placer.client.run("cat above below")
+        assert told.output.text == "abovebelow"
+    async with placed(house) as placer:
+        placer.enter(workspace_id)
+        told = await placer.client.run("cat above below")
+        assert told.output.text == "abovebelow"
+        await placer.remove(workspace_id)
+        assert not placer.root(workspace_id).parent.exists()
+    assert [path.name for path in offered.iterdir()] == ["below"]
 
 
 @pytest.mark.parametrize("point", ["stop.begun", "stop.ended"])

@@ -127,6 +127,15 @@ async def test_a_node_registers_with_all_it_hosts_and_beats_with_what_changed() 
     ]
 
 
+async def test_a_workspace_that_someone_stays_in_is_told_of_with_every_heartbeat() -> None:
+    waited_for = Hosted(W, 1, HostState.READY, waits=1)
+    async with stage(ScriptedRegistry()) as node:
+        node.hosted[:] = [waited_for]
+        await node.beat()
+        await node.beat()
+    assert [changed for _, _, changed in node.registry.heard] == [(waited_for,), (waited_for,)]
+
+
 async def test_a_change_is_told_at_once() -> None:
     async with stage(ScriptedRegistry()) as node:
         await node.clock.until_someone_sleeps()
