@@ -10,10 +10,12 @@ from chatd.assembly.groups import open_groups
 from chatd.assembly.models import open_catalogue
 from chatd.assembly.tools import open_tools
 from chatd.clients.nodes import Nodes
+from chatd.clients.repositories import NodeRepositories, TouchingTools
 from chatd.domain.chat import ChatId, ChatState, NewMessage, WorkerId
 from chatd.domain.workers import is_ownerless
 from chatd.engine.barring import AllowedSetups
 from chatd.engine.configuration import CHAT_PREFIX
+from chatd.engine.diffs import DiffStatuses
 from chatd.engine.files import CachedFiles
 from chatd.engine.janitor import Janitor
 from chatd.engine.labelling import Labeller
@@ -62,6 +64,7 @@ from chatd.rpc.workspace_door import Door
 from chatd.rpc.workspace_servicer import WorkspaceAccessServicer
 from chatd.settings import Settings
 from chatd.store.attachments import Attachments
+from chatd.store.diffs import PostgresDiffs
 from chatd.store.feeds import PostgresFeeds
 from chatd.store.file_bytes import PostgresFiles
 from chatd.store.fingerprints import check_keyring
@@ -112,16 +115,17 @@ async def run(settings: Settings, process: Process) -> None:
         toolrunners = await stack.enter_async_context(
             neighbours.channels(ServiceName.TOOLRUNNER, settings.toolrunner)
         )
+        offered = await open_tools(
+            settings,
+            neighbours,
+            process.clock,
+            bus,
+            stack,
+            toolrunners=toolrunners,
+            shelf=Attachments(database.pool),
+        )
         tools = faults.tools(
-            await open_tools(
-                settings,
-                neighbours,
-                process.clock,
-                bus,
-                stack,
-                toolrunners=toolrunners,
-                shelf=Attachments(database.pool),
-            )
+            TouchingTools(offered, lambda chat_id, owner: diffs.touched(chat_id, owner))
         )
         partials = PostgresPartials(database.pool)
         writer = PartialWriter(partials, process.clock)
@@ -180,6 +184,12 @@ async def run(settings: Settings, process: Process) -> None:
         )
         groups = known.groups
         spending = LimitedSpending(limits, groups, process.clock)
+        diffs = DiffStatuses(
+            NodeRepositories(toolrunners, process.clock),
+            PostgresDiffs(database.pool),
+            process.clock,
+            changed=noted,
+        )
         labeller = Labeller(
             QuickModel(
                 QuickPorts(
@@ -265,6 +275,7 @@ async def run(settings: Settings, process: Process) -> None:
         labelling = background.create_task(jobs.run())
         for following in (
             background.create_task(resting.run()),
+            background.create_task(diffs.run()),
             background.create_task(follow_chats(bus, chats, hubs, worker)),
             background.create_task(follow_sweeps(bus, worker)),
             background.create_task(follow_limits(bus, spending)),

@@ -68,7 +68,23 @@ def chat_to_json(chat: chat_pb2.Chat, children: Iterable[chat_pb2.Chat] = ()) ->
             }
             for tool in chat.client_tools
         ],
+        "diff_status": (
+            diff_status_to_json(chat.diff_status) if chat.HasField("diff_status") else None
+        ),
         "children": [chat_to_json(child) for child in children],
+    }
+
+
+def diff_status_to_json(status: chat_pb2.DiffStatus) -> Json:
+    """Return how the files of a chat's workspace differ from their last commits."""
+    return {
+        "branch": status.branch or None,
+        "origin_url": status.origin_url or None,
+        "repositories": status.repositories,
+        "changed_files": status.changed_files,
+        "added_lines": status.added_lines,
+        "deleted_lines": status.deleted_lines,
+        "refreshed_at": time_of(status, "refreshed_at"),
     }
 
 

@@ -10,12 +10,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceServicer
 from parley.identity import InMemoryRevocations, ServiceName
 from parley.process import ConfigurationError, Neighbours, Process
 from toolrunner.errors import JournalUnusable, SpawnerGone
 from toolrunner.faults import with_points
 from toolrunner.file_room import FileRoom
+from toolrunner.git_room import GitRoom
 from toolrunner.hosting.assembly import Parts, hosting
 from toolrunner.hosting.mirrors import NoCredentials
 from toolrunner.hosting.overlays import KernelOverlays, Overlays
@@ -29,6 +29,7 @@ from toolrunner.processes import Processes
 from toolrunner.rpc.errors import DOMAIN, ERRORS
 from toolrunner.rpc.execution_servicer import ExecutionServicer
 from toolrunner.rpc.file_servicer import FileServicer
+from toolrunner.rpc.git_servicer import GitServicer
 from toolrunner.rpc.host_servicer import WorkspaceHostServicer
 from toolrunner.rpc.node_client import GrpcRegistry
 from toolrunner.rpc.presenting import Presenter
@@ -96,6 +97,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                 new_id=process.new_id,
             )
         )
+        git = await stack.enter_async_context(GitRoom(files, process.clock))
         sandbox, overlays = NoSandbox(), KernelOverlays(directory / "overlay-probe")
         hosted = await stack.enter_async_context(
             hosting(
@@ -133,9 +135,8 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
             ProcessServicer(processes, Presenter(spawner.pid)),
             ExecutionServicer(journal, processes),
             FileServicer(files),
+            GitServicer(git, process.clock),
             WorkspaceHostServicer(hosted.host, hosted.merges, reporter, process.clock.now()),
-            # Not written yet; it says so.
-            GitServiceServicer(),
         )
         # No method takes a service token, so there is no revocation to know of.
         revocations = InMemoryRevocations(())
@@ -148,6 +149,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                 await _until_stopped(process.stopping, spawner.process.gone)
             finally:
                 processes.stop_waiting()
+                git.stop_waiting()
 
 
 @asynccontextmanager

@@ -30,6 +30,11 @@ def find_ripgrep() -> str:
     return shutil.which("rg", path=f"{beside}:{SEARCH_PATH}") or ""
 
 
+def find_git() -> str:
+    """Return the path of git; empty if the machine has none."""
+    return shutil.which("git", path=SEARCH_PATH) or ""
+
+
 @dataclass
 class _Desk:
     """The program of one workspace, if it runs."""
@@ -58,6 +63,7 @@ class Clerks:
         new_id: Callable[[], str],
         ripgrep: str,
         effects: Effects,
+        git: str = "",
     ) -> None:
         self._spawner = spawner
         self._workspaces = workspaces
@@ -65,6 +71,7 @@ class Clerks:
         self._new_id = new_id
         self._ripgrep = ripgrep
         self._effects = effects
+        self._git = git
         self._desks: dict[WorkspaceId, _Desk] = {}
 
     async def ask(
@@ -178,6 +185,8 @@ class Clerks:
                 *("-I", "-m", "toolrunner.files"),
                 str(workspace.root),
                 self._ripgrep,
+                self._git,
+                str(workspace.temporary),
             ),
             root=workspace.root,
             workdir=".",

@@ -100,6 +100,17 @@ class FileChanges:
             async with self._lock(workspace_id):
                 await self._recover(workspace_id)
 
+    @asynccontextmanager
+    async def alone(self, workspace_id: WorkspaceId) -> AsyncIterator[None]:
+        """Have no file changed by others meanwhile.
+
+        Raises:
+            ClerkGone: The program ended; ask again.
+        """
+        async with self._lock(workspace_id):
+            await self._recover(workspace_id)
+            yield
+
     async def apply(
         self, scope: Scope, request_id: str, plan: Plan, *, dry_run: bool = False
     ) -> Changed:

@@ -1,7 +1,7 @@
 """The files of this node as its servicer uses them; leaving ends the programs behind them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from parley.clock import Clock, patient
 from toolrunner.clerk_channel import ANSWER_S
-from toolrunner.clerks import Clerks, find_ripgrep
+from toolrunner.clerks import Clerks, find_git, find_ripgrep
 from toolrunner.domain import FileEffect, Scope, WorkspaceId
 from toolrunner.effects import Effects
 from toolrunner.errors import ClerkGone, OutcomeUnknown
@@ -72,6 +72,7 @@ class FileRoom:
             new_id=new_id,
             ripgrep=find_ripgrep(),
             effects=effects,
+            git=find_git(),
         )
         self._reads = Reads()
         self._workspaces = workspaces
@@ -223,6 +224,23 @@ class FileRoom:
     async def end(self, workspace_id: WorkspaceId) -> None:
         """End the program that works on the files of a workspace, if there is one."""
         await self._clerks.end(workspace_id)
+
+    async def once(
+        self, effect: FileEffect, scope: Scope, act: Callable[[], Awaitable[bytes]]
+    ) -> bytes:
+        """Do once what no change of a file may come between; return the serialised response.
+
+        Raises:
+            ToolrunnerError: It is refused, or nobody knows how far it came.
+            FileRefused: It is refused, and nothing was changed.
+        """
+
+        async def alone() -> bytes:
+            async with self._changes.alone(scope.workspace_id):
+                return await act()
+
+        self._workspaces.check(scope)
+        return await self._once.run(effect, alone)
 
     async def stage(
         self, scope: Scope, start: StartUpload, chunks: AsyncIterator[bytes]

@@ -6,7 +6,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 from typing import Any, Final, Protocol
@@ -210,8 +210,8 @@ class SpawnerProcess:
                 environment=dict(launch.environment),
                 has_input=launch.has_input,
                 terminal=launch.terminal,
-                confinement=asdict(launch.confinement),
-                limits=asdict(launch.limits),
+                confinement=_fields(launch.confinement),
+                limits=_fields(launch.limits),
                 required=launch.required,
             )
             if "pid" not in answer:
@@ -235,11 +235,11 @@ class SpawnerProcess:
 
     async def close_input(self, process_id: ProcessId) -> None:
         """Let go of a process's input, which ends when everyone has."""
-        await self._ask(op="close_input", id=process_id)
+        await self._say(op="close_input", id=process_id)
 
     async def forget(self, process_id: ProcessId) -> None:
         """Keep a process no longer for the next run of the service."""
-        await self._ask(op="forget", id=process_id)
+        await self._say(op="forget", id=process_id)
         # Of what is forgotten no exit is told.
         self._exits.pop(process_id, None)
 
@@ -302,21 +302,24 @@ class SpawnerProcess:
             break
         return counts
 
-    async def _ask(self, **message: object) -> dict[str, Any]:
+    async def _say(self, **message: object) -> None:
+        """Have something done; everything is done in the order in which it is said."""
         if self.gone.done():
             raise SpawnerGone
+        try:
+            async with self._write_lock:
+                await self._loop.sock_sendall(self._writing, program.frame(message))
+        except OSError as error:
+            raise SpawnerGone from error
+
+    async def _ask(self, **message: object) -> dict[str, Any]:
         self._number += 1
         number = self._number
         answer: asyncio.Future[dict[str, Any]] = self._loop.create_future()
         self._answers[number] = answer
         try:
-            async with self._write_lock:
-                await self._loop.sock_sendall(
-                    self._writing, program.frame({"number": number, **message})
-                )
+            await self._say(number=number, **message)
             return await answer
-        except OSError as error:
-            raise SpawnerGone from error
         finally:
             del self._answers[number]
 
@@ -375,6 +378,11 @@ def _adopted(process_id: ProcessId, message: dict[str, Any], fds: list[int]) -> 
     launched = Launched(message["pid"], *fds)
     exit = None if message["status"] is None else _exit_of(message)
     return Adopted(process_id, launched, exit, failure)
+
+
+def _fields(value: Confinement | Limits) -> dict[str, Any]:
+    """Return a flat value by name; `asdict` would copy everything in it first."""
+    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def _exit_of(message: dict[str, Any]) -> Exit:

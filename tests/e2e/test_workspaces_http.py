@@ -84,7 +84,7 @@ async def test_processes_of_a_chat_are_listed_started_awaited_and_signalled(
     assert late["code"] == "PROCESS_NOT_RUNNING"
 
 
-async def test_what_is_not_there_or_not_served_is_a_typed_problem(stack: LocalStack) -> None:
+async def test_what_is_not_there_is_a_typed_problem(stack: LocalStack) -> None:
     client = client_of(stack)
     path = await chat_that_ran(client, "true")
     nobodys = "00000000-0000-0000-0000-000000000001"
@@ -94,7 +94,35 @@ async def test_what_is_not_there_or_not_served_is_a_typed_problem(stack: LocalSt
         (f"{path}/processes/{nobodys}", "PROCESS_NOT_FOUND"),
     ):
         assert (await asked(client, 404, "GET", wrong))["code"] == code
-    for part in ("files", "git"):
-        reply = await client.request("GET", f"{path}/{part}")
-        is_served = reply.status == 200
-        assert is_served or (reply.status, reply.json()["code"]) == (501, "UNIMPLEMENTED")
+    assert (await asked(client, 200, "GET", f"{path}/git"))["repositories"] == []
+    refused = await asked(client, 409, "GET", f"{path}/diff")
+    assert refused["code"] == "NOT_A_REPOSITORY"
+
+
+async def test_files_and_repositories_of_a_chat_are_read(stack: LocalStack) -> None:
+    client = client_of(stack)
+    command = "git init -qb main && echo one > a.txt && git add a.txt && echo two >> a.txt"
+    path = await chat_that_ran(client, command)
+
+    listed = await asked(client, 200, "GET", f"{path}/files")
+    assert [entry["path"] for entry in listed["items"]] == ["a.txt"]
+    content = await client.request("GET", f"{path}/files/content?path=a.txt")
+    assert (content.status, content.body) == (200, b"one\ntwo\n")
+    (repository,) = (await asked(client, 200, "GET", f"{path}/git"))["repositories"]
+    assert (repository["branch"], repository["added_lines"]) == ("main", 2)
+    assert [(file["path"], file["state"]) for file in repository["files"]] == [("a.txt", "added")]
+    diff = await asked(client, 200, "GET", f"{path}/diff")
+    assert diff["patch"].endswith("@@ -0,0 +1,2 @@\n+one\n+two\n")
+    async with asyncio.timeout(REST_S_MAX):
+        while (status := (await asked(client, 200, "GET", path))["diff_status"]) is None:
+            pass
+    refreshed_at = status.pop("refreshed_at")
+    assert status == {
+        "branch": "main",
+        "origin_url": None,
+        "repositories": 1,
+        "changed_files": 1,
+        "added_lines": 2,
+        "deleted_lines": 0,
+    }
+    assert refreshed_at.endswith("Z")

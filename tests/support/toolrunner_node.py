@@ -16,6 +16,7 @@ from parley.api.workspace.v1 import execution_pb2, process_pb2, process_service_
 from parley.api.workspace.v1 import execution_service_pb2 as executions_api
 from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
+from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
 from parley.clock import SystemClock
 from parley.identity import ServiceName, Signer, SigningKey, TrustFile
@@ -74,6 +75,7 @@ class Client:
         self.processes = ProcessServiceStub(channel)
         self.executions = ExecutionServiceStub(channel)
         self.files = FileServiceStub(channel)
+        self.git = GitServiceStub(channel)
         self.channel = channel
         self.new_id = new_id
         self.chat_id = new_id()

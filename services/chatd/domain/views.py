@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId
 from chatd.domain.choice import ReasoningEffort
+from chatd.domain.diffs import DiffStatus
 
 FILES_MAX = 50
 
@@ -75,6 +76,7 @@ class ChatView:
     place_in_line: int
     created_at: datetime
     updated_at: datetime
+    diff_status: DiffStatus | None = None
 
 
 class GranteeKind(StrEnum):

@@ -23,6 +23,7 @@ from chatd.domain.chat import (
     TurnError,
 )
 from chatd.domain.choice import NO_CHOICE, ReasoningEffort
+from chatd.domain.diffs import DiffStatus
 from chatd.domain.views import ChatMode, ChatView, GranteeKind, Share
 from chatd.engine.live import LivePart
 from parley.api.chat.v1 import chat_pb2, event_pb2, message_pb2
@@ -89,6 +90,20 @@ def chat_to_proto(chat: ChatView) -> chat_pb2.Chat:
             )
             for tool in chat.client_tools
         ],
+        diff_status=None if chat.diff_status is None else diff_status_to_proto(chat.diff_status),
+    )
+
+
+def diff_status_to_proto(status: DiffStatus) -> chat_pb2.DiffStatus:
+    """Return how a workspace differs."""
+    return chat_pb2.DiffStatus(
+        branch=status.branch,
+        origin_url=status.origin_url,
+        repositories=status.repositories,
+        changed_files=status.changed_files,
+        added_lines=status.added_lines,
+        deleted_lines=status.deleted_lines,
+        refreshed_at=time_to_proto(status.refreshed_at),
     )
 
 

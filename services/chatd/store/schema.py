@@ -60,6 +60,7 @@ chats = Table(
         "owner_group_ids", ARRAY(UUID(as_uuid=False)), nullable=False, server_default=text("'{}'")
     ),
     Column("summarised_until", BigInteger, nullable=False, server_default=text("0")),
+    Column("diff_status", JSONB, nullable=True),
     PrimaryKeyConstraint("id", name=Constraint.CHATS_KEY),
     ForeignKeyConstraint(
         ["parent_chat_id"], ["chat.chats.id"], name=Constraint.CHATS_PARENT, ondelete="CASCADE"

@@ -6,6 +6,7 @@ import msgspec
 from chatd.domain.chat import ChatId, MessageId, Owner, OwnerId
 from chatd.domain.choice import ReasoningEffort
 from chatd.domain.views import ChatMode, ChatView, ClientTool
+from chatd.store.diffs import diff_status_of
 from chatd.store.rows import state_of
 from chatd.store.statements import STATE_COLUMNS
 
@@ -39,6 +40,7 @@ VIEW_COLUMNS = f"""
     c.root_chat_id, c.model_id, c.reasoning_effort, c.mode, c.workspace_id, c.mcp_server_ids,
     c.labels::text AS labels, c.pin_order, c.summary, c.last_turn_summary,
     c.client_tools::text AS client_tools, c.last_read_message_id, c.created_at AS chat_created_at,
+    c.diff_status::text AS diff_status,
     {HAS_UNREAD} AS has_unread,
     EXISTS (SELECT 1 FROM chat.chat_shares share WHERE share.chat_id = c.root_chat_id) AS is_shared,
     {PLACE_IN_LINE} AS place_in_line, {STATE_COLUMNS}
@@ -77,6 +79,7 @@ def view_of(row: asyncpg.Record) -> ChatView:
         place_in_line=row["place_in_line"],
         created_at=row["chat_created_at"],
         updated_at=row["changed_at"],
+        diff_status=diff_status_of(row["diff_status"]),
     )
 
 

@@ -6,7 +6,9 @@ import sys
 import time
 import traceback
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -28,6 +30,8 @@ from toolrunner.files.protocol import (
     shown,
 )
 from toolrunner.files.room import Files
+from toolrunner.git.room import GitWork
+from toolrunner.git.running import Git
 
 READ_BYTES: Final = 256 * 1024
 
@@ -170,15 +174,16 @@ def _framed(tell: Tell) -> bytes:
         return frame(shown(tell))
 
 
-def main() -> None:
+def main(environment: Mapping[str, str]) -> None:
     """Serve standard input and output, for the directory that this was started in."""
-    prefix, program = sys.argv[1:]
+    prefix, program, git, temporary = (*sys.argv[1:], "", os.devnull)[:4]
     # Nobody else may write among the answers.
     input_fd, output_fd = os.dup(0), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for fd in (0, 1, 2):
         os.dup2(nowhere, fd)
-    files = Files(Root(os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), prefix), program)
+    root = Root(os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), prefix)
+    files = Files(root, program, GitWork(root, Git(git, environment, Path(temporary))))
     try:
         Clerk(input_fd, output_fd, files).run()
     except (BrokenPipeError, ConnectionResetError):

@@ -12,6 +12,7 @@ from toolrunner.files import errors
 from toolrunner.files.beneath import Place, Root
 from toolrunner.files.drafts import Draft
 from toolrunner.files.git_guard import GitGuard
+from toolrunner.files.renaming import exchanged
 from toolrunner.files.snapshots import NO_ETAG, Snapshot, hashed, identity_of, reopened
 from toolrunner.files.values import Image
 
@@ -81,7 +82,7 @@ def _replace(doing: _Commit, place: Place, draft: Draft, content: bytes) -> None
     try:
         _write_staged(place, staged, content, draft.before, draft.mode)
         _check_same(place, draft)
-        put_in_place(place, staged, is_new=draft.before is None)
+        put_in_place(place, staged, draft.before, draft.shown)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(staged, dir_fd=place.directory_fd)
@@ -116,10 +117,21 @@ def keep_attributes(fd: int, place: Place, mode: int) -> None:
     os.fchmod(fd, mode)
 
 
-def put_in_place(place: Place, staged: str, *, is_new: bool) -> None:
-    """Give a staged file its name; a new one never replaces another."""
+def put_in_place(place: Place, staged: str, before: Snapshot | None, shown: str) -> None:
+    """Give a staged file its name; a new one never replaces another.
+
+    Raises:
+        FileRefused: In the last moment the file was changed; it is left as it is then.
+    """
     fd = place.directory_fd
-    if is_new:
+    if before is not None and exchanged(fd, staged, fd, place.name):
+        # Nobody can come between looking and replacing if it is looked at afterwards.
+        displaced = os.stat(staged, dir_fd=fd, follow_symlinks=False)
+        if identity_of(displaced) != before.identity:
+            exchanged(fd, staged, fd, place.name)
+            raise errors.changed(shown, NO_ETAG)
+        return
+    if before is None:
         try:
             os.link(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
             return
@@ -171,7 +183,11 @@ def _put_back(place: Place, content: bytes, mode: int, token: str, *, is_new: bo
     staged = staged_name(token)
     _write_staged(place, staged, content, None, mode)
     os.chmod(staged, mode, dir_fd=place.directory_fd)
-    put_in_place(place, staged, is_new=is_new)
+    if is_new:
+        put_in_place(place, staged, None, place.path)
+    else:
+        directory = place.directory_fd
+        os.rename(staged, place.name, src_dir_fd=directory, dst_dir_fd=directory)
     with suppress(FileNotFoundError):
         os.unlink(staged, dir_fd=place.directory_fd)
 

@@ -1,6 +1,5 @@
 """Paths as a whole: what they are, making directories, moving and deleting."""
 
-import ctypes
 import errno
 import os
 import stat
@@ -13,15 +12,13 @@ from toolrunner.files.beneath import Place, Root, kind_of
 from toolrunner.files.git_guard import GitGuard
 from toolrunner.files.jobs import PAUSE, Pause
 from toolrunner.files.protocol import Count, DeletePath, MakeDirectory, MovePath, Stat, StatPath
+from toolrunner.files.renaming import rename_to_free
 from toolrunner.files.snapshots import hashed, info_of, opened_file
 from toolrunner.files.suggestions import suggestions_for
 from toolrunner.files.values import PathInfo
 
-RENAME_NOREPLACE: Final = 1
 DEPTH_MAX: Final = 500
 NAMES_PER_TURN: Final = 1000
-
-_libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def stat_path(root: Root, request: StatPath) -> Stat:
@@ -129,17 +126,11 @@ def _rename(source: Place, target: Place, *, overwrite: bool, asked: str) -> Non
     there = target.lstat()
     if there is not None and (not overwrite or stat.S_ISDIR(there.st_mode)):
         raise errors.exists(asked)
-    arguments = (
-        source.directory_fd,
-        os.fsencode(source.name),
-        target.directory_fd,
-        os.fsencode(target.name),
-    )
+    fds = source.directory_fd, target.directory_fd
     if overwrite:
-        os.rename(source.name, target.name, src_dir_fd=arguments[0], dst_dir_fd=arguments[2])
-    elif _libc.renameat2(*arguments, RENAME_NOREPLACE) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), asked)
+        os.rename(source.name, target.name, src_dir_fd=fds[0], dst_dir_fd=fds[1])
+    else:
+        rename_to_free(fds[0], source.name, fds[1], target.name)
 
 
 def delete_path(root: Root, request: DeletePath) -> Generator[Pause, None, Count]:

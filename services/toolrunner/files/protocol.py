@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from toolrunner.files.values import Change, FileEdit, Image, PathInfo, Problem, Value
+from toolrunner.git.protocol import GitAnswer, GitRequest
 
 T = TypeVar("T")
 
@@ -347,6 +348,7 @@ Request = (
     | MakeDirectory
     | MovePath
     | DeletePath
+    | GitRequest
 )
 Answer = (
     Page
@@ -364,6 +366,7 @@ Answer = (
     | Refused
     | Forgotten
     | Defect
+    | GitAnswer
 )
 
 

@@ -22,6 +22,8 @@ from toolrunner.files.searching import search_files
 from toolrunner.files.suggestions import suggestions_for
 from toolrunner.files.uploads import Upload
 from toolrunner.files.values import Change, Problem
+from toolrunner.git.protocol import GitRequest
+from toolrunner.git.room import GitWork
 
 DIFFS_BYTES_MAX: Final = 1024 * 1024
 HINTS_CHARACTERS_MAX: Final = 100_000
@@ -34,10 +36,12 @@ class Files:
     Attributes:
         root: Where they are.
         program: Path of ripgrep; empty to search without it.
+        git: The repositories among them; None for none.
     """
 
     root: Root
     program: str
+    git: GitWork | None = None
     _planned: dict[str, tuple[Draft, ...]] = field(default_factory=dict)
     _uploads: dict[str, Upload] = field(default_factory=dict)
 
@@ -67,6 +71,9 @@ class Files:
                 return move_path(self.root, request)
             case protocol.DeletePath():
                 return (yield from delete_path(self.root, request))
+            case _ if isinstance(request, GitRequest):
+                assert self.git is not None, "whoever asks for repositories has them"
+                return (yield from self.git.work(request))
             case _:
                 return self._change(request)
 
@@ -74,6 +81,8 @@ class Files:
         """Leave nothing half done behind."""
         for upload in self._uploads.values():
             upload.drop()
+        if self.git is not None:
+            self.git.close()
         self.root.close()
 
     def _read_page(

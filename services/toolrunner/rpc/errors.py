@@ -56,6 +56,9 @@ _FILE_STATUS: Final = {
     Reason.INVALID_PATTERN: grpc.StatusCode.INVALID_ARGUMENT,
     Reason.FILE_TOO_LARGE: grpc.StatusCode.FAILED_PRECONDITION,
     Reason.NODE_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Reason.NOT_A_REPOSITORY: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.CHECKPOINT_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    Reason.GIT_FAILED: grpc.StatusCode.FAILED_PRECONDITION,
 }
 
 

@@ -37,9 +37,7 @@ def become(
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
-        signal.set_wakeup_fd(-1)
-        for number in (*STOP_SIGNALS, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)
+        # Signals need nothing: what has a handler here is as by default after exec.
         os.umask(0o022)
         if group:
             stage = "group"

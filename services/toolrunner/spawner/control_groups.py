@@ -14,6 +14,8 @@ from toolrunner.spawner.limits import pass_controllers_on, was_short_of_memory
 PROCS, KILL = "cgroup.procs", "cgroup.kill"
 END_ROUND_S = 0.01
 END_ROUNDS_MAX = 100
+#: When there are so many groups of workspaces, those without processes go.
+WORKSPACES_MAX = 256
 
 
 class ControlGroups:
@@ -21,6 +23,7 @@ class ControlGroups:
 
     def __init__(self, base: str) -> None:
         self.base = base
+        self._workspaces: set[str] = set()
 
     @classmethod
     def made(cls, name: str) -> "ControlGroups":
@@ -59,11 +62,21 @@ class ControlGroups:
             return ""
         directory = os.path.join(self.base, workspace, process_id)
         with suppress(OSError):
-            os.makedirs(os.path.dirname(directory), exist_ok=True)
-            pass_controllers_on(os.path.dirname(directory))
+            if workspace not in self._workspaces:
+                self._make_workspace(workspace)
             os.makedirs(directory, exist_ok=True)
             return directory
         return ""
+
+    def _make_workspace(self, workspace: str) -> None:
+        """Make the group of a workspace; those of others go first, when there are many."""
+        if len(self._workspaces) >= WORKSPACES_MAX:
+            for each in list(self._workspaces):
+                self.remove(each)
+        directory = os.path.join(self.base, workspace)
+        os.makedirs(directory, exist_ok=True)
+        pass_controllers_on(directory)
+        self._workspaces.add(workspace)
 
     def was_short_of_memory(self, workspace: str, process_id: str) -> bool:
         """Tell whether the kernel killed someone of a process for want of memory."""
@@ -93,10 +106,8 @@ class ControlGroups:
             for directory, _, _ in os.walk(os.path.join(self.base, *names), topdown=False):
                 with suppress(OSError):
                     os.rmdir(directory)
-            if len(names) > 1:
-                # That of the workspace, if this was the last in it.
-                with suppress(OSError):
-                    os.rmdir(os.path.join(self.base, *names[:-1]))
+            if len(names) == 1 and not os.path.exists(os.path.join(self.base, *names)):
+                self._workspaces.discard(names[0])
 
     def remove_below(self) -> None:
         """Remove all groups of workspaces, save those that still have processes."""

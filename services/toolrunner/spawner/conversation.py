@@ -7,7 +7,7 @@ In:  {"number", "op": "start", "id", "workspace", "argv", "root", "workdir", "en
      {"number", "op": "signal", "id", "signal", "leader_only", "tell_gone"}
      {"number", "op": "end", "signal"}
      {"number", "op": "end_workspace", "workspace", "directory", "signal", "tell_gone"}
-     {"number", "op": "close_input", "id"}, {"number", "op": "forget", "id"}
+     {"op": "close_input", "id"}, {"op": "forget", "id"}
      {"number", "op": "adopt", "secret"}, {"op": "quit"}
 Out: {"number", "pid", "descriptors"}, {"number", "stage", "errno"}, {"number", "count"},
      {"adopted": id, "pid", "status", "is_oom_killed", "stage", "errno", "descriptors"},
@@ -126,7 +126,6 @@ class Conversation:
 
     def obey(self, message: dict[str, Any]) -> None:
         """Do what is asked."""
-        number = message.get("number")
         match message["op"]:
             case "start":
                 self.family.start(message)
@@ -138,10 +137,8 @@ class Conversation:
                 self.family.end_workspace(message)
             case "close_input":
                 self.family.close_input(message["id"])
-                self.line.tell({"number": number, "count": 1})
             case "forget":
                 self.family.forget(message["id"])
-                self.line.tell({"number": number, "count": 1})
             case "adopt":
                 self.hand_over(message)
             case "quit":

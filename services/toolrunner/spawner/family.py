@@ -35,6 +35,7 @@ class Kept:
     report_fd: int  # -1 once the child has become what it should, or could not.
     failure: dict[str, Any] | None = None
     status: int | None = None
+    has_memory_limit: bool = False  # A control group keeps a limit on it.
     is_oom_killed: bool = False
 
     @property
@@ -76,7 +77,7 @@ class Family:
             ends, kept = self.connections(message, opened)
             group = self.groups.make(message["workspace"], message["id"])
             stage = "limits"
-            self.limit(group, message)
+            kept.has_memory_limit = self.limit(group, message)
             stage, parent = "fork", os.getpid()
             pid = os.fork()
         except OSError as error:
@@ -95,8 +96,8 @@ class Family:
         self.leaders[pid] = kept.id
         self.selector.register(kept.report_fd, selectors.EVENT_READ, kept)
 
-    def limit(self, group: str, message: dict[str, Any]) -> None:
-        """Limit a control group.
+    def limit(self, group: str, message: dict[str, Any]) -> bool:
+        """Limit a control group; return whether it keeps a limit on memory.
 
         Raises:
             OSError: It cannot keep what nobody else could.
@@ -104,6 +105,7 @@ class Family:
         kept = limit_group(group, message["limits"])
         if not kept.issuperset(each for each in message["required"] if each in GROUP_ONLY):
             raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        return "memory_bytes" in kept
 
     def connections(self, message: dict[str, Any], opened: list[int]) -> tuple[Ends, Kept]:
         """Make what connects a child; everything that was opened is noted as soon as it is."""
@@ -169,12 +171,16 @@ class Family:
                 break
             if pid == 0:
                 break
-            kept = self.kept.get(self.leaders.get(pid, ""))
+            process_id = self.leaders.get(pid, "")
+            self.kin.reaped(process_id)
+            kept = self.kept.get(process_id)
             if kept is not None:
                 self.settle(kept)
             if self.leaders.pop(pid, None) is not None and kept is not None:
                 kept.status = status
-                kept.is_oom_killed = self.groups.was_short_of_memory(kept.workspace, kept.id)
+                kept.is_oom_killed = kept.has_memory_limit and self.groups.was_short_of_memory(
+                    kept.workspace, kept.id
+                )
                 self.line.tell(
                     {"exited": kept.id, "status": status, "is_oom_killed": kept.is_oom_killed}
                 )

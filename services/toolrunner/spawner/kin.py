@@ -1,9 +1,10 @@
 """Who belongs to whom: which running processes are those of a process or of a workspace.
 
 Theory: a process is known by the pid of its leader, which names its group and its session too, by
-the mark in its variables, by its control group, and by descent. Pids come again, so a leader is
-known by when it started as well. While it lives its number means it and nobody else. When it is
-gone, the number may have been given anew; then whoever bears the mark of another is that other's.
+the mark in its variables, by its control group, and by descent. Pids come again. Until a leader is
+reaped its number means it and nobody else. Afterwards the number may have been given anew: if there
+is someone with that pid it has, and if there is nobody, whoever bears the mark of another is that
+other's.
 """
 
 import os
@@ -17,7 +18,6 @@ from toolrunner.spawner.kernel import (
     is_working_in,
     mark_of,
     running_processes,
-    started_ticks,
 )
 
 #: So many that are forgotten may be known before it is looked who of them is still there.
@@ -26,14 +26,14 @@ FORGOTTEN_MAX = 64
 
 @dataclass(frozen=True)
 class Known:
-    """A process as it is found again: its workspace, its leader, and when that started."""
+    """A process as it is found again: its workspace and its leader."""
 
     workspace: str
     leader: int
-    started: int
+    is_reaped: bool = False
 
 
-NOBODY = Known("", 0, 0)
+NOBODY = Known("", 0)
 
 
 @dataclass
@@ -46,7 +46,13 @@ class Kin:
 
     def enter(self, process_id: str, workspace: str, pid: int) -> None:
         """Know a process by its leader, which has not been reaped."""
-        self.known[process_id] = Known(workspace, pid, started_ticks(pid))
+        self.known[process_id] = Known(workspace, pid)
+
+    def reaped(self, process_id: str) -> None:
+        """Know that the number of a process may be given anew."""
+        known = self.known.get(process_id)
+        if known is not None:
+            self.known[process_id] = Known(known.workspace, known.leader, is_reaped=True)
 
     def leader(self, process_id: str) -> int:
         """Return the pid of a process's leader, or 0 if nothing is known of it."""
@@ -121,16 +127,16 @@ class Belonging:
         mark_of: Callable[[int], str | None] = mark_of,
     ) -> None:
         self._mark_of = mark_of
-        started = {each.pid: each.started for each in seen}
+        pids = {each.pid for each in seen}
         self._own = own
         self._all_ids = all_ids
         self._living: set[int] = set()
         self._departed: set[int] = set()
         for known in own.values():
-            if known.leader and known.leader not in started:
-                self._departed.add(known.leader)
-            elif started.get(known.leader) == known.started:
+            if known.leader and not known.is_reaped:
                 self._living.add(known.leader)
+            elif known.leader and known.leader not in pids:
+                self._departed.add(known.leader)
 
     def by_mark(self, each: Seen) -> bool:
         """Tell whether it bears the mark of one."""

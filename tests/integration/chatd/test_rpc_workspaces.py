@@ -306,6 +306,39 @@ async def test_what_a_node_does_not_serve_yet_is_told_so(served: ServedChats) ->
         )
 
 
+async def test_repositories_of_a_real_node_are_read_by_those_who_may(
+    pool: "asyncpg.Pool[asyncpg.Record]",
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    house = House.build(tmp_path_factory.mktemp("t"))
+    async with (
+        asyncio.timeout(30),
+        node(house),
+        connected(house) as client,
+        served_chats(
+            pool, tmp_path, toolrunners=Channels((house.address,), lambda _: client.channel)
+        ) as served,
+    ):
+        ann, chat = served.ann, await served.ann.create()
+        git = "git -c user.name=a -c user.email=a@b"
+        made = f"git init -qb main; echo 1 > a; git add a; {git} commit -qm x; echo 2 > a"
+        started = await start(ann, chat.id, made)
+        condition = process_pb2.WaitCondition(until=process_pb2.WAIT_UNTIL_EXIT, max_wait_ms=10_000)
+        await ann.ask(
+            api.WaitWorkspaceOutputRequest(
+                workspace_id=chat.id, process_id=started.process.process_id, condition=condition
+            )
+        )
+        asked = api.GetWorkspaceGitStatusRequest(workspace_id=chat.id, chat_id=chat.id)
+        (repository,) = (await ann.ask(asked)).repositories
+        assert (repository.branch, [file.path for file in repository.files]) == ("main", ["a"])
+        diff = await ann.ask(api.GetWorkspaceDiffRequest(workspace_id=chat.id))
+        assert diff.patch.endswith("-1\n+2\n")
+        refused = await served.eve.refusal(asked)
+        assert refused.reason == "WORKSPACE_NOT_FOUND"
+
+
 async def test_a_node_that_is_away_can_be_asked_again(
     served: ServedChats, toolrunner: FakeToolrunner
 ) -> None:

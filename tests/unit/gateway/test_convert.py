@@ -96,7 +96,24 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
         "created_at": "2026-01-01T00:00:01Z",
         "updated_at": "2026-01-01T00:00:02Z",
         "client_tools": [{"name": "ask", "description": "", "input_schema": {"type": "object"}}],
+        "diff_status": None,
         "children": [],
+    }
+
+
+def test_how_the_workspace_of_a_chat_differs_is_shown() -> None:
+    status = chat_pb2.DiffStatus(
+        branch="main", repositories=1, changed_files=2, added_lines=3, refreshed_at=timestamp(4)
+    )
+
+    assert as_sent(chat_to_json(chat_pb2.Chat(diff_status=status)))["diff_status"] == {
+        "branch": "main",
+        "origin_url": None,
+        "repositories": 1,
+        "changed_files": 2,
+        "added_lines": 3,
+        "deleted_lines": 0,
+        "refreshed_at": "2026-01-01T00:00:04Z",
     }
 
 

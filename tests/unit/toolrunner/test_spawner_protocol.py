@@ -106,8 +106,8 @@ def test_a_process_is_found_by_its_number_only_while_that_is_its_own(kin: Kin) -
     with sleeping("") as process:
         kin.enter("p1", "w1", process.pid)
         assert [each.pid for each in kin.members("p1")] == [process.pid]
-        # As if the leader had died and its pid were that of somebody else now.
-        kin.known["p1"] = replace(kin.known["p1"], started=1)
+        # As if the leader had died: then its pid is that of somebody else now.
+        kin.reaped("p1")
         assert kin.members("p1") == []
         process.kill()
 
@@ -115,7 +115,7 @@ def test_a_process_is_found_by_its_number_only_while_that_is_its_own(kin: Kin) -
 def test_who_bears_the_mark_of_another_is_not_taken_for_a_departed_leaders(kin: Kin) -> None:
     departed, other = Seen(9, 1, 7, 7, 20), Seen(8, 1, 7, 7, 30)
     marks = {9: "p2", 8: None}
-    known = {"p1": Known("w1", 7, 10), "p2": Known("w2", 6, 15)}
+    known = {"p1": Known("w1", 7, is_reaped=True), "p2": Known("w2", 6)}
     belongs = Belonging({"p1": known["p1"]}, known, [departed, other], marks.get)
     assert [belongs.by_number(each) for each in (departed, other)] == [False, True]
 
@@ -124,7 +124,7 @@ def test_what_is_forgotten_is_known_only_while_it_left_somebody_behind(kin: Kin)
     with sleeping("p-behind") as behind:
         kin.enter("p-behind", "w1", behind.pid)
         for number in range(200):
-            kin.known[f"p{number}"] = Known("w1", 4_194_304 + number, 1)
+            kin.known[f"p{number}"] = Known("w1", 4_194_304 + number, is_reaped=True)
             kin.prune({"p-needed"})
         assert len(kin.known) <= 65
         assert "p-behind" in kin.known

@@ -404,6 +404,54 @@ class Versions(_message.Message):
 Global___Versions: _TypeAlias = Versions  # noqa: Y015
 
 @_typing.final
+class DiffStatus(_message.Message):
+    """How the files of a chat's workspace differ from their last commits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BRANCH_FIELD_NUMBER: _builtins.int
+    ORIGIN_URL_FIELD_NUMBER: _builtins.int
+    REPOSITORIES_FIELD_NUMBER: _builtins.int
+    CHANGED_FILES_FIELD_NUMBER: _builtins.int
+    ADDED_LINES_FIELD_NUMBER: _builtins.int
+    DELETED_LINES_FIELD_NUMBER: _builtins.int
+    REFRESHED_AT_FIELD_NUMBER: _builtins.int
+    branch: _builtins.str
+    """Branch of the first repository, the root's if that is one; empty if none is checked out."""
+    origin_url: _builtins.str
+    """Address of its `origin` without credentials; empty for none."""
+    repositories: _builtins.int
+    """Repositories there are."""
+    changed_files: _builtins.int
+    """Files that differ, in all repositories."""
+    added_lines: _builtins.int
+    """Lines added in them."""
+    deleted_lines: _builtins.int
+    """Lines deleted in them."""
+    @_builtins.property
+    def refreshed_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was found to be so."""
+
+    def __init__(
+        self,
+        *,
+        branch: _builtins.str = ...,
+        origin_url: _builtins.str = ...,
+        repositories: _builtins.int = ...,
+        changed_files: _builtins.int = ...,
+        added_lines: _builtins.int = ...,
+        deleted_lines: _builtins.int = ...,
+        refreshed_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refreshed_at", b"refreshed_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added_lines", b"added_lines", "branch", b"branch", "changed_files", b"changed_files", "deleted_lines", b"deleted_lines", "origin_url", b"origin_url", "refreshed_at", b"refreshed_at", "repositories", b"repositories"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DiffStatus: _TypeAlias = DiffStatus  # noqa: Y015
+
+@_typing.final
 class Chat(_message.Message):
     """A chat as its readers see it."""
 
@@ -455,6 +503,7 @@ class Chat(_message.Message):
     CREATED_AT_FIELD_NUMBER: _builtins.int
     UPDATED_AT_FIELD_NUMBER: _builtins.int
     CLIENT_TOOLS_FIELD_NUMBER: _builtins.int
+    DIFF_STATUS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id, a UUIDv7."""
     owner_id: _builtins.str
@@ -523,6 +572,10 @@ class Chat(_message.Message):
     def client_tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClientTool]:
         """Tools that the client executes."""
 
+    @_builtins.property
+    def diff_status(self) -> Global___DiffStatus:
+        """How the files of its workspace differ; absent if no repository was seen there."""
+
     def __init__(
         self,
         *,
@@ -552,10 +605,11 @@ class Chat(_message.Message):
         created_at: _timestamp_pb2.Timestamp | None = ...,
         updated_at: _timestamp_pb2.Timestamp | None = ...,
         client_tools: _abc.Iterable[Global___ClientTool] | None = ...,
+        diff_status: Global___DiffStatus | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "last_error", b"last_error", "retry", b"retry", "updated_at", b"updated_at", "versions", b"versions"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "diff_status", b"diff_status", "last_error", b"last_error", "retry", b"retry", "updated_at", b"updated_at", "versions", b"versions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "client_tools", b"client_tools", "created_at", b"created_at", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

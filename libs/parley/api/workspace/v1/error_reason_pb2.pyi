@@ -128,6 +128,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The execution was cancelled before it could start, and did nothing. Metadata: {}."""
     ERROR_REASON_SPAWNER_GONE: _ErrorReason.ValueType  # 52
     """What starts processes ended, and the node starts anew; try again. Metadata: {}."""
+    ERROR_REASON_GIT_FAILED: _ErrorReason.ValueType  # 60
+    """Git cannot do what is asked. Metadata: {"path": "...", "problem": "..."}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `workspace.parley`."""
@@ -238,4 +240,6 @@ ERROR_REASON_EXECUTION_CANCELLED: ErrorReason.ValueType  # 51
 """The execution was cancelled before it could start, and did nothing. Metadata: {}."""
 ERROR_REASON_SPAWNER_GONE: ErrorReason.ValueType  # 52
 """What starts processes ended, and the node starts anew; try again. Metadata: {}."""
+ERROR_REASON_GIT_FAILED: ErrorReason.ValueType  # 60
+"""Git cannot do what is asked. Metadata: {"path": "...", "problem": "..."}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -461,6 +461,7 @@ class RestoreCheckpointRequest(_message.Message):
     REF_FIELD_NUMBER: _builtins.int
     PATHS_FIELD_NUMBER: _builtins.int
     IF_UNCHANGED_SINCE_REF_FIELD_NUMBER: _builtins.int
+    REMOVE_LATER_FILES_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters; the execution id if there is a key. Repeating it returns the first outcome."""
     repository: _builtins.str
@@ -469,6 +470,8 @@ class RestoreCheckpointRequest(_message.Message):
     """Reference of the checkpoint."""
     if_unchanged_since_ref: _builtins.str
     """Checkpoint that must still be the state of the files, for a restore that loses nothing; empty for any state."""
+    remove_later_files: _builtins.bool
+    """Whether to remove files that the checkpoint has not."""
     @_builtins.property
     def context(self) -> _workspace_pb2.WorkspaceContext:
         """Which workspace, for which chat and how far confined."""
@@ -491,10 +494,11 @@ class RestoreCheckpointRequest(_message.Message):
         ref: _builtins.str = ...,
         paths: _abc.Iterable[_builtins.str] | None = ...,
         if_unchanged_since_ref: _builtins.str = ...,
+        remove_later_files: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "key", b"key"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "if_unchanged_since_ref", b"if_unchanged_since_ref", "key", b"key", "paths", b"paths", "ref", b"ref", "repository", b"repository", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "if_unchanged_since_ref", b"if_unchanged_since_ref", "key", b"key", "paths", b"paths", "ref", b"ref", "remove_later_files", b"remove_later_files", "repository", b"repository", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

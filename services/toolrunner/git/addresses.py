@@ -1,0 +1,25 @@
+"""Addresses of remotes, as they may be shown."""
+
+import re
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+ADDRESS_MAX: Final = 2000
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def without_credentials(address: str) -> str:
+    """Return an address without passwords, tokens and what follows a question mark.
+
+    The name in `git@host:path` and `ssh://git@host` says how to log in and is no secret.
+    """
+    if not _SCHEME.match(address):
+        return address[:ADDRESS_MAX]
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return ""
+    users, at, host = parts.netloc.rpartition("@")
+    is_ssh = parts.scheme in ("ssh", "git+ssh")
+    user = f"{users.partition(':')[0]}@" if at and is_ssh and users else ""
+    return urlunsplit((parts.scheme, f"{user}{host}", parts.path, "", ""))[:ADDRESS_MAX]

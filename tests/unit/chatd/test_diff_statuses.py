@@ -1,0 +1,160 @@
+"""Workspaces are looked at soon after tools were called, seldom, and only news is told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from chatd.clients.repositories import READERS, TouchingTools
+from chatd.clients.workspace import TOOLS
+from chatd.domain.chat import ChatId, ExecutionId, Owner, OwnerId
+from chatd.domain.diffs import DiffStatus, RepositoriesUnknown
+from chatd.domain.parts import ToolCall, ToolOutcome
+from chatd.domain.tools import Dispatch, Execution, Executor, Found, NeverSeen, Outcome, ToolSpec
+from chatd.engine.diffs import LATEST_S, QUIET_S, DiffStatuses
+from parley.clock import FakeClock
+
+A, B = ChatId("a"), ChatId("b")
+ANN = Owner(OwnerId("ann"), "member")
+DONE = Outcome(ToolOutcome.DONE, "{}")
+
+
+class Desk:
+    """Repositories and a store in memory, and what was asked of them."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.looked: list[ChatId] = []
+        self.kept: dict[ChatId, DiffStatus | None] = {}
+        self.told: list[ChatId] = []
+        self.files = 0
+        self.is_down = False
+        self.statuses = DiffStatuses(
+            self, self, self.clock, changed=lambda chat_id, _: self.told.append(chat_id)
+        )
+
+    async def status(self, chat_id: ChatId, owner: Owner) -> DiffStatus | None:
+        self.looked.append(chat_id)
+        if self.is_down:
+            raise RepositoriesUnknown("the node is away")
+        return DiffStatus(
+            branch="main",
+            origin_url="",
+            repositories=1,
+            changed_files=self.files,
+            added_lines=0,
+            deleted_lines=0,
+            refreshed_at=self.clock.now(),
+        )
+
+    async def set(self, chat_id: ChatId, status: DiffStatus | None) -> int | None:
+        known = self.kept.get(chat_id)
+        self.kept[chat_id] = status
+        is_news = known is None or status is None or known.changed_files != status.changed_files
+        return 7 if is_news else None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Callable[[float], Awaitable[None]]]:
+        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+            task = group.create_task(self.statuses.run())
+
+            async def pass_s(seconds: float) -> None:
+                await asyncio.to_thread(lambda: None)
+                self.clock.advance(seconds)
+                await asyncio.to_thread(lambda: None)
+
+            yield pass_s
+            task.cancel()
+
+
+async def test_many_calls_are_one_look_once_it_is_quiet() -> None:
+    desk = Desk()
+    async with desk.running() as pass_s:
+        for _ in range(5):
+            desk.statuses.touched(A, ANN)
+            await pass_s(QUIET_S / 2)
+        assert desk.looked == []
+        desk.statuses.touched(B, ANN)
+        await pass_s(QUIET_S / 2)
+        assert (desk.looked, desk.told) == ([A], [A])
+        await pass_s(QUIET_S / 2)
+    assert (desk.looked, desk.told) == ([A, B], [A, B])
+
+
+async def test_a_chat_that_is_never_quiet_is_looked_at_all_the_same() -> None:
+    desk = Desk()
+    async with desk.running() as pass_s:
+        for _ in range(round(2 * LATEST_S / (QUIET_S / 2))):
+            desk.statuses.touched(A, ANN)
+            await pass_s(QUIET_S / 2)
+    assert 1 <= len(desk.looked) <= 2
+
+
+async def test_what_is_no_news_is_not_told() -> None:
+    desk = Desk()
+    async with desk.running() as pass_s:
+        for files in (0, 0, 3, 3):
+            desk.files = files
+            desk.statuses.touched(A, ANN)
+            await pass_s(QUIET_S)
+    assert (len(desk.looked), desk.told) == (4, [A, A])
+
+
+async def test_a_node_that_is_away_costs_nothing_but_the_look() -> None:
+    desk = Desk()
+    async with desk.running() as pass_s:
+        desk.is_down = True
+        desk.statuses.touched(A, ANN)
+        await pass_s(QUIET_S)
+        assert (desk.looked, desk.told) == ([A], [])
+        desk.is_down = False
+        desk.statuses.touched(A, ANN)
+        await pass_s(QUIET_S)
+    assert desk.told == [A]
+
+
+class Shelf:
+    """Tools that do nothing, or fail."""
+
+    def __init__(self) -> None:
+        self.is_failing = False
+
+    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+        return ()
+
+    async def execute(self, execution: Execution) -> Outcome:
+        if self.is_failing:
+            raise ConnectionError
+        return DONE
+
+    async def find(self, execution: Execution) -> Found:
+        return NeverSeen()
+
+    async def cancel(self, execution: Execution) -> None:
+        return None
+
+
+def execution(name: str, executor: Executor = Executor.TOOLRUNNER) -> Execution:
+    spec = ToolSpec(name, "", "{}", executor)
+    dispatch = Dispatch(ExecutionId("e"), ToolCall("c", name, "{}"), executor, "")
+    return Execution(A, ANN, 1, dispatch, spec)
+
+
+async def test_only_calls_that_may_change_files_are_told_of_even_if_they_fail() -> None:
+    touched: list[ChatId] = []
+    shelf = Shelf()
+    tools = TouchingTools(shelf, lambda chat_id, _: touched.append(chat_id))
+    for name in READERS:
+        assert await tools.execute(execution(name)) == DONE
+    await tools.execute(execution("execute", Executor.MCPGATEWAY))
+    assert touched == []
+    await tools.execute(execution("write_file"))
+    shelf.is_failing = True
+    with pytest.raises(ConnectionError):
+        await tools.execute(execution("execute"))
+    assert touched == [A, A]
+
+
+def test_those_that_only_read_are_tools_of_the_workspace() -> None:
+    assert set(TOOLS) > READERS
