@@ -28,19 +28,13 @@ class Prepared:
 
 @dataclass
 class Placer:
-    """A chatd that places workspaces on one node.
-
-    Attributes:
-        victim_id: A workspace that is not placed yet, for a test to harm.
-    """
+    """A chatd that places workspaces on one node."""
 
     client: Client
     house_data: Path
     stub: WorkspaceHostServiceStub = field(init=False)
-    victim_id: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.victim_id = self.client.new_id()
         self.stub = WorkspaceHostServiceStub(self.client.channel)
 
     def new_id(self) -> str:

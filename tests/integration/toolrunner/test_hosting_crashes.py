@@ -1,7 +1,8 @@
 """A node that is killed at every step of a workspace's life: the next run goes on where it was."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from support.hosted_workspaces import Placer, Repository, fork, git, local, scra
 from support.toolrunner_node import House, connected, running, toolrunner
 
 WITHIN_S = 30.0
+#: What must be so in the end, and what is done meanwhile.
+Check = tuple[Callable[["Placer"], Awaitable[None]], Callable[[], Awaitable[object]]]
 PREPARING = ("prepare.placed", "prepare.made", "prepare.sourced", "prepare.set_up", "prepare.done")
 
 
@@ -40,13 +43,10 @@ async def placed(house: House) -> AsyncIterator[Placer]:
 
 
 @asynccontextmanager
-async def killed_at(house: House, points: FaultPoints, point: str) -> AsyncIterator[Placer]:
-    """Have a toolrunner that dies at a point; at one of a preparation only of its victim's."""
+async def dying(house: House, points: FaultPoints) -> AsyncIterator[Placer]:
+    """Have a toolrunner that dies at the point that is armed meanwhile."""
     async with toolrunner(house) as process, connected(house) as client:
-        placer = Placer(client, house.data)
-        subjects = (placer.victim_id,) if point in PREPARING else ()
-        points.arm(point, Action.KILL, subjects=subjects)
-        yield placer
+        yield Placer(client, house.data)
         async with asyncio.timeout(WITHIN_S):
             await process.wait()
     points.disarm()
@@ -68,12 +68,13 @@ async def test_a_preparation_is_gone_on_with_whenever_the_node_is_killed(
     recipe.setup_script = "echo ran >> ../home/runs; echo said"
     begun: list[tuple[str, str]] = []
     for point in PREPARING:
-        async with killed_at(house, points, point) as placer:
+        async with dying(house, points) as placer:
             for workspace_id, request_id in begun:
                 again = await placer.prepare(workspace_id, recipe, request_id=request_id)
                 assert (again.end.prepared.git_commit, again.lines[-1]) == (commit, "said")
-            begun.append((placer.victim_id, placer.new_id()))
+            begun.append((placer.new_id(), placer.new_id()))
             workspace_id, request_id = begun[-1]
+            points.arm(point, Action.KILL)
             await cut_off(placer.prepare(workspace_id, recipe, request_id=request_id))
     async with placed(house) as placer:
         for workspace_id, request_id in begun:
@@ -129,57 +130,73 @@ async def test_an_overlay_is_found_again_and_goes_with_its_workspace(
     assert [path.name for path in offered.iterdir()] == ["below"]
 
 
-@pytest.mark.parametrize("point", ["stop.begun", "stop.ended"])
-async def test_a_stop_is_ended_by_the_next_run(
-    house: House, points: FaultPoints, marks: list[str], point: str
-) -> None:
-    marks.append("sleep\x008201")
-    async with killed_at(house, points, point) as placer:
-        workspace_id, request_id = await placer.ready(scratch(a="one")), placer.new_id()
-        placer.enter(workspace_id)
-        await placer.client.run("(setsid sleep 8201 >/dev/null 2>&1 &)")
-        await cut_off(placer.stop(workspace_id, request_id=request_id))
-    async with placed(house) as placer:
+async def stopping(placer: Placer) -> Check:
+    """Begin to stop a workspace; return what must be so in the end."""
+    workspace_id, request_id = await placer.ready(scratch(a="one")), placer.new_id()
+    placer.enter(workspace_id)
+    await placer.client.run("(setsid sleep 8201 >/dev/null 2>&1 &)")
+
+    async def check(placer: Placer) -> None:
         await placer.stop(workspace_id, request_id=request_id)
-        assert (await placer.states(), running("sleep\x008201")) == ({workspace_id: "stopped"}, [])
+        assert ((await placer.states())[workspace_id], running("sleep\x008201")) == ("stopped", [])
         again = await placer.prepare(workspace_id, scratch(), epoch=2, must_exist=True)
         assert again.kind == "prepared"
         assert (placer.root(workspace_id) / "a").read_text() == "one"
 
+    return check, lambda: placer.stop(workspace_id, request_id=request_id)
 
-@pytest.mark.parametrize("point", ["remove.begun", "remove.thrown"])
-async def test_a_removal_is_ended_by_the_next_run(
-    house: House, points: FaultPoints, point: str
-) -> None:
-    async with killed_at(house, points, point) as placer:
-        workspace_id, request_id = await placer.ready(scratch(a="one")), placer.new_id()
-        await cut_off(placer.remove(workspace_id, request_id=request_id))
-    async with placed(house) as placer:
+
+async def removing(placer: Placer) -> Check:
+    """Begin to remove a workspace; return what must be so in the end."""
+    workspace_id, request_id = await placer.ready(scratch(a="one")), placer.new_id()
+
+    async def check(placer: Placer) -> None:
         await placer.remove(workspace_id, request_id=request_id)
-        assert await placer.states() == {}
+        assert workspace_id not in await placer.states()
         assert not placer.root(workspace_id).parent.exists()
-        assert list((house.data / "trash").iterdir()) == []
+        assert os.listdir(placer.house_data / "trash") == []
+
+    return check, lambda: placer.remove(workspace_id, request_id=request_id)
 
 
-@pytest.mark.parametrize("point", ["merge.staged", "merge.decided", "merge.applied"])
-async def test_a_merge_is_made_once_and_as_a_whole(
-    house: House, points: FaultPoints, point: str
-) -> None:
-    def merged(placer: Placer) -> dict[str, str]:
-        root = placer.root(parent_id)
-        return {path.name: path.read_text() for path in root.iterdir()}
+async def merging(placer: Placer) -> Check:
+    """Begin to merge a fork; return what must be so in the end."""
+    parent_id = await placer.ready(scratch(a="one", b="two"))
+    fork_id, request_id = await placer.ready(fork(parent_id)), placer.new_id()
+    (placer.root(fork_id) / "a").write_text("changed")
+    (placer.root(fork_id) / "b").unlink()
+    (placer.root(fork_id) / "c").write_text("new")
 
-    async with killed_at(house, points, point) as placer:
-        parent_id = await placer.ready(scratch(a="one", b="two"))
-        fork_id, request_id = await placer.ready(fork(parent_id)), placer.new_id()
-        (placer.root(fork_id) / "a").write_text("changed")
-        (placer.root(fork_id) / "b").unlink()
-        (placer.root(fork_id) / "c").write_text("new")
-        await cut_off(placer.merge(fork_id, parent_id, request_id=request_id))
-    async with placed(house) as placer:
-        wanted = {"a": "changed", "c": "new"}
-        if point != "merge.staged":
-            assert merged(placer) == wanted
+    async def check(placer: Placer) -> None:
         report = await placer.merge(fork_id, parent_id, request_id=request_id)
         assert (report.applied, list(report.merged_paths)) == (True, ["a", "b", "c"])
-        assert merged(placer) == wanted
+        root = placer.root(parent_id)
+        merged = {name: (root / name).read_text() for name in os.listdir(root)}
+        assert merged == {"a": "changed", "c": "new"}
+
+    return check, lambda: placer.merge(fork_id, parent_id, request_id=request_id)
+
+
+async def test_whatever_was_begun_is_ended_by_the_next_run(
+    house: House, points: FaultPoints, marks: list[str]
+) -> None:
+    marks.append("sleep\x008201")
+    check: Callable[[Placer], Awaitable[None]] | None = None
+    for point, begin in (
+        ("stop.begun", stopping),
+        ("stop.ended", stopping),
+        ("remove.begun", removing),
+        ("remove.thrown", removing),
+        ("merge.staged", merging),
+        ("merge.decided", merging),
+        ("merge.applied", merging),
+    ):
+        async with dying(house, points) as placer:
+            if check is not None:
+                await check(placer)
+            check, act = await begin(placer)
+            points.arm(point, Action.KILL)
+            await cut_off(act())
+    assert check is not None
+    async with placed(house) as placer:
+        await check(placer)
