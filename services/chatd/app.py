@@ -9,6 +9,7 @@ from chatd.assembly.barring import open_barring
 from chatd.assembly.groups import open_groups
 from chatd.assembly.models import open_catalogue
 from chatd.assembly.tools import open_tools
+from chatd.assembly.workspaces import open_workspaces
 from chatd.clients.nodes import Nodes
 from chatd.clients.repositories import NodeRepositories, TouchingTools
 from chatd.domain.chat import ChatId, ChatState, NewMessage, WorkerId
@@ -41,6 +42,7 @@ from chatd.news import (
     follow_limits,
     follow_sweeps,
     follow_users,
+    follow_workspaces,
 )
 from chatd.rpc.admission import AllowedSpending
 from chatd.rpc.chat_servicer import ChatServicer
@@ -115,18 +117,6 @@ async def run(settings: Settings, process: Process) -> None:
         toolrunners = await stack.enter_async_context(
             neighbours.channels(ServiceName.TOOLRUNNER, settings.toolrunner)
         )
-        offered = await open_tools(
-            settings,
-            neighbours,
-            process.clock,
-            bus,
-            stack,
-            toolrunners=toolrunners,
-            shelf=Attachments(database.pool),
-        )
-        tools = faults.tools(
-            TouchingTools(offered, lambda chat_id, owner: diffs.touched(chat_id, owner))
-        )
         partials = PostgresPartials(database.pool)
         writer = PartialWriter(partials, process.clock)
         live = LiveChats(writer.shown, clock=process.clock)
@@ -165,7 +155,6 @@ async def run(settings: Settings, process: Process) -> None:
             neighbours.channels(ServiceName.GATEWAY, settings.gateway)
         )
         barring = open_barring(gateways, stores, database.pool, process)
-        setups = AllowedSetups(ConfiguredSetups(configuration, catalogue.book), barring)
         bills = LateBills(PostgresLedger(database.pool), process.clock)
         limits = PostgresLimits(database.pool)
         jobs = SmallJobs()
@@ -184,11 +173,40 @@ async def run(settings: Settings, process: Process) -> None:
         )
         groups = known.groups
         spending = LimitedSpending(limits, groups, process.clock)
+        worker_id = WorkerId(process.new_id())
+        rooms = open_workspaces(
+            settings,
+            process,
+            database.pool,
+            bus,
+            worker_id=worker_id,
+            toolrunners=toolrunners,
+            configuration=configuration,
+            changed=catalogue.changed,
+            groups=groups,
+        )
+        setups = AllowedSetups(
+            ConfiguredSetups(configuration, catalogue.book, rooms.sites), barring
+        )
         diffs = DiffStatuses(
-            NodeRepositories(toolrunners, process.clock),
+            NodeRepositories(toolrunners, process.clock, rooms.sites),
             PostgresDiffs(database.pool),
             process.clock,
             changed=noted,
+        )
+        offered = await open_tools(
+            settings,
+            neighbours,
+            process.clock,
+            bus,
+            stack,
+            toolrunners=toolrunners,
+            shelf=Attachments(database.pool),
+            sites=rooms.sites,
+            lifecycle=rooms.tools,
+        )
+        tools = faults.tools(
+            TouchingTools(offered, lambda chat_id, owner: diffs.touched(chat_id, owner))
         )
         labeller = Labeller(
             QuickModel(
@@ -226,7 +244,7 @@ async def run(settings: Settings, process: Process) -> None:
             unbilled=bills.add,
         )
         worker = Worker(
-            WorkerId(process.new_id()),
+            worker_id,
             address=str(settings.advertise or settings.listen),
             ports=WorkerPorts(
                 leases=workers,
@@ -294,10 +312,14 @@ async def run(settings: Settings, process: Process) -> None:
             background.create_task(access.run()),
             background.create_task(replicas.run()),
             background.create_task(feeds.run()),
+            background.create_task(follow_workspaces(bus, rooms.changes)),
+            background.create_task(rooms.driver.run()),
+            background.create_task(rooms.keeper.run()),
         ):
             stack.callback(following.cancel)
         await worker.until_registered()
         revocations = await stack.enter_async_context(neighbours.revocations(settings.gateway))
+        reached = Nodes(toolrunners)
         servicers = (
             ChatServicer(
                 stores,
@@ -334,8 +356,18 @@ async def run(settings: Settings, process: Process) -> None:
             ModelServicer(catalogue.ports),
             SettingsServicer(Preferences(catalogue.changes)),
             WorkspaceAccessServicer(
-                Door(stores.reading, groups, barring.check), Nodes(toolrunners), process.stopping
+                Door(
+                    stores.reading,
+                    groups,
+                    barring.check,
+                    sites=rooms.sites,
+                    placed=reached.placed,
+                ),
+                reached,
+                process.stopping,
+                diffs.touched,
             ),
+            *rooms.servicers,
         )
         await stack.enter_async_context(
             neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)

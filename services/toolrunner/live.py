@@ -96,7 +96,12 @@ class LiveProcess:
 
     def run(self, launched: Launched) -> None:
         """Note that it runs, and read what it prints."""
-        self.record = replace(self.record, state=ProcessState.RUNNING, pid=launched.pid)
+        used = self.record.sandbox
+        if used is not None:
+            used = replace(used, layers=launched.layers)
+        self.record = replace(
+            self.record, state=ProcessState.RUNNING, pid=launched.pid, sandbox=used
+        )
         self.connect(launched)
         self.settled.set()
 

@@ -8,6 +8,7 @@ from types import TracebackType
 
 from parley.clock import Clock
 from toolrunner.adopting import Adoption
+from toolrunner.confining import Sandbox
 from toolrunner.domain import (
     UNLIMITED,
     Effect,
@@ -45,6 +46,7 @@ class Processes:
         spawner: What starts processes.
         adopted: What an earlier run of the service left in the spawner.
         workspaces: Where processes run.
+        sandbox: What confines them.
         clock: Time for records, limits and reaping.
         new_id: Ids of processes.
         encode_started: Makes of a process the response of the method that started it.
@@ -59,6 +61,7 @@ class Processes:
         spawner: Spawner,
         adopted: Iterable[Adopted],
         workspaces: Workspaces,
+        sandbox: Sandbox,
         clock: Clock,
         new_id: Callable[[], str],
         encode_started: Callable[[ProcessRecord], bytes],
@@ -76,6 +79,7 @@ class Processes:
             spawner=spawner,
             registry=self._registry,
             workspaces=workspaces,
+            sandbox=sandbox,
             tending=tending,
             clock=clock,
             new_id=new_id,

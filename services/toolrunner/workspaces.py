@@ -14,9 +14,15 @@ from typing import Final, Protocol
 
 from toolrunner.domain import Scope, WorkspaceId
 from toolrunner.errors import OutsideWorkspace, PathNotFound, WrongPathKind
+from toolrunner.sandbox import Network, Profile
 from toolrunner.spawner import open_directory_beneath
+from toolrunner.users import Users
 
 PRIVATE: Final = 0o700
+#: For others to walk through, not to look into.
+PASSABLE: Final = 0o711
+#: For the group to look into; what is made there belongs to it too.
+READABLE: Final = 0o2750
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +33,15 @@ class Particulars:
         files: Where its files are, if they are not beside the rest.
         readable: Directories outside that its processes must be able to read.
         environment: Variables that its processes have unless a call says otherwise.
+        profile: The most that its processes may write; None for what a call says.
+        network: The most that they may reach, and what they do unless a call says less.
     """
 
     files: Path | None = None
     readable: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    profile: Profile | None = None
+    network: Network | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +150,10 @@ class Presence:
 class Workspaces:
     """All workspaces below one directory.
 
+    Args:
+        directory: Where they are.
+        users: Gives each its own user; None if they share that of the service.
+
     Attributes:
         waits: Calls that wait for a process of theirs.
         attachments: Terminals that someone is at.
@@ -147,12 +161,13 @@ class Workspaces:
         particulars: What is not the same for all of them.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, users: Users | None = None) -> None:
         self.admission: Admission = EverythingAdmitted()
         self.particulars: dict[WorkspaceId, Particulars] = {}
         self.waits = Presence()
         self.attachments = Presence()
         self._directory = directory
+        self._users = users
 
     def check(self, scope: Scope, *, looks_back: bool = False) -> None:
         """Let a call to a workspace pass; `looks_back` if what it asks for may be over.
@@ -170,6 +185,7 @@ class Workspaces:
     def prepared(self, workspace_id: WorkspaceId) -> Workspace:
         """Return a workspace, made if it is not there yet, closed to other users."""
         workspace = self.at(workspace_id)
+        is_new = not workspace.root.exists()
         for directory in (
             workspace.directory,
             workspace.root,
@@ -179,4 +195,24 @@ class Workspaces:
             workspace.undo,
         ):
             directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        if self._users is not None:
+            if is_new:
+                uid = self._users.take()
+                os.chown(workspace.root, uid, uid)
+            _hand_over(workspace)
         return workspace
+
+
+def _hand_over(workspace: Workspace) -> None:
+    """Give what belongs to a workspace to the owner of its files, and let them walk to it."""
+    owner = workspace.root.stat().st_uid
+    if workspace.home.stat().st_uid == owner:
+        return
+    for directory in (workspace.directory.parent, workspace.directory):
+        directory.chmod(PASSABLE)
+    # Output is the service's, and its owner may read it.
+    os.chown(workspace.logs, -1, owner)
+    workspace.logs.chmod(READABLE)
+    os.chown(workspace.temporary, owner, owner)
+    # Last: it tells that the rest is done.
+    os.chown(workspace.home, owner, owner)

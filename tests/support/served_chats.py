@@ -57,7 +57,9 @@ from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
+from parley.api.workspace.v1.node_service_pb2_grpc import NodeServiceStub
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
+from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
 from parley.clock import FakeClock
 from parley.identity import Role as UserRole
 from parley.identity import ServiceName, User, UserId
@@ -74,6 +76,7 @@ from parley.rpc import (
 )
 from parley.telemetry import InMemoryTelemetry
 from support.echo_service import make_identities
+from support.served_catalogue import Catalogue
 
 WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
 ANN_ID = OwnerId("00000000-0000-0000-0000-00000000000a")
@@ -134,11 +137,14 @@ class Person:
     files: Any = None
     role: UserRole = UserRole.MEMBER
     workspaces: Any = None
+    catalogue: Any = None
+    nodes: Any = None
 
     async def ask(self, request: Any) -> Any:
         """Call the method whose request this is."""
         method = request.DESCRIPTOR.name.removesuffix("Request")
-        offering = (each for each in (self.usage, self.workspaces) if hasattr(each, method))
+        stubs = (self.usage, self.workspaces, self.catalogue, self.nodes)
+        offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)
         with acting_for(User(UserId(self.id), self.role)):
             return await getattr(stub, method)(request)
@@ -209,6 +215,7 @@ class ServedChats:
     groups: KnownGroups = field(default_factory=KnownGroups)
     barred: set[OwnerId] = field(default_factory=set)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    catalogue: Any = None
 
     async def state(self, chat_id: str) -> ChatState:
         """Read the execution of a chat."""
@@ -301,6 +308,7 @@ async def served_chats(
         usage = UsagePorts(
             PostgresUsage(pool), limits, spending, groups, spending.forget, FakeClock()
         )
+        catalogue = Catalogue.over(pool, groups, stopping)
         server = await stack.enter_async_context(
             serve(
                 Address.parse(f"unix:{directory}/chatd.sock"),
@@ -318,6 +326,7 @@ async def served_chats(
                     Registration.of(UsageServicer(usage)),
                     Registration.of(FileServicer(HeldFiles(pool), groups)),
                     Registration.of(StreamServicer(streams_served)),
+                    *map(Registration.of, catalogue.servicers),
                     Registration.of(
                         WorkspaceAccessServicer(
                             Door(stores.reading, groups, bar),
@@ -345,7 +354,16 @@ async def served_chats(
         workspaces = WorkspaceAccessServiceStub(channel)
         files = FileServiceStub(channel)
         ann, bob, eve = (
-            Person(each, stub, streams, usage=sums, files=files, workspaces=workspaces)
+            Person(
+                each,
+                stub,
+                streams,
+                usage=sums,
+                files=files,
+                workspaces=workspaces,
+                catalogue=WorkspaceServiceStub(channel),
+                nodes=NodeServiceStub(channel),
+            )
             for each in (ANN_ID, BOB_ID, EVE_ID)
         )
         yield ServedChats(
@@ -363,4 +381,5 @@ async def served_chats(
             groups,
             barred,
             stopping,
+            catalogue,
         )

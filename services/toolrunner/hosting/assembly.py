@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from parley.clock import Clock
+from toolrunner.confining import Sandbox
 from toolrunner.domain import ProcessRecord
 from toolrunner.file_room import FileRoom
 from toolrunner.hosting.cloning import Cloning
@@ -20,12 +21,12 @@ from toolrunner.hosting.preparing import Preparing
 from toolrunner.hosting.programs import Programs
 from toolrunner.hosting.removal import Trash
 from toolrunner.hosting.runs import Rooms
-from toolrunner.hosting.sandbox_state import SandboxProbe
 from toolrunner.hosting.setup import Setup
-from toolrunner.hosting.sourcing import Owners, Sourcing
+from toolrunner.hosting.sourcing import OwnedByService, Sourcing
 from toolrunner.hosting.store import open_placements
 from toolrunner.processes import Processes
 from toolrunner.spawning import Spawner
+from toolrunner.users import Users
 from toolrunner.workspaces import Workspaces
 
 PLACEMENTS: Final = "placements.sqlite"
@@ -48,10 +49,10 @@ class Parts:
     files: FileRoom
     workspaces: Workspaces
     spawner: Spawner
-    sandbox: SandboxProbe
+    sandbox: Sandbox
     credentials: Credentials
     overlays: Overlays
-    owners: Owners
+    users: Users | None
     points: Points
     clock: Clock
     new_id: Callable[[], str]
@@ -91,7 +92,9 @@ async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
             parts.overlays,
             parts.local_directories,
             trash,
-            parts.owners,
+            parts.users or OwnedByService(),
+            # What another user owns, one of their own may not read.
+            parts.users is None,
         )
         setup = Setup(parts.processes, parts.encode_started)
         preparing = Preparing(

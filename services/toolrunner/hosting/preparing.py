@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from parley.clock import Clock
-from toolrunner.errors import SpawnerGone
+from toolrunner.errors import SandboxTooWeak, SpawnerGone
 from toolrunner.files.beneath import Root
 from toolrunner.hosting.cloning import head_of
 from toolrunner.hosting.placements import (
@@ -23,14 +23,21 @@ from toolrunner.hosting.placements import (
 )
 from toolrunner.hosting.points import Points
 from toolrunner.hosting.preparation_log import PreparationLog
-from toolrunner.hosting.setup import NodeStops, Setup, SetupFailed
+from toolrunner.hosting.recipes import NetworkAccess
+from toolrunner.hosting.setup import PROFILES, NodeStops, Setup, SetupFailed
 from toolrunner.hosting.sourcing import SourceFailed, Sourcing
 from toolrunner.hosting.store import Placements, Request
+from toolrunner.sandbox import Network
 from toolrunner.workspaces import Particulars, Workspaces
 
 logger = logging.getLogger(__name__)
 
 SETUP: Final = "setup"
+NETWORKS: Final = {
+    NetworkAccess.NONE: Network.NONE,
+    NetworkAccess.PROXY: Network.PROXY,
+    NetworkAccess.OPEN: Network.OPEN,
+}
 MESSAGE_MAX: Final = 2000
 
 
@@ -80,6 +87,8 @@ class Preparing:
             return self._failed(preparation, kind, error, error.is_recreatable)
         except SetupFailed as error:
             return self._failed(preparation, FailureKind.SETUP, error, error.is_recreatable)
+        except SandboxTooWeak as error:
+            return self._failed(preparation, FailureKind.SANDBOX, error, True)
         except (NodeStops, SpawnerGone) as error:
             raise NodeStops from error
         except Exception as error:
@@ -180,4 +189,6 @@ def particulars_of(placement: Placement) -> Particulars:
         Path(placement.root) if placement.root else None,
         placement.readable,
         placement.recipe.environment,
+        PROFILES.get(placement.recipe.profile),
+        NETWORKS.get(placement.recipe.policy.network.access),
     )

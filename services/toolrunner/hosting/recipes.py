@@ -26,11 +26,6 @@ class SandboxLevel(StrEnum):
     NS = "ns"
     VM = "vm"
 
-    @property
-    def rank(self) -> int:
-        """Its place among the levels; higher confines more."""
-        return tuple(SandboxLevel).index(self)
-
 
 class NetworkAccess(StrEnum):
     """What may be reached; names are those of the proto."""

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from parley.clock import Clock
+from toolrunner.confining import Sandbox
 from toolrunner.domain import WorkspaceId
 from toolrunner.files.beneath import Root
 from toolrunner.hosting.directories import LocalDirectory
 from toolrunner.hosting.host import Host
 from toolrunner.hosting.mirrors import Mirrors
 from toolrunner.hosting.placements import LIVE, Hosted, HostState, Usage
-from toolrunner.hosting.sandbox_state import SandboxProbe
 from toolrunner.hosting.walking import measure
 from toolrunner.processes import Processes
 from toolrunner.workspaces import Workspaces
@@ -73,7 +73,7 @@ class Reporter:
     processes: Processes
     workspaces: Workspaces
     mirrors: Mirrors
-    sandbox: SandboxProbe
+    sandbox: Sandbox
     clock: Clock
     directory: Path
     read_text: Callable[[Path], str] = Path.read_text

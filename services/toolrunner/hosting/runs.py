@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from parley.clock import Clock
+from toolrunner.confining import Sandbox
 from toolrunner.domain import WorkspaceId
 from toolrunner.errors import SpawnerGone
 from toolrunner.file_room import FileRoom
@@ -24,13 +25,13 @@ from toolrunner.hosting.placements import (
 from toolrunner.hosting.points import Points
 from toolrunner.hosting.preparation_log import PreparationLog
 from toolrunner.hosting.preparing import Preparation, Preparing
-from toolrunner.hosting.recipes import Recipe
+from toolrunner.hosting.recipes import Recipe, SandboxLevel
 from toolrunner.hosting.removal import Trash
-from toolrunner.hosting.sandbox_state import SandboxProbe
 from toolrunner.hosting.setup import NodeStops
 from toolrunner.hosting.sourcing import Sourcing
 from toolrunner.hosting.store import Placements
 from toolrunner.processes import Processes
+from toolrunner.sandbox import Level
 from toolrunner.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class Rooms:
     preparing: Preparing
     trash: Trash
     points: Points
-    sandbox: SandboxProbe
+    sandbox: Sandbox
     clock: Clock
 
 
@@ -132,12 +133,11 @@ class Runs:
 
     def _sandbox_failure(self, recipe: Recipe) -> Failure | None:
         """Return why a workspace cannot be confined as far as is demanded."""
-        state = self._rooms.sandbox.state
-        required = recipe.sandbox_minimum
-        if required.rank <= state.level.rank:
+        level, required = self._rooms.sandbox.report.level, recipe.sandbox_minimum
+        if required is SandboxLevel.UNSPECIFIED or Level[required.name] <= level:
             return None
         text = (
-            f"this node confines at level {state.level}, and the template demands {required}; "
+            f"this node confines at level {level.word}, and the template demands {required}; "
             "choose a node with a stronger sandbox or another template"
         )
         return Failure(FailureKind.SANDBOX, text, is_recreatable=True)

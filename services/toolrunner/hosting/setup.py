@@ -14,12 +14,25 @@ from toolrunner.domain import (
     ProcessState,
     Scope,
 )
+from toolrunner.hosting import recipes
 from toolrunner.hosting.placements import Placement
 from toolrunner.processes import Processes
+from toolrunner.sandbox import Network, Profile
 from toolrunner.streaming import Chunk, Closed, StreamEnded
 
 LOG_BYTES_MAX: Final = 16 * 1024 * 1024
 METHOD: Final = "setup"
+
+PROFILES: Final = {
+    recipes.Profile.READ_ONLY: Profile.READ_ONLY,
+    recipes.Profile.WORKSPACE_WRITE: Profile.WORKSPACE_WRITE,
+    recipes.Profile.FULL: Profile.FULL,
+}
+
+
+def network_of(network: recipes.Network) -> Network | None:
+    """Return what a workspace may reach; None for nothing, as far as the node can keep that."""
+    return Network.OPEN if network.access is recipes.NetworkAccess.OPEN else None
 
 
 class SetupFailed(Exception):
@@ -67,6 +80,8 @@ class Setup:
             is_background=True,
             timeout_s=recipe.setup_timeout_s,
             log_bytes_max=LOG_BYTES_MAX,
+            profile=PROFILES.get(recipe.profile, Profile.WORKSPACE_WRITE),
+            network=network_of(recipe.policy.network),
         )
         body_hash = hashlib.sha256(recipe.setup_script.encode()).digest()
         request_id = f"setup:{placement.workspace_id}:{placement.attempt}"

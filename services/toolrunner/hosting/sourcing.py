@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final, Protocol, TypeVar, assert_never
 
+import msgspec
+
 from toolrunner.domain import WorkspaceId
 from toolrunner.errors import ForkNotPossible, InvalidRequest
 from toolrunner.files.beneath import Root
@@ -93,6 +95,7 @@ class Sourcing:
     directories: tuple[LocalDirectory, ...]
     trash: Trash
     owners: Owners
+    may_borrow: bool
 
     def described(self, source: Source) -> Made:
         """Return how files that were made of a source are to be used.
@@ -102,7 +105,7 @@ class Sourcing:
         """
         match source:
             case Git():
-                borrows = source.borrows and not source.depth
+                borrows = source.borrows and not source.depth and self.may_borrow
                 objects = self.cloning.mirrors.at(source.url) / "objects"
                 return Made(readable=(str(objects),) if borrows else ())
             case Local(has_overlay=False):
@@ -141,6 +144,9 @@ class Sourcing:
             case Scratch(skeleton):
                 await asyncio.to_thread(write_skeleton, unfinished, skeleton)
             case Git():
+                if source.borrows and not self.may_borrow:
+                    say("clone", "copying objects: its user may not read the node's mirror")
+                    source = msgspec.structs.replace(source, borrows=False)
                 await self.cloning.clone(
                     workspace_id, source, unfinished, lambda line: say("clone", line)
                 )

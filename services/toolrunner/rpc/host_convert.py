@@ -1,6 +1,5 @@
 """Hosted workspaces and the node to protos, nothing else."""
 
-from collections.abc import Iterable
 from typing import Final, assert_never
 
 from parley.api.workspace.v1 import host_service_pb2 as api
@@ -16,8 +15,9 @@ from toolrunner.hosting.placements import (
 )
 from toolrunner.hosting.reporting import Load, Reporter
 from toolrunner.hosting.runs import EndReason, PreparationEvent
-from toolrunner.hosting.sandbox_state import SandboxState
+from toolrunner.rpc.convert import report_to_proto as sandbox_report_to_proto
 from toolrunner.rpc.convert import time_to_proto
+from toolrunner.sandbox import Report
 
 PATHS_MAX: Final = 10_000
 PATHS_BYTES_MAX: Final = 1024 * 1024
@@ -37,7 +37,7 @@ _STATE: Final = {
 
 
 def event_to_proto(
-    event: PreparationEvent, *, root_path: str, sandbox: SandboxState
+    event: PreparationEvent, *, root_path: str, sandbox: Report
 ) -> api.PrepareWorkspaceResponse:
     """Return one message of a preparation's stream."""
     match event:
@@ -64,7 +64,7 @@ def event_to_proto(
 
 
 def prepared_to_proto(
-    prepared: Prepared, *, root_path: str, sandbox: SandboxState
+    prepared: Prepared, *, root_path: str, sandbox: Report
 ) -> api.WorkspacePrepared:
     """Return a workspace that can be used."""
     return api.WorkspacePrepared(
@@ -73,8 +73,8 @@ def prepared_to_proto(
         git_commit=prepared.git_commit,
         fork_mode=workspace_pb2.ForkMode.Value(f"FORK_MODE_{prepared.fork_mode.name}"),
         sandbox=sandbox_pb2.SandboxUsed(
-            level=sandbox_pb2.SandboxLevel.Value(f"SANDBOX_LEVEL_{sandbox.level.name}"),
-            layers=_layers(sandbox.layers),
+            level=sandbox_report_to_proto(sandbox).level,
+            layers=sandbox_report_to_proto(sandbox).layers,
         ),
         duration_ms=prepared.duration_ms,
     )
@@ -161,7 +161,7 @@ def node_to_proto(reporter: Reporter) -> node_pb2.Node:
             disk_bytes=capacity.disk_bytes,
         ),
         load=load_to_proto(reporter.load()),
-        sandbox=sandbox_to_proto(reporter.sandbox.state),
+        sandbox=sandbox_report_to_proto(reporter.sandbox.report),
         labels=dict(facts.labels),
         directories=[
             node_pb2.LocalDirectory(
@@ -184,31 +184,6 @@ def load_to_proto(load: Load) -> node_pb2.NodeLoad:
         memory_bytes=load.memory_bytes,
         disk_free_bytes=load.disk_free_bytes,
     )
-
-
-def sandbox_to_proto(state: SandboxState) -> sandbox_pb2.SandboxReport:
-    """Return what the sandbox offers and lacks."""
-    return sandbox_pb2.SandboxReport(
-        level=sandbox_pb2.SandboxLevel.Value(f"SANDBOX_LEVEL_{state.level.name}"),
-        minimum=sandbox_pb2.SandboxLevel.Value(f"SANDBOX_LEVEL_{state.minimum.name}"),
-        layers=_layers(state.layers),
-        missing=[
-            sandbox_pb2.MissingLayer(
-                layer=_layers((each.layer,))[0],
-                cause=each.cause,
-                effect=each.effect,
-                remedy=each.remedy,
-            )
-            for each in state.missing
-        ],
-        landlock_abi=state.landlock_abi,
-        kernel=state.kernel,
-        summary=state.summary,
-    )
-
-
-def _layers(names: Iterable[str]) -> list["sandbox_pb2.SandboxLayer.ValueType"]:
-    return [sandbox_pb2.SandboxLayer.Value(f"SANDBOX_LAYER_{name.upper()}") for name in names]
 
 
 def _shown(path: str) -> str:

@@ -38,7 +38,7 @@ class WorkspaceHostServicer(WorkspaceHostServiceServicer):
         wanted = inputs.wanted_of(request)
         asked = inputs.request_of(request, request.request_id, "after_log_sequence", "must_exist")
         events = self._host.prepare(asked, wanted, after=request.after_log_sequence)
-        sandbox = self._reporter.sandbox.state
+        sandbox = self._reporter.sandbox.report
         async with aclosing(events):
             async for event in events:
                 root_path = self._reporter.workspaces.at(wanted.workspace_id).root

@@ -9,6 +9,7 @@ import os
 import select
 from contextlib import suppress
 
+from toolrunner.sandbox import own_group
 from toolrunner.spawner.limits import pass_controllers_on, was_short_of_memory
 
 PROCS, KILL = "cgroup.procs", "cgroup.kill"
@@ -64,7 +65,8 @@ class ControlGroups:
         with suppress(OSError):
             if workspace not in self._workspaces:
                 self._make_workspace(workspace)
-            os.makedirs(directory, exist_ok=True)
+            with suppress(FileExistsError):
+                os.mkdir(directory)
             return directory
         return ""
 
@@ -120,18 +122,3 @@ def join(directory: str) -> None:
     """Move this process to a group."""
     with open(os.path.join(directory, PROCS), "w") as procs:
         procs.write("0")
-
-
-def own_group() -> str:
-    """Return the directory of this process's group in the unified hierarchy.
-
-    Raises:
-        OSError: There is none.
-    """
-    with open("/proc/self/cgroup") as file:
-        own = [line.rstrip("\n")[3:] for line in file if line.startswith("0::")]
-    with open("/proc/self/mountinfo") as file:
-        mounts = [line.split() for line in file if " - cgroup2 " in line]
-    if not own or not mounts:
-        raise OSError("no unified hierarchy of control groups")
-    return mounts[0][4] + own[0].rstrip("/")

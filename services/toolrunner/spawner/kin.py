@@ -8,12 +8,14 @@ other's.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from toolrunner.sandbox import Cells
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.kernel import (
     Seen,
+    children_of,
     descendants,
     is_working_in,
     mark_of,
@@ -43,6 +45,7 @@ class Kin:
     groups: ControlGroups
     known: dict[str, Known] = field(default_factory=dict)
     known_max: int = FORGOTTEN_MAX
+    cells: Cells = field(default_factory=Cells)
 
     def enter(self, process_id: str, workspace: str, pid: int) -> None:
         """Know a process by its leader, which has not been reaped."""
@@ -88,8 +91,19 @@ class Kin:
         self.known_max = max(FORGOTTEN_MAX, 2 * (len(self.known) - len(process_ids)))
 
     def everything(self) -> list[Seen]:
-        """Return all that was ever started here and still runs."""
-        return descendants(os.getpid(), running_processes())
+        """Return all that was ever started here and still runs, save those who hold a cell."""
+        firsts = self.cells.firsts
+        seen = descendants(os.getpid(), running_processes())
+        return [each for each in seen if each.pid not in firsts]
+
+    def is_deserted(self, workspace: str, leaders: Mapping[int, str]) -> bool:
+        """Tell whether nobody is left in the cells of a workspace.
+
+        Whoever outlives a leader there becomes a child of the cell's first process.
+        """
+        if any(self.workspace(process_id) == workspace for process_id in leaders.values()):
+            return False
+        return not any(children_of(cell.first) for cell in self.cells.of(workspace))
 
     def members(self, process_id: str) -> list[Seen]:
         """Return those of a process: by group, session or mark, and what these started."""
@@ -107,10 +121,12 @@ class Kin:
         """Return those of ours that are of some processes or meant, and what these started."""
         seen = running_processes()
         belongs = Belonging(own, self.known.keys(), seen)
+        firsts = self.cells.firsts
         roots = [
             each
             for each in descendants(os.getpid(), seen)
-            if belongs.by_number(each) or belongs.by_mark(each) or is_meant(each)
+            if each.pid not in firsts
+            and (belongs.by_number(each) or belongs.by_mark(each) or is_meant(each))
         ]
         found = {each.pid: each for root in roots for each in descendants(root.pid, seen)}
         return list({**found, **{root.pid: root for root in roots}}.values())

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,19 @@ MEGABYTE = 1024 * 1024
 #: Row E6 allows half a second; the rest is for a machine that does other things as well.
 PROMPT_S = 4.0
 SNAPSHOT = process_pb2.WAIT_UNTIL_SNAPSHOT
+
+#: A child that its parent traces is stopped by a signal that it sends itself.
+TRACED = """
+import ctypes, os, signal, time
+child = os.fork()
+if child == 0:
+    ctypes.CDLL(None).ptrace(0, 0, 0, 0)
+    os.kill(os.getpid(), signal.SIGTRAP)
+    time.sleep(7411)
+os.waitpid(child, os.WUNTRACED)
+print("up", flush=True)
+time.sleep(7411)
+"""
 
 
 def spawner_pid() -> int:
@@ -148,8 +162,9 @@ async def test_e6_h4_no_end_of_a_pipe_stays_with_the_service(
         "echo up; kill -STOP $$; sleep 7411",
         "trap '' TERM; (sleep 7411 & exec sleep 7411) & echo up; wait",
         "echo up; python3 -c 'import os, time; os.fork() or os._exit(0); time.sleep(7411)'",
+        f"python3 -c {shlex.quote(TRACED)}",
     ],
-    ids=["deaf", "stopped", "deaf-parent", "zombie-parent"],
+    ids=["deaf", "stopped", "deaf-parent", "zombie-parent", "traced"],
 )
 async def test_e8_whoever_does_not_want_to_end_is_gone_after_a_cancellation(
     client: Client, marks: list[str], command: str
