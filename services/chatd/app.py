@@ -43,6 +43,7 @@ from chatd.news import (
     follow_users,
 )
 from chatd.rpc.admission import AllowedSpending
+from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.defaults import ConfiguredDefaults
 from chatd.rpc.errors import DOMAIN, ERRORS
@@ -59,6 +60,7 @@ from chatd.rpc.streams.relay_source import RelaySource
 from chatd.rpc.streams.relays import PeerRelays
 from chatd.rpc.streams.replicas import ReplicaWatch
 from chatd.rpc.streams.serving import Streams
+from chatd.rpc.ticket_servicer import TicketServicer
 from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
 from chatd.rpc.workspace_door import Door
 from chatd.rpc.workspace_servicer import WorkspaceAccessServicer
@@ -298,6 +300,7 @@ async def run(settings: Settings, process: Process) -> None:
             stack.callback(following.cancel)
         await worker.until_registered()
         revocations = await stack.enter_async_context(neighbours.revocations(settings.gateway))
+        door, nodes = Door(stores.reading, groups, barring.check), Nodes(toolrunners)
         servicers = (
             ChatServicer(
                 stores,
@@ -333,9 +336,8 @@ async def run(settings: Settings, process: Process) -> None:
             FileServicer(HeldFiles(database.pool), groups),
             ModelServicer(catalogue.ports),
             SettingsServicer(Preferences(catalogue.changes)),
-            WorkspaceAccessServicer(
-                Door(stores.reading, groups, barring.check), Nodes(toolrunners), process.stopping
-            ),
+            WorkspaceAccessServicer(door, nodes, process.stopping),
+            TicketServicer(AttachTickets(door, nodes, neighbours.ticket_office)),
         )
         await stack.enter_async_context(
             neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)

@@ -15,7 +15,7 @@ from parley.api.chat.v1 import (
     usage_service_pb2,
 )
 from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
-from parley.api.workspace.v1 import workspace_access_service_pb2
+from parley.api.workspace.v1 import workspace_access_service_pb2, workspace_service_pb2
 from parley.identity import Role, rule_of
 
 
@@ -81,6 +81,7 @@ _users = _Service(user_service_pb2.DESCRIPTOR)
 _groups = _Service(group_service_pb2.DESCRIPTOR)
 _tokens = _Service(token_service_pb2.DESCRIPTOR)
 _workspaces = _Service(workspace_access_service_pb2.DESCRIPTOR)
+_tickets = _Service(workspace_service_pb2.DESCRIPTOR)
 
 _API = "/api/v1"
 _CHAT = f"{_API}/chats/{{chat_id}}"
@@ -145,6 +146,9 @@ WORKSPACES: Mapping[tuple[str, str], Access] = {
     ),
     ("POST", f"{_PROCESS}/signal"): _workspaces(
         "SignalWorkspaceProcess", "Send a signal to a process and all it started."
+    ),
+    ("GET", f"{_PROCESS}/terminal"): _tickets(
+        "IssueAttachTicket", "Be the terminal of a process, over a WebSocket."
     ),
     ("GET", f"{_CHAT}/files"): _workspaces(
         "ListWorkspaceDirectory", "List a directory of its workspace."

@@ -18,6 +18,7 @@ from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
+from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
 from parley.identity import User
 from parley.rpc import Address, Channels, Problem, acting_for, problem_of, ranked
 
@@ -41,6 +42,7 @@ class Stubs:
     usage: UsageServiceStub
     settings: SettingsServiceStub
     workspaces: WorkspaceAccessServiceStub
+    workspace_service: WorkspaceServiceStub
     health: HealthStub
 
 
@@ -112,6 +114,7 @@ class Chatd:
                 usage=UsageServiceStub(channel),
                 settings=SettingsServiceStub(channel),
                 workspaces=WorkspaceAccessServiceStub(channel),
+                workspace_service=WorkspaceServiceStub(channel),
                 health=HealthStub(channel),
             )
         return self._stubs[channel]

@@ -22,6 +22,7 @@ from gateway.routes_providers import ProviderRoutes
 from gateway.routes_queue import QueueRoutes
 from gateway.routes_settings import SettingsRoutes
 from gateway.routes_shares import ShareRoutes
+from gateway.routes_terminal import TerminalRoutes
 from gateway.routes_tokens import TokenRoutes
 from gateway.routes_turns import TurnRoutes
 from gateway.routes_usage import UsageRoutes
@@ -54,6 +55,7 @@ class Rooms:
     shares: ShareRoutes
     export: ExportRoutes
     processes: ProcessRoutes
+    terminal: TerminalRoutes
     workspace_files: WorkspaceFileRoutes
     files: FileRoutes
     models: ModelRoutes
@@ -72,6 +74,7 @@ def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
         *_chats(rooms),
         *_turns(rooms),
         *_workspaces(rooms.processes, rooms.workspace_files),
+        _terminal(rooms.terminal),
         *_files(rooms.files),
         *_models(rooms.models),
         *_providers(rooms.providers),
@@ -181,6 +184,17 @@ def _workspaces(processes: ProcessRoutes, files: WorkspaceFileRoutes) -> tuple[A
         ),
         UserRoute("GET", f"{CHAT}/git", files.git),
         UserRoute("GET", f"{CHAT}/diff", files.diff, query=compared),
+    )
+
+
+def _terminal(terminal: TerminalRoutes) -> AnyRoute:
+    return UserRoute(
+        "GET",
+        f"{CHAT}/processes/{{process_id}}/terminal",
+        terminal.attach,
+        answers_head=False,
+        query=("cursor", "rows", "columns", "view_only"),
+        upgrades=True,
     )
 
 

@@ -26,6 +26,7 @@ from toolrunner.rpc.process_servicer import ProcessServicer, cursor_of, encode_s
 from toolrunner.settings import Settings
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, end_marked, prctl
 from toolrunner.spawner_program import running_spawner
+from toolrunner.tickets import TicketBooth
 from toolrunner.workspaces import PRIVATE, Workspaces
 
 JOURNAL: Final = "journal.sqlite"
@@ -87,8 +88,10 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
             )
         )
         git = await stack.enter_async_context(GitRoom(files, process.clock))
+        neighbours = Neighbours(settings, process)
+        booth = TicketBooth(neighbours.ticket_check, journal.generation, process.clock)
         servicers = (
-            ProcessServicer(processes, Presenter(spawner.pid)),
+            ProcessServicer(processes, Presenter(spawner.pid), booth),
             ExecutionServicer(journal, processes),
             FileServicer(files),
             GitServicer(git, process.clock),
@@ -98,9 +101,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         # No method takes a service token, so there is no revocation to know of.
         revocations = InMemoryRevocations(())
         await stack.enter_async_context(
-            Neighbours(settings, process).serve(
-                servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN
-            )
+            neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)
         )
         try:
             await _until_stopped(process.stopping, spawner.process.gone)

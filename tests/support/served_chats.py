@@ -29,6 +29,7 @@ from chatd.engine.live import LiveChats
 from chatd.engine.slots import Slot
 from chatd.engine.spending import LimitedSpending
 from chatd.engine.worker import Claimed
+from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.file_servicer import FileServicer
@@ -39,6 +40,7 @@ from chatd.rpc.streams.hubs import Hubs, NoRelays
 from chatd.rpc.streams.relay_source import RelaySource
 from chatd.rpc.streams.replicas import ReplicaWatch
 from chatd.rpc.streams.serving import Streams
+from chatd.rpc.ticket_servicer import TicketServicer
 from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
 from chatd.rpc.workspace_door import Door
 from chatd.rpc.workspace_servicer import WorkspaceAccessServicer
@@ -58,9 +60,10 @@ from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
+from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
 from parley.clock import FakeClock
 from parley.identity import Role as UserRole
-from parley.identity import ServiceName, User, UserId
+from parley.identity import ServiceName, SigningKey, TicketOffice, User, UserId
 from parley.postgres import Session
 from parley.rpc import (
     Address,
@@ -134,11 +137,14 @@ class Person:
     files: Any = None
     role: UserRole = UserRole.MEMBER
     workspaces: Any = None
+    tickets: Any = None
 
     async def ask(self, request: Any) -> Any:
         """Call the method whose request this is."""
         method = request.DESCRIPTOR.name.removesuffix("Request")
-        offering = (each for each in (self.usage, self.workspaces) if hasattr(each, method))
+        offering = (
+            each for each in (self.usage, self.workspaces, self.tickets) if hasattr(each, method)
+        )
         stub = next(offering, self.stub)
         with acting_for(User(UserId(self.id), self.role)):
             return await getattr(stub, method)(request)
@@ -296,6 +302,8 @@ async def served_chats(
             clock,
         )
         stores = Stores.over(pool, chats)
+        door = Door(stores.reading, groups, bar)
+        nodes = Nodes(toolrunners or Channels((), no_channel))
         limits = PostgresLimits(pool)
         spending = LimitedSpending(limits, groups, FakeClock())
         usage = UsagePorts(
@@ -318,11 +326,10 @@ async def served_chats(
                     Registration.of(UsageServicer(usage)),
                     Registration.of(FileServicer(HeldFiles(pool), groups)),
                     Registration.of(StreamServicer(streams_served)),
+                    Registration.of(WorkspaceAccessServicer(door, nodes, stopping)),
                     Registration.of(
-                        WorkspaceAccessServicer(
-                            Door(stores.reading, groups, bar),
-                            Nodes(toolrunners or Channels((), no_channel)),
-                            stopping,
+                        TicketServicer(
+                            AttachTickets(door, nodes, TicketOffice(SigningKey.generate(), clock))
                         )
                     ),
                 ],
@@ -343,9 +350,18 @@ async def served_chats(
         streams = StreamServiceStub(channel)
         sums = UsageServiceStub(channel)
         workspaces = WorkspaceAccessServiceStub(channel)
+        tickets = WorkspaceServiceStub(channel)
         files = FileServiceStub(channel)
         ann, bob, eve = (
-            Person(each, stub, streams, usage=sums, files=files, workspaces=workspaces)
+            Person(
+                each,
+                stub,
+                streams,
+                usage=sums,
+                files=files,
+                workspaces=workspaces,
+                tickets=tickets,
+            )
             for each in (ANN_ID, BOB_ID, EVE_ID)
         )
         yield ServedChats(

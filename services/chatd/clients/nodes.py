@@ -5,10 +5,11 @@ from typing import Final, TypeVar
 
 import grpc
 
+from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
-from parley.rpc import Channels, Problem, Refusal, problem_of
+from parley.rpc import Address, Channels, Problem, Refusal, problem_of
 
 RETRY_AFTER_S: Final = 1.0
 
@@ -47,6 +48,14 @@ class Nodes:
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
+
+    def address(self, workspace_id: str) -> Address:
+        """Return where a workspace's node is."""
+        return self._channels.address_for(workspace_id)
+
+    def executions(self, workspace_id: str) -> ExecutionServiceStub:
+        """Return the executions of a workspace's node."""
+        return ExecutionServiceStub(self._channels.for_key(workspace_id))
 
     def processes(self, workspace_id: str) -> ProcessServiceStub:
         """Return the processes of a workspace's node."""
