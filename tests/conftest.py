@@ -21,6 +21,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("simulation")
     group.addoption("--seed", type=int, default=None, help="simulate this seed alone")
     group.addoption("--seeds", type=int, default=SEEDS, help="how many seeds are simulated")
+    parser.getgroup("toolrunner").addoption(
+        "--full-size",
+        action="store_true",
+        help="rows about many commands and long stops at the size of the fault matrix",
+    )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -9,6 +9,7 @@ from chatd.assembly.barring import open_barring
 from chatd.assembly.groups import open_groups
 from chatd.assembly.models import open_catalogue
 from chatd.assembly.tools import open_tools
+from chatd.assembly.workspaces import open_workspaces
 from chatd.clients.nodes import Nodes
 from chatd.clients.repositories import NodeRepositories, TouchingTools
 from chatd.domain.chat import ChatId, ChatState, NewMessage, WorkerId
@@ -41,6 +42,7 @@ from chatd.news import (
     follow_limits,
     follow_sweeps,
     follow_users,
+    follow_workspaces,
 )
 from chatd.rpc.admission import AllowedSpending
 from chatd.rpc.attach_tickets import AttachTickets
@@ -60,9 +62,8 @@ from chatd.rpc.streams.relay_source import RelaySource
 from chatd.rpc.streams.relays import PeerRelays
 from chatd.rpc.streams.replicas import ReplicaWatch
 from chatd.rpc.streams.serving import Streams
-from chatd.rpc.ticket_servicer import TicketServicer
 from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
-from chatd.rpc.workspace_door import Door
+from chatd.rpc.workspace_door import Door, Sites
 from chatd.rpc.workspace_servicer import WorkspaceAccessServicer
 from chatd.settings import Settings
 from chatd.store.attachments import Attachments
@@ -117,18 +118,6 @@ async def run(settings: Settings, process: Process) -> None:
         toolrunners = await stack.enter_async_context(
             neighbours.channels(ServiceName.TOOLRUNNER, settings.toolrunner)
         )
-        offered = await open_tools(
-            settings,
-            neighbours,
-            process.clock,
-            bus,
-            stack,
-            toolrunners=toolrunners,
-            shelf=Attachments(database.pool),
-        )
-        tools = faults.tools(
-            TouchingTools(offered, lambda chat_id, owner: diffs.touched(chat_id, owner))
-        )
         partials = PostgresPartials(database.pool)
         writer = PartialWriter(partials, process.clock)
         live = LiveChats(writer.shown, clock=process.clock)
@@ -167,7 +156,6 @@ async def run(settings: Settings, process: Process) -> None:
             neighbours.channels(ServiceName.GATEWAY, settings.gateway)
         )
         barring = open_barring(gateways, stores, database.pool, process)
-        setups = AllowedSetups(ConfiguredSetups(configuration, catalogue.book), barring)
         bills = LateBills(PostgresLedger(database.pool), process.clock)
         limits = PostgresLimits(database.pool)
         jobs = SmallJobs()
@@ -186,11 +174,46 @@ async def run(settings: Settings, process: Process) -> None:
         )
         groups = known.groups
         spending = LimitedSpending(limits, groups, process.clock)
+        worker_id = WorkerId(process.new_id())
+        reached = Nodes(toolrunners)
+
+        def door_to(sites: Sites) -> Door:
+            return Door(stores.reading, groups, barring.check, sites=sites, placed=reached.placed)
+
+        rooms = open_workspaces(
+            settings,
+            process,
+            database.pool,
+            bus,
+            worker_id=worker_id,
+            toolrunners=toolrunners,
+            configuration=configuration,
+            changed=catalogue.changed,
+            groups=groups,
+            tickets=lambda sites: AttachTickets(door_to(sites), reached, neighbours.ticket_office),
+        )
+        setups = AllowedSetups(
+            ConfiguredSetups(configuration, catalogue.book, rooms.sites), barring
+        )
         diffs = DiffStatuses(
-            NodeRepositories(toolrunners, process.clock),
+            NodeRepositories(toolrunners, process.clock, rooms.sites),
             PostgresDiffs(database.pool),
             process.clock,
             changed=noted,
+        )
+        offered = await open_tools(
+            settings,
+            neighbours,
+            process.clock,
+            bus,
+            stack,
+            toolrunners=toolrunners,
+            shelf=Attachments(database.pool),
+            sites=rooms.sites,
+            lifecycle=rooms.tools,
+        )
+        tools = faults.tools(
+            TouchingTools(offered, lambda chat_id, owner: diffs.touched(chat_id, owner))
         )
         labeller = Labeller(
             QuickModel(
@@ -228,7 +251,7 @@ async def run(settings: Settings, process: Process) -> None:
             unbilled=bills.add,
         )
         worker = Worker(
-            WorkerId(process.new_id()),
+            worker_id,
             address=str(settings.advertise or settings.listen),
             ports=WorkerPorts(
                 leases=workers,
@@ -296,11 +319,13 @@ async def run(settings: Settings, process: Process) -> None:
             background.create_task(access.run()),
             background.create_task(replicas.run()),
             background.create_task(feeds.run()),
+            background.create_task(follow_workspaces(bus, rooms.changes)),
+            background.create_task(rooms.driver.run()),
+            background.create_task(rooms.keeper.run()),
         ):
             stack.callback(following.cancel)
         await worker.until_registered()
         revocations = await stack.enter_async_context(neighbours.revocations(settings.gateway))
-        door, nodes = Door(stores.reading, groups, barring.check), Nodes(toolrunners)
         servicers = (
             ChatServicer(
                 stores,
@@ -336,8 +361,8 @@ async def run(settings: Settings, process: Process) -> None:
             FileServicer(HeldFiles(database.pool), groups),
             ModelServicer(catalogue.ports),
             SettingsServicer(Preferences(catalogue.changes)),
-            WorkspaceAccessServicer(door, nodes, process.stopping),
-            TicketServicer(AttachTickets(door, nodes, neighbours.ticket_office)),
+            WorkspaceAccessServicer(door_to(rooms.sites), reached, process.stopping, diffs.touched),
+            *rooms.servicers,
         )
         await stack.enter_async_context(
             neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)

@@ -11,6 +11,7 @@ from chatd.engine.configuration import ConfigurationCache
 from chatd.engine.group_remains import GroupRemains
 from chatd.engine.spending import LimitedSpending
 from chatd.engine.worker import Worker
+from chatd.engine.workspaces.watching import Changes
 from chatd.store.chats import PostgresChats
 from parley.bus import Bus, Notice, Resync
 from parley.postgres import DatabaseUnavailable
@@ -22,6 +23,7 @@ SERVERS_TOPIC = "mcp.servers"
 USERS_TOPIC = "identity.users"
 GROUPS_TOPIC = "identity.groups"
 CONFIG_TOPIC = "chat:config"
+WORKSPACES_TOPIC = "chat.workspaces"
 
 
 class Followers(Protocol):
@@ -74,6 +76,17 @@ async def follow_config(bus: Bus, configuration: ConfigurationCache) -> None:
                     configuration.heard(what, version)
                 case Resync():
                     configuration.lost_news()
+
+
+async def follow_workspaces(bus: Bus, changes: Changes) -> None:
+    """Wake those who wait for workspaces that changed elsewhere."""
+    async with bus.subscribe(WORKSPACES_TOPIC) as notices:
+        async for notice in notices:
+            match notice:
+                case Notice(_, workspace_id):
+                    changes.heard(workspace_id)
+                case Resync():
+                    changes.heard_of_gap()
 
 
 async def follow_servers(bus: Bus, tools: McpTools) -> None:

@@ -36,6 +36,21 @@ class Settings(ServiceSettings):
         default=4.0,
         at_least=0.5,
     )
+    live_workspaces_per_user_max: int = setting(
+        "Workspaces of one user that are not stopped; 0 for no limit. Scratch directories that "
+        "chats get by themselves do not count.",
+        default=5,
+        at_least=0,
+    )
+    workspaces_per_user_max: int = setting(
+        "Workspaces of one user that keep files; 0 for no limit.", default=20, at_least=0
+    )
+    workspace_disk_bytes_per_user_max: int = setting(
+        "Disk that the workspaces of one user may take together before they get no more; 0 for "
+        "no limit.",
+        default=10 * 1024**3,
+        at_least=0,
+    )
     master_key_file: Path = setting("The keyring that secrets in the database are sealed with.")
     gateway: tuple[Address, ...] = setting(
         "Addresses of the gateways, which know the revoked service tokens."

@@ -15,7 +15,11 @@ from parley.api.chat.v1 import (
     usage_service_pb2,
 )
 from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
-from parley.api.workspace.v1 import workspace_access_service_pb2, workspace_service_pb2
+from parley.api.workspace.v1 import (
+    node_service_pb2,
+    workspace_access_service_pb2,
+    workspace_service_pb2,
+)
 from parley.identity import Role, rule_of
 
 
@@ -81,7 +85,8 @@ _users = _Service(user_service_pb2.DESCRIPTOR)
 _groups = _Service(group_service_pb2.DESCRIPTOR)
 _tokens = _Service(token_service_pb2.DESCRIPTOR)
 _workspaces = _Service(workspace_access_service_pb2.DESCRIPTOR)
-_tickets = _Service(workspace_service_pb2.DESCRIPTOR)
+_catalogue = _Service(workspace_service_pb2.DESCRIPTOR)
+_nodes = _Service(node_service_pb2.DESCRIPTOR)
 
 _API = "/api/v1"
 _CHAT = f"{_API}/chats/{{chat_id}}"
@@ -147,7 +152,7 @@ WORKSPACES: Mapping[tuple[str, str], Access] = {
     ("POST", f"{_PROCESS}/signal"): _workspaces(
         "SignalWorkspaceProcess", "Send a signal to a process and all it started."
     ),
-    ("GET", f"{_PROCESS}/terminal"): _tickets(
+    ("GET", f"{_PROCESS}/terminal"): _catalogue(
         "IssueAttachTicket", "Be the terminal of a process, over a WebSocket."
     ),
     ("GET", f"{_CHAT}/files"): _workspaces(
@@ -160,6 +165,37 @@ WORKSPACES: Mapping[tuple[str, str], Access] = {
         "GetWorkspaceGitStatus", "Tell how its repositories differ from their last commits."
     ),
     ("GET", f"{_CHAT}/diff"): _workspaces("GetWorkspaceDiff", "Read a difference as text."),
+    ("GET", f"{_CHAT}/checkpoints"): _workspaces(
+        "ListWorkspaceCheckpoints", "List the checkpoints of a repository."
+    ),
+    ("POST", f"{_CHAT}/checkpoints"): _workspaces(
+        "CreateWorkspaceCheckpoint", "Keep the state of all files of a repository."
+    ),
+    ("POST", f"{_CHAT}/checkpoints/restore"): _workspaces(
+        "RestoreWorkspaceCheckpoint", "Put files back as a checkpoint holds them."
+    ),
+}
+_WORKSPACE = f"{_API}/workspaces/{{workspace_id}}"
+_TEMPLATE = f"{_API}/templates/{{template_id}}"
+CATALOGUE: Mapping[tuple[str, str], Access] = {
+    ("GET", f"{_API}/templates"): _catalogue(
+        "ListTemplates", "List what workspaces can be made from."
+    ),
+    ("POST", f"{_API}/templates"): _catalogue("CreateTemplate", "Make a template known.", MANAGERS),
+    ("GET", _TEMPLATE): _catalogue("GetTemplate", "Read a template."),
+    ("PATCH", _TEMPLATE): _catalogue("UpdateTemplate", "Change a template.", MANAGERS),
+    ("DELETE", _TEMPLATE): _catalogue("DeleteTemplate", "Forget a template.", MANAGERS),
+    ("GET", f"{_API}/workspaces"): _catalogue("ListWorkspaces", "List workspaces."),
+    ("POST", f"{_API}/workspaces"): _catalogue("CreateWorkspace", "Ask for a new workspace."),
+    ("GET", _WORKSPACE): _catalogue("GetWorkspace", "Read a workspace."),
+    ("DELETE", _WORKSPACE): _catalogue("DeleteWorkspace", "Remove it with its files."),
+    ("POST", f"{_WORKSPACE}/start"): _catalogue("StartWorkspace", "Start it, or make it again."),
+    ("POST", f"{_WORKSPACE}/stop"): _catalogue("StopWorkspace", "Stop it and keep its files."),
+    ("POST", f"{_WORKSPACE}/fork"): _catalogue("ForkWorkspace", "Copy it to work beside it."),
+    ("POST", f"{_WORKSPACE}/merge"): _catalogue("MergeFork", "Bring a fork home."),
+    ("PUT", f"{_WORKSPACE}/ttl"): _catalogue("SetWorkspaceTtl", "Change its lifetime."),
+    ("GET", f"{_API}/quota"): _catalogue("GetQuota", "What one has and may have of workspaces."),
+    ("GET", f"{_API}/nodes"): _nodes("ListNodes", "List the machines that host.", MANAGERS),
 }
 FILES: Mapping[tuple[str, str], Access] = {
     ("POST", f"{_API}/files"): _files("UploadFile", "Store a file, to be sent with a message."),
@@ -284,6 +320,7 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     **PAGES,
     **CHATS,
     **WORKSPACES,
+    **CATALOGUE,
     **FILES,
     **MODELS,
     **SETTINGS,

@@ -22,6 +22,7 @@ from gateway.replica_watch import ReplicaWatch
 from gateway.revocation_feed import RevocationFeed
 from gateway.route_table import Rooms, routes
 from gateway.routes_chats import ChatRoutes
+from gateway.routes_checkpoints import CheckpointRoutes
 from gateway.routes_events import EventRoutes
 from gateway.routes_export import ExportRoutes
 from gateway.routes_files import FileRoutes
@@ -34,12 +35,14 @@ from gateway.routes_providers import ProviderRoutes
 from gateway.routes_queue import QueueRoutes
 from gateway.routes_settings import SettingsRoutes
 from gateway.routes_shares import ShareRoutes
+from gateway.routes_templates import TemplateRoutes
 from gateway.routes_terminal import TerminalRoutes
 from gateway.routes_tokens import TokenRoutes
 from gateway.routes_turns import TurnRoutes
 from gateway.routes_usage import UsageRoutes
 from gateway.routes_users import UserRoutes
 from gateway.routes_workspace_files import WorkspaceFileRoutes
+from gateway.routes_workspaces import WorkspaceRoutes
 from gateway.rpc.groups import GroupServicer
 from gateway.rpc.tokens import ServiceTokenServicer
 from gateway.rpc.users import UserServicer
@@ -253,6 +256,9 @@ def _application(
         processes=ProcessRoutes(workspaces, new_id=new_id, draining=draining),
         terminal=terminal,
         workspace_files=WorkspaceFileRoutes(workspaces),
+        templates=TemplateRoutes(chatd, new_id=new_id),
+        workspaces=WorkspaceRoutes(chatd, new_id=new_id),
+        checkpoints=CheckpointRoutes(workspaces, new_id=new_id),
         files=FileRoutes(chatd, new_id=new_id, clock=clock),
         models=ModelRoutes(chatd, new_id=new_id),
         providers=ProviderRoutes(chatd, new_id=new_id),

@@ -17,6 +17,7 @@ from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
 from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
+from parley.api.workspace.v1.node_service_pb2_grpc import NodeServiceStub
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
 from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
 from parley.identity import User
@@ -42,7 +43,8 @@ class Stubs:
     usage: UsageServiceStub
     settings: SettingsServiceStub
     workspaces: WorkspaceAccessServiceStub
-    workspace_service: WorkspaceServiceStub
+    catalogue: WorkspaceServiceStub
+    nodes: NodeServiceStub
     health: HealthStub
 
 
@@ -114,7 +116,8 @@ class Chatd:
                 usage=UsageServiceStub(channel),
                 settings=SettingsServiceStub(channel),
                 workspaces=WorkspaceAccessServiceStub(channel),
-                workspace_service=WorkspaceServiceStub(channel),
+                catalogue=WorkspaceServiceStub(channel),
+                nodes=NodeServiceStub(channel),
                 health=HealthStub(channel),
             )
         return self._stubs[channel]

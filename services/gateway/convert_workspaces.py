@@ -121,6 +121,18 @@ def git_file_to_json(file: git_pb2.GitFile) -> Json:
     }
 
 
+def checkpoint_to_json(checkpoint: git_pb2.GitCheckpoint) -> Json:
+    """Return a stored state of a repository's files."""
+    return {
+        "ref": checkpoint.ref,
+        "repository": checkpoint.repository,
+        "commit": checkpoint.commit,
+        "parent_commit": checkpoint.parent_commit or None,
+        "label": checkpoint.label,
+        "created_at": time_of(checkpoint, "created_at"),
+    }
+
+
 def spec_to_proto(body: NewProcess) -> process_pb2.ProcessSpec:
     """Return what to run.
 

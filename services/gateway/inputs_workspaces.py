@@ -1,4 +1,4 @@
-"""The bodies of requests about the processes of a chat's workspace."""
+"""The bodies of requests about the processes and checkpoints of a chat's workspace."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -11,6 +11,12 @@ Arguments = Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=409
 Cells = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Duration = Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
 Grace = Annotated[int, msgspec.Meta(ge=0, le=60_000)]
+Path = Annotated[str, msgspec.Meta(max_length=4096)]
+#: An end of line may not follow, which `$` alone would let pass.
+Label = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9._-]+(?!\n)$")
+]
+Reference = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
 
 
 class StdinMode(StrEnum):
@@ -66,3 +72,20 @@ class SignalInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     signal: Signal
     escalate_after_ms: Grace = 0
+
+
+class NewCheckpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of POST /chats/{chat_id}/checkpoints; the same label replaces."""
+
+    label: Label
+    repository: Path = ""
+
+
+class RestoreInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of POST .../checkpoints/restore; without paths all files are meant."""
+
+    ref: Reference
+    repository: Path = ""
+    paths: Annotated[tuple[Path, ...], msgspec.Meta(max_length=1000)] = ()
+    if_unchanged_since_ref: Annotated[str, msgspec.Meta(max_length=400)] = ""
+    remove_later_files: bool = False

@@ -57,6 +57,34 @@ def queued_message_id_of(request: Request) -> str:
     )
 
 
+def workspace_id_of(request: Request) -> str:
+    """Return the workspace that the path names.
+
+    Raises:
+        HttpRefusal: It is no id, so there is no such workspace (404).
+    """
+    return _uuid(
+        request,
+        "workspace_id",
+        "WORKSPACE_NOT_FOUND",
+        "There is no such workspace, or you may not see it.",
+    )
+
+
+def template_id_of(request: Request) -> str:
+    """Return the template that the path names.
+
+    Raises:
+        HttpRefusal: It is no id, so there is no such template (404).
+    """
+    return _uuid(
+        request,
+        "template_id",
+        "TEMPLATE_NOT_FOUND",
+        "There is no such template, or you may not use it.",
+    )
+
+
 def process_id_of(request: Request) -> str:
     """Return the process that the path names.
 

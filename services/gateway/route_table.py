@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway import inputs, inputs_models, inputs_users, inputs_workspaces
+from gateway import inputs, inputs_catalogue, inputs_models, inputs_users, inputs_workspaces
 from gateway.application import AnyRoute, OpenHandler, OpenRoute, UserRoute
 from gateway.openapi import described
 from gateway.responses import json_response
 from gateway.routes_chats import ChatRoutes
+from gateway.routes_checkpoints import CheckpointRoutes
 from gateway.routes_events import EventRoutes
 from gateway.routes_export import ExportRoutes
 from gateway.routes_files import UPLOADED_TYPES, FileRoutes
@@ -22,12 +23,14 @@ from gateway.routes_providers import ProviderRoutes
 from gateway.routes_queue import QueueRoutes
 from gateway.routes_settings import SettingsRoutes
 from gateway.routes_shares import ShareRoutes
+from gateway.routes_templates import TemplateRoutes
 from gateway.routes_terminal import TerminalRoutes
 from gateway.routes_tokens import TokenRoutes
 from gateway.routes_turns import TurnRoutes
 from gateway.routes_usage import UsageRoutes
 from gateway.routes_users import UserRoutes
 from gateway.routes_workspace_files import WorkspaceFileRoutes
+from gateway.routes_workspaces import WorkspaceRoutes
 
 API = "/api/v1"
 CHAT = f"{API}/chats/{{chat_id}}"
@@ -57,6 +60,9 @@ class Rooms:
     processes: ProcessRoutes
     terminal: TerminalRoutes
     workspace_files: WorkspaceFileRoutes
+    templates: TemplateRoutes
+    workspaces: WorkspaceRoutes
+    checkpoints: CheckpointRoutes
     files: FileRoutes
     models: ModelRoutes
     providers: ProviderRoutes
@@ -75,6 +81,8 @@ def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
         *_turns(rooms),
         *_workspaces(rooms.processes, rooms.workspace_files),
         _terminal(rooms.terminal),
+        *_catalogue(rooms.templates, rooms.workspaces),
+        *_checkpoints(rooms.checkpoints),
         *_files(rooms.files),
         *_models(rooms.models),
         *_providers(rooms.providers),
@@ -156,6 +164,40 @@ def _turns(rooms: Rooms) -> tuple[AnyRoute, ...]:
             "POST", f"{CHAT}/tool-results", turns.submit_tool_results, body=inputs.ToolResults
         ),
         UserRoute("POST", f"{CHAT}/reconcile", turns.reconcile, body=nothing),
+    )
+
+
+def _catalogue(templates: TemplateRoutes, workspaces: WorkspaceRoutes) -> tuple[AnyRoute, ...]:
+    template, workspace = f"{API}/templates/{{template_id}}", f"{API}/workspaces/{{workspace_id}}"
+    listed = ("owner_id", "node_id", *PAGE, "state")
+    given = inputs_catalogue
+    return (
+        UserRoute("GET", f"{API}/templates", templates.list, query=("query", "for_agents", *PAGE)),
+        UserRoute("POST", f"{API}/templates", templates.create, body=given.NewTemplate),
+        UserRoute("GET", template, templates.read),
+        UserRoute("PATCH", template, templates.update, body=given.TemplatePatch),
+        UserRoute("DELETE", template, templates.delete),
+        UserRoute("GET", f"{API}/workspaces", workspaces.list, query=listed),
+        UserRoute("POST", f"{API}/workspaces", workspaces.create, body=given.NewWorkspace),
+        UserRoute("GET", workspace, workspaces.read),
+        UserRoute("DELETE", workspace, workspaces.delete, query=("force",)),
+        UserRoute("POST", f"{workspace}/start", workspaces.start, body=given.StartInput),
+        UserRoute("POST", f"{workspace}/stop", workspaces.stop, body=given.StopInput),
+        UserRoute("POST", f"{workspace}/fork", workspaces.fork, body=given.ForkInput),
+        UserRoute("POST", f"{workspace}/merge", workspaces.merge, body=given.MergeInput),
+        UserRoute("PUT", f"{workspace}/ttl", workspaces.set_ttl, body=given.TtlInput),
+        UserRoute("GET", f"{API}/quota", workspaces.quota, query=("owner_id",)),
+        UserRoute("GET", f"{API}/nodes", workspaces.nodes, query=PAGE),
+    )
+
+
+def _checkpoints(checkpoints: CheckpointRoutes) -> tuple[AnyRoute, ...]:
+    path = f"{CHAT}/checkpoints"
+    kept, restored = inputs_workspaces.NewCheckpoint, inputs_workspaces.RestoreInput
+    return (
+        UserRoute("GET", path, checkpoints.list, query=("repository", *PAGE)),
+        UserRoute("POST", path, checkpoints.create, body=kept),
+        UserRoute("POST", f"{path}/restore", checkpoints.restore, body=restored),
     )
 
 

@@ -91,7 +91,7 @@ class TerminalRoutes:
     ) -> api.IssueAttachTicketResponse:
         try:
             answer, _ = await self._chatd.ask(
-                user, chat_id, lambda stubs: stubs.workspace_service.IssueAttachTicket(asked)
+                user, chat_id, lambda stubs: stubs.catalogue.IssueAttachTicket(asked)
             )
         except UpstreamRefused as refused:
             if refused.problem.reason == WORKSPACE_NOT_FOUND:
@@ -104,10 +104,8 @@ class TerminalRoutes:
     ) -> tuple[Any, node_api.AttachOpened]:
         """Open an attachment; a refusal comes before the connection is accepted."""
         address = Address.parse(node)
-        if address not in self._nodes.addresses:
-            await self._nodes.update((*self._nodes.addresses, address))
         with acting_for(user):
-            stub = ProcessServiceStub(self._nodes.at(address))
+            stub = ProcessServiceStub(self._nodes.also(address))
             method: Any = stub.Attach
             call = method(timeout=LIMITS.stream_deadline_s)
         try:

@@ -14,7 +14,11 @@ from parley.api.chat.v1 import (
 )
 from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
 from parley.api.mcp.v1 import authorization_service_pb2, runtime_service_pb2, server_service_pb2
-from parley.api.workspace.v1 import workspace_access_service_pb2
+from parley.api.workspace.v1 import (
+    node_service_pb2,
+    workspace_access_service_pb2,
+    workspace_service_pb2,
+)
 from parley.identity import rule_of
 
 FILES: tuple[FileDescriptor, ...] = (
@@ -31,6 +35,8 @@ FILES: tuple[FileDescriptor, ...] = (
     runtime_service_pb2.DESCRIPTOR,
     server_service_pb2.DESCRIPTOR,
     workspace_access_service_pb2.DESCRIPTOR,
+    workspace_service_pb2.DESCRIPTOR,
+    node_service_pb2.DESCRIPTOR,
 )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
@@ -11,6 +12,7 @@ from typing import Final
 from parley.api.workspace.v1.host_service_pb2_grpc import WorkspaceHostServiceServicer
 from parley.identity import InMemoryRevocations
 from parley.process import ConfigurationError, Neighbours, Process
+from toolrunner.confining import Sandbox, find_sandbox
 from toolrunner.errors import JournalUnusable, SpawnerGone
 from toolrunner.faults import with_points
 from toolrunner.file_room import FileRoom
@@ -23,11 +25,14 @@ from toolrunner.rpc.file_servicer import FileServicer
 from toolrunner.rpc.git_servicer import GitServicer
 from toolrunner.rpc.presenting import Presenter
 from toolrunner.rpc.process_servicer import ProcessServicer, cursor_of, encode_started
+from toolrunner.sandbox import BelowMinimum
 from toolrunner.settings import Settings
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, end_marked, prctl
 from toolrunner.spawner_program import running_spawner
 from toolrunner.tickets import TicketBooth
-from toolrunner.workspaces import PRIVATE, Workspaces
+from toolrunner.workspaces import PASSABLE, PRIVATE, Workspaces
+
+logger = logging.getLogger(__name__)
 
 JOURNAL: Final = "journal.sqlite"
 TAKEN: Final = "another toolrunner has it open; give each its own data directory"
@@ -36,6 +41,8 @@ BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 async def run(settings: Settings, process: Process) -> None:
     """Serve processes and files until the process is asked to stop, then leave none behind."""
+    # Nothing that this process makes is anyone else's to read, unless it says so.
+    os.umask(0o077)
     directory = _data_directory(settings.data_directory)
     # Whatever a spawner that was killed leaves behind comes to this process.
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -49,6 +56,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
     """Serve until asked to stop; everything that was started ends before this returns."""
     async with AsyncExitStack() as stack:
         stack.enter_context(_locked(directory))
+        sandbox = _sandbox(settings, directory)
         # First of all: this is the last fork, and there is no other thread yet.
         spawner = await stack.enter_async_context(
             running_spawner(directory, adoption_s=settings.adoption_s)
@@ -64,13 +72,15 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         )
         # Whoever looked after these was killed too, and some may have outlived it.
         end_marked(journal.lost)
-        workspaces = Workspaces(directory / "workspaces")
+        places = directory / "workspaces"
+        workspaces = Workspaces(places, sandbox.users(places))
         processes = await stack.enter_async_context(
             Processes(
                 journal=journal,
                 spawner=with_points(spawner.process, settings.faultpoints_directory, process.clock),
                 adopted=spawner.adopted,
                 workspaces=workspaces,
+                sandbox=sandbox,
                 clock=process.clock,
                 new_id=process.new_id,
                 encode_started=encode_started,
@@ -83,6 +93,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                 journal=journal,
                 spawner=spawner.process,
                 workspaces=workspaces,
+                sandbox=sandbox,
                 clock=process.clock,
                 new_id=process.new_id,
             )
@@ -141,9 +152,31 @@ def _locked(directory: Path) -> Iterator[None]:
         os.close(fd)
 
 
+def _sandbox(settings: Settings, directory: Path) -> Sandbox:
+    """Find out how commands can be confined, and say so.
+
+    Raises:
+        ConfigurationError: It is less than the minimum.
+    """
+    forced = settings.sandbox_level
+    try:
+        sandbox = find_sandbox(
+            directory,
+            minimum=settings.sandbox_minimum.level,
+            forced=None if forced is None else forced.level,
+        )
+    except BelowMinimum as error:
+        raise ConfigurationError(str(error)) from error
+    logger.info(sandbox.report.summary, extra={"sandbox_level": sandbox.report.level.word})
+    return sandbox
+
+
 def _data_directory(directory: Path) -> Path:
     try:
         directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        if os.geteuid() == 0:
+            # The users of workspaces walk through; all that is private inside is closed itself.
+            directory.chmod(PASSABLE)
     except OSError as error:
         problem = f"TOOLRUNNER_DATA_DIRECTORY {directory} cannot be made: {error.strerror}"
         raise ConfigurationError(f"{problem}; choose another one") from error

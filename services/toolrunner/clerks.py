@@ -12,11 +12,13 @@ from typing import Final
 
 from parley.clock import Clock
 from toolrunner.clerk_channel import ANSWER_S, ClerkChannel
+from toolrunner.confining import OWN_PROGRAMS, Sandbox
 from toolrunner.domain import Exit, ProcessId, WorkspaceId
 from toolrunner.effects import Effects
 from toolrunner.environment import SEARCH_PATH
 from toolrunner.errors import ClerkGone
 from toolrunner.files.protocol import Answer, Request
+from toolrunner.sandbox import Profile
 from toolrunner.spawner import PROCESS_MARK
 from toolrunner.spawning import Launch, LaunchFailed, Spawner
 from toolrunner.workspaces import Workspaces
@@ -59,6 +61,7 @@ class Clerks:
         *,
         spawner: Spawner,
         workspaces: Workspaces,
+        sandbox: Sandbox,
         clock: Clock,
         new_id: Callable[[], str],
         ripgrep: str,
@@ -67,6 +70,7 @@ class Clerks:
     ) -> None:
         self._spawner = spawner
         self._workspaces = workspaces
+        self._sandbox = sandbox
         self._clock = clock
         self._new_id = new_id
         self._ripgrep = ripgrep
@@ -192,6 +196,10 @@ class Clerks:
             workdir=".",
             environment={"PATH": SEARCH_PATH, "LANG": "C.UTF-8", PROCESS_MARK: process_id},
             has_input=True,
+            # Who asks may write or not, and the program is told; its own room is the workspace.
+            confinement=self._sandbox.confined(
+                workspace, profile=Profile.FULL, network=None, readable=OWN_PROGRAMS
+            ),
         )
         # Known before it runs, so that it is ended whatever becomes of this.
         desk.process_id = process_id

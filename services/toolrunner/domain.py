@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
+from toolrunner.sandbox import Network, Profile, Used
+
 WorkspaceId = NewType("WorkspaceId", str)
 ChatId = NewType("ChatId", str)
 ProcessId = NewType("ProcessId", str)
@@ -98,6 +100,7 @@ class ProcessRecord:
     log_path: str = ""  # Relative to the workspace's files; empty for none.
     ended_at: datetime | None = None
     wall_duration_ms: int = 0
+    sandbox: Used | None = None  # None before it runs.
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,8 @@ class ProcessSpec:
     stdin_mode: StdinMode = StdinMode.CLOSED
     stdin: bytes = b""  # What it begins with; with closed input, all of it.
     terminal: TerminalSize = TerminalSize()  # Of a process whose input is one.
+    profile: Profile | None = None  # What it may write; None for as little as can be kept.
+    network: Network | None = None  # What it may reach; None for as little as can be kept.
     limits: Limits = UNLIMITED  # What the caller asks for, beside those of the node.
 
 

@@ -161,8 +161,8 @@ class SandboxTooWeak(ToolrunnerError):
 
     def __init__(self, level: str, required: str) -> None:
         super().__init__(
-            f"this node confines nothing (level {level}), and the call asks for a confinement "
-            f"that needs level {required}; ask a node with a sandbox"
+            f"the sandbox of this node has level {level}, and the call asks for a confinement that "
+            f"needs level {required}; ask a node with a stronger sandbox"
         )
         self.level = level
         self.required = required

@@ -21,7 +21,9 @@ from toolrunner.files.errors import FileRefused, Reason
 from toolrunner.files.protocol import (
     Commit,
     Done,
+    PlanDelete,
     PlanEdits,
+    PlanMove,
     Planned,
     PlanPatch,
     PlanRestore,
@@ -36,10 +38,12 @@ from toolrunner.spawner import end_marked
 from toolrunner.undo_store import Undone, UndoRecord, UndoStore
 from toolrunner.workspaces import Workspaces
 
-Plan = PlanWrite | PlanEdits | PlanPatch | PlanUpload
+Plan = PlanWrite | PlanEdits | PlanPatch | PlanUpload | PlanMove | PlanDelete
 T = TypeVar("T")
 
 READS_MAX: Final = 20_000
+#: Deleting a large directory takes its time.
+COMMIT_S: Final = 600.0
 
 
 @dataclass
@@ -69,6 +73,7 @@ class Changed:
     changes: tuple[Change, ...]
     planned: Planned
     stale_paths: frozenset[str]
+    done: Done = field(default_factory=Done)
 
 
 @dataclass
@@ -77,6 +82,16 @@ class _Turn:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     wanted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """What is to be made, and what is needed to take it back."""
+
+    request_id: str
+    token: str
+    images: tuple[Image, ...]
+    undone: Undone | None = None
 
 
 @dataclass
@@ -127,14 +142,16 @@ class FileChanges:
             stale = frozenset(
                 change.path for change in planned.changes if self.reads.is_stale(scope, change)
             )
+            done = Done()
             if not dry_run and not planned.problems and planned.images:
                 with self._settling(scope.workspace_id):
-                    record = await self._commit(scope, request_id, plan.token, planned.images)
+                    commit = _Commit(request_id, plan.token, planned.images)
+                    record, done = await self._commit(scope, commit)
                     await self._stored(scope.workspace_id, lambda store: store.finish(record))
             if not dry_run and not planned.problems:
                 for change in planned.changes:
                     self.reads.saw(scope, change.path, change.etag)
-            return Changed(planned.changes, planned, stale)
+            return Changed(planned.changes, planned, stale, done)
 
     async def undo(
         self, scope: Scope, request_id: str, *, edit_request_id: str, path: str, guards_git: bool
@@ -160,7 +177,7 @@ class FileChanges:
                     workspace_id, lambda store: store.by_path(real, chat_id)
                 )
                 found = () if record is None else record.images
-                images = tuple(image for image in found if image.path == real)
+                images = tuple(image for image in found if image.belongs_to(real))
             if record is None:
                 text = "no change is known that could be undone; it was undone, or is too old"
                 raise FileRefused(Reason.NOTHING_TO_UNDO, text, path=path)
@@ -180,7 +197,8 @@ class FileChanges:
         paths = frozenset(image.path for image in images)
         undone = Undone(record.sequence, tuple(paths))
         with self._settling(scope.workspace_id):
-            undoing = await self._commit(scope, request_id, token, planned.images, undone)
+            commit = _Commit(request_id, token, planned.images, undone)
+            undoing, _ = await self._commit(scope, commit)
             await self._stored(scope.workspace_id, lambda store: store.finish(undoing))
         for change in planned.changes:
             self.reads.saw(scope, change.path, change.etag)
@@ -191,28 +209,21 @@ class FileChanges:
         assert isinstance(planned, Planned), "a plan is answered by what it would do"
         return planned
 
-    async def _commit(
-        self,
-        scope: Scope,
-        request_id: str,
-        token: str,
-        images: tuple[Image, ...],
-        undone: Undone | None = None,
-    ) -> UndoRecord:
+    async def _commit(self, scope: Scope, commit: "_Commit") -> tuple[UndoRecord, Done]:
         clerk_id = self.clerks.process_of(scope.workspace_id)
         record = await self._stored(
             scope.workspace_id,
             lambda store: store.begin(
-                token=token,
-                request_id=request_id,
+                token=commit.token,
+                request_id=commit.request_id,
                 chat_id=scope.chat_id,
-                images=images,
+                images=commit.images,
                 clerk_id=clerk_id,
-                undone=undone,
+                undone=commit.undone,
             ),
         )
         try:
-            await self.clerks.ask(scope.workspace_id, Commit(token))
+            done = await self.clerks.ask(scope.workspace_id, Commit(commit.token), limit_s=COMMIT_S)
         except FileRefused:
             await self._stored(scope.workspace_id, lambda store: store.drop(record))
             raise
@@ -222,9 +233,10 @@ class FileChanges:
             except ClerkGone:
                 is_whole = False
             if not is_whole:
-                raise OutcomeUnknown(request_id) from error
+                raise OutcomeUnknown(commit.request_id) from error
             raise
-        return record
+        assert isinstance(done, Done), "that is what it is answered by"
+        return record, done
 
     @contextmanager
     def _settling(self, workspace_id: WorkspaceId) -> Iterator[None]:

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from parley.clock import Clock, patient
 from toolrunner.clerk_channel import ANSWER_S
 from toolrunner.clerks import Clerks, find_git, find_ripgrep
+from toolrunner.confining import Sandbox
 from toolrunner.domain import FileEffect, Scope
 from toolrunner.effects import Effects
 from toolrunner.errors import ClerkGone, OutcomeUnknown
@@ -17,10 +18,8 @@ from toolrunner.file_changes import Changed, FileChanges, Plan, Reads
 from toolrunner.files.errors import FileRefused, Reason
 from toolrunner.files.protocol import (
     Answer,
-    DeletePath,
     DropUpload,
     MakeDirectory,
-    MovePath,
     Page,
     PlanUpload,
     ReadPage,
@@ -36,8 +35,6 @@ from toolrunner.workspaces import Workspaces
 
 A = TypeVar("A", bound=Answer)
 
-#: Deleting a large directory takes its time.
-ACT_S: Final = 600.0
 #: Longest time that an upload may send nothing.
 SILENCE_S: Final = 60.0
 
@@ -60,6 +57,7 @@ class FileRoom:
         journal: JournalThread,
         spawner: Spawner,
         workspaces: Workspaces,
+        sandbox: Sandbox,
         clock: Clock,
         new_id: Callable[[], str],
     ) -> None:
@@ -68,6 +66,7 @@ class FileRoom:
         self._clerks = Clerks(
             spawner=spawner,
             workspaces=workspaces,
+            sandbox=sandbox,
             clock=clock,
             new_id=new_id,
             ripgrep=find_ripgrep(),
@@ -195,7 +194,7 @@ class FileRoom:
         self,
         effect: FileEffect,
         scope: Scope,
-        request: MakeDirectory | MovePath | DeletePath,
+        request: MakeDirectory,
         encode: Callable[[Answer], bytes],
     ) -> bytes:
         """Do once what is done in one step; return the serialised response.
@@ -207,7 +206,7 @@ class FileRoom:
 
         async def act() -> bytes:
             try:
-                answer = await self._clerks.ask(scope.workspace_id, request, limit_s=ACT_S)
+                answer = await self._clerks.ask(scope.workspace_id, request)
                 return encode(answer)
             except ClerkGone as error:
                 raise OutcomeUnknown(effect.request_id) from error

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import select
 from typing import Final
 
 from toolrunner.output import complete_bytes
@@ -55,7 +56,8 @@ class KeptOutput:
     @property
     def log_start_bytes(self) -> int:
         """First byte of output from which on the log has everything."""
-        return self._log.spans[-1][0] if self._log.spans else 0
+        spans = self._log.spans
+        return spans[-1][0] if spans else 0
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
@@ -75,6 +77,9 @@ class KeptOutput:
         Raises:
             BlockingIOError: There is nothing yet.
         """
+        if self.total_bytes == 0 and _is_at_end(fd):
+            # Who prints nothing needs no log.
+            return False
         if self._is_logging and self._is_movable:
             try:
                 moved = self._log.move(fd, CHUNK_BYTES)
@@ -135,6 +140,13 @@ class KeptOutput:
     def close(self) -> None:
         """Keep no more; what is there can still be read."""
         self._log.close()
+
+
+def _is_at_end(fd: int) -> bool:
+    """Tell whether there is nothing to read and nobody left who could write."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return poll.poll(0) == [(fd, select.POLLHUP)]
 
 
 def _read(fd: int) -> bytes:

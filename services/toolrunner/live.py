@@ -4,11 +4,14 @@ import asyncio
 import os
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from toolrunner.domain import LIVE, Exit, ProcessRecord, ProcessState, StdinMode
 from toolrunner.kept_output import KeptOutput
 from toolrunner.process_input import ProcessInput
 from toolrunner.spawning import Launched
+
+READS_MAX: Final = 16
 
 
 class Signpost:
@@ -93,7 +96,12 @@ class LiveProcess:
 
     def run(self, launched: Launched) -> None:
         """Note that it runs, and read what it prints."""
-        self.record = replace(self.record, state=ProcessState.RUNNING, pid=launched.pid)
+        used = self.record.sandbox
+        if used is not None:
+            used = replace(used, layers=launched.layers)
+        self.record = replace(
+            self.record, state=ProcessState.RUNNING, pid=launched.pid, sandbox=used
+        )
         self.connect(launched)
         self.settled.set()
 
@@ -105,6 +113,15 @@ class LiveProcess:
             is_terminal = self.record.stdin_mode is StdinMode.TERMINAL
             self.input = ProcessInput(launched.input_fd, is_terminal=is_terminal)
         asyncio.get_running_loop().add_reader(launched.output_fd, self._read)
+
+    def read_rest(self) -> None:
+        """Read what is there now; an output that nobody holds open is at its end then.
+
+        Whoever was left behind may print without end, so this reads no more than a pipe holds.
+        """
+        for _ in range(READS_MAX):
+            if self._output_fd < 0 or not self._read():
+                return
 
     def fail(self, start_error: str, *, now: datetime) -> None:
         """Note that it never ran."""
@@ -169,12 +186,14 @@ class LiveProcess:
     def _wall_ms(self, now_s: float) -> int:
         return round((now_s - self._started_s) * 1000)
 
-    def _read(self) -> None:
+    def _read(self) -> bool:
+        """Read once; return whether there was something."""
         try:
             may_grow = self.output.take(self._output_fd)
         except BlockingIOError:
-            return
+            return False
         if may_grow:
             self.output_grew.changed()
         else:
             self._stop_reading()
+        return may_grow

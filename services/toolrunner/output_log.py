@@ -8,6 +8,7 @@ nothing; afterwards what was removed is gone, and the spans say so.
 """
 
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -124,7 +125,7 @@ class OutputLog:
 
     def _roll(self) -> None:
         path = self._directory / f"{self._name}.{self._end}{SUFFIX}"
-        fd = os.open(path, OPEN | os.O_CREAT | os.O_EXCL, 0o600)
+        fd = os.open(path, OPEN | os.O_CREAT | os.O_EXCL, 0o640)
         self._past = self._segments
         self._path, self._start, self._fd = path, self._end, fd
         self._drop_oldest()
@@ -158,10 +159,14 @@ class FinishedLog:
         return _read(self._found, start, end)
 
 
-def remove_log(directory: Path, name: str) -> None:
-    """Remove a log from the disk."""
-    for path in directory.glob(f"{name}.*{SUFFIX}"):
-        path.unlink(missing_ok=True)
+def remove_logs(directory: Path, names: Collection[str]) -> None:
+    """Remove logs from the disk; one look at the directory for all of them."""
+    with suppress(FileNotFoundError), os.scandir(directory) as entries:
+        for entry in entries:
+            name = entry.name.removesuffix(SUFFIX).rpartition(".")[0]
+            if name in names and entry.name.endswith(SUFFIX):
+                with suppress(FileNotFoundError):
+                    os.unlink(entry.path)
 
 
 def _found(directory: Path, name: str) -> list[Segment]:

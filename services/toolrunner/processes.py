@@ -6,6 +6,7 @@ from types import TracebackType
 
 from parley.clock import Clock
 from toolrunner.adopting import Adoption
+from toolrunner.confining import Sandbox
 from toolrunner.domain import (
     UNLIMITED,
     Effect,
@@ -43,6 +44,7 @@ class Processes:
         spawner: What starts processes.
         adopted: What an earlier run of the service left in the spawner.
         workspaces: Where processes run.
+        sandbox: What confines them.
         clock: Time for records, limits and reaping.
         new_id: Ids of processes.
         encode_started: Makes of a process the response of the method that started it.
@@ -57,6 +59,7 @@ class Processes:
         spawner: Spawner,
         adopted: Iterable[Adopted],
         workspaces: Workspaces,
+        sandbox: Sandbox,
         clock: Clock,
         new_id: Callable[[], str],
         encode_started: Callable[[ProcessRecord], bytes],
@@ -74,6 +77,7 @@ class Processes:
             spawner=spawner,
             registry=self._registry,
             workspaces=workspaces,
+            sandbox=sandbox,
             tending=tending,
             clock=clock,
             new_id=new_id,

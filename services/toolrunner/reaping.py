@@ -1,14 +1,16 @@
 """Letting go of what is old, by the clock and not by whoever happens to look."""
 
+import asyncio
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from parley.clock import Clock
+from toolrunner.domain import ProcessId, WorkspaceId
 from toolrunner.errors import JournalFailed
 from toolrunner.journal_thread import JournalThread
-from toolrunner.output_log import remove_log
+from toolrunner.output_log import remove_logs
 from toolrunner.registry import Registry
 from toolrunner.workspaces import Workspaces
 
@@ -50,8 +52,12 @@ class Reaper:
                 kept_max=FINISHED_KEPT_MAX,
             )
         )
+        gone: dict[WorkspaceId, set[ProcessId]] = {}
         for workspace_id, process_id in old:
             live = self.registry.live(process_id)
             if live is None or live.drained.is_set():
                 self.registry.leave(process_id)
-                remove_log(self.workspaces.at(workspace_id).logs, process_id)
+                gone.setdefault(workspace_id, set()).add(process_id)
+        for workspace_id, process_ids in gone.items():
+            # In a thread: there may be thousands of them.
+            await asyncio.to_thread(remove_logs, self.workspaces.at(workspace_id).logs, process_ids)

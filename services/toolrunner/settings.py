@@ -1,12 +1,28 @@
 """The settings of toolrunner, all read from variables that start with TOOLRUNNER_."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from parley.process import Environment, ServiceSettings
 from parley.rpc import Address
 from parley.settings import setting
 from toolrunner.domain import Limits
+from toolrunner.sandbox import Level
+
+
+class SandboxLevel(StrEnum):
+    """How strongly commands are confined, strongest first."""
+
+    NS = "ns"
+    LANDLOCK = "landlock"
+    UID = "uid"
+    NONE = "none"
+
+    @property
+    def level(self) -> Level:
+        """The same as the sandbox counts it."""
+        return Level[self.name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +69,14 @@ class Settings(ServiceSettings):
         "of a core, where toolrunner may use control groups; 0 for no limit.",
         default=0,
         at_least=0,
+    )
+    sandbox_minimum: SandboxLevel = setting(
+        "The weakest sandbox to run commands in; below it the service does not start.",
+        default=SandboxLevel.LANDLOCK,
+    )
+    sandbox_level: SandboxLevel | None = setting(
+        "For tests: the sandbox level not to go beyond, however much the machine offers.",
+        default=None,
     )
     faultpoints_directory: Path | None = setting(
         "For tests of failures, never in production: the directory that arms faults.", default=None

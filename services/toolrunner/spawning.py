@@ -6,7 +6,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, fields
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 from typing import Any, Final, Protocol
@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 from toolrunner import spawner as program
 from toolrunner.domain import UNLIMITED, Exit, Limits, ProcessId, WorkspaceId
 from toolrunner.errors import SpawnerGone, ToolrunnerError
+from toolrunner.sandbox import Confinement, Layer
 
 GRACE_S: Final = 3.0
 #: After SIGKILL only the kernel can keep a process, so this is for a machine under load.
@@ -23,25 +24,6 @@ DESCRIPTORS_MAX: Final = 16
 NO_SIGNAL: Final = 0
 
 OnExit = Callable[[ProcessId, Exit], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Confinement:
-    """What stands between a new process and its program; empty for nothing.
-
-    Attributes:
-        launcher: A command that confines itself and then becomes the program, whose words follow.
-        environment: The variables of the launcher, which hands their own to the program.
-        is_reporting: Whether the launcher tells on descriptor 3, which it gets open, why the
-            program could not be run, as JSON of `stage` and `errno`; it closes it on exec.
-    """
-
-    launcher: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    is_reporting: bool = False
-
-
-UNCONFINED: Final = Confinement()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +38,7 @@ class Launch:
     environment: Mapping[str, str]
     has_input: bool = False
     terminal: tuple[int, int] | None = None  # Rows and columns.
-    confinement: Confinement = UNCONFINED
+    confinement: Confinement | None = None  # None for nothing.
     limits: Limits = UNLIMITED
     required: tuple[str, ...] = ()  # Limits without which it shall not start.
 
@@ -68,6 +50,7 @@ class Launched:
     pid: int
     output_fd: int
     input_fd: int = -1  # -1 for none.
+    layers: tuple[Layer, ...] = ()  # Those that were really applied.
 
     def close(self) -> None:
         """Let go of the descriptors."""
@@ -90,8 +73,8 @@ class LaunchFailed(ToolrunnerError):
     """The program never ran.
 
     Attributes:
-        stage: What failed: `fork`, `session`, `group`, `workdir`, `descriptors`,
-            `limits`, `confinement` or `exec`, or what the launcher calls it.
+        stage: What failed: `fork`, `group`, `namespaces`, `limits`, `session`, `workdir`,
+            `descriptors`, `confinement` with the layer, or `exec`.
         errno: Why, or 0 for a defect of ours.
     """
 
@@ -157,12 +140,15 @@ class SpawnerProcess:
 
     Attributes:
         gone: Done when it ended unasked.
+        on_door: Gets a socket that listens on the loopback of a workspace with a network of its
+            own, at the port of the egress proxy, and owns it.
     """
 
     def __init__(self, channel: socket.socket) -> None:
         channel.setblocking(False)
         loop = asyncio.get_running_loop()
         self.gone: asyncio.Future[None] = loop.create_future()
+        self.on_door: Callable[[WorkspaceId, int], None] | None = None
         self._loop = loop
         self._reading = channel
         self._writing = channel.dup()
@@ -210,8 +196,8 @@ class SpawnerProcess:
                 environment=dict(launch.environment),
                 has_input=launch.has_input,
                 terminal=launch.terminal,
-                confinement=asdict(launch.confinement),
-                limits=asdict(launch.limits),
+                confinement=launch.confinement and launch.confinement.document(),
+                limits=_fields(launch.limits),
                 required=launch.required,
             )
             if "pid" not in answer:
@@ -219,7 +205,7 @@ class SpawnerProcess:
         except BaseException:
             self._exits.pop(launch.process_id, None)
             raise
-        return Launched(answer["pid"], *answer["fds"])
+        return _launched(answer, answer["fds"])
 
     def watch(self, process_id: ProcessId, on_exit: OnExit) -> None:
         """Have `on_exit` called for a process that was adopted while it ran."""
@@ -235,11 +221,11 @@ class SpawnerProcess:
 
     async def close_input(self, process_id: ProcessId) -> None:
         """Let go of a process's input, which ends when everyone has."""
-        await self._ask(op="close_input", id=process_id)
+        await self._say(op="close_input", id=process_id)
 
     async def forget(self, process_id: ProcessId) -> None:
         """Keep a process no longer for the next run of the service."""
-        await self._ask(op="forget", id=process_id)
+        await self._say(op="forget", id=process_id)
         # Of what is forgotten no exit is told.
         self._exits.pop(process_id, None)
 
@@ -302,21 +288,24 @@ class SpawnerProcess:
             break
         return counts
 
-    async def _ask(self, **message: object) -> dict[str, Any]:
+    async def _say(self, **message: object) -> None:
+        """Have something done; everything is done in the order in which it is said."""
         if self.gone.done():
             raise SpawnerGone
+        try:
+            async with self._write_lock:
+                await self._loop.sock_sendall(self._writing, program.frame(message))
+        except OSError as error:
+            raise SpawnerGone from error
+
+    async def _ask(self, **message: object) -> dict[str, Any]:
         self._number += 1
         number = self._number
         answer: asyncio.Future[dict[str, Any]] = self._loop.create_future()
         self._answers[number] = answer
         try:
-            async with self._write_lock:
-                await self._loop.sock_sendall(
-                    self._writing, program.frame({"number": number, **message})
-                )
+            await self._say(number=number, **message)
             return await answer
-        except OSError as error:
-            raise SpawnerGone from error
         finally:
             del self._answers[number]
 
@@ -353,11 +342,20 @@ class SpawnerProcess:
                 if (on_exit := self._exits.pop(process_id, None)) is not None:
                     # Not at once: the answer to the start may have come in the same read.
                     self._loop.call_soon(on_exit, process_id, _exit_of(message))
+            case {"door": workspace}:
+                self._open_door(WorkspaceId(workspace), fds[0])
             case {"gone": name}:
                 if (gone := self._goings.pop(name, None)) is not None:
                     gone.set()
             case {"idle": True}:
                 self._idle.set()
+
+    def _open_door(self, workspace_id: WorkspaceId, door_fd: int) -> None:
+        if self.on_door is None:
+            # Nobody answers there, so nobody shall wait for an answer.
+            os.close(door_fd)
+        else:
+            self.on_door(workspace_id, door_fd)
 
     def _lose(self) -> None:
         self._loop.remove_reader(self._reading.fileno())
@@ -372,9 +370,20 @@ class SpawnerProcess:
 
 def _adopted(process_id: ProcessId, message: dict[str, Any], fds: list[int]) -> Adopted:
     failure = LaunchFailed(message["stage"], message["errno"]) if "stage" in message else None
-    launched = Launched(message["pid"], *fds)
+    launched = _launched(message, fds)
     exit = None if message["status"] is None else _exit_of(message)
     return Adopted(process_id, launched, exit, failure)
+
+
+def _fields(value: Limits) -> dict[str, Any]:
+    """Return a flat value by name; `asdict` would copy everything in it first."""
+    return {each.name: getattr(value, each.name) for each in fields(value)}
+
+
+def _launched(message: dict[str, Any], fds: list[int]) -> Launched:
+    output_fd, input_fd = (*fds, -1)[:2]
+    layers = tuple(Layer(number) for number in message["layers"])
+    return Launched(message["pid"], output_fd, input_fd, layers)
 
 
 def _exit_of(message: dict[str, Any]) -> Exit:

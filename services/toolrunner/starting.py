@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from parley.clock import Clock
+from toolrunner.confining import Sandbox
 from toolrunner.domain import (
     Effect,
     Execution,
@@ -33,6 +34,7 @@ from toolrunner.kept_output import KeptOutput
 from toolrunner.live import LiveProcess
 from toolrunner.output_log import OutputLog
 from toolrunner.registry import Registry
+from toolrunner.sandbox import Confinement
 from toolrunner.spawning import Launch, LaunchFailed, Spawner
 from toolrunner.tending import Tending
 from toolrunner.workspaces import Workspace, Workspaces
@@ -54,6 +56,7 @@ class Starts:
     spawner: Spawner
     registry: Registry
     workspaces: Workspaces
+    sandbox: Sandbox
     tending: Tending
     clock: Clock
     new_id: Callable[[], str]
@@ -66,8 +69,10 @@ class Starts:
             ToolrunnerError: It is refused, and nothing was started.
         """
         workspace = self.workspaces.prepared(scope.workspace_id)
-        workdir, refusal = self._judged(workspace, scope, spec)
+        workdir, confinement, refusal = self._judged(workspace, scope, spec)
         live = self._entered(effect, scope, spec, workspace.root / workdir, workspace)
+        if confinement is not None:
+            live.record = replace(live.record, sandbox=confinement.used)
         record = live.record
         if refusal is None:
             self.registry.enter(live)
@@ -86,7 +91,8 @@ class Starts:
                 assert refusal is not None
                 raise refusal
             case Begun():
-                await self._launch(live, workspace, workdir, spec)
+                assert confinement is not None
+                await self._launch(live, workspace, workdir, spec, confinement)
                 started = self.registry.present(live)
                 # Not waited for: whoever repeats this attaches, and whoever takes over after a
                 # kill has the process from the spawner.
@@ -97,13 +103,19 @@ class Starts:
 
     def _judged(
         self, workspace: Workspace, scope: Scope, spec: ProcessSpec
-    ) -> tuple[str, ToolrunnerError | None]:
-        """Return the directory to start in, or what speaks against starting."""
+    ) -> tuple[str, Confinement | None, ToolrunnerError | None]:
+        """Return the directory to start in and the confinement, or what speaks against it."""
         try:
             self.registry.check_room(scope)
-            return workspace.relative(spec.workdir), None
+            confinement = self.sandbox.confined(
+                workspace,
+                profile=spec.profile,
+                network=spec.network,
+                processes=self.limits.narrowed(spec.limits).pids,
+            )
+            return workspace.relative(spec.workdir), confinement, None
         except ToolrunnerError as refusal:
-            return "", refusal
+            return "", None, refusal
 
     def _entered(
         self,
@@ -147,7 +159,12 @@ class Starts:
         return record
 
     async def _launch(
-        self, live: LiveProcess, workspace: Workspace, workdir: str, spec: ProcessSpec
+        self,
+        live: LiveProcess,
+        workspace: Workspace,
+        workdir: str,
+        spec: ProcessSpec,
+        confinement: Confinement,
     ) -> None:
         record = live.record
         environment = environment_of(
@@ -171,6 +188,7 @@ class Starts:
                 if spec.stdin_mode is StdinMode.TERMINAL
                 else None
             ),
+            confinement=confinement,
             limits=self.limits.narrowed(spec.limits),
             required=spec.limits.given,
         )
@@ -206,5 +224,7 @@ def start_error_of(error: LaunchFailed, program: str, workdir: str) -> str:
                 "This node cannot keep a limit on processes or on the share of the processor, "
                 "because it may not make control groups for that. Leave these limits out."
             )
+        case stage if stage.startswith(("confinement", "namespaces")):
+            return f"The program cannot be confined, so it was not run ({stage}: {cause})."
         case _:
             return f"The node cannot start processes now ({error.stage}: {cause}). Try again later."

@@ -36,7 +36,14 @@ class Tending:
     def exited(self, process_id: ProcessId, exit: Exit) -> None:
         """Publish an exit, once the output is read."""
         live = self.registry.live(process_id)
-        if live is not None:
+        if live is None:
+            return
+        # Mostly everything is there already, and nobody has to wait for it.
+        live.read_rest()
+        if live.drained.is_set():
+            self._publish(live, exit)
+            self.tasks.create_task(self.settle(live))
+        else:
             self.tasks.create_task(self._finish(live, exit))
 
     def keep_start(self, effect: Effect, live: LiveProcess, started: ProcessRecord) -> None:
@@ -79,8 +86,11 @@ class Tending:
                 await live.drained.wait()
         except TimeoutError:
             pass
-        live.exit(exit, now=self.clock.now(), now_s=self.clock.monotonic())
+        self._publish(live, exit)
         await self.settle(live)
+
+    def _publish(self, live: LiveProcess, exit: Exit) -> None:
+        live.exit(exit, now=self.clock.now(), now_s=self.clock.monotonic())
 
     async def _keep_start(self, effect: Effect, live: LiveProcess, started: ProcessRecord) -> None:
         response = effect.encode(started)

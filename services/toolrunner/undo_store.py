@@ -104,7 +104,7 @@ class UndoStore:
     def by_path(self, path: str, chat_id: str) -> UndoRecord | None:
         """Return the last change that a chat made to a file."""
         for record in self._records(DONE):
-            if record.chat_id == chat_id and any(image.path == path for image in record.images):
+            if record.chat_id == chat_id and any(image.belongs_to(path) for image in record.images):
                 return record
         return None
 

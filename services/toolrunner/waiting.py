@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final, assert_never
 
 from toolrunner.domain import LIVE, ProcessId, ProcessRecord, Scope
-from toolrunner.errors import InvalidRequest
+from toolrunner.errors import InvalidRequest, ProcessNotFound
 from toolrunner.live import LiveProcess
 from toolrunner.matching import LineMatcher
 from toolrunner.output import Budget, Excerpt, Source, excerpt
@@ -66,10 +66,13 @@ async def wait_output(
         InvalidRequest: The cursor is past the output.
         InvalidPattern: There is no such expression.
     """
-    record = await registry.get(scope, process_id)
-    if wait.since_cursor > record.output_bytes:
-        raise InvalidRequest("since_cursor", f"is past the output of {record.output_bytes} bytes")
     live = registry.live(process_id)
+    record = live.record if live is not None else await registry.get(scope, process_id)
+    if not scope.may_see(record):
+        raise ProcessNotFound(process_id)
+    output_bytes = record.output_bytes if live is None else live.output.total_bytes
+    if wait.since_cursor > output_bytes:
+        raise InvalidRequest("since_cursor", f"is past the output of {output_bytes} bytes")
     search = _Search(wait, registry.output(record)) if wait.until is Until.MATCH else None
     if live is None:
         reason = (search and search.found(is_over=True)) or Reason.EXITED

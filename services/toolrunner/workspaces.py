@@ -9,8 +9,13 @@ from typing import Final
 from toolrunner.domain import WorkspaceId
 from toolrunner.errors import OutsideWorkspace, PathNotFound, WrongPathKind
 from toolrunner.spawner import open_directory_beneath
+from toolrunner.users import Users
 
 PRIVATE: Final = 0o700
+#: For others to walk through, not to look into.
+PASSABLE: Final = 0o711
+#: For the group to look into; what is made there belongs to it too.
+READABLE: Final = 0o2750
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +81,16 @@ class Workspace:
 
 
 class Workspaces:
-    """All workspaces below one directory."""
+    """All workspaces below one directory.
 
-    def __init__(self, directory: Path) -> None:
+    Args:
+        directory: Where they are.
+        users: Gives each its own user; None if they share that of the service.
+    """
+
+    def __init__(self, directory: Path, users: Users | None = None) -> None:
         self._directory = directory
+        self._users = users
 
     def at(self, workspace_id: WorkspaceId) -> Workspace:
         """Return where a workspace is, whether it is there or not."""
@@ -88,6 +99,7 @@ class Workspaces:
     def prepared(self, workspace_id: WorkspaceId) -> Workspace:
         """Return a workspace, made if it is not there yet, closed to other users."""
         workspace = self.at(workspace_id)
+        is_new = not workspace.root.exists()
         for directory in (
             workspace.directory,
             workspace.root,
@@ -97,4 +109,24 @@ class Workspaces:
             workspace.undo,
         ):
             directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        if self._users is not None:
+            if is_new:
+                uid = self._users.take()
+                os.chown(workspace.root, uid, uid)
+            _hand_over(workspace)
         return workspace
+
+
+def _hand_over(workspace: Workspace) -> None:
+    """Give what belongs to a workspace to the owner of its files, and let them walk to it."""
+    owner = workspace.root.stat().st_uid
+    if workspace.home.stat().st_uid == owner:
+        return
+    for directory in (workspace.directory.parent, workspace.directory):
+        directory.chmod(PASSABLE)
+    # Output is the service's, and its owner may read it.
+    os.chown(workspace.logs, -1, owner)
+    workspace.logs.chmod(READABLE)
+    os.chown(workspace.temporary, owner, owner)
+    # Last: it tells that the rest is done.
+    os.chown(workspace.home, owner, owner)

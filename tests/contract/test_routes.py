@@ -13,7 +13,11 @@ from parley.api.chat.v1 import (
     usage_service_pb2,
 )
 from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
-from parley.api.workspace.v1 import workspace_access_service_pb2
+from parley.api.workspace.v1 import (
+    node_service_pb2,
+    workspace_access_service_pb2,
+    workspace_service_pb2,
+)
 from parley.identity import Role, ServiceName, rule_of
 
 FILES: tuple[FileDescriptor, ...] = (
@@ -27,11 +31,18 @@ FILES: tuple[FileDescriptor, ...] = (
     group_service_pb2.DESCRIPTOR,
     token_service_pb2.DESCRIPTOR,
     workspace_access_service_pb2.DESCRIPTOR,
+    workspace_service_pb2.DESCRIPTOR,
+    node_service_pb2.DESCRIPTOR,
 )
 #: Method -> why there is no route that stands for it.
 NOT_OVER_HTTP = {
     "BatchGetUsers": "names for services; a page of users has them",
     "BatchGetGroups": "services alone ask what became of groups",
+    "RegisterNode": "nodes alone make themselves known",
+    "Heartbeat": "nodes alone say that they live",
+    "DrainNode": "nodes alone take themselves out",
+    "UseSecret": "nodes alone take the values of secrets",
+    "WatchWorkspace": "not yet; GET /workspaces/{workspace_id} tells the state",
     "WatchRevocations": "services alone follow what is revoked",
 }
 #: Streams between processes; routes follow chats through them.

@@ -113,16 +113,50 @@ async def test_files_and_repositories_of_a_chat_are_read(stack: LocalStack) -> N
     assert [(file["path"], file["state"]) for file in repository["files"]] == [("a.txt", "added")]
     diff = await asked(client, 200, "GET", f"{path}/diff")
     assert diff["patch"].endswith("@@ -0,0 +1,2 @@\n+one\n+two\n")
-    async with asyncio.timeout(REST_S_MAX):
-        while (status := (await asked(client, 200, "GET", path))["diff_status"]) is None:
-            pass
-    refreshed_at = status.pop("refreshed_at")
+
+
+async def test_the_list_of_chats_tells_how_a_workspace_differs(stack: LocalStack) -> None:
+    client = client_of(stack)
+    async with asyncio.timeout(REST_S_MAX), client.stream("/api/v1/events") as feed:
+        path = await chat_that_ran(client, "git init -qb main && echo one > a.txt")
+        status = None
+        while status is None:
+            event = await feed.event()
+            assert event is not None
+            chat = event.data.get("chat") or {}
+            if path.endswith(chat.get("id", "?")):
+                status = chat["diff_status"]
+    assert (await asked(client, 200, "GET", path))["diff_status"] == status
+    del status["refreshed_at"]
     assert status == {
         "branch": "main",
         "origin_url": None,
         "repositories": 1,
         "changed_files": 1,
-        "added_lines": 2,
+        "added_lines": 1,
         "deleted_lines": 0,
     }
-    assert refreshed_at.endswith("Z")
+
+
+async def test_a_checkpoint_is_made_and_restored(stack: LocalStack) -> None:
+    client = client_of(stack)
+    path = await chat_that_ran(client, "git init -qb main && echo one > a.txt")
+    checkpoints, key = f"{path}/checkpoints", {"Idempotency-Key": "keep-once"}
+    kept = await asked(client, 201, "POST", checkpoints, {"label": "first"}, **key)
+    assert [file["path"] for file in kept.pop("files")] == ["a.txt"]
+    assert (await asked(client, 201, "POST", checkpoints, {"label": "first"}, **key))["commit"]
+    command = {"command": "echo two > a.txt; echo later > b.txt"}
+    started = await asked(client, 201, "POST", f"{path}/processes", command)
+    await asked(client, 200, "GET", f"{path}/processes/{started['id']}/output?wait=8")
+
+    body = {"ref": kept["ref"], "remove_later_files": True}
+    restored = await asked(client, 200, "POST", f"{checkpoints}/restore", body)
+
+    changed = [(file["path"], file["state"]) for file in restored["files"]]
+    assert changed == [("a.txt", "modified"), ("b.txt", "deleted")]
+    content = await client.request("GET", f"{path}/files/content?path=a.txt")
+    assert content.body == b"one\n"
+    listed = (await asked(client, 200, "GET", checkpoints))["items"]
+    assert {each["ref"] for each in listed} == {kept["ref"], restored["previous"]["ref"]}
+    diff = await asked(client, 200, "GET", f"{path}/diff?base={restored['previous']['ref']}")
+    assert "-two\n+one\n" in diff["patch"]

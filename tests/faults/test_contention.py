@@ -96,6 +96,9 @@ async def test_a28_a_row_that_stays_locked_is_refused_in_time_and_delays_nobody_
                 fault.trial(len(sends))
                 await lab.sleep(locked_s)
             await asyncio.wait(sends)
+            answers = Counter(send.result() for send in sends)
+            if set(answers) != {503}:
+                lab.row.problems.append(f"answers while the row was locked: {answers}")
             lab.row.figures["last_answer_s"].append(time.monotonic() - began_s)
             others.cancel()
         for key, text in keyed.items():

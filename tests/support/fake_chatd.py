@@ -31,8 +31,12 @@ from parley.api.chat.v1.stream_service_pb2_grpc import (
     add_StreamServiceServicer_to_server,
 )
 from parley.api.workspace.v1 import (
+    node_service_pb2,
+    node_service_pb2_grpc,
     workspace_access_service_pb2,
     workspace_access_service_pb2_grpc,
+    workspace_service_pb2,
+    workspace_service_pb2_grpc,
 )
 from parley.clock import Clock
 from parley.identity import Guard, InMemoryRevocations, ServiceName, Trust, User
@@ -199,6 +203,8 @@ class FakeChatd:
                 workspace_access_service_pb2_grpc,
                 "WorkspaceAccessService",
             ),
+            (workspace_service_pb2, workspace_service_pb2_grpc, "WorkspaceService"),
+            (node_service_pb2, node_service_pb2_grpc, "NodeService"),
         )
         return tuple(
             Registration(

@@ -20,8 +20,11 @@ from toolrunner.files.protocol import (
     Answer,
     Ask,
     Commit,
+    Done,
     Frames,
+    PlanDelete,
     PlanEdits,
+    PlanMove,
     Planned,
     PlanPatch,
     PlanRestore,
@@ -104,13 +107,31 @@ def program(directory: Path) -> Iterator[ProgramRoom]:
         assert child.wait(10) == 0
 
 
-def change(room: Room, request: PlanWrite | PlanEdits | PlanPatch | PlanRestore) -> Planned:
+def change(
+    room: Room, request: PlanWrite | PlanEdits | PlanPatch | PlanRestore | PlanMove | PlanDelete
+) -> Planned:
     """Plan, and commit if nothing speaks against it."""
     [planned] = room.ask(request)
     assert isinstance(planned, Planned)
     if not planned.problems:
         room.ask(Commit(request.token))
     return planned
+
+
+def delete(room: Room, path: str, *, recursive: bool = True) -> int:
+    """Delete an entry, and return how many went."""
+    [planned] = room.ask(PlanDelete("d", path, recursive))
+    assert isinstance(planned, Planned)
+    if not planned.images:
+        return 0
+    [done] = room.ask(Commit("d"))
+    assert isinstance(done, Done)
+    return done.count
+
+
+def move(room: Room, path: str, new_path: str, *, overwrite: bool = False) -> Planned:
+    """Move an entry."""
+    return change(room, PlanMove("m", path, new_path, overwrite))
 
 
 def write(room: Room, path: str, content: bytes, **fields: object) -> Planned:

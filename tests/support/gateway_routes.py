@@ -8,6 +8,7 @@ from gateway.application import AnyRoute
 from gateway.event_stream import StreamLimits
 from gateway.route_table import Rooms, routes
 from gateway.routes_chats import ChatRoutes
+from gateway.routes_checkpoints import CheckpointRoutes
 from gateway.routes_events import EventRoutes
 from gateway.routes_export import ExportRoutes
 from gateway.routes_files import FileRoutes
@@ -20,12 +21,14 @@ from gateway.routes_providers import ProviderRoutes
 from gateway.routes_queue import QueueRoutes
 from gateway.routes_settings import SettingsRoutes
 from gateway.routes_shares import ShareRoutes
+from gateway.routes_templates import TemplateRoutes
 from gateway.routes_terminal import TerminalRoutes
 from gateway.routes_tokens import TokenRoutes
 from gateway.routes_turns import TurnRoutes
 from gateway.routes_usage import UsageRoutes
 from gateway.routes_users import UserRoutes
 from gateway.routes_workspace_files import WorkspaceFileRoutes
+from gateway.routes_workspaces import WorkspaceRoutes
 from parley.clock import FakeClock
 
 NOBODY: Any = None  # Stands for what putting routes together never asks.
@@ -61,6 +64,9 @@ def every_route() -> tuple[AnyRoute, ...]:
             processes=ProcessRoutes(NOBODY, new_id=new_id, draining=asyncio.Event()),
             terminal=TerminalRoutes(NOBODY, NOBODY, NOBODY, new_id=new_id, clock=FakeClock()),
             workspace_files=WorkspaceFileRoutes(NOBODY),
+            templates=TemplateRoutes(NOBODY, new_id=new_id),
+            workspaces=WorkspaceRoutes(NOBODY, new_id=new_id),
+            checkpoints=CheckpointRoutes(NOBODY, new_id=new_id),
             files=FileRoutes(NOBODY, new_id=new_id, clock=FakeClock()),
             models=ModelRoutes(NOBODY, new_id=new_id),
             providers=ProviderRoutes(NOBODY, new_id=new_id),

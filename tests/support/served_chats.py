@@ -40,7 +40,6 @@ from chatd.rpc.streams.hubs import Hubs, NoRelays
 from chatd.rpc.streams.relay_source import RelaySource
 from chatd.rpc.streams.replicas import ReplicaWatch
 from chatd.rpc.streams.serving import Streams
-from chatd.rpc.ticket_servicer import TicketServicer
 from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
 from chatd.rpc.workspace_door import Door
 from chatd.rpc.workspace_servicer import WorkspaceAccessServicer
@@ -59,6 +58,7 @@ from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
+from parley.api.workspace.v1.node_service_pb2_grpc import NodeServiceStub
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
 from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
 from parley.clock import FakeClock
@@ -77,6 +77,7 @@ from parley.rpc import (
 )
 from parley.telemetry import InMemoryTelemetry
 from support.echo_service import make_identities
+from support.served_catalogue import Catalogue
 
 WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
 ANN_ID = OwnerId("00000000-0000-0000-0000-00000000000a")
@@ -137,14 +138,14 @@ class Person:
     files: Any = None
     role: UserRole = UserRole.MEMBER
     workspaces: Any = None
-    tickets: Any = None
+    catalogue: Any = None
+    nodes: Any = None
 
     async def ask(self, request: Any) -> Any:
         """Call the method whose request this is."""
         method = request.DESCRIPTOR.name.removesuffix("Request")
-        offering = (
-            each for each in (self.usage, self.workspaces, self.tickets) if hasattr(each, method)
-        )
+        stubs = (self.usage, self.workspaces, self.catalogue, self.nodes)
+        offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)
         with acting_for(User(UserId(self.id), self.role)):
             return await getattr(stub, method)(request)
@@ -215,6 +216,7 @@ class ServedChats:
     groups: KnownGroups = field(default_factory=KnownGroups)
     barred: set[OwnerId] = field(default_factory=set)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    catalogue: Any = None
 
     async def state(self, chat_id: str) -> ChatState:
         """Read the execution of a chat."""
@@ -309,6 +311,8 @@ async def served_chats(
         usage = UsagePorts(
             PostgresUsage(pool), limits, spending, groups, spending.forget, FakeClock()
         )
+        tickets = AttachTickets(door, nodes, TicketOffice(SigningKey.generate(), clock))
+        catalogue = Catalogue.over(pool, groups, stopping, tickets)
         server = await stack.enter_async_context(
             serve(
                 Address.parse(f"unix:{directory}/chatd.sock"),
@@ -327,11 +331,7 @@ async def served_chats(
                     Registration.of(FileServicer(HeldFiles(pool), groups)),
                     Registration.of(StreamServicer(streams_served)),
                     Registration.of(WorkspaceAccessServicer(door, nodes, stopping)),
-                    Registration.of(
-                        TicketServicer(
-                            AttachTickets(door, nodes, TicketOffice(SigningKey.generate(), clock))
-                        )
-                    ),
+                    *map(Registration.of, catalogue.servicers),
                 ],
                 guard=identities.guard,
                 errors=ERRORS,
@@ -350,7 +350,6 @@ async def served_chats(
         streams = StreamServiceStub(channel)
         sums = UsageServiceStub(channel)
         workspaces = WorkspaceAccessServiceStub(channel)
-        tickets = WorkspaceServiceStub(channel)
         files = FileServiceStub(channel)
         ann, bob, eve = (
             Person(
@@ -360,7 +359,8 @@ async def served_chats(
                 usage=sums,
                 files=files,
                 workspaces=workspaces,
-                tickets=tickets,
+                catalogue=WorkspaceServiceStub(channel),
+                nodes=NodeServiceStub(channel),
             )
             for each in (ANN_ID, BOB_ID, EVE_ID)
         )
@@ -379,4 +379,5 @@ async def served_chats(
             groups,
             barred,
             stopping,
+            catalogue,
         )

@@ -8,6 +8,7 @@ from support.fault_report import FaultReport, RowReport
 
 FAULT_ROW = "fault row"
 SIMULATION = "simulation"
+NODE = "node"
 
 
 def told_results(terminalreporter: pytest.TerminalReporter) -> Iterator[tuple[str, list[str]]]:
@@ -18,6 +19,8 @@ def told_results(terminalreporter: pytest.TerminalReporter) -> Iterator[tuple[st
         yield "faults", [*report.table(), str(report.total())]
     if simulated := list(_values(terminalreporter, SIMULATION)):
         yield "simulation", simulated
+    if of_nodes := list(_values(terminalreporter, NODE)):
+        yield "toolrunner", of_nodes
 
 
 def _values(terminalreporter: pytest.TerminalReporter, name: str) -> Iterator[str]:

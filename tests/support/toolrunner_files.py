@@ -10,6 +10,7 @@ from parley.api.workspace.v1 import execution_pb2, file_pb2
 from parley.api.workspace.v1 import file_service_pb2 as api
 from parley.clock import Clock, SystemClock
 from parley.process import TimeOrderedIds
+from support.sandboxes import UNCONFINED
 from support.toolrunner_node import Client, House
 from toolrunner.domain import FileEffect, Scope, WorkspaceId
 from toolrunner.file_room import FileRoom
@@ -142,6 +143,7 @@ class FileNode:
                 journal=journal,
                 spawner=spawner.process,
                 workspaces=workspaces,
+                sandbox=UNCONFINED,
                 clock=clock,
                 new_id=new_id,
             ) as room,

@@ -12,7 +12,13 @@ from pathlib import Path
 
 import grpc
 
-from parley.api.workspace.v1 import execution_pb2, process_pb2, process_service_pb2, workspace_pb2
+from parley.api.workspace.v1 import (
+    execution_pb2,
+    process_pb2,
+    process_service_pb2,
+    sandbox_pb2,
+    workspace_pb2,
+)
 from parley.api.workspace.v1 import execution_service_pb2 as executions_api
 from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
@@ -39,6 +45,7 @@ class House:
     directory: Path
     key: SigningKey
     clock: SystemClock = field(default_factory=SystemClock)
+    sandbox_level: str = "none"
 
     @classmethod
     def build(cls, directory: Path) -> "House":
@@ -62,6 +69,9 @@ class House:
             "TOOLRUNNER_TRUST_FILE": str(self.directory / "trust.json"),
             "TOOLRUNNER_SIGNING_KEY_FILE": str(self.directory / "key.pem"),
             "TOOLRUNNER_DATA_DIRECTORY": str(self.data),
+            # What is tested with a sandbox says so itself.
+            "TOOLRUNNER_SANDBOX_LEVEL": self.sandbox_level,
+            "TOOLRUNNER_SANDBOX_MINIMUM": self.sandbox_level,
             "A_SECRET_OF_THE_SERVICE": "hunter2",
         }
 
@@ -77,7 +87,11 @@ class Client:
         self.channel = channel
         self.new_id = new_id
         self.chat_id = new_id()
-        self.context = workspace_pb2.WorkspaceContext(workspace_id=new_id(), chat_id=self.chat_id)
+        self.context = workspace_pb2.WorkspaceContext(
+            workspace_id=new_id(),
+            chat_id=self.chat_id,
+            profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
+        )
 
     async def generation(self) -> str:
         journal = await self.executions.GetJournal(executions_api.GetJournalRequest())

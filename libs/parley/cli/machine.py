@@ -14,6 +14,10 @@ PYTHON_MIN = (3, 11)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "firefox")
 MEMORY_BYTES_MIN = 2 * 1024**3
 GIB = 1024**3
+TOO_WEAK = (
+    "commands do not run, because toolrunner does not start below level landlock; remove the "
+    "causes below, or set TOOLRUNNER_SANDBOX_MINIMUM if you trust whatever runs here"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +58,19 @@ def find_browser(search_path: str | None) -> Finding:
     return Finding("browser", program is not None, program or "not found", cost)
 
 
-def find_bubblewrap(offer: SandboxOffer) -> Finding:
-    """Look at whether bubblewrap is there and allowed to work."""
-    if offer.is_bubblewrap_working:
-        return Finding("bubblewrap", True, "works")
-    detail = "may not make namespaces" if offer.has_bubblewrap else "not found"
-    cost = "commands of chats see this machine's processes and network stack"
-    return Finding("bubblewrap", False, detail, cost)
-
-
 def find_sandbox(offer: SandboxOffer) -> Finding:
     """Judge the sandbox level against the one that Parley asks for by default."""
-    is_enough = offer.level in ("ns", "landlock")
     abi = f", Landlock ABI {offer.landlock_abi}" if offer.landlock_abi else ""
-    because = f" ({'; '.join(offer.missing)})" if offer.missing else ""
-    cost = "" if is_enough else "commands are refused unless a lower minimum is accepted"
-    return Finding("sandbox", is_enough, f"level {offer.level}{abi}{because}", cost)
+    cost = "" if offer.is_enough else TOO_WEAK
+    return Finding("sandbox", offer.is_enough, f"level {offer.level}{abi}", cost)
 
 
-def find_user_namespaces(offer: SandboxOffer) -> Finding:
-    """Look at whether namespaces can be made without privileges."""
-    if offer.has_user_namespaces:
-        return Finding("user namespaces", True, "allowed")
-    cost = "sandbox level ns is out of reach; allow them, or use Landlock"
-    return Finding("user namespaces", False, "not allowed", cost)
+def find_layers(offer: SandboxOffer) -> tuple[Finding, ...]:
+    """Say of every mechanism that is missing what that means and how to get it."""
+    return tuple(
+        Finding(each.layer, False, each.cause, f"{each.effect}. To have it: {each.remedy}")
+        for each in offer.missing
+    )
 
 
 def find_models(environment: Mapping[str, str]) -> Finding:

@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "send": ("parley.cli.commands.send", "Send a message to a chat and print the answer."),
     "interrupt": ("parley.cli.commands.interrupt", "Stop what a chat does."),
     "tail": ("parley.cli.commands.tail", "Follow a chat, from its beginning or a cursor."),
+    "workspace": ("parley.cli.commands.workspace", "Make, list, stop and remove workspaces."),
     "doctor": ("parley.cli.commands.doctor", "Show what this machine offers and lacks."),
     "token": ("parley.cli.commands.token", "Issue, list and revoke tokens for internal callers."),
     "audit": ("parley.cli.commands.audit", "Check what must hold in the database of chats."),

@@ -1,87 +1,85 @@
-"""What this kernel offers for confining commands, and the sandbox level that follows from it."""
+"""What this machine offers for confining commands, as toolrunner's own probe finds it."""
 
-import ctypes
-import os
-import shutil
+import json
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
-LANDLOCK_CREATE_RULESET = 444
-LANDLOCK_VERSION_FLAG = 1
-PROBE_S_MAX = 5.0
-UNSHARE_USER = (
-    "import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare(0x10000000 | 0x20000000) != 0)"
-)
+PROBE_S_MAX = 30.0
+#: A user of workspaces, for a machine where Parley runs as root.
+WORKSPACE_USER = 20_000
+ENOUGH = ("vm", "ns", "landlock")
+
+
+@dataclass(frozen=True, slots=True)
+class MissingLayer:
+    """A mechanism that does not work here: why, what that means, and how to get it."""
+
+    layer: str
+    cause: str
+    effect: str
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxOffer:
-    """What was found."""
+    """What was found.
 
-    has_bubblewrap: bool
-    is_bubblewrap_working: bool
-    has_user_namespaces: bool
-    #: 0 when the kernel has no Landlock.
+    Attributes:
+        level: The strongest of `ns`, `landlock`, `uid` and `none` that works.
+        kernel: Release of the kernel.
+        landlock_abi: 0 when the kernel has no Landlock.
+        layers: Mechanisms that work, in the order in which they are applied.
+        missing: Those that do not.
+    """
+
+    level: str
+    kernel: str
     landlock_abi: int
-    is_root: bool
+    layers: tuple[str, ...]
+    missing: tuple[MissingLayer, ...]
 
     @property
-    def level(self) -> str:
-        """Return the highest of the levels ns, landlock, uid and none that can be reached."""
-        if self.is_bubblewrap_working:
-            return "ns"
-        if self.landlock_abi > 0:
-            return "landlock"
-        return "uid" if self.is_root else "none"
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Return what keeps a higher level out of reach."""
-        found = []
-        if not self.has_bubblewrap:
-            found.append("bubblewrap is not installed")
-        elif not self.is_bubblewrap_working:
-            found.append("bubblewrap may not make namespaces here")
-        if not self.has_user_namespaces:
-            found.append("user namespaces are not allowed (seccomp or sysctl)")
-        if self.landlock_abi == 0:
-            found.append("this kernel has no Landlock (5.13 or newer has)")
-        return tuple(found)
+    def is_enough(self) -> bool:
+        """Whether toolrunner starts with its default minimum."""
+        return self.level in ENOUGH
 
 
-def probe_sandbox(search_path: str | None) -> SandboxOffer:
-    """Try everything once."""
-    bubblewrap = shutil.which("bwrap", path=search_path)
-    arguments = ("--ro-bind", "/", "/", "--unshare-all", "--cap-drop", "ALL", "/bin/true")
-    return SandboxOffer(
-        has_bubblewrap=bubblewrap is not None,
-        is_bubblewrap_working=bubblewrap is not None and _succeeds((bubblewrap, *arguments)),
-        has_user_namespaces=_succeeds((sys.executable, "-I", "-S", "-c", UNSHARE_USER)),
-        landlock_abi=_landlock_abi(),
-        is_root=os.geteuid() == 0,
+UNKNOWN = SandboxOffer("none", "", 0, (), ())
+
+
+def probe_sandbox(home: Path) -> SandboxOffer:
+    """Try everything once, in a program of its own.
+
+    Args:
+        home: Below which workspaces will be; their users have to walk there.
+    """
+    nearest = next((path for path in (home, *home.parents) if path.exists()), Path("/"))
+    command = (
+        *(sys.executable, "-m", "toolrunner.sandbox", "--report", str(WORKSPACE_USER)),
+        *(str(nearest), str(Path(sys.executable).resolve())),
     )
-
-
-def _landlock_abi() -> int:
-    if sys.platform != "linux":
-        return 0
-    version = ctypes.CDLL(None, use_errno=True).syscall(
-        LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), LANDLOCK_VERSION_FLAG
-    )
-    return max(0, int(version))
-
-
-def _succeeds(command: tuple[str, ...]) -> bool:
     try:
         ended = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            capture_output=True,
             timeout=PROBE_S_MAX,
-            check=False,
+            check=True,
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return ended.returncode == 0
+    except (OSError, subprocess.SubprocessError):
+        return UNKNOWN
+    return offer_of(ended.stdout)
+
+
+def offer_of(printed: bytes) -> SandboxOffer:
+    """Read what the probe printed."""
+    document = json.loads(printed)
+    return SandboxOffer(
+        level=document["level"],
+        kernel=document["kernel"],
+        landlock_abi=document["landlock_abi"],
+        layers=tuple(document["layers"]),
+        missing=tuple(MissingLayer(**each) for each in document["missing"]),
+    )

@@ -69,6 +69,12 @@ class Channels:
             self._channels[address] = self._open(address)
         return self._channels[address]
 
+    def also(self, address: Address) -> grpc.aio.Channel:
+        """Return the channel to `address`, which is a known replica from now on."""
+        if address not in self._addresses:
+            self._addresses = (*self._addresses, address)
+        return self.at(address)
+
     def all(self) -> tuple[grpc.aio.Channel, ...]:
         """Return the channels to all replicas."""
         return tuple(self.at(address) for address in self._addresses)

@@ -9,6 +9,7 @@ from chatd.clients.toolrunner import WorkspaceTools
 from chatd.clients.workspace import Shelf
 from chatd.domain.ports import Tools
 from chatd.domain.tools import Executor
+from chatd.domain.workspaces.ports import Sites
 from chatd.news import follow_servers
 from chatd.settings import Settings
 from parley.bus import Bus
@@ -27,6 +28,8 @@ async def open_tools(
     *,
     toolrunners: Channels,
     shelf: Shelf,
+    sites: Sites,
+    lifecycle: Tools,
 ) -> Tools:
     """Return the tools of all executors, reached over channels that the stack closes."""
     mcpgateways = await stack.enter_async_context(
@@ -38,7 +41,8 @@ async def open_tools(
     stack.callback(following.cancel)
     return RoutedTools(
         {
-            Executor.TOOLRUNNER: WorkspaceTools(toolrunners, clock, shelf),
+            Executor.TOOLRUNNER: WorkspaceTools(toolrunners, clock, shelf, sites),
+            Executor.CHATD: lifecycle,
             Executor.MCPGATEWAY: of_servers,
         }
     )

@@ -5,15 +5,18 @@ from typing import Final
 
 import grpc
 
+from chatd.clients.sites import PreferredSites
 from chatd.clients.users import user_of
 from chatd.domain.chat import ChatId, Owner
 from chatd.domain.diffs import DiffStatus, RepositoriesUnknown
+from chatd.domain.errors import ChatError
 from chatd.domain.ports import Tools
 from chatd.domain.tools import Execution, Executor, Found, Outcome, ToolSpec
+from chatd.domain.workspaces.ports import Sites
 from parley.api.workspace.v1 import git_pb2, git_service_pb2, workspace_pb2
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
 from parley.clock import Clock
-from parley.rpc import Channels, acting_for, problem_of
+from parley.rpc import Address, Channels, acting_for, problem_of
 
 ANSWER_S: Final = 30.0
 #: Of the tools of a workspace, those that change no file; one whose output is read may do so.
@@ -23,11 +26,12 @@ READERS: Final = frozenset(
 
 
 class NodeRepositories:
-    """Asks the node that a chat's id prefers."""
+    """Asks the nodes that chats work on; without `sites`, those that their ids prefer."""
 
-    def __init__(self, channels: Channels, clock: Clock) -> None:
+    def __init__(self, channels: Channels, clock: Clock, sites: Sites | None = None) -> None:
         self._channels = channels
         self._clock = clock
+        self._sites = sites or PreferredSites(channels)
 
     async def status(self, chat_id: ChatId, owner: Owner) -> DiffStatus | None:
         """Return how a chat's workspace differs; None if it has no repository.
@@ -35,8 +39,14 @@ class NodeRepositories:
         Raises:
             RepositoriesUnknown: The node does not tell.
         """
-        stub = GitServiceStub(self._channels.for_key(chat_id))
-        context = workspace_pb2.WorkspaceContext(workspace_id=chat_id, chat_id=chat_id)
+        try:
+            site = await self._sites.seen(chat_id)
+        except ChatError as nowhere:
+            raise RepositoriesUnknown(str(nowhere)) from nowhere
+        stub = GitServiceStub(self._channels.also(Address.parse(site.address)))
+        context = workspace_pb2.WorkspaceContext(
+            workspace_id=site.workspace_id, epoch=site.epoch, chat_id=chat_id
+        )
         try:
             with acting_for(user_of(owner)):
                 found = await stub.GetStatus(

@@ -1,12 +1,17 @@
 """Tools that work in a workspace, through toolrunner."""
 
+import logging
+
 import grpc
 
 from chatd.clients.failures import JOURNAL_CHANGED, certain_problem
 from chatd.clients.offers import KeptOffers, Offer, Place
+from chatd.clients.sites import PreferredSites, not_ready
 from chatd.clients.users import user_of
 from chatd.clients.workspace import TOOLS, Call, Shelf, failed, key_of, refused
 from chatd.domain.chat import ChatId, Owner
+from chatd.domain.errors import ChatError
+from chatd.domain.parts import ToolOutcome
 from chatd.domain.tools import (
     Ended,
     Execution,
@@ -18,31 +23,50 @@ from chatd.domain.tools import (
     ToolSpec,
     Untraceable,
 )
+from chatd.domain.workspaces.ports import Site, Sites
 from parley.api.workspace.v1 import execution_pb2, execution_service_pb2
 from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
 from parley.clock import Clock
-from parley.rpc import Channels, acting_for
+from parley.rpc import Address, Channels, acting_for
+
+logger = logging.getLogger(__name__)
 
 OFFER_TIMEOUT_S = 5.0
 ASK_TIMEOUT_S = 10.0
 
 
 class WorkspaceTools:
-    """Offers the tools of a workspace; a chat's calls go to the node that its id prefers."""
+    """Offers the tools of a workspace; a chat's calls go where its workspace is.
 
-    def __init__(self, channels: Channels, clock: Clock, shelf: Shelf) -> None:
+    Args:
+        channels: Ways to nodes.
+        clock: Time.
+        shelf: Where files go that the model hands over.
+        sites: Finds the workspaces of chats; without it a chat has one under its own id, on the
+            node that the id prefers.
+    """
+
+    def __init__(
+        self, channels: Channels, clock: Clock, shelf: Shelf, sites: Sites | None = None
+    ) -> None:
         self._channels = channels
+        self._sites = sites or PreferredSites(channels)
         self._clock = clock
         self._shelf = shelf
         self._offers = KeptOffers(clock)
 
     async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         """Return the tools, with the journal that their calls will be written to."""
-        place = self._place(chat_id, owner)
-        return await self._offers.at(place, lambda: self._ask(chat_id, owner))
+        try:
+            site = await self._sites.begin(chat_id)
+        except ChatError as nowhere:
+            logger.warning("a chat has no workspace tools now: %s", nowhere)
+            return ()
+        place = Place(site.address, owner.id)
+        return await self._offers.at(place, lambda: self._ask(site, owner))
 
-    async def _ask(self, chat_id: ChatId, owner: Owner) -> Offer:
-        stub = ExecutionServiceStub(self._channels.for_key(chat_id))
+    async def _ask(self, site: Site, owner: Owner) -> Offer:
+        stub = ExecutionServiceStub(self._channel(site))
         with acting_for(user_of(owner)):
             journal = await stub.GetJournal(
                 execution_service_pb2.GetJournalRequest(),
@@ -53,27 +77,36 @@ class WorkspaceTools:
 
     async def execute(self, execution: Execution) -> Outcome:
         """Carry out a call, or attach to it if it has begun, and tell what became of it."""
-        place = self._place(execution.chat_id, execution.owner)
-        return await self._offers.after(place, self._execute(execution))
+        try:
+            site = await self._sites.ready(execution.chat_id, execution.owner)
+        except ChatError as unready:
+            return not_ready(unready)
+        place = Place(site.address, execution.owner.id)
+        outcome = await self._offers.after(place, self._execute(execution, site))
+        if outcome.outcome is not ToolOutcome.DONE:
+            self._sites.forget(execution.chat_id)
+        return outcome
 
-    async def _execute(self, execution: Execution) -> Outcome:
+    async def _execute(self, execution: Execution, site: Site) -> Outcome:
         name = execution.dispatch.call.tool_name
         tool = TOOLS.get(name)
         if tool is None:
             hint = "Call a tool that is offered now."
             return failed(f"There is no tool {name} any more.", "NO_SUCH_TOOL", hint)
-        channel = self._channels.for_key(execution.chat_id)
         with acting_for(user_of(execution.owner)):
-            return await tool.call(Call(execution, channel, self._clock, self._shelf))
+            return await tool.call(
+                Call(execution, self._channel(site), self._clock, self._shelf, site)
+            )
 
     async def find(self, execution: Execution) -> Found:
         """Return what the journal knows of a call; executing it again attaches to its process."""
         request = execution_service_pb2.GetExecutionRequest(key=key_of(execution))
+        stub = await self._executions(execution)
+        if stub is None:
+            return Untraceable()
         try:
             with acting_for(user_of(execution.owner)):
-                answer = await self._executions(execution).GetExecution(
-                    request, timeout=ASK_TIMEOUT_S
-                )
+                answer = await stub.GetExecution(request, timeout=ASK_TIMEOUT_S)
         except grpc.aio.AioRpcError as error:
             problem = certain_problem(error, Executor.TOOLRUNNER)
             return Untraceable() if problem.reason == JOURNAL_CHANGED else Ended(refused(problem))
@@ -91,14 +124,22 @@ class WorkspaceTools:
         request = execution_service_pb2.CancelExecutionRequest(
             request_id=f"cancel-{execution.dispatch.execution_id}", key=key_of(execution)
         )
+        stub = await self._executions(execution)
+        if stub is None:
+            return
         try:
             with acting_for(user_of(execution.owner)):
-                await self._executions(execution).CancelExecution(request, timeout=ASK_TIMEOUT_S)
+                await stub.CancelExecution(request, timeout=ASK_TIMEOUT_S)
         except grpc.aio.AioRpcError as error:
             certain_problem(error, Executor.TOOLRUNNER)
 
-    def _place(self, chat_id: ChatId, owner: Owner) -> Place:
-        return Place(str(self._channels.address_for(chat_id)), owner.id)
+    def _channel(self, site: Site) -> grpc.aio.Channel:
+        return self._channels.also(Address.parse(site.address))
 
-    def _executions(self, execution: Execution) -> ExecutionServiceStub:
-        return ExecutionServiceStub(self._channels.for_key(execution.chat_id))
+    async def _executions(self, execution: Execution) -> ExecutionServiceStub | None:
+        """Return the journal of the node that the chat works on, None if there is no such node."""
+        try:
+            site = await self._sites.seen(execution.chat_id)
+        except ChatError:
+            return None
+        return ExecutionServiceStub(self._channel(site))

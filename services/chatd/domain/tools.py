@@ -15,6 +15,7 @@ class Executor(StrEnum):
 
     TOOLRUNNER = "toolrunner"
     MCPGATEWAY = "mcpgateway"
+    CHATD = "chatd"  # Itself.
     CLIENT = "client"  # Somebody outside, who is asked and answers later.
 
 
@@ -34,6 +35,7 @@ class ToolSpec:
     is_exclusive: bool = False  # Must be the only call of its batch.
     ends_turn: bool = False  # The turn is over once it succeeded.
     edit_style: EditStyle | None = None  # Models it is for; None for all.
+    moves_tools: bool = False  # After it the other tools may work elsewhere: offer them anew.
 
 
 @dataclass(frozen=True, slots=True)

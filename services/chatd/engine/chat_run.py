@@ -141,6 +141,8 @@ class ChatRun:
             budget_bytes=prepared.result_budget_bytes,
         )
         await batch.run(self._ports.live.open(session.chat_id, session.fence).add)
+        if any(each.execution.spec.moves_tools for each in open_calls):
+            self._prepared = None
 
     async def _ask_model(self, prepared: Prepared, action: Compact | CallModel) -> None:
         session = self._session

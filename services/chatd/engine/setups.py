@@ -7,6 +7,7 @@ from chatd.domain.briefing import Briefing, Mode
 from chatd.domain.catalogue import Purpose
 from chatd.domain.chat import ChatId, Owner, OwnerId
 from chatd.domain.choice import ModelChoice
+from chatd.domain.errors import ChatError
 from chatd.domain.instructions import house_instructions
 from chatd.domain.ledger import CallPurpose
 from chatd.domain.price_book import PriceBook
@@ -55,12 +56,26 @@ class Configuration(Protocol):
         ...
 
 
+class Surroundings(Protocol):
+    """Knows where the tools of chats work."""
+
+    async def awareness(self, chat_id: ChatId, *, is_child: bool) -> str:
+        """Return what a model is told about where its tools work."""
+        ...
+
+
 class ConfiguredSetups:
     """Gives every turn what is configured for its chat at its beginning."""
 
-    def __init__(self, configuration: Configuration, book: PriceBook) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        book: PriceBook,
+        surroundings: Surroundings | None = None,
+    ) -> None:
         self._configuration = configuration
         self._book = book
+        self._surroundings = surroundings
 
     async def prepare(
         self, chat_id: ChatId, owner: Owner, choice: ModelChoice | None = None
@@ -84,6 +99,7 @@ class ConfiguredSetups:
                 extra={"model_id": catalogue.overrides[Purpose.COMPACTION].model_id},
             )
         model = resolved.model
+        awareness = await self._awareness(chat_id, facts)
         return TurnSetup(
             model=profile_of(resolved, self._book),
             summariser=None if summariser is None else profile_of(summariser, self._book),
@@ -92,11 +108,22 @@ class ConfiguredSetups:
             briefing=Briefing(
                 house_instructions=house_instructions(settings),
                 user_instructions=user.settings.custom_prompt,
+                awareness=awareness,
                 mode=MODES[facts.mode],
                 plan_instructions=settings.plan_mode_instructions,
             ),
             client_tools=tuple(map(_client_tool, facts.client_tools)),
         )
+
+    async def _awareness(self, chat_id: ChatId, facts: ChatFacts) -> str:
+        if self._surroundings is None:
+            return ""
+        try:
+            return await self._surroundings.awareness(chat_id, is_child=facts.is_child)
+        except ChatError as unknown:
+            # Its tools will say the same, in more words.
+            logger.warning("nobody can tell where a chat works: %s", unknown)
+            return ""
 
 
 class ConfiguredUtilityModels:

@@ -33,6 +33,7 @@ from chatd.domain.errors import (
     WorkspaceNotFound,
 )
 from chatd.domain.limits import dollars
+from chatd.rpc.workspace_errors import WORKSPACE_ERRORS
 from parley.api.chat.v1.error_reason_pb2 import ErrorReason
 from parley.api.workspace.v1.error_reason_pb2 import ErrorReason as WorkspaceReason
 from parley.postgres import DatabaseBusy, DatabaseUnavailable
@@ -349,4 +350,5 @@ ERRORS: ErrorTable = {
     InvalidRequest: _invalid,
     DatabaseUnavailable: _unavailable,
     DatabaseBusy: _contended,
+    **WORKSPACE_ERRORS,
 }

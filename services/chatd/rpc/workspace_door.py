@@ -3,29 +3,44 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from chatd.clients.users import user_of
-from chatd.domain.chat import ChatId, OwnerId
+from chatd.domain.chat import ChatId, Owner, OwnerId
 from chatd.domain.errors import ChatNotFound, WorkspaceNotFound
 from chatd.domain.groups import Groups
 from chatd.domain.views import Reader
+from chatd.domain.workspaces.ports import Site
 from chatd.rpc import fields
 from chatd.rpc.callers import caller_as_owner, caller_as_reader
 from chatd.store.reading import Reading
-from parley.api.workspace.v1 import workspace_pb2
+from parley.api.workspace.v1 import sandbox_pb2, workspace_pb2
 from parley.identity import User
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Somebody who may do in a workspace what they asked for."""
+    """Somebody who may do in a workspace what they asked for.
+
+    Attributes:
+        workspace_id: The workspace.
+        named: The id by which they asked for it: its own, or that of a chat.
+        epoch: Number of its placement.
+    """
 
     workspace_id: str
     user: User
+    named: str
+    epoch: int = 0
 
     def context(self, chat_id: str = "") -> workspace_pb2.WorkspaceContext:
         """Return what a node is told; without a chat the call is a person's, who sees all."""
-        return workspace_pb2.WorkspaceContext(workspace_id=self.workspace_id, chat_id=chat_id)
+        return workspace_pb2.WorkspaceContext(
+            workspace_id=self.workspace_id,
+            epoch=self.epoch,
+            chat_id=chat_id,
+            profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
+        )
 
     def request_id(self, given: str) -> str:
         """Return the id under which a node journals a request of this visitor.
@@ -36,21 +51,54 @@ class Visit:
         return f"person-{hashlib.sha256(whole.encode()).hexdigest()}"
 
 
+class Sites(Protocol):
+    """Where chats work, and where workspaces are."""
+
+    async def seen(self, chat_id: ChatId) -> Site:
+        """Return where a chat works; makes nothing."""
+        ...
+
+    async def made(self, chat_id: ChatId, owner: Owner) -> Site:
+        """Return where a chat works now; one without a workspace gets a scratch one."""
+        ...
+
+    async def own(self, workspace_id: str, owner_id: OwnerId) -> Site:
+        """Return where a workspace of an owner is.
+
+        Raises:
+            WorkspaceNotFound: there is none that is theirs.
+            WorkspaceNotReady: it is nowhere now.
+        """
+        ...
+
+
 class Door:
-    """Lets in whom the chat of a workspace lets in; a workspace has the id of its chat.
+    """Lets in whom a chat lets in where it works, and owners into their workspaces.
+
+    A workspace is named by its own id, or by the id of a chat for the one that the chat works in.
 
     Args:
         reading: Tells who may read a chat.
         groups: Who belongs to which groups.
         check: Refuses users who were locked out.
+        sites: Tells where workspaces are; without it they have the ids of their chats.
+        placed: Is told where the workspace of a visit is.
     """
 
     def __init__(
-        self, reading: Reading, groups: Groups, check: Callable[[OwnerId], None] = lambda _: None
+        self,
+        reading: Reading,
+        groups: Groups,
+        check: Callable[[OwnerId], None] = lambda _: None,
+        *,
+        sites: Sites | None = None,
+        placed: Callable[[Site], None] = lambda _: None,
     ) -> None:
         self._reading = reading
         self._groups = groups
         self._check = check
+        self._sites = sites
+        self._placed = placed
 
     async def for_reading(self, workspace_id: str) -> Visit:
         """Let in the owner and those with whom the chat is shared.
@@ -75,10 +123,24 @@ class Door:
         self, workspace_id: str, reader: Reader, *, is_owner_only: bool = False
     ) -> Visit:
         found_id = fields.uuid_of(workspace_id, "workspace_id")
+        owner = caller_as_owner()
         try:
             chat = await self._reading.get(ChatId(found_id), reader)
         except ChatNotFound:
-            raise WorkspaceNotFound(found_id) from None
+            if self._sites is None:
+                raise WorkspaceNotFound(found_id) from None
+            return self._at(await self._sites.own(found_id, reader.id), owner, found_id)
         if is_owner_only and chat.owner.id != reader.id:
             raise WorkspaceNotFound(found_id)
-        return Visit(found_id, user_of(caller_as_owner()))
+        if self._sites is None:
+            return Visit(found_id, user_of(owner), found_id)
+        site = (
+            await self._sites.made(ChatId(found_id), chat.owner)
+            if is_owner_only
+            else await self._sites.seen(ChatId(found_id))
+        )
+        return self._at(site, owner, found_id)
+
+    def _at(self, site: Site, owner: Owner, named: str) -> Visit:
+        self._placed(site)
+        return Visit(site.workspace_id, user_of(owner), named, site.epoch)

@@ -1,15 +1,17 @@
 """WorkspaceAccessService: what people see and steer of a workspace, asked of its node."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Final, TypeVar
 
 import grpc
 
 from chatd.clients.nodes import Nodes, answered, passed_on
+from chatd.domain.chat import ChatId, Owner
 from chatd.domain.errors import RequestIdReused
 from chatd.rpc import fields
+from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.stopping import unless_stopping
 from chatd.rpc.workspace_door import Door, Visit
 from parley.api.workspace.v1 import (
@@ -30,6 +32,8 @@ ANSWER_S: Final = 30.0
 HEADROOM_S: Final = 30.0
 WAIT_MS_MAX: Final = 300_000
 DOWNLOAD_S: Final = 3600.0
+#: Storing all files of a large tree for the first time takes its time.
+CHECKPOINT_S: Final = 320.0
 PROCESSES: Final = 50
 REQUEST_ID_REUSED: Final = "REQUEST_ID_REUSED"
 
@@ -43,12 +47,20 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         door: Who may ask.
         nodes: Whom to ask.
         stopping: Set when this process stops, which ends waits.
+        touched: Is told of chats in whose workspace something may have changed files.
     """
 
-    def __init__(self, door: Door, nodes: Nodes, stopping: asyncio.Event) -> None:
+    def __init__(
+        self,
+        door: Door,
+        nodes: Nodes,
+        stopping: asyncio.Event,
+        touched: Callable[[ChatId, Owner], None] = lambda chat_id, owner: None,
+    ) -> None:
         self._door = door
         self._nodes = nodes
         self._stopping = stopping
+        self._touched = touched
 
     async def ListWorkspaceProcesses(  # noqa: N802 (the name is the proto's)
         self, request: api.ListWorkspaceProcessesRequest, context: Context
@@ -108,6 +120,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         with acting_for(visit.user):
             call = stub.StartProcess(asked, timeout=ANSWER_S)
         started = await _changed(call, request.request_id)
+        self._touched(ChatId(visit.named), caller_as_owner())
         return api.StartWorkspaceProcessResponse(process=started.process)
 
     async def WriteWorkspaceStdin(  # noqa: N802 (the name is the proto's)
@@ -126,6 +139,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         with acting_for(visit.user):
             call = stub.WriteStdin(asked, timeout=ANSWER_S)
         written = await _changed(call, request.request_id)
+        self._touched(ChatId(visit.named), caller_as_owner())
         return api.WriteWorkspaceStdinResponse(process=written.process)
 
     async def SignalWorkspaceProcess(  # noqa: N802 (the name is the proto's)
@@ -216,6 +230,64 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             found = await answered(stub.GetDiff(asked, timeout=ANSWER_S))
         return api.GetWorkspaceDiffResponse(
             files=found.files, patch=found.patch, truncated=found.truncated
+        )
+
+    async def CreateWorkspaceCheckpoint(  # noqa: N802 (the name is the proto's)
+        self, request: api.CreateWorkspaceCheckpointRequest, context: Context
+    ) -> api.CreateWorkspaceCheckpointResponse:
+        """Keep the state of all files once for each request id."""
+        visit = await self._door.for_changing(request.workspace_id)
+        asked = git_service_pb2.CreateCheckpointRequest(
+            context=visit.context(),
+            request_id=visit.request_id(request.request_id),
+            repository=request.repository,
+            label=request.label,
+        )
+        stub = self._nodes.git(visit.workspace_id)
+        with acting_for(visit.user):
+            call = stub.CreateCheckpoint(asked, timeout=CHECKPOINT_S)
+        made = await _changed(call, request.request_id)
+        return api.CreateWorkspaceCheckpointResponse(checkpoint=made.checkpoint, files=made.files)
+
+    async def ListWorkspaceCheckpoints(  # noqa: N802 (the name is the proto's)
+        self, request: api.ListWorkspaceCheckpointsRequest, context: Context
+    ) -> api.ListWorkspaceCheckpointsResponse:
+        """List checkpoints, whoever made them."""
+        visit = await self._door.for_reading(request.workspace_id)
+        asked = git_service_pb2.ListCheckpointsRequest(
+            context=visit.context(),
+            repository=request.repository,
+            page_size=request.page_size,
+            page_token=request.page_token,
+        )
+        with acting_for(visit.user):
+            stub = self._nodes.git(visit.workspace_id)
+            page = await answered(stub.ListCheckpoints(asked, timeout=ANSWER_S))
+        return api.ListWorkspaceCheckpointsResponse(
+            checkpoints=page.checkpoints, next_page_token=page.next_page_token
+        )
+
+    async def RestoreWorkspaceCheckpoint(  # noqa: N802 (the name is the proto's)
+        self, request: api.RestoreWorkspaceCheckpointRequest, context: Context
+    ) -> api.RestoreWorkspaceCheckpointResponse:
+        """Put files back once for each request id."""
+        visit = await self._door.for_changing(request.workspace_id)
+        asked = git_service_pb2.RestoreCheckpointRequest(
+            context=visit.context(),
+            request_id=visit.request_id(request.request_id),
+            repository=request.repository,
+            ref=request.ref,
+            paths=request.paths,
+            if_unchanged_since_ref=request.if_unchanged_since_ref,
+            remove_later_files=request.remove_later_files,
+        )
+        stub = self._nodes.git(visit.workspace_id)
+        with acting_for(visit.user):
+            call = stub.RestoreCheckpoint(asked, timeout=CHECKPOINT_S)
+        restored = await _changed(call, request.request_id)
+        self._touched(ChatId(visit.named), caller_as_owner())
+        return api.RestoreWorkspaceCheckpointResponse(
+            files=restored.files, previous=restored.previous
         )
 
     async def _pieces(

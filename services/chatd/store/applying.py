@@ -39,6 +39,7 @@ from chatd.store.rows import state_of
 from chatd.store.statements import SELECT_KEY, SELECT_STATE, ClientKey, decision_statement
 from parley.clock import Clock
 from parley.postgres import (
+    DatabaseBusy,
     DatabaseUnavailable,
     Deadlocked,
     PoolExhausted,
@@ -50,6 +51,7 @@ KNOWN_STATES_MAX = 10_000
 MISSES_BEFORE_LOCK = 3
 DEADLOCKS_MAX = 6
 DEADLOCK_PAUSE_S = 0.05
+LINE_PATIENCE_S = 5.0
 OUTAGE_PATIENCE_S = 30.0
 OUTAGE_PAUSE_S = 0.25
 
@@ -180,8 +182,14 @@ class Applier:
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None
     ) -> Applied | _Failed:
         lock = self._locks.setdefault(chat_id, asyncio.Lock())
+        began_s = self._clock.monotonic()
         try:
             async with lock:
+                waited_s = self._clock.monotonic() - began_s
+                if waited_s > LINE_PATIENCE_S and not isinstance(command, WorkerCommand):
+                    # Those before waited for a lock in the database until they were refused; one
+                    # after the other the last would wait for all of them.
+                    raise DatabaseBusy(f"stood in line for {waited_s:.0f} s")
                 return await self._insisted(chat_id, command, client_key)
         except Exception as error:
             return _Failed(error)

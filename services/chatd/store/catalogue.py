@@ -45,8 +45,11 @@ SELECT_USER_KEYS = f"""
 
 # What a chat's turns depend on beside its history, for its worker.
 SELECT_CHAT_FACTS = """
-    SELECT model_id, reasoning_effort, mode, client_tools::text AS client_tools
-    FROM chat.chats WHERE id = $1
+    SELECT c.model_id, c.reasoning_effort, c.mode, c.client_tools::text AS client_tools,
+        coalesce(c.workspace_id, r.workspace_id) AS workspace_id,
+        c.parent_chat_id IS NOT NULL AS is_child, w.id IS NOT NULL AS has_scratch
+    FROM chat.chats c JOIN chat.chats r ON r.id = c.root_chat_id
+    LEFT JOIN chat.workspaces w ON w.id = r.id WHERE c.id = $1
 """
 
 
@@ -92,11 +95,20 @@ class UserConfig:
 
 @dataclass(frozen=True, slots=True)
 class ChatFacts:
-    """What a chat's turns depend on beside its history."""
+    """What a chat's turns depend on beside its history.
+
+    Attributes:
+        workspace_id: The workspace that was chosen for it or its root; empty for none.
+        is_child: Whether another chat started it.
+        has_scratch: Whether it has a scratch workspace already.
+    """
 
     choice: ModelChoice
     mode: ChatMode
     client_tools: tuple[ClientTool, ...] = ()
+    workspace_id: str = ""
+    is_child: bool = False
+    has_scratch: bool = False
 
 
 class StoredCatalogue:
@@ -162,6 +174,9 @@ class StoredCatalogue:
             ModelChoice(row["model_id"], ReasoningEffort(row["reasoning_effort"])),
             ChatMode(row["mode"]),
             tools_from_json(row["client_tools"]),
+            "" if row["workspace_id"] is None else str(row["workspace_id"]),
+            row["is_child"],
+            row["has_scratch"],
         )
 
     def _values(self, rows: list[asyncpg.Record]) -> KeyValues:

@@ -31,8 +31,21 @@ from chatd.store.columns import (
 from chatd.store.constraints import Constraint
 from chatd.store.model_tables import models, providers
 from chatd.store.usage_tables import spend_limits, usage
+from chatd.store.workspace_tables import nodes, templates, workspace_logs, workspaces
 
-__all__ = ["MIGRATIONS", "SCHEMA", "metadata", "models", "providers", "spend_limits", "usage"]
+__all__ = [
+    "MIGRATIONS",
+    "SCHEMA",
+    "metadata",
+    "models",
+    "nodes",
+    "providers",
+    "spend_limits",
+    "templates",
+    "usage",
+    "workspace_logs",
+    "workspaces",
+]
 
 chats = Table(
     "chats",
@@ -235,7 +248,8 @@ tool_calls = Table(
         ondelete="CASCADE",
     ),
     CheckConstraint(
-        "executor IN ('toolrunner', 'mcpgateway')", name=Constraint.TOOL_CALLS_EXECUTOR_KNOWN
+        "executor IN ('toolrunner', 'mcpgateway', 'chatd')",
+        name=Constraint.TOOL_CALLS_EXECUTOR_KNOWN,
     ),
     CheckConstraint(
         "(result IS NULL) = (finished_at IS NULL)", name=Constraint.TOOL_CALLS_RESULT_HAS_A_TIME

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,9 +10,12 @@ from typing import Final
 from toolrunner.files import errors
 from toolrunner.files.beneath import Place, Root
 from toolrunner.files.drafts import Draft
+from toolrunner.files.entries import etag_at, make_entry, moved_back, remove_entry
 from toolrunner.files.git_guard import GitGuard
-from toolrunner.files.snapshots import NO_ETAG, Snapshot, hashed, identity_of, reopened
-from toolrunner.files.values import Image
+from toolrunner.files.leases import leased
+from toolrunner.files.renaming import exchanged
+from toolrunner.files.snapshots import NO_ETAG, Snapshot, identity_of
+from toolrunner.files.values import EntryKind, Image
 
 NEW_FILE_MODE: Final = 0o644
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK})
@@ -81,7 +83,7 @@ def _replace(doing: _Commit, place: Place, draft: Draft, content: bytes) -> None
     try:
         _write_staged(place, staged, content, draft.before, draft.mode)
         _check_same(place, draft)
-        put_in_place(place, staged, is_new=draft.before is None)
+        put_in_place(place, staged, draft.before, draft.shown)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(staged, dir_fd=place.directory_fd)
@@ -116,17 +118,35 @@ def keep_attributes(fd: int, place: Place, mode: int) -> None:
     os.fchmod(fd, mode)
 
 
-def put_in_place(place: Place, staged: str, *, is_new: bool) -> None:
-    """Give a staged file its name; a new one never replaces another."""
+def put_in_place(place: Place, staged: str, before: Snapshot | None, shown: str) -> None:
+    """Give a staged file its name; a new one never replaces another.
+
+    Raises:
+        FileRefused: In the last moment the file was changed; it is left as it is then.
+    """
     fd = place.directory_fd
-    if is_new:
-        try:
-            os.link(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
+    if before is not None:
+        _exchange(place, staged, before, shown)
+        return
+    try:
+        os.link(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        os.rename(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd)
+
+
+def _exchange(place: Place, staged: str, before: Snapshot, shown: str) -> None:
+    """Replace a file; nobody comes between looking at it and that if it is looked at afterwards."""
+    fd = place.directory_fd
+    with leased(place) as lease:
+        if not exchanged(fd, staged, fd, place.name):
+            os.rename(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd)
             return
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-    os.rename(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd)
+        displaced = os.stat(staged, dir_fd=fd, follow_symlinks=False)
+        if identity_of(displaced) != before.identity or lease.is_broken:
+            exchanged(fd, staged, fd, place.name)
+            raise errors.changed(shown, NO_ETAG)
 
 
 def _take_back(doing: _Commit) -> None:
@@ -138,27 +158,38 @@ def _take_back(doing: _Commit) -> None:
 
 
 def roll_back(root: Root, image: Image, token: str) -> bool:
-    """Put one file back if the change has reached it; return whether it is as it was."""
+    """Put one entry back if the change has reached it; return whether it is as it was."""
+    if image.kind is EntryKind.MOVED:
+        return moved_back(root, image)
+    if image.kind is EntryKind.TREE:
+        return False
     try:
         with root.real_place(image.path) as place:
             with suppress(FileNotFoundError):
                 os.unlink(staged_name(token), dir_fd=place.directory_fd)
-            now = _etag_at(place)
+            now = etag_at(place)
             if now == image.before_etag:
                 return True
             if now != image.after_etag or not image.is_kept:
                 return False
-            if image.before is None:
-                os.unlink(place.name, dir_fd=place.directory_fd)
-            else:
-                _put_back(place, image.before, image.mode or 0, token, is_new=not now)
+            _undo_at(place, image, token, is_there=bool(now))
             os.fsync(place.directory_fd)
             return True
     except FileNotFoundError:
         # Its directory was never made.
-        return image.before is None
+        return not image.before_etag
     except OSError:
         return False
+
+
+def _undo_at(place: Place, image: Image, token: str, *, is_there: bool) -> None:
+    if image.before_etag and image.kind is EntryKind.FILE:
+        _put_back(place, image.before or b"", image.mode or 0, token, is_new=not is_there)
+        return
+    if is_there:
+        remove_entry(place)
+    if image.before_etag:
+        make_entry(place, image)
 
 
 def clear_staged(root: Root, asked: str, token: str) -> None:
@@ -171,21 +202,10 @@ def _put_back(place: Place, content: bytes, mode: int, token: str, *, is_new: bo
     staged = staged_name(token)
     _write_staged(place, staged, content, None, mode)
     os.chmod(staged, mode, dir_fd=place.directory_fd)
-    put_in_place(place, staged, is_new=is_new)
+    if is_new:
+        put_in_place(place, staged, None, place.path)
+    else:
+        directory = place.directory_fd
+        os.rename(staged, place.name, src_dir_fd=directory, dst_dir_fd=directory)
     with suppress(FileNotFoundError):
         os.unlink(staged, dir_fd=place.directory_fd)
-
-
-def _etag_at(place: Place) -> str | None:
-    """Return the etag of the file at a place, empty if there is none; None if it is no file."""
-    try:
-        with place.found() as found:
-            if not stat.S_ISREG(os.fstat(found).st_mode):
-                return None
-            fd = reopened(found)
-    except FileNotFoundError:
-        return NO_ETAG
-    try:
-        return hashed(fd) or None
-    finally:
-        os.close(fd)

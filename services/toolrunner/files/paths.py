@@ -1,6 +1,5 @@
-"""Paths as a whole: what they are, making directories, moving and deleting."""
+"""Paths as a whole: what they are, making directories, and the steps of moving and deleting."""
 
-import ctypes
 import errno
 import os
 import stat
@@ -12,16 +11,13 @@ from toolrunner.files import errors
 from toolrunner.files.beneath import Place, Root, kind_of
 from toolrunner.files.git_guard import GitGuard
 from toolrunner.files.jobs import PAUSE, Pause
-from toolrunner.files.protocol import Count, DeletePath, MakeDirectory, MovePath, Stat, StatPath
+from toolrunner.files.protocol import Count, MakeDirectory, Stat, StatPath
+from toolrunner.files.renaming import rename_to_free
 from toolrunner.files.snapshots import hashed, info_of, opened_file
 from toolrunner.files.suggestions import suggestions_for
-from toolrunner.files.values import PathInfo
 
-RENAME_NOREPLACE: Final = 1
 DEPTH_MAX: Final = 500
 NAMES_PER_TURN: Final = 1000
-
-_libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def stat_path(root: Root, request: StatPath) -> Stat:
@@ -76,37 +72,12 @@ def make_directory(root: Root, request: MakeDirectory) -> Count:
         raise errors.refusal_of(error, request.path) from error
 
 
-def move_path(root: Root, request: MovePath) -> PathInfo:
-    """Give a file, a directory or a link another path.
+class opened_entry:  # noqa: N801 (used like a function)
+    """Has the directory of a name open; the name itself may be a link, and is not followed.
 
     Raises:
-        FileRefused: There is none, or something is where it should go.
+        FileRefused: It is the workspace itself, or the directory cannot be opened.
     """
-    old, new = root.relative(request.path), root.relative(request.new_path)
-    guard = GitGuard(root, request.guards_git)
-    try:
-        new_above = new.rpartition("/")[0]
-        with _entry(root, old, request.path) as source:
-            if source.lstat() is None:
-                raise errors.not_found(request.path, suggestions_for(root, old))
-            guard.check(source, request.path)
-            if new_above:
-                guard.check_path(root.future(new), request.new_path)
-                root.make_directories(new_above)
-            with _entry(root, new, request.new_path) as target:
-                guard.check(target, request.new_path)
-                _rename(source, target, overwrite=request.overwrite, asked=request.new_path)
-                os.fsync(target.directory_fd)
-                moved = target.lstat()
-            os.fsync(source.directory_fd)
-    except OSError as error:
-        raise errors.refusal_of(error, request.new_path) from error
-    assert moved is not None, "what was just put there is there"
-    return info_of(new, moved)
-
-
-class _entry:  # noqa: N801 (used like a function)
-    """Has the directory of a name open; the name itself may be a link, and is not followed."""
 
     def __init__(self, root: Root, path: str, asked: str) -> None:
         above, _, name = path.rpartition("/")
@@ -125,60 +96,31 @@ class _entry:  # noqa: N801 (used like a function)
         os.close(self._place.directory_fd)
 
 
-def _rename(source: Place, target: Place, *, overwrite: bool, asked: str) -> None:
+def rename_entry(source: Place, target: Place, *, overwrite: bool, asked: str) -> None:
+    """Give an entry the place of another, or a free one.
+
+    Raises:
+        FileRefused: Something is there.
+        OSError: The kernel refuses.
+    """
     there = target.lstat()
     if there is not None and (not overwrite or stat.S_ISDIR(there.st_mode)):
         raise errors.exists(asked)
-    arguments = (
-        source.directory_fd,
-        os.fsencode(source.name),
-        target.directory_fd,
-        os.fsencode(target.name),
-    )
+    fds = source.directory_fd, target.directory_fd
     if overwrite:
-        os.rename(source.name, target.name, src_dir_fd=arguments[0], dst_dir_fd=arguments[2])
-    elif _libc.renameat2(*arguments, RENAME_NOREPLACE) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), asked)
+        os.rename(source.name, target.name, src_dir_fd=fds[0], dst_dir_fd=fds[1])
+    else:
+        rename_to_free(fds[0], source.name, fds[1], target.name)
 
 
-def delete_path(root: Root, request: DeletePath) -> Generator[Pause, None, Count]:
-    """Delete a file, a link or a directory; count what went. An absent one is left alone.
-
-    A large directory takes its time, so it pauses in between.
+def delete_directory(place: Place, *, recursive: bool) -> Generator[Pause, None, int]:
+    """Delete a directory; count what went. A large one takes its time, so it pauses in between.
 
     Raises:
-        FileRefused: It may not be deleted, or is a directory that is not empty.
+        OSError: It is not empty, or cannot be deleted.
     """
-    path = root.relative(request.path)
-    try:
-        with _entry(root, path, request.path) as place:
-            GitGuard(root, request.guards_git).check(place, request.path)
-            there = place.lstat()
-            if there is None:
-                return Count(0)
-            if not stat.S_ISDIR(there.st_mode):
-                os.unlink(place.name, dir_fd=place.directory_fd)
-                count = 1
-            else:
-                count = yield from _delete_directory(place, request)
-            os.fsync(place.directory_fd)
-            return Count(count)
-    except errors.FileRefused as refused:
-        if refused.reason is errors.Reason.PATH_NOT_FOUND:
-            return Count(0)
-        raise
-    except OSError as error:
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            raise errors.wrong_kind(
-                request.path, "directory", "it is not empty; ask to delete all that is in it"
-            ) from error
-        raise errors.refusal_of(error, request.path) from error
-
-
-def _delete_directory(place: Place, request: DeletePath) -> Generator[Pause, None, int]:
     count = 1
-    if request.recursive:
+    if recursive:
         count += yield from _emptied(place.directory_fd, place.name, DEPTH_MAX)
     os.rmdir(place.name, dir_fd=place.directory_fd)
     return count

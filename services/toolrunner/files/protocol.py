@@ -278,6 +278,8 @@ class Done(Value, frozen=True):
     """It is done."""
 
     is_whole: bool = True  # Whether everything could be put back.
+    count: int = 0  # Entries that were moved or deleted.
+    info: PathInfo | None = None  # What was moved.
 
 
 class MakeDirectory(Value, frozen=True):
@@ -287,18 +289,20 @@ class MakeDirectory(Value, frozen=True):
     guards_git: bool = False
 
 
-class MovePath(Value, frozen=True):
-    """Gives a path another name."""
+class PlanMove(Value, frozen=True):
+    """Plans to give an entry another path."""
 
+    token: str
     path: str
     new_path: str
     overwrite: bool
     guards_git: bool = False
 
 
-class DeletePath(Value, frozen=True):
-    """Deletes a path."""
+class PlanDelete(Value, frozen=True):
+    """Plans to delete an entry."""
 
+    token: str
     path: str
     recursive: bool
     guards_git: bool = False
@@ -339,6 +343,8 @@ Request = (
     | PlanEdits
     | PlanPatch
     | PlanRestore
+    | PlanMove
+    | PlanDelete
     | StartUpload
     | UploadChunk
     | PlanUpload
@@ -346,8 +352,6 @@ Request = (
     | Commit
     | RollBack
     | MakeDirectory
-    | MovePath
-    | DeletePath
     | GitRequest
 )
 Answer = (
@@ -361,7 +365,6 @@ Answer = (
     | Summary
     | Planned
     | Done
-    | PathInfo
     | Count
     | Refused
     | Forgotten

@@ -173,8 +173,7 @@ def _hits(
 
 
 def _line(line: str, at: int, column: int | None) -> SearchLine:
-    shown = shown_line(line.encode(), column or 0)
-    is_clipped = len(shown) < len(line.rstrip("\r"))
+    shown, is_clipped = shown_line(line.encode(), column or 0)
     return SearchLine(at + 1, shown, column is not None, column or 0, is_clipped)
 
 

@@ -6,7 +6,9 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from toolrunner.files.protocol import FileMatches, SearchFiles, SearchLine
 
@@ -22,6 +24,42 @@ NUMBER_BYTES_MAX: Final = 40
 _TEXT: Final = b'"lines":{"text":"'
 _BYTES: Final = b'"lines":{"bytes":"'
 _ESCAPE_CHARACTERS: Final = len("\\ud83d\\ude00")
+
+
+class _Data(msgspec.Struct, frozen=True):
+    """A text or a name: as it is, or in base64 if it is not UTF-8."""
+
+    text: str | None = None
+    packed: str = msgspec.field(name="bytes", default="")
+
+    def value(self) -> bytes:
+        return base64.b64decode(self.packed) if self.text is None else self.text.encode()
+
+
+class _Submatch(msgspec.Struct, frozen=True):
+    start: int
+
+
+class _Stats(msgspec.Struct, frozen=True):
+    searches: int = 0
+
+
+class _Details(msgspec.Struct, frozen=True):
+    path: _Data = _Data("")
+    lines: _Data = _Data("")
+    line_number: int | None = None
+    submatches: tuple[_Submatch, ...] = ()
+    stats: _Stats = _Stats()
+
+
+class _Event(msgspec.Struct, frozen=True):
+    """One line of `--json`, as far as it is of interest."""
+
+    type: str
+    data: _Details
+
+
+_decode: Final = msgspec.json.Decoder(_Event).decode
 
 
 @dataclass
@@ -90,15 +128,16 @@ class _Giant:
                 self.line = int(found[1])
             self.carry = seen[-NUMBER_BYTES_MAX:]
 
-    def event(self) -> tuple[str, dict[str, Any]] | None:
+    def event(self) -> _Event | None:
         """Return it as one of a short line, or None if it is none of a line."""
         kind = "match" if self.head.startswith(b'{"type":"match"') else "context"
         for mark, name in ((_TEXT, "text"), (_BYTES, "bytes")):
             _, is_there, text = self.head.partition(mark)
             if is_there:
-                value = _prefix(text) if name == "text" else text[: len(text) // 4 * 4].decode()
-                lines = {name: value}
-                return kind, {"lines": lines, "line_number": self.line or 1, "submatches": []}
+                is_text = name == "text"
+                base64_text = text[: len(text) // 4 * 4].decode()
+                lines = _Data(_prefix(text)) if is_text else _Data(None, base64_text)
+                return _Event(kind, _Details(lines=lines, line_number=self.line or 1))
         return None
 
 
@@ -148,42 +187,42 @@ class Events:
         if (giant := self.giant) is not None:
             self.giant = None
             event = giant.event()
-            return [] if event is None else self._take(*event, is_cut=True)
-        record, self.partial = json.loads(self.partial), b""
-        return self._take(record["type"], record["data"])
+            return [] if event is None else self._take(event, is_cut=True)
+        event, self.partial = _decode(self.partial), b""
+        return self._take(event)
 
-    def _take(self, kind: str, data: dict[str, Any], *, is_cut: bool = False) -> list[FileMatches]:
-        match kind:
+    def _take(self, event: _Event, *, is_cut: bool = False) -> list[FileMatches]:
+        data = event.data
+        match event.type:
             case "begin":
-                self.path = _path(_bytes(data["path"]))
+                self.path = _path(data.path.value())
                 self.is_wanted = self.accepts(self.path)
             case "match" | "context" if not self.is_wanted:
                 pass
             case "match" if self.outcome.matches >= self.request.limit:
                 self.outcome.is_truncated = True
             case "match" | "context":
-                self._add(data, is_match=kind == "match", is_cut=is_cut)
+                self._add(data, is_match=event.type == "match", is_cut=is_cut)
                 if self.size > FLUSH_CHARACTERS:
                     return self._flush()
             case "end":
                 return self._flush()
             case "summary":
-                self.outcome.searched_files = data["stats"]["searches"]
+                self.outcome.searched_files = data.stats.searches
         return []
 
-    def _add(self, data: dict[str, Any], *, is_match: bool, is_cut: bool) -> None:
-        text = _bytes(data["lines"])
-        column = data["submatches"][0]["start"] if data["submatches"] else 0
-        for offset, line in enumerate(text.removesuffix(b"\n").split(b"\n")):
-            shown = shown_line(line, column if offset == 0 else 0)
-            is_clipped = is_cut or len(shown) < len(line.rstrip(b"\r").decode(errors="replace"))
+    def _add(self, data: _Details, *, is_match: bool, is_cut: bool) -> None:
+        column = data.submatches[0].start if data.submatches else 0
+        lines = data.lines.value().removesuffix(b"\n").split(b"\n")
+        for offset, line in enumerate(lines):
+            shown, is_clipped = shown_line(line, column if offset == 0 else 0)
             self.lines.append(
                 SearchLine(
-                    line=data["line_number"] + offset,
+                    line=(data.line_number or 1) + offset,
                     text=shown,
                     is_match=is_match,
                     column=column if offset == 0 else 0,
-                    clipped=is_clipped,
+                    clipped=is_cut or is_clipped,
                 )
             )
             self.size += len(shown)
@@ -198,14 +237,14 @@ class Events:
         return [file]
 
 
-def shown_line(line: bytes, column: int) -> str:
-    """Return a line without its end, cut to what is around the match."""
+def shown_line(line: bytes, column: int) -> tuple[str, bool]:
+    """Return a line without its end, cut to what is around the match, and whether it was cut."""
     text = line.rstrip(b"\r").decode(errors="replace")
     if len(text) <= LINE_CHARACTERS_MAX:
-        return text
+        return text, False
     place = len(line[:column].decode(errors="replace"))
     start = max(0, min(place - LEAD_CHARACTERS, len(text) - LINE_CHARACTERS_MAX))
-    return text[start : start + LINE_CHARACTERS_MAX]
+    return text[start : start + LINE_CHARACTERS_MAX], True
 
 
 def _prefix(escaped: bytes) -> str:
@@ -218,12 +257,6 @@ def _prefix(escaped: bytes) -> str:
             continue
         return whole.encode(errors="ignore").decode()
     return ""
-
-
-def _bytes(value: dict[str, str]) -> bytes:
-    if "text" in value:
-        return value["text"].encode()
-    return base64.b64decode(value["bytes"])
 
 
 def _path(path: bytes) -> str:

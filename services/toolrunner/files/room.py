@@ -13,13 +13,14 @@ from toolrunner.files.drafts import Draft, change_of
 from toolrunner.files.finding import find_files
 from toolrunner.files.jobs import Job, Pause, Readable
 from toolrunner.files.listing import list_directory
-from toolrunner.files.paths import delete_path, make_directory, move_path, stat_path
+from toolrunner.files.paths import make_directory, stat_path
 from toolrunner.files.planning import plan_edits, plan_restore, plan_write
 from toolrunner.files.planning_patch import plan_patch
 from toolrunner.files.protocol import Done, Planned
 from toolrunner.files.reading import read_bytes, read_page
 from toolrunner.files.searching import search_files
 from toolrunner.files.suggestions import suggestions_for
+from toolrunner.files.tree_plans import Deletion, Moving, Restoring, are_files
 from toolrunner.files.uploads import Upload
 from toolrunner.files.values import Change, Problem
 from toolrunner.git.protocol import GitRequest
@@ -43,6 +44,7 @@ class Files:
     program: str
     git: GitWork | None = None
     _planned: dict[str, tuple[Draft, ...]] = field(default_factory=dict)
+    _trees: dict[str, Deletion | Moving | Restoring] = field(default_factory=dict)
     _uploads: dict[str, Upload] = field(default_factory=dict)
 
     def work(self, request: protocol.Request) -> Job:
@@ -67,13 +69,11 @@ class Files:
                 return (yield from list_directory(self.root, request))
             case protocol.MakeDirectory():
                 return make_directory(self.root, request)
-            case protocol.MovePath():
-                return move_path(self.root, request)
-            case protocol.DeletePath():
-                return (yield from delete_path(self.root, request))
             case _ if isinstance(request, GitRequest):
                 assert self.git is not None, "whoever asks for repositories has them"
                 return (yield from self.git.work(request))
+            case protocol.Commit(token) if token in self._trees:
+                return (yield from self._commit_tree(self._trees.pop(token)))
             case _:
                 return self._change(request)
 
@@ -102,6 +102,8 @@ class Files:
         | protocol.PlanEdits
         | protocol.PlanPatch
         | protocol.PlanRestore
+        | protocol.PlanMove
+        | protocol.PlanDelete
         | protocol.StartUpload
         | protocol.UploadChunk
         | protocol.PlanUpload
@@ -120,6 +122,12 @@ class Files:
             case protocol.PlanPatch():
                 plan = plan_patch(self.root, request)
                 return self._keep(request.token, plan.shown, plan.drafts.changed(), plan.problems)
+            case protocol.PlanMove():
+                return self._keep_tree(Moving.of(self.root, request))
+            case protocol.PlanDelete():
+                return self._keep_tree(Deletion.of(self.root, request))
+            case protocol.PlanRestore() if not are_files(request.images):
+                return self._keep_tree(Restoring.of(self.root, request))
             case protocol.PlanRestore():
                 drafts = plan_restore(self.root, request)
                 return self._keep(request.token, tuple(drafts.by_path.values()), drafts.changed())
@@ -143,8 +151,19 @@ class Files:
         if problems:
             return Planned(changes, _brief(problems))
         # Only the last plan is kept, so one that is never committed costs nothing.
-        self._planned = {token: changed}
+        self._planned, self._trees = {token: changed}, {}
         return Planned(changes, images=tuple(draft.image() for draft in changed))
+
+    def _keep_tree(self, plan: Deletion | Moving | Restoring) -> Planned:
+        self._planned, self._trees = {}, {plan.token: plan}
+        return plan.planned()
+
+    def _commit_tree(self, plan: Deletion | Moving | Restoring) -> Generator[Pause, None, Done]:
+        try:
+            return (yield from plan.commit())
+        except BaseException:
+            plan.take_back()
+            raise
 
     def _commit(self, token: str) -> None:
         upload = self._uploads.pop(token, None)

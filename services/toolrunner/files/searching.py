@@ -1,6 +1,7 @@
 """Searching the content of files: which engine looks where, and what comes out of it together."""
 
 import os
+import stat
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from toolrunner.files.ignores import Ignores, ignores_at
 from toolrunner.files.jobs import Pause, Readable
 from toolrunner.files.protocol import FileMatches, SearchFiles, Summary
 from toolrunner.files.ripgrep_output import Outcome
+from toolrunner.files.snapshots import check_regular
 
 #: Directories whose rules are remembered.
 KNOWN_MAX: Final = 1000
@@ -76,10 +78,18 @@ def _noted(
 
 
 def _checked(root: Root, asked: str) -> str:
-    """Return a path without links."""
+    """Return a path without links.
+
+    Raises:
+        FileRefused: There is nothing, or something that is neither a directory nor a file.
+    """
     path = root.relative(asked)
     try:
-        return root.real(path)
+        with root.opened(path, os.O_PATH) as fd:
+            result = os.fstat(fd)
+            if not stat.S_ISDIR(result.st_mode):
+                check_regular(result, asked)
+            return root.path_of(fd, path)
     except OSError as error:
         raise errors.refusal_of(error, asked) from error
 

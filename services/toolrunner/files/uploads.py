@@ -114,7 +114,7 @@ class Upload:
             known = None if before is None else before.identity
             if (None if now is None else identity_of(now)) != known:
                 raise errors.changed(self.request.path, NO_ETAG)
-            put_in_place(place, staged_name(self.request.token), is_new=before is None)
+            put_in_place(place, staged_name(self.request.token), before, self.request.path)
             os.fsync(self.directory_fd)
             self.made = []
         except OSError as error:

@@ -32,6 +32,16 @@ class ChangeKind(StrEnum):
     MOVED = "moved"
 
 
+class EntryKind(StrEnum):
+    """What an entry is that a change does something to."""
+
+    FILE = "file"
+    LINK = "link"
+    DIRECTORY = "directory"
+    MOVED = "moved"  # Whatever it is, it has another path.
+    TREE = "tree"  # Too large, or too odd, to be kept.
+
+
 class Value(msgspec.Struct, frozen=True, tag=True, tag_field="is"):
     """Something that travels."""
 
@@ -102,15 +112,17 @@ class Change(Value, frozen=True):
 
 
 class Image(Value, frozen=True):
-    """A file before and after a change.
+    """A file, or another entry of a directory, before and after a change.
 
     Attributes:
         path: Where it really is, relative to the root.
-        before: Its content; None if there was no file, or if it is not kept.
-        mode: Its permission bits; None if there was no file.
-        before_etag: Of its content; empty if there was no file.
-        after_etag: Of its new content; empty if it is gone.
+        before: Its content, of a link its target; None if there was none, or if it is not kept.
+        mode: Its permission bits; None if there was none.
+        before_etag: Of its content; empty if there was none.
+        after_etag: Of its new content; empty if it is gone. Of what was moved, its inode.
         is_kept: Whether it can be put back.
+        kind: What it was.
+        moved_from: The path that it had, if it was moved.
     """
 
     path: str
@@ -119,3 +131,9 @@ class Image(Value, frozen=True):
     before_etag: str
     after_etag: str
     is_kept: bool = True
+    kind: EntryKind = EntryKind.FILE
+    moved_from: str = ""
+
+    def belongs_to(self, path: str) -> bool:
+        """Tell whether it is what has a path, or had it, or is below that."""
+        return path in (self.path, self.moved_from) or self.path.startswith(f"{path}/")

@@ -63,7 +63,8 @@ class Inotify:
     def __init__(self) -> None:
         self.fd: int = _libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
         if self.fd < 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+            # A user has few queues; what nobody tells is then looked at now and then.
+            self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def close(self) -> None:
         """Stop watching."""
@@ -75,6 +76,7 @@ class Inotify:
         Raises:
             OSError: It is none, or too many are watched.
         """
+        # Without a queue the kernel refuses, as it does when it has enough.
         mask = CHANGES | IN_ONLYDIR | IN_DONT_FOLLOW
         watch: int = _libc.inotify_add_watch(self.fd, os.fsencode(directory), mask)
         if watch < 0:

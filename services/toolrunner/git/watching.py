@@ -66,6 +66,7 @@ class Watches:
         is_partial: Whether there is more than can be watched.
         is_rebuilt_due: Whether directories came or went.
         changed: Repositories that a notice was about.
+        written: Those of them whose files it was about.
     """
 
     root: Root
@@ -73,6 +74,7 @@ class Watches:
     is_partial: bool = False
     is_rebuilt_due: bool = False
     changed: set[str] = field(default_factory=set)
+    written: set[str] = field(default_factory=set)
     inotify: Inotify = field(default_factory=Inotify)
     _watched: dict[int, Watched] = field(default_factory=dict)
 
@@ -128,6 +130,7 @@ class Watches:
         owner = self.owner(path)
         if owner is not None:
             self.changed.add(owner)
+            self.written.update(set() if notice.is_directory else {owner})
 
     def owner(self, path: str) -> str | None:
         """Return the innermost repository that a path is in, itself left out."""
@@ -230,6 +233,7 @@ class Follower:
         # What a repository has, the one around it has not.
         around = {owner for each in others if (owner := watches.owner(each)) is not None}
         watches.changed = (old.changed | others | around) & watches.places.keys()
+        watches.written = old.written
         old.close()
         return watches
 
@@ -240,9 +244,11 @@ class Follower:
                 del self._known[directory]
                 changes.append(Removed(directory))
         wanted, watches.changed = watches.changed, set()
+        written, watches.written = watches.written, set()
         for directory in sorted(wanted & watches.places.keys()):
             looked = yield from self._look(watches.places[directory])
-            if self._known.get(directory) != looked:
+            # A file that differs may have been written anew, as many lines as before.
+            if self._known.get(directory) != looked or (directory in written and looked.files):
                 self._known[directory] = looked
                 changes.append(looked)
         return changes

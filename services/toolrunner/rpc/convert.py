@@ -17,6 +17,7 @@ from toolrunner.domain import (
     StdinMode,
 )
 from toolrunner.output import Excerpt
+from toolrunner.sandbox import Layer, Level, Network, Profile, Report, Used
 from toolrunner.waiting import Reason
 
 STATE: Final = {
@@ -35,9 +36,25 @@ EXECUTION: Final = {
     for state in ExecutionState
 }
 
+_LEVEL: Final = {
+    each: sandbox_pb2.SandboxLevel.Value(f"SANDBOX_LEVEL_{each.name}") for each in Level
+}
+_LAYER: Final = {
+    each: sandbox_pb2.SandboxLayer.Value(f"SANDBOX_LAYER_{each.name}") for each in Layer
+}
+_PROFILE: Final = {
+    each: sandbox_pb2.SandboxProfile.Value(f"SANDBOX_PROFILE_{each.name}") for each in Profile
+}
+_NETWORK: Final = {
+    each: sandbox_pb2.NetworkAccess.Value(f"NETWORK_ACCESS_{each.name}") for each in Network
+}
+KERNEL_MAX: Final = 100
+WORDS_MAX: Final = 500
+SUMMARY_MAX: Final = 2000
+
 
 def process_to_proto(record: ProcessRecord, *, running_members: int) -> process_pb2.Process:
-    """Return a process; nothing confines it yet, and that is what is said."""
+    """Return a process."""
     return process_pb2.Process(
         process_id=record.process_id,
         workspace_id=record.workspace_id,
@@ -60,15 +77,41 @@ def process_to_proto(record: ProcessRecord, *, running_members: int) -> process_
         output_bytes=record.output_bytes,
         log_path=record.log_path,
         log_start_bytes=record.log_start_bytes,
-        sandbox=sandbox_pb2.SandboxUsed(
-            level=sandbox_pb2.SANDBOX_LEVEL_NONE,
-            layers=[sandbox_pb2.SANDBOX_LAYER_DESCRIPTORS],
-            profile=sandbox_pb2.SANDBOX_PROFILE_FULL,
-            network=sandbox_pb2.NETWORK_ACCESS_OPEN,
-        ),
+        sandbox=None if record.sandbox is None else used_to_proto(record.sandbox),
         started_at=time_to_proto(record.started_at),
         ended_at=None if record.ended_at is None else time_to_proto(record.ended_at),
         wall_duration_ms=record.wall_duration_ms,
+    )
+
+
+def used_to_proto(used: Used) -> sandbox_pb2.SandboxUsed:
+    """Return how a process is confined; the numbers are the same."""
+    return sandbox_pb2.SandboxUsed(
+        level=_LEVEL[used.level],
+        layers=[_LAYER[layer] for layer in used.layers],
+        profile=_PROFILE[used.profile],
+        network=_NETWORK[used.network],
+    )
+
+
+def report_to_proto(report: Report) -> sandbox_pb2.SandboxReport:
+    """Return what the sandbox of this node offers."""
+    return sandbox_pb2.SandboxReport(
+        level=_LEVEL[report.level],
+        minimum=_LEVEL[report.minimum],
+        layers=[_LAYER[layer] for layer in report.layers],
+        missing=[
+            sandbox_pb2.MissingLayer(
+                layer=_LAYER[missing.layer],
+                cause=missing.cause[:WORDS_MAX],
+                effect=missing.effect[:WORDS_MAX],
+                remedy=missing.remedy[:WORDS_MAX],
+            )
+            for missing in report.missing
+        ],
+        landlock_abi=report.landlock_abi,
+        kernel=report.kernel[:KERNEL_MAX],
+        summary=report.summary[:SUMMARY_MAX],
     )
 
 

@@ -13,7 +13,7 @@ from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceServicer
 from toolrunner.errors import InvalidRequest
 from toolrunner.file_changes import Changed
 from toolrunner.file_room import FileRoom, Undoing
-from toolrunner.files import protocol, values
+from toolrunner.files import protocol
 from toolrunner.rpc import file_convert as convert
 from toolrunner.rpc import file_inputs as inputs
 from toolrunner.rpc.inputs import scope_of
@@ -192,13 +192,14 @@ class FileServicer(FileServiceServicer):
         """Give a file or directory another path."""
         scope = scope_of(request.context)
         effect = inputs.file_effect_of(request, scope, "MovePath")
-        asked = protocol.MovePath(
+        plan = protocol.PlanMove(
+            token=self._files.new_token(),
             path=inputs.path_of(request.path),
             new_path=inputs.path_of(request.new_path, "new_path"),
             overwrite=request.overwrite,
             guards_git=inputs.guards_git(request.context, request.path),
         )
-        response = await self._files.act(effect, scope, asked, _encode_moved)
+        response = await self._files.change(effect, scope, plan, _encode_moved)
         return api.MovePathResponse.FromString(response)
 
     async def DeletePath(  # noqa: N802 (the name is the proto's)
@@ -208,8 +209,13 @@ class FileServicer(FileServiceServicer):
         scope = scope_of(request.context)
         effect = inputs.file_effect_of(request, scope, "DeletePath")
         guards_git = inputs.guards_git(request.context, request.path)
-        asked = protocol.DeletePath(inputs.path_of(request.path), request.recursive, guards_git)
-        response = await self._files.act(effect, scope, asked, _encode_deleted)
+        plan = protocol.PlanDelete(
+            token=self._files.new_token(),
+            path=inputs.path_of(request.path),
+            recursive=request.recursive,
+            guards_git=guards_git,
+        )
+        response = await self._files.change(effect, scope, plan, _encode_deleted)
         return api.DeletePathResponse.FromString(response)
 
 
@@ -232,14 +238,13 @@ def _encode_made(answer: protocol.Answer) -> bytes:
     return api.MakeDirectoryResponse(created=answer.count > 0).SerializeToString()
 
 
-def _encode_moved(answer: protocol.Answer) -> bytes:
-    assert isinstance(answer, values.PathInfo), "each request has its answer"
-    return api.MovePathResponse(info=convert.info_to_proto(answer)).SerializeToString()
+def _encode_moved(changed: Changed) -> bytes:
+    assert changed.done.info is not None, "whatever was moved is told of"
+    return api.MovePathResponse(info=convert.info_to_proto(changed.done.info)).SerializeToString()
 
 
-def _encode_deleted(answer: protocol.Answer) -> bytes:
-    assert isinstance(answer, protocol.Count), "each request has its answer"
-    return api.DeletePathResponse(deleted_entries=answer.count).SerializeToString()
+def _encode_deleted(changed: Changed) -> bytes:
+    return api.DeletePathResponse(deleted_entries=changed.done.count).SerializeToString()
 
 
 async def _head(pieces: AsyncIterator[api.UploadFileRequest]) -> api.UploadFileHead:

@@ -32,11 +32,12 @@ from toolrunner.domain import (
     TerminalSize,
     WorkspaceId,
 )
-from toolrunner.errors import InvalidRequest, SandboxTooWeak
+from toolrunner.errors import InvalidRequest
 from toolrunner.keys import bytes_of_keys
 from toolrunner.matching import PATTERN_CHARACTERS_MAX
 from toolrunner.output import LINE_BYTES, MAX_BYTES, Budget
 from toolrunner.output_log import LOG_BYTES
+from toolrunner.sandbox import Network, Profile
 from toolrunner.waiting import Until, Wait
 from toolrunner.writing import Writing
 
@@ -160,8 +161,20 @@ def effect_key_of(request: EffectRequest, scope: Scope) -> Key | None:
     return key
 
 
-def spec_of(spec: process_pb2.ProcessSpec) -> ProcessSpec:
-    """Return what to run.
+PROFILES: Final = {
+    sandbox_pb2.SANDBOX_PROFILE_READ_ONLY: Profile.READ_ONLY,
+    sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE: Profile.WORKSPACE_WRITE,
+    sandbox_pb2.SANDBOX_PROFILE_FULL: Profile.FULL,
+}
+NETWORKS: Final = {
+    sandbox_pb2.NETWORK_ACCESS_NONE: Network.NONE,
+    sandbox_pb2.NETWORK_ACCESS_PROXY: Network.PROXY,
+    sandbox_pb2.NETWORK_ACCESS_OPEN: Network.OPEN,
+}
+
+
+def spec_of(spec: process_pb2.ProcessSpec, context: workspace_pb2.WorkspaceContext) -> ProcessSpec:
+    """Return what to run, and how it is to be confined.
 
     Raises:
         InvalidRequest: A field is outside its limits, or asks for what this node has not got yet.
@@ -184,22 +197,10 @@ def spec_of(spec: process_pb2.ProcessSpec) -> ProcessSpec:
         terminal=(
             size_of(spec.terminal, "spec.terminal") if spec.HasField("terminal") else TerminalSize()
         ),
+        profile=PROFILES.get(context.profile),
+        network=NETWORKS.get(context.network),
         limits=_limits(spec.limits),
     )
-
-
-def check_confinement(context: workspace_pb2.WorkspaceContext) -> None:
-    """Refuse what only a sandbox could keep.
-
-    Raises:
-        SandboxTooWeak: The call asks for less than everything.
-    """
-    is_narrow = context.profile == sandbox_pb2.SANDBOX_PROFILE_READ_ONLY or context.network in (
-        sandbox_pb2.NETWORK_ACCESS_NONE,
-        sandbox_pb2.NETWORK_ACCESS_PROXY,
-    )
-    if is_narrow:
-        raise SandboxTooWeak(level="none", required="landlock")
 
 
 def budget_of(budget: process_pb2.OutputBudget) -> Budget:

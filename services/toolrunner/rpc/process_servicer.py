@@ -15,7 +15,6 @@ from toolrunner.errors import InvalidRequest
 from toolrunner.processes import Processes
 from toolrunner.rpc.convert import REASON, STATE, output_to_proto, process_to_proto
 from toolrunner.rpc.inputs import (
-    check_confinement,
     effect_of,
     process_id_of,
     scope_of,
@@ -55,9 +54,8 @@ class ProcessServicer(ProcessServiceServicer):
     ) -> api.StartProcessResponse:
         """Start a process, or attach to the one that this request started before."""
         scope = scope_of(request.context)
-        check_confinement(request.context)
         effect = effect_of(request, scope, method=f"{SERVICE}/StartProcess", encode=encode_started)
-        started = await self._processes.start(effect, scope, spec_of(request.spec))
+        started = await self._processes.start(effect, scope, spec_of(request.spec, request.context))
         if not started.is_attached:
             # Nobody but itself can be there yet, and looking for others takes a while.
             return api.StartProcessResponse.FromString(encode_started(started.record))

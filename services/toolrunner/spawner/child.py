@@ -9,6 +9,7 @@ import termios
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from toolrunner.sandbox import Cell, Confinement, LayerFailed, confine
 from toolrunner.spawner.control_groups import join
 from toolrunner.spawner.kernel import PR_SET_PDEATHSIG, open_directory_beneath, prctl
 from toolrunner.spawner.limits import limit_process
@@ -27,52 +28,80 @@ class Ends:
     is_terminal: bool
 
 
+@dataclass
+class Way:
+    """How a child is confined; without a cell it stays in the spawner's namespaces."""
+
+    confinement: Confinement | None = None
+    filter: bytes = b""
+    cell: Cell | None = None
+    tree: int = -1
+
+
 def become(
-    message: dict[str, Any], parent: int, ends: Ends, group: str, open_files: tuple[int, int]
+    message: dict[str, Any],
+    parent: int,
+    ends: Ends,
+    group: str,
+    open_files: tuple[int, int],
+    way: Way,
 ) -> NoReturn:
-    """Turn into the program that a message names, or report why not."""
+    """Turn into the program that a message names, or report why not.
+
+    The report is lines of JSON: of one that leaves for a cell the pid of the other, before exec
+    the layers that were applied, otherwise the stage and errno of what failed.
+    """
     stage, report_fd = "session", ends.report_fd
     try:
-        os.setsid()
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-        signal.set_wakeup_fd(-1)
-        for number in (*STOP_SIGNALS, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)
-        os.umask(0o022)
         if group:
             stage = "group"
             join(group)
+        if way.cell is not None:
+            stage = "namespaces"
+            enter(way.cell, way.tree, report_fd)
+        stage = "session"
+        os.setsid()
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if way.cell is None and os.getppid() != parent:
+            os._exit(1)
+        # Signals need nothing: what has a handler here is as by default after exec.
+        os.umask(0o022)
         stage = "workdir"
         os.fchdir(open_directory_beneath(message["root"], message["workdir"]))
         stage = "descriptors"
         report_fd = connect(ends)
         stage = "limits"
         limit_process(message["limits"], open_files)
-        stage = "confinement" if message["confinement"]["launcher"] else "exec"
-        execute(message)
+        if way.confinement is not None:
+            stage = "confinement"
+            confine(way.confinement, way.filter)
+            # Changing the user cleared it.
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            report(report_fd, layers=way.confinement.layers)
+        stage = "exec"
+        argv = message["argv"]
+        os.execvpe(argv[0], argv, message["environment"])
+    except LayerFailed as failed:
+        report(report_fd, stage=f"confinement, {failed.layer.word}", errno=failed.errno)
     except OSError as error:
-        os.write(report_fd, json.dumps({"stage": stage, "errno": error.errno}).encode())
+        report(report_fd, stage=stage, errno=error.errno)
     except BaseException:
-        os.write(report_fd, json.dumps({"stage": stage, "errno": 0}).encode())
+        report(report_fd, stage=stage, errno=0)
     finally:
         os._exit(127)
 
 
-def execute(message: dict[str, Any]) -> NoReturn:
-    """Become the program, or the launcher that confines itself and then becomes the program.
+def enter(cell: Cell, tree: int, report_fd: int) -> None:
+    """Go on inside of a cell; who stays outside tells who went and ends."""
+    inside = cell.enter(tree)
+    if inside:
+        report(report_fd, pid=inside)
+        os._exit(0)
 
-    The program's words follow those of the launcher. A launcher that reports gets `REPORT_FD`
-    open: it closes it by becoming the program, or writes the stage and errno of what failed.
-    """
-    confinement, argv, environment = message["confinement"], message["argv"], message["environment"]
-    if confinement["launcher"]:
-        argv = [*confinement["launcher"], *argv]
-        # What a program is told to do by its variables is not for whoever confines it.
-        environment = confinement["environment"]
-        os.set_inheritable(REPORT_FD, confinement["is_reporting"])
-    os.execvpe(argv[0], argv, environment)
+
+def report(fd: int, **told: object) -> None:
+    """Tell the spawner something, in one write."""
+    os.write(fd, json.dumps(told).encode() + b"\n")
 
 
 def connect(ends: Ends) -> int:

@@ -9,11 +9,14 @@ import os
 import select
 from contextlib import suppress
 
+from toolrunner.sandbox import own_group
 from toolrunner.spawner.limits import pass_controllers_on, was_short_of_memory
 
 PROCS, KILL = "cgroup.procs", "cgroup.kill"
 END_ROUND_S = 0.01
 END_ROUNDS_MAX = 100
+#: When there are so many groups of workspaces, those without processes go.
+WORKSPACES_MAX = 256
 
 
 class ControlGroups:
@@ -21,6 +24,7 @@ class ControlGroups:
 
     def __init__(self, base: str) -> None:
         self.base = base
+        self._workspaces: set[str] = set()
 
     @classmethod
     def made(cls, name: str) -> "ControlGroups":
@@ -59,11 +63,22 @@ class ControlGroups:
             return ""
         directory = os.path.join(self.base, workspace, process_id)
         with suppress(OSError):
-            os.makedirs(os.path.dirname(directory), exist_ok=True)
-            pass_controllers_on(os.path.dirname(directory))
-            os.makedirs(directory, exist_ok=True)
+            if workspace not in self._workspaces:
+                self._make_workspace(workspace)
+            with suppress(FileExistsError):
+                os.mkdir(directory)
             return directory
         return ""
+
+    def _make_workspace(self, workspace: str) -> None:
+        """Make the group of a workspace; those of others go first, when there are many."""
+        if len(self._workspaces) >= WORKSPACES_MAX:
+            for each in list(self._workspaces):
+                self.remove(each)
+        directory = os.path.join(self.base, workspace)
+        os.makedirs(directory, exist_ok=True)
+        pass_controllers_on(directory)
+        self._workspaces.add(workspace)
 
     def was_short_of_memory(self, workspace: str, process_id: str) -> bool:
         """Tell whether the kernel killed someone of a process for want of memory."""
@@ -93,10 +108,8 @@ class ControlGroups:
             for directory, _, _ in os.walk(os.path.join(self.base, *names), topdown=False):
                 with suppress(OSError):
                     os.rmdir(directory)
-            if len(names) > 1:
-                # That of the workspace, if this was the last in it.
-                with suppress(OSError):
-                    os.rmdir(os.path.join(self.base, *names[:-1]))
+            if len(names) == 1 and not os.path.exists(os.path.join(self.base, *names)):
+                self._workspaces.discard(names[0])
 
     def remove_below(self) -> None:
         """Remove all groups of workspaces, save those that still have processes."""
@@ -109,18 +122,3 @@ def join(directory: str) -> None:
     """Move this process to a group."""
     with open(os.path.join(directory, PROCS), "w") as procs:
         procs.write("0")
-
-
-def own_group() -> str:
-    """Return the directory of this process's group in the unified hierarchy.
-
-    Raises:
-        OSError: There is none.
-    """
-    with open("/proc/self/cgroup") as file:
-        own = [line.rstrip("\n")[3:] for line in file if line.startswith("0::")]
-    with open("/proc/self/mountinfo") as file:
-        mounts = [line.split() for line in file if " - cgroup2 " in line]
-    if not own or not mounts:
-        raise OSError("no unified hierarchy of control groups")
-    return mounts[0][4] + own[0].rstrip("/")

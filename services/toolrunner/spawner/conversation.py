@@ -2,17 +2,16 @@
 
 In:  {"number", "op": "start", "id", "workspace", "argv", "root", "workdir", "environment",
       "has_input", "terminal": [rows, columns] or null,
-      "confinement": {"launcher", "environment", "is_reporting"},
-      "limits": {name: number}, "required": [name]}
+      "confinement": that of the sandbox, or null, "limits": {name: number}, "required": [name]}
      {"number", "op": "signal", "id", "signal", "leader_only", "tell_gone"}
      {"number", "op": "end", "signal"}
      {"number", "op": "end_workspace", "workspace", "directory", "signal", "tell_gone"}
-     {"number", "op": "close_input", "id"}, {"number", "op": "forget", "id"}
+     {"op": "close_input", "id"}, {"op": "forget", "id"}
      {"number", "op": "adopt", "secret"}, {"op": "quit"}
-Out: {"number", "pid", "descriptors"}, {"number", "stage", "errno"}, {"number", "count"},
-     {"adopted": id, "pid", "status", "is_oom_killed", "stage", "errno", "descriptors"},
+Out: {"number", "pid", "layers", "descriptors"}, {"number", "stage", "errno"}, {"number", "count"},
+     {"adopted": id, "pid", "status", "layers", "is_oom_killed", "stage", "errno", "descriptors"},
      {"number", "version", "pid"}, {"exited": id, "status", "is_oom_killed"}, {"gone": id},
-     {"idle": true}
+     {"idle": true}, {"door": workspace, "descriptors"}
 """
 
 import os
@@ -27,7 +26,7 @@ from toolrunner.spawner.family import Family, Kept
 from toolrunner.spawner.frames import CHUNK_BYTES, Frames, Line
 
 #: Spawners and services of different versions do not understand one another.
-VERSION = 2
+VERSION = 3
 
 
 @dataclass
@@ -126,7 +125,6 @@ class Conversation:
 
     def obey(self, message: dict[str, Any]) -> None:
         """Do what is asked."""
-        number = message.get("number")
         match message["op"]:
             case "start":
                 self.family.start(message)
@@ -138,10 +136,8 @@ class Conversation:
                 self.family.end_workspace(message)
             case "close_input":
                 self.family.close_input(message["id"])
-                self.line.tell({"number": number, "count": 1})
             case "forget":
                 self.family.forget(message["id"])
-                self.line.tell({"number": number, "count": 1})
             case "adopt":
                 self.hand_over(message)
             case "quit":

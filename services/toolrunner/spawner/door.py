@@ -175,8 +175,22 @@ def ancestry(pid: int) -> list[Seen] | None:
     line: list[Seen] = []
     while pid > 0:
         seen = look(pid)
+        if seen is None and is_hidden(pid):
+            # What we started we can see, so whoever started this is none of it.
+            return line
         if seen is None:
             return None
         line.append(seen)
         pid = seen.parent
     return line
+
+
+def is_hidden(pid: int) -> bool:
+    """Tell whether there is a process of another user, which /proc may not show."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except ProcessLookupError:
+        return False
+    return False

@@ -6,12 +6,14 @@ import os
 import select
 import selectors
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolrunner.spawner.child import STOP_SIGNALS, Ends, become, set_size
+from toolrunner.sandbox import Confinement, Layer, prepared_filter
+from toolrunner.spawner.child import STOP_SIGNALS, Ends, Way, become, set_size
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.frames import CHUNK_BYTES, Line
 from toolrunner.spawner.kernel import Seen, children_of, freeze, send, send_to_child
@@ -33,8 +35,11 @@ class Kept:
     output_fd: int
     input_fd: int  # -1 if there is none, or it was closed.
     report_fd: int  # -1 once the child has become what it should, or could not.
+    report: bytes = b""
+    layers: list[int] = field(default_factory=list)
     failure: dict[str, Any] | None = None
     status: int | None = None
+    has_memory_limit: bool = False  # A control group keeps a limit on it.
     is_oom_killed: bool = False
 
     @property
@@ -63,6 +68,13 @@ class Family:
     watched: dict[str, Callable[[], list[Seen]]] = field(default_factory=dict)
     is_ending: bool = False
 
+    def __post_init__(self) -> None:
+        self.kin.cells.on_door = self.tell_door
+
+    def tell_door(self, workspace: str, door: int) -> None:
+        """Hand the door of a cell to the service."""
+        self.line.tell({"door": workspace, "descriptors": 1}, door)
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing is kept and nothing runs."""
@@ -75,8 +87,10 @@ class Family:
         try:
             ends, kept = self.connections(message, opened)
             group = self.groups.make(message["workspace"], message["id"])
+            stage = "namespaces"
+            way = self.way(message["workspace"], message["confinement"])
             stage = "limits"
-            self.limit(group, message)
+            kept.has_memory_limit = self.limit(group, message, way)
             stage, parent = "fork", os.getpid()
             pid = os.fork()
         except OSError as error:
@@ -86,7 +100,7 @@ class Family:
             self.line.tell({"number": message["number"], "stage": stage, "errno": error.errno})
             return
         if pid == 0:
-            become(message, parent, ends, group, self.open_files)
+            become(message, parent, ends, group, self.open_files, way)
         for fd in {ends.input_fd, ends.output_fd, ends.report_fd} - {-1}:
             os.close(fd)
         kept.pid = pid
@@ -95,15 +109,32 @@ class Family:
         self.leaders[pid] = kept.id
         self.selector.register(kept.report_fd, selectors.EVENT_READ, kept)
 
-    def limit(self, group: str, message: dict[str, Any]) -> None:
-        """Limit a control group.
+    def limit(self, group: str, message: dict[str, Any], way: Way) -> bool:
+        """Limit a control group; return whether it keeps a limit on memory.
 
         Raises:
             OSError: It cannot keep what nobody else could.
         """
         kept = limit_group(group, message["limits"])
+        if way.confinement is not None and way.confinement.counts_processes:
+            kept |= {"pids"}
         if not kept.issuperset(each for each in message["required"] if each in GROUP_ONLY):
             raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        return "memory_bytes" in kept
+
+    def way(self, workspace: str, document: dict[str, Any] | None) -> Way:
+        """Prepare everything that confines a child; it only has to apply it.
+
+        Raises:
+            OSError: The kernel refused.
+        """
+        if document is None:
+            return Way()
+        confinement = Confinement.of(document)
+        way = Way(confinement, prepared_filter(confinement))
+        if confinement.has(Layer.PID_NAMESPACE):
+            way.cell, way.tree = self.kin.cells.way(workspace, confinement)
+        return way
 
     def connections(self, message: dict[str, Any], opened: list[int]) -> tuple[Ends, Kept]:
         """Make what connects a child; everything that was opened is noted as soon as it is."""
@@ -139,24 +170,42 @@ class Family:
         return ends, kept
 
     def settle(self, kept: Kept) -> None:
-        """Answer a start: the report ends empty at exec, or says what went wrong."""
+        """Answer a start when its report is over: at exec, or after what went wrong."""
         if kept.report_fd < 0:
             return
-        report = b""
-        # A launcher may die and leave someone behind who has the report open and says nothing.
         with suppress(BlockingIOError):
-            report = os.read(kept.report_fd, CHUNK_BYTES)
-        self.selector.unregister(kept.report_fd)
-        os.close(kept.report_fd)
-        kept.report_fd = -1
-        if report:
-            kept.failure = json.loads(report)
+            while piece := os.read(kept.report_fd, CHUNK_BYTES):
+                kept.report += piece
+                self.note(kept)
+            self.selector.unregister(kept.report_fd)
+            os.close(kept.report_fd)
+            kept.report_fd = -1
+            self.answer(kept)
+
+    def note(self, kept: Kept) -> None:
+        """Take what a child reports, as far as it is complete."""
+        *lines, kept.report = kept.report.split(b"\n")
+        for told in map(json.loads, lines):
+            match told:
+                case {"pid": pid}:
+                    self.leaders.pop(kept.pid, None)
+                    kept.pid = pid
+                    self.leaders[pid] = kept.id
+                    self.kin.enter(kept.id, kept.workspace, pid)
+                case {"layers": layers}:
+                    kept.layers = layers
+                case {"stage": _, "errno": _}:
+                    kept.failure = told
+
+    def answer(self, kept: Kept) -> None:
+        """Tell the service what became of a start."""
+        if kept.failure is not None:
             self.leaders.pop(kept.pid, None)
-            self.line.tell({"number": kept.number, **json.loads(report)})
-        else:
-            message = {"number": kept.number, "pid": kept.pid}
-            message["descriptors"] = len(kept.descriptors)
-            self.line.tell(message, *kept.descriptors)
+            self.line.tell({"number": kept.number, **kept.failure})
+            return
+        message = {"number": kept.number, "pid": kept.pid, "layers": kept.layers}
+        message["descriptors"] = len(kept.descriptors)
+        self.line.tell(message, *kept.descriptors)
 
     def reap(self) -> None:
         """Take every death there is and tell those that somebody waits for."""
@@ -169,18 +218,26 @@ class Family:
                 break
             if pid == 0:
                 break
-            kept = self.kept.get(self.leaders.get(pid, ""))
+            process_id = self.leaders.get(pid, "")
+            self.kin.reaped(process_id)
+            self.kin.cells.lose(pid)
+            kept = self.kept.get(process_id)
             if kept is not None:
                 self.settle(kept)
             if self.leaders.pop(pid, None) is not None and kept is not None:
                 kept.status = status
-                kept.is_oom_killed = self.groups.was_short_of_memory(kept.workspace, kept.id)
+                kept.is_oom_killed = kept.has_memory_limit and self.groups.was_short_of_memory(
+                    kept.workspace, kept.id
+                )
                 self.line.tell(
                     {"exited": kept.id, "status": status, "is_oom_killed": kept.is_oom_killed}
                 )
         for name in [name for name, find in self.watched.items() if not find()]:
             del self.watched[name]
+            self.kin.cells.end(name)
             self.line.tell({"gone": name})
+        if self.is_ending and not is_idle and not self.kin.everything():
+            self.kin.cells.end_all()
         if is_idle and self.is_ending:
             self.line.tell({"idle": True})
 
@@ -207,7 +264,12 @@ class Family:
         def find() -> list[Seen]:
             return self.kin.inhabitants(workspace, directory)
 
-        count = self.signal_all(find, message["signal"])
+        if message["signal"] == signal.SIGKILL and self.kin.cells.of(workspace):
+            # The kernel ends all who are in a cell at once; nobody has to be found and stopped.
+            count = len(find())
+            self.kin.cells.end(workspace)
+        else:
+            count = self.signal_all(find, message["signal"])
         if message["signal"] == signal.SIGKILL:
             self.groups.kill(workspace)
         if message["tell_gone"]:
@@ -236,18 +298,26 @@ class Family:
 
     def tell_kept(self) -> None:
         """Tell of everything that is kept; what is between fork and exec is waited for."""
+        self.kin.cells.show_doors()
         for kept in self.kept.values():
             if kept.report_fd >= 0:
-                select.select([kept.report_fd], [], [], REPORT_S)
-                self.settle(kept)
+                self.settle_within(kept, REPORT_S)
             told = {
                 "adopted": kept.id,
                 "pid": kept.pid,
                 "status": kept.status,
+                "layers": kept.layers,
                 "is_oom_killed": kept.is_oom_killed,
                 "descriptors": len(kept.descriptors),
             }
             self.line.tell({**told, **(kept.failure or {})}, *kept.descriptors)
+
+    def settle_within(self, kept: Kept, limit_s: float) -> None:
+        """Wait for the rest of a report."""
+        until_s = time.monotonic() + limit_s
+        while kept.report_fd >= 0 and (left_s := until_s - time.monotonic()) > 0:
+            select.select([kept.report_fd], [], [], left_s)
+            self.settle(kept)
 
     def unbind(self) -> None:
         """Answer nobody who asked before."""
@@ -269,9 +339,11 @@ class Family:
         for fd in kept.descriptors:
             os.close(fd)
         self.groups.remove(kept.workspace, process_id)
+        if self.kin.is_deserted(kept.workspace, self.leaders):
+            self.kin.cells.end(kept.workspace)
         needed = {*self.kept, *self.leaders.values()}
         children = children_of(os.getpid())
-        if children is not None and children <= set(self.leaders):
+        if children is not None and children <= {*self.leaders, *self.kin.cells.firsts}:
             # Nobody was left behind by anyone.
             self.kin.keep_only(needed)
         else:

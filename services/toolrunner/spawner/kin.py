@@ -1,23 +1,25 @@
 """Who belongs to whom: which running processes are those of a process or of a workspace.
 
 Theory: a process is known by the pid of its leader, which names its group and its session too, by
-the mark in its variables, by its control group, and by descent. Pids come again, so a leader is
-known by when it started as well. While it lives its number means it and nobody else. When it is
-gone, the number may have been given anew; then whoever bears the mark of another is that other's.
+the mark in its variables, by its control group, and by descent. Pids come again. Until a leader is
+reaped its number means it and nobody else. Afterwards the number may have been given anew: if there
+is someone with that pid it has, and if there is nobody, whoever bears the mark of another is that
+other's.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from toolrunner.sandbox import Cells
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.kernel import (
     Seen,
+    children_of,
     descendants,
     is_working_in,
     mark_of,
     running_processes,
-    started_ticks,
 )
 
 #: So many that are forgotten may be known before it is looked who of them is still there.
@@ -26,14 +28,14 @@ FORGOTTEN_MAX = 64
 
 @dataclass(frozen=True)
 class Known:
-    """A process as it is found again: its workspace, its leader, and when that started."""
+    """A process as it is found again: its workspace and its leader."""
 
     workspace: str
     leader: int
-    started: int
+    is_reaped: bool = False
 
 
-NOBODY = Known("", 0, 0)
+NOBODY = Known("", 0)
 
 
 @dataclass
@@ -43,10 +45,17 @@ class Kin:
     groups: ControlGroups
     known: dict[str, Known] = field(default_factory=dict)
     known_max: int = FORGOTTEN_MAX
+    cells: Cells = field(default_factory=Cells)
 
     def enter(self, process_id: str, workspace: str, pid: int) -> None:
         """Know a process by its leader, which has not been reaped."""
-        self.known[process_id] = Known(workspace, pid, started_ticks(pid))
+        self.known[process_id] = Known(workspace, pid)
+
+    def reaped(self, process_id: str) -> None:
+        """Know that the number of a process may be given anew."""
+        known = self.known.get(process_id)
+        if known is not None:
+            self.known[process_id] = Known(known.workspace, known.leader, is_reaped=True)
 
     def leader(self, process_id: str) -> int:
         """Return the pid of a process's leader, or 0 if nothing is known of it."""
@@ -82,8 +91,19 @@ class Kin:
         self.known_max = max(FORGOTTEN_MAX, 2 * (len(self.known) - len(process_ids)))
 
     def everything(self) -> list[Seen]:
-        """Return all that was ever started here and still runs."""
-        return descendants(os.getpid(), running_processes())
+        """Return all that was ever started here and still runs, save those who hold a cell."""
+        firsts = self.cells.firsts
+        seen = descendants(os.getpid(), running_processes())
+        return [each for each in seen if each.pid not in firsts]
+
+    def is_deserted(self, workspace: str, leaders: Mapping[int, str]) -> bool:
+        """Tell whether nobody is left in the cells of a workspace.
+
+        Whoever outlives a leader there becomes a child of the cell's first process.
+        """
+        if any(self.workspace(process_id) == workspace for process_id in leaders.values()):
+            return False
+        return not any(children_of(cell.first) for cell in self.cells.of(workspace))
 
     def members(self, process_id: str) -> list[Seen]:
         """Return those of a process: by group, session or mark, and what these started."""
@@ -101,10 +121,12 @@ class Kin:
         """Return those of ours that are of some processes or meant, and what these started."""
         seen = running_processes()
         belongs = Belonging(own, self.known.keys(), seen)
+        firsts = self.cells.firsts
         roots = [
             each
             for each in descendants(os.getpid(), seen)
-            if belongs.by_number(each) or belongs.by_mark(each) or is_meant(each)
+            if each.pid not in firsts
+            and (belongs.by_number(each) or belongs.by_mark(each) or is_meant(each))
         ]
         found = {each.pid: each for root in roots for each in descendants(root.pid, seen)}
         return list({**found, **{root.pid: root for root in roots}}.values())
@@ -121,16 +143,16 @@ class Belonging:
         mark_of: Callable[[int], str | None] = mark_of,
     ) -> None:
         self._mark_of = mark_of
-        started = {each.pid: each.started for each in seen}
+        pids = {each.pid for each in seen}
         self._own = own
         self._all_ids = all_ids
         self._living: set[int] = set()
         self._departed: set[int] = set()
         for known in own.values():
-            if known.leader and known.leader not in started:
-                self._departed.add(known.leader)
-            elif started.get(known.leader) == known.started:
+            if known.leader and not known.is_reaped:
                 self._living.add(known.leader)
+            elif known.leader and known.leader not in pids:
+                self._departed.add(known.leader)
 
     def by_mark(self, each: Seen) -> bool:
         """Tell whether it bears the mark of one."""

@@ -15,8 +15,9 @@ CPU_GRACE_S = 5
 CPU_PERIOD_US = 100_000
 CONTROLLERS = ("memory", "pids", "cpu")
 SUBTREE = "cgroup.subtree_control"
-#: What only a control group can keep.
+#: What only a control group can keep, and all that it can.
 GROUP_ONLY = ("pids", "cpu_millicores")
+GROUP_LIMITS = (*GROUP_ONLY, "memory_bytes")
 
 
 def limit_process(limits: dict[str, int], open_files: tuple[int, int]) -> None:
@@ -60,6 +61,8 @@ def pass_controllers_on(group: str) -> None:
 
 def limit_group(group: str, limits: dict[str, int]) -> frozenset[str]:
     """Limit all that is in a control group; return the names of what it keeps."""
+    if not group or not any(limits[name] for name in GROUP_LIMITS):
+        return frozenset()
     wanted = {
         "memory_bytes": ("memory.max", limits["memory_bytes"]),
         "pids": ("pids.max", limits["pids"]),
@@ -69,9 +72,7 @@ def limit_group(group: str, limits: dict[str, int]) -> frozenset[str]:
         ),
     }
     kept = {
-        name
-        for name, (file, value) in wanted.items()
-        if limits[name] and group and put(group, file, value)
+        name for name, (file, value) in wanted.items() if limits[name] and put(group, file, value)
     }
     if "memory_bytes" in kept:
         put(group, "memory.oom.group", 1)

@@ -116,11 +116,11 @@ def main() -> None:
     channel_fd, directory_fd, adoption_s = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)
-    # The service decides when to end, also when someone signals the whole group.
-    for number in STOP_SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
+    # The service decides when to end, also when someone signals the whole group. Handlers that do
+    # nothing, because what is ignored here would be ignored by everyone who is started.
+    for number in (*STOP_SIGNALS, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, lambda number, stack: None)
     wakeup_fd, wakeup_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    signal.signal(signal.SIGCHLD, lambda number, stack: None)
     signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
     channel = socket.socket(fileno=channel_fd)
     channel.set_inheritable(False)

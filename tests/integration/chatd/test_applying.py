@@ -26,7 +26,8 @@ from chatd.domain.tools import Dispatch, Executor
 from chatd.domain.transitions import fence_of
 from chatd.store.chats import PostgresChats
 from parley.clock import FakeClock
-from parley.postgres import Database, PoolExhausted
+from parley.postgres import Database, DatabaseBusy, PoolExhausted
+from support.worker_stage import settle
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
@@ -34,6 +35,7 @@ WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
 HELLO = NewMessage(Role.USER, (Text("hello"),), ANN.id)
 ANSWER = NewMessage(Role.ASSISTANT, (Text("hi"),))
 QUEUED = QueuedMessageId("00000000-0000-0000-0000-0000000000bb")
+OTHER_QUEUED = QueuedMessageId("00000000-0000-0000-0000-0000000000bc")
 
 
 @pytest.fixture
@@ -207,6 +209,37 @@ async def test_with_every_connection_taken_a_user_is_refused_and_a_worker_waits(
         for connection in held:
             await crowded.pool.release(connection)
     assert (await chats.state(CHAT)).status is Status.WAITING
+
+
+async def test_who_stood_in_line_behind_a_locked_chat_is_refused_in_their_turn(
+    pool: "asyncpg.Pool[asyncpg.Record]", chats: PostgresChats
+) -> None:
+    clock = FakeClock()
+    async with (
+        asyncio.timeout(10),
+        PostgresChats(pool, lambda state: None, clock) as there,
+        pool.acquire() as connection,
+        asyncio.TaskGroup() as tasks,
+    ):
+        await there.state(CHAT)
+        async with connection.transaction():
+            await connection.execute("SELECT 1 FROM chat.chat_exec FOR UPDATE")
+            first = tasks.create_task(there.apply(CHAT, SendMessage(HELLO, QUEUED, None)))
+            await until_waiting(pool, 1)
+            second = tasks.create_task(refusal(there))
+            await settle()
+            clock.advance(6)
+        assert (await first).queue_length == 1
+        assert isinstance(await second, DatabaseBusy)
+
+
+async def refusal(chats: PostgresChats) -> Exception | None:
+    """Send a message and return why it was refused."""
+    try:
+        await chats.apply(CHAT, SendMessage(HELLO, OTHER_QUEUED, None))
+    except DatabaseBusy as error:
+        return error
+    return None
 
 
 async def test_dispatched_calls_belong_to_their_message_whatever_is_appended_with_it(

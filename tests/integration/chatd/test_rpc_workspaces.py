@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
-from parley.api.workspace.v1 import process_pb2, workspace_pb2
+from parley.api.workspace.v1 import process_pb2, sandbox_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 from parley.identity import User, UserId
 from parley.rpc import Channels, Problem, acting_for, problem_of
@@ -95,7 +95,9 @@ async def test_the_owner_sees_and_steers_processes(
 ) -> None:
     chat = await served.ann.create()
     started = (await start(served.ann, chat.id, "serve")).process
-    context = workspace_pb2.WorkspaceContext(workspace_id=chat.id)
+    context = workspace_pb2.WorkspaceContext(
+        workspace_id=chat.id, profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE
+    )
     assert (toolrunner.requests[-1].context, toolrunner.requests[-1].HasField("key")) == (
         context,
         False,
@@ -335,8 +337,21 @@ async def test_repositories_of_a_real_node_are_read_by_those_who_may(
         assert (repository.branch, [file.path for file in repository.files]) == ("main", ["a"])
         diff = await ann.ask(api.GetWorkspaceDiffRequest(workspace_id=chat.id))
         assert diff.patch.endswith("-1\n+2\n")
-        refused = await served.eve.refusal(asked)
-        assert refused.reason == "WORKSPACE_NOT_FOUND"
+        named: dict[str, Any] = {"request_id": "once", "workspace_id": chat.id}
+        keeping = api.CreateWorkspaceCheckpointRequest(**named, label="one")
+        kept = (await ann.ask(keeping)).checkpoint
+        assert (await ann.ask(keeping)).checkpoint == kept
+        await start(ann, chat.id, "git checkout -q a; touch done")
+        restoring = api.RestoreWorkspaceCheckpointRequest(
+            request_id="back", workspace_id=chat.id, ref=kept.ref
+        )
+        previous = (await ann.ask(restoring)).previous
+        listing = api.ListWorkspaceCheckpointsRequest(workspace_id=chat.id)
+        listed = {each.ref for each in (await ann.ask(listing)).checkpoints}
+        assert listed == {kept.ref, previous.ref}
+        for forbidden in (asked, keeping, restoring, listing):
+            refused = await served.eve.refusal(forbidden)
+            assert refused.reason == "WORKSPACE_NOT_FOUND"
 
 
 async def test_a_node_that_is_away_can_be_asked_again(

@@ -36,6 +36,7 @@ async def test_a_command_runs_and_is_told(calls: Calls) -> None:
             "process_id": told["process_id"],
             "running": False,
             "exit_code": 3,
+            "sandbox": "none",
             "output": "hi\n",
             "next_cursor": 3,
         },

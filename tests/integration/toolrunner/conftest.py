@@ -2,6 +2,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from support.row_sizes import FULL_SIZE, RowSizes
 from support.toolrunner_node import Client, House, connected, node, running
 
 
@@ -21,6 +22,11 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> House:
 async def client(house: House) -> AsyncIterator[Client]:
     async with node(house), connected(house) as client:
         yield client
+
+
+@pytest.fixture
+def sizes(request: pytest.FixtureRequest) -> RowSizes:
+    return FULL_SIZE if request.config.getoption("--full-size") else RowSizes()
 
 
 @pytest.fixture

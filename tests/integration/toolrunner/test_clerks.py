@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from parley.clock import FakeClock
+from support.sandboxes import UNCONFINED
 from support.toolrunner_node import running
 from toolrunner.clerks import IDLE_S, Clerks
 from toolrunner.domain import WorkspaceId
@@ -82,6 +83,7 @@ async def office(tmp_path: Path) -> AsyncIterator[Office]:
             spawner=slow,  # type: ignore[arg-type]
             effects=Effects(tasks),
             workspaces=Workspaces(tmp_path / "workspaces"),
+            sandbox=UNCONFINED,
             clock=clock,
             new_id=lambda: f"clerk-{next(numbers)}-{tmp_path.name}",
             ripgrep="",
@@ -117,6 +119,7 @@ async def test_nothing_is_kept_of_one_that_could_not_be_started(tmp_path: Path) 
             spawner=spawner.process,
             workspaces=Workspaces(tmp_path / "workspaces"),
             effects=Effects(tasks),
+            sandbox=UNCONFINED,
             clock=FakeClock(),
             new_id=lambda: "clerk",
             ripgrep="x" * 200_000,  # More than the kernel takes for one argument.

@@ -4,8 +4,6 @@ import asyncio
 import os
 import select
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -13,7 +11,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from parley.api.workspace.v1 import execution_pb2, file_pb2
+from parley.api.workspace.v1 import execution_pb2
 from parley.api.workspace.v1 import execution_service_pb2 as executions_api
 from parley.api.workspace.v1 import file_service_pb2 as api
 from parley.rpc import problem_of
@@ -201,50 +199,3 @@ async def test_a_service_that_is_killed_halfway_takes_the_change_back(house: Hou
         assert await state_of(other, key) == "UNKNOWN"
         unknown = (grpc.StatusCode.ABORTED, "OUTCOME_UNKNOWN")
         assert await reason_of(Files(other, files.root).edit(*edits(), key=key)) == unknown
-
-
-SWAPPER = """
-import os, sys
-inside, outside = sys.argv[1:]
-os.chdir(inside)
-os.mkdir("real")
-open("real/f", "w").write("inside")
-os.symlink(outside, "out")
-os.rename("real", "way")
-print("ready", flush=True)
-while True:
-    os.rename("way", "real"); os.rename("out", "way")
-    os.rename("way", "out"); os.rename("real", "way")
-"""
-
-
-async def test_a_racing_link_never_leads_out(files: Files, house: House) -> None:
-    outside = house.directory / "outside"
-    outside.mkdir()
-    secret = outside / "f"
-    secret.write_text("secret")
-    swapper = subprocess.Popen(  # noqa: ASYNC220 (it runs beside the test)
-        [sys.executable, "-c", SWAPPER, str(files.root), str(outside)], stdout=subprocess.PIPE
-    )
-    try:
-        assert swapper.stdout is not None
-        assert swapper.stdout.readline() == b"ready\n"
-        texts: set[str] = set()
-        for _ in range(1500):
-            for call in (files.read("way/f"), files.write("way/f", b"inside")):
-                try:
-                    done = await call
-                except grpc.aio.AioRpcError as error:
-                    texts.add(problem_of(error).reason)
-                    continue
-                if isinstance(done, api.ReadFileResponse):
-                    texts.add(done.text)
-                else:
-                    assert isinstance(done, file_pb2.FileChange)
-    finally:
-        swapper.kill()
-        swapper.wait()
-        swapper.stdout.close()  # type: ignore[union-attr]
-    assert texts >= {"inside", "OUTSIDE_WORKSPACE"}
-    assert texts <= {"inside", "OUTSIDE_WORKSPACE", "PATH_NOT_FOUND", "FILE_CHANGED"}
-    assert ([path.name for path in outside.iterdir()], secret.read_text()) == (["f"], "secret")

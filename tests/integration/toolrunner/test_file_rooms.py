@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.file_rooms import Room, change, here, program, write
+from support.file_rooms import Room, change, delete, here, move, program, write
 from toolrunner.files import protocol
 from toolrunner.files.errors import FileRefused, Reason
 from toolrunner.files.values import ChangeKind, FileEdit, ProblemKind, TextEdit
@@ -145,8 +145,10 @@ def test_whatever_leads_out_is_refused(room: Room, directory: Path) -> None:
         assert read_refusal(room, path).reason is Reason.OUTSIDE_WORKSPACE, path
         planned = protocol.PlanWrite("t", path, b"broken")
         assert refusal(room, planned) is Reason.OUTSIDE_WORKSPACE, path
-    assert refusal(room, protocol.DeletePath("above/secret", False)) is Reason.OUTSIDE_WORKSPACE
-    moving = protocol.MovePath("above/secret", "mine", False)
+    assert (
+        refusal(room, protocol.PlanDelete("t", "above/secret", False)) is Reason.OUTSIDE_WORKSPACE
+    )
+    moving = protocol.PlanMove("t", "above/secret", "mine", False)
     assert refusal(room, moving) is Reason.OUTSIDE_WORKSPACE
     assert secret.read_text() == "hunter2"
     assert read_refusal(room, "/proc/self/environ").reason is Reason.OUTSIDE_WORKSPACE
@@ -300,7 +302,7 @@ def test_git_s_hooks_are_protected_where_that_is_asked_for(room: Room, directory
     for path in protected:
         planned = protocol.PlanWrite("t", path, b"#!/bin/sh\n", guards_git=True)
         assert refusal(room, planned) is Reason.PATH_FORBIDDEN, path
-    assert refusal(room, protocol.MovePath(".git", "x", False, True)) is Reason.PATH_FORBIDDEN
+    assert refusal(room, protocol.PlanMove("t", ".git", "x", False, True)) is Reason.PATH_FORBIDDEN
     write(room, ".git/hooks/pre-commit", b"#!/bin/sh\n")
 
 
@@ -320,21 +322,20 @@ def test_directories_are_made_moved_and_deleted(room: Room, directory: Path) -> 
     write(room, "a/b/f", b"1")
     write(room, "g", b"2")
     assert refusal(room, protocol.MakeDirectory("g")) is Reason.PATH_EXISTS
-    assert refusal(room, protocol.MovePath("g", "a/b/f", False)) is Reason.PATH_EXISTS
-    assert refusal(room, protocol.MovePath("none", "x", False)) is Reason.PATH_NOT_FOUND
-    [moved] = room.ask(protocol.MovePath("a/b", "x/y", False))
-    assert moved.path == "x/y"  # type: ignore[union-attr]
-    room.ask(protocol.MovePath("g", "x/y/f", True))
+    assert refusal(room, protocol.PlanMove("t", "g", "a/b/f", False)) is Reason.PATH_EXISTS
+    assert refusal(room, protocol.PlanMove("t", "none", "x", False)) is Reason.PATH_NOT_FOUND
+    move(room, "a/b", "x/y")
+    move(room, "g", "x/y/f", overwrite=True)
     assert (directory / "x/y/f").read_text() == "2"
-    assert refusal(room, protocol.DeletePath("x", False)) is Reason.WRONG_PATH_KIND
+    assert refusal(room, protocol.PlanDelete("t", "x", False)) is Reason.WRONG_PATH_KIND
     outside = directory.parent / "keep"
     outside.mkdir()
     (outside / "f").touch()
     (directory / "x" / "link").symlink_to(outside)
-    assert room.ask(protocol.DeletePath("x", True)) == [protocol.Count(5)]
-    assert room.ask(protocol.DeletePath("x", True)) == [protocol.Count(0)]
+    assert delete(room, "x") == 5
+    assert delete(room, "x") == 0
     assert (os.listdir(directory), os.listdir(outside)) == (["a"], ["f"])
-    assert refusal(room, protocol.DeletePath("", True)) is Reason.PATH_FORBIDDEN
+    assert refusal(room, protocol.PlanDelete("t", "", True)) is Reason.PATH_FORBIDDEN
 
 
 def test_a_path_is_known_with_and_without_its_link(room: Room, directory: Path) -> None:

@@ -235,6 +235,80 @@ async def test_paths_are_made_moved_looked_at_and_deleted_once(
     assert os.listdir(files.root) == ["a"]
 
 
+async def move(files: Files, path: str, new_path: str, *, overwrite: bool = False) -> str:
+    request = api.MovePathRequest(
+        context=files.client.context,
+        request_id=files.client.new_id(),
+        path=path,
+        new_path=new_path,
+        overwrite=overwrite,
+    )
+    await files.client.files.MovePath(request, timeout=20)
+    return request.request_id
+
+
+async def delete(files: Files, path: str) -> str:
+    request = api.DeletePathRequest(
+        context=files.client.context,
+        request_id=files.client.new_id(),
+        path=path,
+        recursive=True,
+    )
+    await files.client.files.DeletePath(request, timeout=20)
+    return request.request_id
+
+
+async def test_what_was_deleted_or_moved_comes_back(files: Files) -> None:
+    files.put("d/sub/f", "kept\n").chmod(0o640)
+    files.put("d/g", "other\n")
+    (files.root / "d" / "link").symlink_to("g")
+    files.put("taken", "replaced\n")
+    deleted = await delete(files, "d")
+    assert sorted(os.listdir(files.root)) == ["taken"]
+    undone = await files.undo(edit_request_id=deleted)
+    assert {(change.path, change.kind) for change in undone.changes} == {
+        (path, file_pb2.FILE_CHANGE_KIND_CREATED)
+        for path in ("d", "d/sub", "d/sub/f", "d/g", "d/link")
+    }
+    assert (files.bytes_of("d/sub/f"), os.readlink(files.root / "d/link")) == (b"kept\n", "g")
+    assert stat.S_IMODE((files.root / "d/sub/f").stat().st_mode) == 0o640
+    await move(files, "d/sub", "deep/er/sub")
+    await move(files, "deep/er/sub/f", "taken", overwrite=True)
+    undone = await files.undo(path="taken")
+    assert [change.path for change in undone.changes] == ["deep/er/sub/f", "taken"]
+    await files.undo(path="deep/er/sub")
+    assert (files.bytes_of("taken"), files.bytes_of("d/sub/f")) == (b"replaced\n", b"kept\n")
+    await delete(files, "d/g")
+    await files.undo(path="d/g")
+    assert files.bytes_of("d/g") == b"other\n"
+
+
+async def test_what_came_after_a_deletion_or_a_move_is_not_overwritten(files: Files) -> None:
+    changed = (grpc.StatusCode.ABORTED, "FILE_CHANGED")
+    files.put("d/f", "first\n")
+    deleted = await delete(files, "d")
+    files.put("d/f", "second\n")
+    assert await reason_of(files.undo(edit_request_id=deleted)) == changed
+    moved = await move(files, "d/f", "g")
+    files.put("d/f", "third\n")
+    assert await reason_of(files.undo(edit_request_id=moved)) == changed
+    assert (files.bytes_of("g"), files.bytes_of("d/f")) == (b"second\n", b"third\n")
+
+
+async def test_what_is_too_much_to_be_kept_is_gone_and_that_is_told(files: Files) -> None:
+    files.put("large", b"x" * (17 * 1024 * 1024))
+    for number in range(2100):
+        files.put(f"many/{number}", "")
+    os.mkfifo(files.root / "pipe")
+    for path in ("large", "many", "pipe"):
+        await delete(files, path)
+        assert await reason_of(files.undo(path=path)) == (
+            grpc.StatusCode.FAILED_PRECONDITION,
+            "NOTHING_TO_UNDO",
+        )
+    assert os.listdir(files.root) == []
+
+
 async def test_parallel_edits_of_one_file_lose_none(files: Files) -> None:
     files.put("a", "".join(f"line {number}.\n" for number in range(50)))
     async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:

@@ -51,6 +51,16 @@ def refused(room: Room, *requests: protocol.Request) -> bool:
     return False
 
 
+def move_refused(room: Room, old: str, new: str, *, overwrite: bool = False) -> bool:
+    plan = protocol.PlanMove("m", old, new, overwrite, guards_git=True)
+    return refused(room, plan, protocol.Commit("m"))
+
+
+def delete_refused(room: Room, path: str, *, recursive: bool = False) -> bool:
+    plan = protocol.PlanDelete("m", path, recursive, guards_git=True)
+    return refused(room, plan, protocol.Commit("m"))
+
+
 def problems(room: Room, request: protocol.PlanEdits | protocol.PlanPatch) -> bool:
     [planned] = room.ask(request)
     assert isinstance(planned, protocol.Planned)
@@ -78,13 +88,11 @@ def ways_in(room: Room, directory: Path, path: str) -> dict[str, bool]:
         "patch": is_there or problems(room, patch(f"*** Add File: {path}", "+evil")),
         "restore": is_there
         or refused(room, protocol.PlanRestore("t", (image,), True), protocol.Commit("t")),
-        "move": refused(room, protocol.MovePath("mine", path, True, True)),
-        "move a tree": refused(room, protocol.MovePath("tree", path, False, True))
-        if not is_there
-        else True,
+        "move": move_refused(room, "mine", path, overwrite=True),
+        "move a tree": move_refused(room, "tree", path) if not is_there else True,
         "make": is_there or refused(room, protocol.MakeDirectory(path, True)),
-        "delete": not is_there or refused(room, protocol.DeletePath(path, False, True)),
-        "move out": not is_there or refused(room, protocol.MovePath(path, "out", False, True)),
+        "delete": not is_there or delete_refused(room, path),
+        "move out": not is_there or move_refused(room, path, "out"),
         "patch out": not is_there or problems(room, patch(f"*** Delete File: {path}")),
     }
 
@@ -151,9 +159,9 @@ def test_nothing_is_put_where_git_is_led_to_in_vain(room: Room, directory: Path)
 def test_what_git_is_led_to_is_not_exchanged_from_above(room: Room, directory: Path) -> None:
     repository(directory / "a" / "store")
     (directory / ".git").symlink_to("a/store")
-    assert refused(room, protocol.MovePath("a", "b", False, True))
-    assert refused(room, protocol.MovePath("a/store", "b", False, True))
-    assert refused(room, protocol.DeletePath("a/store", True, True))
+    assert move_refused(room, "a", "b")
+    assert move_refused(room, "a/store", "b")
+    assert delete_refused(room, "a/store", recursive=True)
 
 
 @pytest.mark.parametrize("last", ["HEAD", "refs", "objects", "commondir"])
@@ -211,9 +219,11 @@ def test_what_only_looks_like_git_s_is_nobody_s(room: Room, directory: Path) -> 
     for path in (".gitignore", ".github/workflows/x.yml", "src/HEAD", "clone/config", "hooks/x"):
         room.ask(protocol.PlanWrite("t", path, b"x", guards_git=True))
         room.ask(protocol.Commit("t"))
-    room.ask(protocol.MovePath("clone", "moved", False, True))
+    room.ask(protocol.PlanMove("m", "clone", "moved", False, True))
+    room.ask(protocol.Commit("m"))
     room.ask(protocol.MakeDirectory("src/refs", True))
-    room.ask(protocol.DeletePath("moved", True, True))
+    room.ask(protocol.PlanDelete("m", "moved", True, True))
+    room.ask(protocol.Commit("m"))
     repository(directory / ".git")
     room.ask(protocol.PlanWrite("t", ".git/config", b"x"))
     room.ask(protocol.Commit("t"))

@@ -156,6 +156,39 @@ async def test_a_stale_owner_keeps_and_restores_nothing(client: Client, bench: B
     assert (bench.root / "a.txt").read_text() == "later\n"
 
 
+async def test_a_restore_whose_program_is_killed_is_finished_by_the_next(
+    client: Client, bench: Bench
+) -> None:
+    names = [f"f{number}" for number in range(200)]
+    for name in names:
+        bench.put(name, "1\n")
+    kept = await keep(client, "one")
+    for name in names:
+        bench.put(name, "2\n")
+        bench.put(f"later-{name}", "1\n")
+    restore = api.RestoreCheckpointRequest(
+        context=client.context,
+        request_id="restore",
+        ref=kept.checkpoint.ref,
+        remove_later_files=True,
+    )
+    refs = bench.root / ".git/refs/agent" / client.chat_id
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+        restoring = tasks.create_task(_restored(client, restore))
+        while not list(refs.glob("before-*")):
+            await asyncio.to_thread(lambda: None)
+        for pid in clerks_of(bench.root):
+            os.kill(pid, signal.SIGKILL)
+
+    restored = restoring.result()
+    assert {name: (bench.root / name).read_text() for name in names} == dict.fromkeys(names, "1\n")
+    assert not list(bench.root.glob("later-*"))
+    restore.request_id, restore.ref = "back", restored.previous.ref
+    await _restored(client, restore)
+    assert {(bench.root / name).read_text() for name in names} == {"2\n"}
+    assert len(list(bench.root.glob("later-*"))) == len(names)
+
+
 async def test_who_may_only_read_keeps_nothing(client: Client, bench: Bench) -> None:
     client.context.profile = sandbox_pb2.SANDBOX_PROFILE_READ_ONLY
 
@@ -213,6 +246,12 @@ async def test_a_program_that_is_killed_is_followed_by_another(
     assert (await _next(events)).HasField("snapshot")
     bench.put("b.txt", "1\n")
     assert [file.path for file in (await _next(events)).changed.files] == ["b.txt"]
+
+
+async def _restored(
+    client: Client, restore: api.RestoreCheckpointRequest
+) -> api.RestoreCheckpointResponse:
+    return await client.git.RestoreCheckpoint(restore, timeout=60)
 
 
 def clerks_of(root: Path) -> list[int]:

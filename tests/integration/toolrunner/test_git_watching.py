@@ -1,5 +1,6 @@
 """Following repositories: how few runs of git it takes."""
 
+import ctypes
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from support.git_repositories import GIT, Bench
 from toolrunner.files.jobs import pieces
-from toolrunner.git import watching
+from toolrunner.git import inotify, watching
 from toolrunner.git.protocol import GitAnswer, Removed, Repositories, Unchanged, WatchGit
 from toolrunner.git.values import Repository
 
@@ -64,6 +65,16 @@ def test_a_burst_of_changes_is_one_look(counted: Counted) -> None:
 
     assert (len(changed.files), changed.added_lines, changed.deleted_lines) == (301, 301, 1)
     assert counted.runs() == 2  # Its status and its lines.
+
+
+def test_a_file_that_is_written_anew_is_told_though_as_many_lines_differ(counted: Counted) -> None:
+    events = counted.watch()
+    next(events)
+    counted.bench.put("src/a", "2\n")
+    first = _of(next(events), Repository)
+    counted.bench.put("src/a", "3\n")
+
+    assert next(events) == first
 
 
 def test_quiet_and_ignored_files_cost_no_run_at_all(counted: Counted) -> None:
@@ -128,6 +139,27 @@ def test_what_cannot_be_watched_is_looked_at_now_and_then(
     counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "DIRECTORIES_MAX", 1)
+    events = counted.watch(rescan_s=0.3)
+    next(events)
+
+    counted.bench.put("src/a", "2\n")
+
+    assert [file.path for file in _of(next(events), Repository).files] == ["src/a"]
+
+
+class NoQueues:
+    """A kernel whose user has all the queues already that they may have."""
+
+    inotify_add_watch = staticmethod(ctypes.CDLL(None, use_errno=True).inotify_add_watch)
+
+    def inotify_init1(self, flags: int) -> int:
+        return -1
+
+
+def test_without_a_queue_of_the_kernel_it_is_looked_at_now_and_then(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inotify, "_libc", NoQueues())
     events = counted.watch(rescan_s=0.3)
     next(events)
 

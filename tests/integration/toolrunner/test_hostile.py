@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import shlex
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import grpc
 import psutil
@@ -11,13 +13,30 @@ import pytest
 
 from parley.api.workspace.v1 import process_pb2, process_service_pb2, workspace_pb2
 from support.conditions import until
+from support.row_sizes import RowSizes
+from support.told_results import NODE
 from support.toolrunner_node import Client, House, connected, node, reason_of, running, toolrunner
 
 WITHIN_S = 10.0
+#: A chat may have 16 processes.
+AT_ONCE = 15
 MEGABYTE = 1024 * 1024
 #: Row E6 allows half a second; the rest is for a machine that does other things as well.
 PROMPT_S = 4.0
 SNAPSHOT = process_pb2.WAIT_UNTIL_SNAPSHOT
+
+#: A child that its parent traces is stopped by a signal that it sends itself.
+TRACED = """
+import ctypes, os, signal, time
+child = os.fork()
+if child == 0:
+    ctypes.CDLL(None).ptrace(0, 0, 0, 0)
+    os.kill(os.getpid(), signal.SIGTRAP)
+    time.sleep(7411)
+os.waitpid(child, os.WUNTRACED)
+print("up", flush=True)
+time.sleep(7411)
+"""
 
 
 def spawner_pid() -> int:
@@ -98,7 +117,7 @@ async def test_h11_many_noisy_processes_take_bounded_memory(client: Client) -> N
     ],
     ids=["background", "detached", "silent-holder", "setsid", "double-fork", "nohup", "e7-tee"],
 )
-async def test_e6_h3_an_exit_is_told_whoever_holds_the_output(
+async def test_e6_e7_h3_an_exit_is_told_whoever_holds_the_output(
     house: House, marks: list[str], command: str, is_held: bool
 ) -> None:
     marks.append("sleep\x007401")
@@ -127,7 +146,7 @@ async def test_e6_h4_no_end_of_a_pipe_stays_with_the_service(
         for _ in range(5):
             await client.run("echo x", terminal=screen)
         for _ in range(5):
-            await client.start("no-such-program-at-all")
+            await client.run("no-such-program-at-all")
 
         def settled() -> bool:
             return len(os.listdir(f"/proc/{spawner}/fd")) <= before[1]
@@ -143,8 +162,9 @@ async def test_e6_h4_no_end_of_a_pipe_stays_with_the_service(
         "echo up; kill -STOP $$; sleep 7411",
         "trap '' TERM; (sleep 7411 & exec sleep 7411) & echo up; wait",
         "echo up; python3 -c 'import os, time; os.fork() or os._exit(0); time.sleep(7411)'",
+        f"python3 -c {shlex.quote(TRACED)}",
     ],
-    ids=["deaf", "stopped", "deaf-parent", "zombie-parent"],
+    ids=["deaf", "stopped", "deaf-parent", "zombie-parent", "traced"],
 )
 async def test_e8_whoever_does_not_want_to_end_is_gone_after_a_cancellation(
     client: Client, marks: list[str], command: str
@@ -160,15 +180,20 @@ async def test_e8_whoever_does_not_want_to_end_is_gone_after_a_cancellation(
     assert zombies_below(spawner) == []
 
 
-async def test_h24_no_zombie_stays_after_many_commands(client: Client) -> None:
+async def test_h24_no_zombie_stays_after_many_commands(
+    client: Client, sizes: RowSizes, record_property: Callable[[str, object], None]
+) -> None:
     spawner = spawner_pid()
-    for _ in range(10):
+    began_s = time.monotonic()
+    for _ in range(sizes.commands // AT_ONCE):
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(15):
+            for _ in range(AT_ONCE):
                 tasks.create_task(client.run("(sleep 0.01 &) ; (true &); true"))
     await asyncio.to_thread(
         until, lambda: not zombies_below(spawner), "the reaping", within_s=WITHIN_S
     )
+    took_s = time.monotonic() - began_s
+    record_property(NODE, f"H24: no zombie after {sizes.commands} commands in {took_s:.0f} s")
 
 
 async def test_h12_a_deleted_log_takes_no_more_of_the_disk_than_a_log(
@@ -227,19 +252,26 @@ async def test_scenario_12_another_chat_sees_nothing(client: Client) -> None:
         assert (await reason_of(call))[1] == "PROCESS_NOT_FOUND"
 
 
-async def test_a18_a_toolrunner_that_was_stopped_goes_on_where_it_was(house: House) -> None:
+async def test_a18_a_toolrunner_that_was_stopped_goes_on_where_it_was(
+    house: House, sizes: RowSizes, record_property: Callable[[str, object], None]
+) -> None:
+    command = "sleep 0.3; echo ran >> runs; echo over"
     async with toolrunner(house) as process, connected(house) as client:
         key = await client.key("e1")
-        started = await client.start("sleep 0.3; echo ran >> runs; echo over", key=key)
+        lasting = await client.start("exec sleep 600")
+        started = await client.start(command, key=key)
         process_id = started.process.process_id
         os.kill(process.pid, signal.SIGSTOP)
         with pytest.raises(Exception, match="Deadline"):
-            await client.processes.WaitOutput(request_of(client, process_id), timeout=1)
+            await client.processes.WaitOutput(request_of(client, process_id), timeout=sizes.stop_s)
         os.kill(process.pid, signal.SIGCONT)
-        again = await client.start("sleep 0.3; echo ran >> runs; echo over", key=key)
+        again = await client.start(command, key=key)
         assert again.process.process_id == process_id
         assert (await client.wait(process_id)).output.text == "over\n"
         assert (await client.run("cat runs")).output.text == "ran\n"
+        kept = await client.get(lasting.process.process_id)
+        assert kept.state == process_pb2.PROCESS_STATE_RUNNING
+    record_property(NODE, f"A18: stopped for {sizes.stop_s:.0f} s, 1 run, no false kill")
 
 
 async def test_a31_a_full_disk_is_told_and_the_service_lives(house: House) -> None:

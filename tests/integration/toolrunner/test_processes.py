@@ -61,7 +61,7 @@ async def test_nothing_confines_a_process_and_it_says_so(client: Client) -> None
     started = await client.start("true")
     assert started.process.sandbox == sandbox_pb2.SandboxUsed(
         level=sandbox_pb2.SANDBOX_LEVEL_NONE,
-        layers=[sandbox_pb2.SANDBOX_LAYER_DESCRIPTORS],
+        layers=[sandbox_pb2.SANDBOX_LAYER_DESCRIPTORS, sandbox_pb2.SANDBOX_LAYER_RLIMITS],
         profile=sandbox_pb2.SANDBOX_PROFILE_FULL,
         network=sandbox_pb2.NETWORK_ACCESS_OPEN,
     )

@@ -11,6 +11,7 @@ import pytest
 from parley.clock import SystemClock
 from parley.process import TimeOrderedIds
 from support.conditions import until
+from support.sandboxes import UNCONFINED
 from support.toolrunner_node import running
 from toolrunner.domain import ChatId, Effect, ProcessSpec, Scope, WorkspaceId
 from toolrunner.journal_thread import open_journal
@@ -46,6 +47,7 @@ async def processes_in(directory: Path, *, has_groups: bool) -> AsyncIterator[Pr
             spawner=spawner.process,
             adopted=(),
             workspaces=Workspaces(directory / "workspaces"),
+            sandbox=UNCONFINED,
             clock=clock,
             new_id=new_id,
             encode_started=lambda record: b"",

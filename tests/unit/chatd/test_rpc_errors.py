@@ -31,6 +31,18 @@ from chatd.domain.errors import (
     VersionConflict,
     WorkspaceNotFound,
 )
+from chatd.domain.workspaces.errors import (
+    NodeLost,
+    NodeNotFound,
+    NoNode,
+    NotAFork,
+    QuotaExhausted,
+    StaleNode,
+    TemplateNotFound,
+    WorkspaceNotReady,
+)
+from chatd.domain.workspaces.quota import Dimension, QuotaUse
+from chatd.domain.workspaces.workspace import State
 from chatd.rpc.errors import ERRORS
 from parley.api.chat.v1.error_reason_pb2 import ErrorReason
 from parley.api.workspace.v1.error_reason_pb2 import ErrorReason as WorkspaceReason
@@ -111,6 +123,29 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         "INVALID_REQUEST",
         {"field": "title"},
     ),
+    (
+        WorkspaceNotReady("w", State.STOPPED),
+        "FAILED_PRECONDITION",
+        "WORKSPACE_NOT_READY",
+        {"state": "stopped", "next_step": "start_workspace"},
+    ),
+    (
+        QuotaExhausted(QuotaUse(Dimension.LIVE_WORKSPACES, 5, 5)),
+        "RESOURCE_EXHAUSTED",
+        "QUOTA_EXHAUSTED",
+        {
+            "dimension": "live_workspaces",
+            "used": "5",
+            "limit": "5",
+            "remedy": "stop one that is not needed now; its files are kept",
+        },
+    ),
+    (NoNode("all are full"), "UNAVAILABLE", "NO_NODE", {}),
+    (NodeLost("n"), "UNAVAILABLE", "NODE_LOST", {"node_id": "n"}),
+    (NodeNotFound("n"), "NOT_FOUND", "NODE_NOT_FOUND", {"node_id": "n"}),
+    (StaleNode("n"), "FAILED_PRECONDITION", "STALE_NODE", {"node_id": "n"}),
+    (TemplateNotFound("t"), "NOT_FOUND", "TEMPLATE_NOT_FOUND", {"template_id": "t"}),
+    (NotAFork("w"), "FAILED_PRECONDITION", "NOT_A_FORK", {"workspace_id": "w"}),
     (DatabaseUnavailable("gone"), "UNAVAILABLE", "STORE_UNAVAILABLE", {}),
     (DatabaseBusy("lock timeout"), "ABORTED", "STORE_BUSY", {}),
 ]

@@ -36,7 +36,9 @@ class FakeClerks:
     def process_of(self, workspace_id: WorkspaceId) -> str:
         return ""
 
-    async def ask(self, workspace_id: WorkspaceId, request: Request) -> Answer:
+    async def ask(
+        self, workspace_id: WorkspaceId, request: Request, *, limit_s: float = 0
+    ) -> Answer:
         self.asked.append(type(request))
         self.before.get(type(request), nothing)()
         return Planned((), images=(IMAGE,)) if isinstance(request, PlanWrite) else Done()

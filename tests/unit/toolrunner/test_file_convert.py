@@ -6,7 +6,7 @@ import stat
 import msgspec
 import pytest
 
-from toolrunner.files.protocol import Frames, Tell, frame
+from toolrunner.files.protocol import Frames, Stat, Tell, frame
 from toolrunner.files.snapshots import info_of
 from toolrunner.files.values import PathInfo
 from toolrunner.rpc.file_convert import info_to_proto
@@ -23,10 +23,11 @@ from toolrunner.rpc.file_convert import info_to_proto
 def test_any_time_that_a_file_system_keeps_reaches_the_caller(modified_s: int, told: str) -> None:
     fields = (stat.S_IFREG | 0o644, 1, 1, 1, 0, 0, 5, 0, modified_s, 0)
     result = os.stat_result(fields, {"st_mtime_ns": modified_s * 10**9})
-    [body] = Frames(bytearray()).feed(frame(Tell(1, info_of("a", result), is_last=True)))
-    info = msgspec.msgpack.decode(body, type=Tell).answer
-    assert isinstance(info, PathInfo)
-    assert info_to_proto(info).modified_at.ToJsonString() == told
+    [body] = Frames(bytearray()).feed(frame(Tell(1, Stat(info_of("a", result)), is_last=True)))
+    answer = msgspec.msgpack.decode(body, type=Tell).answer
+    assert isinstance(answer, Stat)
+    assert answer.info is not None
+    assert info_to_proto(answer.info).modified_at.ToJsonString() == told
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@ import pytest
 from parley.api.workspace.v1 import execution_pb2, process_pb2, sandbox_pb2, workspace_pb2
 from parley.api.workspace.v1.process_service_pb2 import StartProcessRequest
 from toolrunner.domain import ProcessSpec, Scope, WorkspaceId
-from toolrunner.errors import InvalidRequest, SandboxTooWeak
+from toolrunner.errors import InvalidRequest
 from toolrunner.output_log import LOG_BYTES
-from toolrunner.rpc.inputs import budget_of, check_confinement, effect_of, scope_of, spec_of
+from toolrunner.rpc.inputs import budget_of, effect_of, scope_of, spec_of
+from toolrunner.sandbox import Network, Profile
 
 ID = "0197a5a0-0000-7000-8000-000000000001"
 SCOPE = Scope(WorkspaceId(ID))
+CONTEXT = workspace_pb2.WorkspaceContext()
 
 
 def spec(**fields: object) -> process_pb2.ProcessSpec:
@@ -16,7 +18,7 @@ def spec(**fields: object) -> process_pb2.ProcessSpec:
 
 
 def test_a_command_goes_through_a_shell() -> None:
-    assert spec_of(spec(command="echo hi", timeout_ms=1500)) == ProcessSpec(
+    assert spec_of(spec(command="echo hi", timeout_ms=1500), CONTEXT) == ProcessSpec(
         argv=("sh", "-c", "echo hi"),
         command="echo hi",
         workdir="",
@@ -29,7 +31,7 @@ def test_a_command_goes_through_a_shell() -> None:
 
 def test_words_go_without_a_shell_and_are_shown_quoted() -> None:
     words = process_pb2.ArgumentVector(arguments=["echo", "a b"])
-    found = spec_of(spec(argv=words))
+    found = spec_of(spec(argv=words), CONTEXT)
     assert (found.argv, found.command) == (("echo", "a b"), "echo 'a b'")
 
 
@@ -69,7 +71,7 @@ def test_words_go_without_a_shell_and_are_shown_quoted() -> None:
 )
 def test_what_cannot_be_run_is_refused(given: process_pb2.ProcessSpec, field: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        spec_of(given)
+        spec_of(given, CONTEXT)
     assert refused.value.field == field
 
 
@@ -109,19 +111,12 @@ def test_a_key_must_agree_with_its_request(request_id: str, chat_id: str, field:
     assert refused.value.field == field
 
 
-@pytest.mark.parametrize(
-    "context",
-    [
-        workspace_pb2.WorkspaceContext(profile=sandbox_pb2.SANDBOX_PROFILE_READ_ONLY),
-        workspace_pb2.WorkspaceContext(network=sandbox_pb2.NETWORK_ACCESS_NONE),
-        workspace_pb2.WorkspaceContext(network=sandbox_pb2.NETWORK_ACCESS_PROXY),
-    ],
-)
-def test_confinement_that_is_not_there_is_not_promised(
-    context: workspace_pb2.WorkspaceContext,
-) -> None:
-    with pytest.raises(SandboxTooWeak):
-        check_confinement(context)
+def test_a_call_says_how_it_is_to_be_confined() -> None:
+    context = workspace_pb2.WorkspaceContext(
+        profile=sandbox_pb2.SANDBOX_PROFILE_READ_ONLY, network=sandbox_pb2.NETWORK_ACCESS_PROXY
+    )
+    found = spec_of(spec(command="a"), context)
+    assert (found.profile, found.network) == (Profile.READ_ONLY, Network.PROXY)
 
 
 @pytest.mark.parametrize(

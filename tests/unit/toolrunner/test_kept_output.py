@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from toolrunner.kept_output import HEAD_BYTES, TAIL_BYTES, KeptOutput
 from toolrunner.output import Budget, excerpt
-from toolrunner.output_log import BEGINNING_BYTES, FinishedLog, OutputLog, remove_log
+from toolrunner.output_log import BEGINNING_BYTES, FinishedLog, OutputLog, remove_logs
 
 
 def numbered(count: int) -> bytes:
@@ -67,7 +67,7 @@ def test_a_disk_that_takes_nothing_costs_only_the_middle(tmp_path: Path) -> None
 def test_a_removed_log_leaves_no_file(tmp_path: Path) -> None:
     filled(tmp_path, numbered(50_000), log_bytes=100_000).close()
     (tmp_path / "other.0.log").touch()
-    remove_log(tmp_path, "p")
+    remove_logs(tmp_path, {"p"})
     assert os.listdir(tmp_path) == ["other.0.log"]
 
 
@@ -154,3 +154,11 @@ def test_a_terminal_is_read_too_until_nobody_has_it(tmp_path: Path) -> None:
     assert (output.total_bytes, FinishedLog(tmp_path, "p").read(0, 5)) == (5, b"drawn")
     os.close(terminal)
     output.close()
+
+
+def test_of_many_logs_only_those_named_are_removed(tmp_path: Path) -> None:
+    for name in ("p1.0.log", "p1.4096.log", "p2.0.log", "p11.0.log", "p1.note"):
+        (tmp_path / name).touch()
+    remove_logs(tmp_path, {"p1", "p3"})
+    assert {path.name for path in tmp_path.iterdir()} == {"p2.0.log", "p11.0.log", "p1.note"}
+    remove_logs(tmp_path / "none", {"p1"})

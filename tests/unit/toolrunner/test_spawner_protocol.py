@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolrunner import spawner
+from toolrunner import sandbox, spawner
 from toolrunner.spawner import (
     PROCESS_MARK,
     Frames,
@@ -20,6 +20,7 @@ from toolrunner.spawner import (
     running_processes,
 )
 from toolrunner.spawner.control_groups import ControlGroups
+from toolrunner.spawner.door import is_below
 from toolrunner.spawner.kernel import look, send
 from toolrunner.spawner.kin import Belonging, Kin, Known
 
@@ -39,7 +40,8 @@ def test_descendants_are_found_through_every_generation() -> None:
 
 
 def test_the_spawner_needs_nothing_but_itself_and_the_standard_library() -> None:
-    modules = [ast.parse(path.read_text()) for path in Path(spawner.__file__).parent.glob("*.py")]
+    rooms = (Path(spawner.__file__).parent, Path(sandbox.__file__).parent)
+    modules = [ast.parse(path.read_text()) for room in rooms for path in room.glob("*.py")]
     imported = {
         name if name.startswith("toolrunner") else name.split(".")[0]
         for tree in modules
@@ -52,7 +54,8 @@ def test_the_spawner_needs_nothing_but_itself_and_the_standard_library() -> None
         )
     }
     others = imported - sys.stdlib_module_names
-    assert [name for name in others if not name.startswith("toolrunner.spawner.")] == []
+    own = ("toolrunner.spawner", "toolrunner.sandbox")
+    assert [name for name in others if not name.startswith(own)] == []
 
 
 def test_what_bears_a_mark_is_ended_and_nothing_else() -> None:
@@ -106,8 +109,8 @@ def test_a_process_is_found_by_its_number_only_while_that_is_its_own(kin: Kin) -
     with sleeping("") as process:
         kin.enter("p1", "w1", process.pid)
         assert [each.pid for each in kin.members("p1")] == [process.pid]
-        # As if the leader had died and its pid were that of somebody else now.
-        kin.known["p1"] = replace(kin.known["p1"], started=1)
+        # As if the leader had died: then its pid is that of somebody else now.
+        kin.reaped("p1")
         assert kin.members("p1") == []
         process.kill()
 
@@ -115,7 +118,7 @@ def test_a_process_is_found_by_its_number_only_while_that_is_its_own(kin: Kin) -
 def test_who_bears_the_mark_of_another_is_not_taken_for_a_departed_leaders(kin: Kin) -> None:
     departed, other = Seen(9, 1, 7, 7, 20), Seen(8, 1, 7, 7, 30)
     marks = {9: "p2", 8: None}
-    known = {"p1": Known("w1", 7, 10), "p2": Known("w2", 6, 15)}
+    known = {"p1": Known("w1", 7, is_reaped=True), "p2": Known("w2", 6)}
     belongs = Belonging({"p1": known["p1"]}, known, [departed, other], marks.get)
     assert [belongs.by_number(each) for each in (departed, other)] == [False, True]
 
@@ -124,8 +127,17 @@ def test_what_is_forgotten_is_known_only_while_it_left_somebody_behind(kin: Kin)
     with sleeping("p-behind") as behind:
         kin.enter("p-behind", "w1", behind.pid)
         for number in range(200):
-            kin.known[f"p{number}"] = Known("w1", 4_194_304 + number, 1)
+            kin.known[f"p{number}"] = Known("w1", 4_194_304 + number, is_reaped=True)
             kin.prune({"p-needed"})
         assert len(kin.known) <= 65
         assert "p-behind" in kin.known
         behind.kill()
+
+
+def test_whoever_was_started_here_is_below_and_nobody_else_is() -> None:
+    with sleeping("p1") as process:
+        assert is_below(process.pid, os.getpid())
+        assert not is_below(os.getpid(), process.pid)
+        process.kill()
+    # Of whoever is gone nothing can be told, and so nothing good.
+    assert is_below(process.pid, 1)

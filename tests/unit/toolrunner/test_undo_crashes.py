@@ -13,7 +13,7 @@ from support.here_clerks import HereClerks
 from toolrunner.domain import ChatId, Scope, WorkspaceId
 from toolrunner.file_changes import Changed, FileChanges, Reads
 from toolrunner.files.errors import FileRefused, Reason
-from toolrunner.files.protocol import PlanEdits
+from toolrunner.files.protocol import PlanDelete, PlanEdits, PlanMove
 from toolrunner.files.values import FileEdit, TextEdit
 from toolrunner.workspaces import Workspaces
 
@@ -133,3 +133,73 @@ async def test_an_undoing_of_one_file_leaves_that_of_the_other(tmp_path: Path) -
 
     assert await walked(tmp_path, Desk.edit, lambda desk: desk.undo("a"), check) >= 8
     assert seen == {halfway, NEW}
+
+
+def plant(desk: Desk) -> None:
+    """Have a tree of all that can be kept."""
+    tree = desk.root / "tree"
+    (tree / "empty").mkdir(parents=True)
+    (tree / "sub").mkdir(mode=0o700)
+    (tree / "sub" / "f").write_bytes(b"\0content")
+    (tree / "sub" / "f").chmod(0o751)
+    (tree / "link").symlink_to("sub/f")
+    (tree / "away").symlink_to("/nowhere")
+    (desk.root / "taken").write_text("replaced\n")
+
+
+def seen_in(root: Path) -> dict[str, tuple[int, bytes]]:
+    """Return all that is below a directory."""
+    found = {}
+    for path in sorted(root.rglob("*")):
+        mode = path.lstat().st_mode
+        content = b""
+        if path.is_symlink():
+            content = bytes(path.readlink())
+        elif path.is_file():
+            content = path.read_bytes()
+        found[str(path.relative_to(root))] = (mode, content)
+    return found
+
+
+async def planted(desk: Desk) -> None:
+    plant(desk)
+
+
+async def delete(desk: Desk) -> Changed:
+    return await desk.changes.apply(SCOPE, "edit", PlanDelete("t", "tree", recursive=True))
+
+
+async def move(desk: Desk) -> Changed:
+    plan = PlanMove("t", "tree/sub/f", "taken", overwrite=True)
+    return await desk.changes.apply(SCOPE, "edit", plan)
+
+
+@pytest.mark.parametrize("act", [delete, move])
+async def test_what_is_deleted_or_moved_is_so_as_a_whole_and_comes_back(
+    tmp_path: Path, act: Callable[[Desk], Awaitable[Changed]]
+) -> None:
+    async with desk(tmp_path / "model") as model:
+        (model.root / "d").mkdir()
+        (model.root / "a").write_text(OLD[0])
+        (model.root / "d" / "b").write_text(OLD[1])
+        plant(model)
+        before = seen_in(model.root)
+        await act(model)
+        after = seen_in(model.root)
+    assert before != after
+
+    async def check(desk: Desk) -> None:
+        assert seen_in(desk.root) in (before, after)
+        if seen_in(desk.root) == after:
+            await desk.undo()
+        assert seen_in(desk.root) == before
+        with pytest.raises(FileRefused) as refused:
+            await desk.undo()
+        assert refused.value.reason is Reason.NOTHING_TO_UNDO
+
+    async def acted(desk: Desk) -> None:
+        plant(desk)
+        await act(desk)
+
+    assert await walked(tmp_path / "doing", planted, act, check) >= 4
+    assert await walked(tmp_path / "undoing", acted, Desk.undo, check) >= 5

@@ -18,7 +18,7 @@ def doctor(as_json: bool) -> None:
     """Show what this machine offers to Parley: PostgreSQL, Node, sandbox level, browser."""
     environment = current().environment
     search_path = environment.get("PATH")
-    offer = probe_sandbox(search_path)
+    offer = probe_sandbox(current().home.root)
     findings = (*look_around(search_path, offer), machine.find_models(environment))
     if as_json:
         click.echo(json.dumps(_document(findings, offer), indent=2))
@@ -38,8 +38,7 @@ def look_around(search_path: str | None, offer: SandboxOffer) -> tuple[machine.F
         machine.find_python(),
         _postgres(),
         machine.find_sandbox(offer),
-        machine.find_bubblewrap(offer),
-        machine.find_user_namespaces(offer),
+        *machine.find_layers(offer),
         machine.find_node(search_path),
         machine.find_browser(search_path),
         machine.find_cores(),
@@ -60,9 +59,7 @@ def _postgres() -> machine.Finding:
 def _document(findings: tuple[machine.Finding, ...], offer: SandboxOffer) -> dict[str, object]:
     return {
         "sandbox": {
-            "level": offer.level,
-            "landlock_abi": offer.landlock_abi,
-            "missing": list(offer.missing),
+            **asdict(offer),
         },
         "findings": [asdict(finding) for finding in findings],
     }

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -113,7 +114,7 @@ def run_stack(
         progress.say(f"Starting Parley in {request.home.root}")
         take_over(request.home, progress)
         prepared = prepare(request)
-        missing = what_is_missing(invocation.environment.get("PATH"))
+        missing = what_is_missing(invocation.environment.get("PATH"), request.home.root)
 
         def announce() -> None:
             tell_how_to_use(prepared, invocation, progress)
@@ -177,10 +178,10 @@ def tell_how_to_use(prepared: "Prepared", invocation: Invocation, progress: Prog
         progress.say(UNPROTECTED)
 
 
-def what_is_missing(search_path: str | None) -> list[str]:
+def what_is_missing(search_path: str | None, home: Path) -> list[str]:
     """Return what this machine lacks, and what that costs; it tries out what it has."""
     optional = (
-        machine.find_bubblewrap(probe_sandbox(search_path)),
+        machine.find_sandbox(probe_sandbox(home)),
         machine.find_browser(search_path),
         machine.find_node(search_path),
     )

@@ -10,7 +10,8 @@ from chatd.clients.failures import AMBIGUOUS
 from chatd.domain.chat import ChatId, OwnerId
 from chatd.domain.model import FileData
 from chatd.domain.tools import Execution
-from parley.api.workspace.v1 import execution_pb2, workspace_pb2
+from chatd.domain.workspaces.ports import Site
+from parley.api.workspace.v1 import execution_pb2, sandbox_pb2, workspace_pb2
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
 from parley.clock import Clock
@@ -54,6 +55,7 @@ class Call:
     channel: grpc.aio.Channel
     clock: Clock
     shelf: Shelf
+    site: Site
 
     @property
     def processes(self) -> ProcessServiceStub:
@@ -68,8 +70,14 @@ class Call:
     @property
     def context(self) -> workspace_pb2.WorkspaceContext:
         """The workspace and the chat."""
-        chat_id = self.execution.chat_id
-        return workspace_pb2.WorkspaceContext(workspace_id=chat_id, chat_id=chat_id)
+        return workspace_pb2.WorkspaceContext(
+            workspace_id=self.site.workspace_id,
+            epoch=self.site.epoch,
+            chat_id=self.execution.chat_id,
+            # No argument of a tool changes this: a model has no say in how it is confined.
+            profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
+            network=sandbox_pb2.NETWORK_ACCESS_UNSPECIFIED,
+        )
 
     @property
     def request_id(self) -> str:

@@ -8,7 +8,7 @@ from chatd.clients.workspace.results import failed, succeeded
 from chatd.clients.workspace.waiting import Observed, OutOfSight
 from chatd.domain.parts import ToolOutcome
 from chatd.domain.tools import Outcome
-from parley.api.workspace.v1 import process_pb2
+from parley.api.workspace.v1 import process_pb2, sandbox_pb2
 
 PIPES_NOTE: Final = (
     "Something that it started goes on and holds its output open; process_signal ends all of it."
@@ -18,6 +18,13 @@ LOST: Final[Mapping[int, str]] = {
     process_pb2.PROCESS_LOST_REASON_MACHINE_RESTARTED: "its machine was restarted",
     process_pb2.PROCESS_LOST_REASON_START_UNCERTAIN: "it may or may not have been started",
     process_pb2.PROCESS_LOST_REASON_EXIT_UNREAD: "it ended while nobody could see how",
+}
+
+#: How strongly a process is confined, as people call it.
+SANDBOX: Final[Mapping[int, str]] = {
+    number: name.removeprefix("SANDBOX_LEVEL_").lower()
+    for name, number in sandbox_pb2.SandboxLevel.items()
+    if number
 }
 
 
@@ -79,6 +86,7 @@ def process_fields(process: process_pb2.Process) -> dict[str, object]:
                 "reached_time_limit": ended.timed_out,
                 "background": process.background,
                 "wall_duration_ms": process.wall_duration_ms,
+                "sandbox": SANDBOX.get(process.sandbox.level, ""),
             }
         ),
     }

@@ -13,10 +13,12 @@ from chatd.clients.workspace import TOOLS, Call, InMemoryShelf
 from chatd.domain.chat import ChatId, ExecutionId, Owner, OwnerId
 from chatd.domain.parts import ToolCall, ToolOutcome
 from chatd.domain.tools import Dispatch, Execution, Executor, ExecutorUnreachable
+from chatd.domain.workspaces.ports import Site
 from parley.clock import FakeClock
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
+SITE = Site("unix:/nowhere", CHAT)
 
 
 class DeadChannel:
@@ -88,7 +90,9 @@ def test_a_call_ends_in_a_result_or_in_a_lost_request(
     execution = Execution(CHAT, ANN, 1, dispatch, tool.spec("j1"), budget_bytes)
     channel: Any = DeadChannel()
     try:
-        outcome = asyncio.run(tool.call(Call(execution, channel, FakeClock(), InMemoryShelf())))
+        outcome = asyncio.run(
+            tool.call(Call(execution, channel, FakeClock(), InMemoryShelf(), SITE))
+        )
     except ExecutorUnreachable:
         assert tool.has_effect
         return

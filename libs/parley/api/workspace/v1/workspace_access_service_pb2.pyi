@@ -639,3 +639,207 @@ class GetWorkspaceDiffResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetWorkspaceDiffResponse: _TypeAlias = GetWorkspaceDiffResponse  # noqa: Y015
+
+@_typing.final
+class CreateWorkspaceCheckpointRequest(_message.Message):
+    """Makes a checkpoint."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    WORKSPACE_ID_FIELD_NUMBER: _builtins.int
+    REPOSITORY_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
+    workspace_id: _builtins.str
+    """The workspace."""
+    repository: _builtins.str
+    """Directory in the repository; empty for the root."""
+    label: _builtins.str
+    """Label, 1 to 100 characters of `A-Za-z0-9._-`; the same label replaces."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        workspace_id: _builtins.str = ...,
+        repository: _builtins.str = ...,
+        label: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["label", b"label", "repository", b"repository", "request_id", b"request_id", "workspace_id", b"workspace_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateWorkspaceCheckpointRequest: _TypeAlias = CreateWorkspaceCheckpointRequest  # noqa: Y015
+
+@_typing.final
+class CreateWorkspaceCheckpointResponse(_message.Message):
+    """The checkpoint."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
+    FILES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def checkpoint(self) -> _git_pb2.GitCheckpoint:
+        """The checkpoint."""
+
+    @_builtins.property
+    def files(self) -> _containers.RepeatedCompositeFieldContainer[_git_pb2.GitFile]:
+        """Files that differ from the checked-out commit, at most 2000."""
+
+    def __init__(
+        self,
+        *,
+        checkpoint: _git_pb2.GitCheckpoint | None = ...,
+        files: _abc.Iterable[_git_pb2.GitFile] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["checkpoint", b"checkpoint"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint", b"checkpoint", "files", b"files"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateWorkspaceCheckpointResponse: _TypeAlias = CreateWorkspaceCheckpointResponse  # noqa: Y015
+
+@_typing.final
+class ListWorkspaceCheckpointsRequest(_message.Message):
+    """Asks for checkpoints."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKSPACE_ID_FIELD_NUMBER: _builtins.int
+    REPOSITORY_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    workspace_id: _builtins.str
+    """The workspace."""
+    repository: _builtins.str
+    """Directory in the repository; empty for the root."""
+    page_size: _builtins.int
+    """Entries wanted, 1 to 200; 0 means 50."""
+    page_token: _builtins.str
+    """Where to go on; empty for the beginning."""
+    def __init__(
+        self,
+        *,
+        workspace_id: _builtins.str = ...,
+        repository: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "repository", b"repository", "workspace_id", b"workspace_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListWorkspaceCheckpointsRequest: _TypeAlias = ListWorkspaceCheckpointsRequest  # noqa: Y015
+
+@_typing.final
+class ListWorkspaceCheckpointsResponse(_message.Message):
+    """A page of checkpoints."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHECKPOINTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Where the next page begins; empty at the end."""
+    @_builtins.property
+    def checkpoints(self) -> _containers.RepeatedCompositeFieldContainer[_git_pb2.GitCheckpoint]:
+        """The checkpoints, those of chats and those of people."""
+
+    def __init__(
+        self,
+        *,
+        checkpoints: _abc.Iterable[_git_pb2.GitCheckpoint] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoints", b"checkpoints", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListWorkspaceCheckpointsResponse: _TypeAlias = ListWorkspaceCheckpointsResponse  # noqa: Y015
+
+@_typing.final
+class RestoreWorkspaceCheckpointRequest(_message.Message):
+    """Restores a checkpoint."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    WORKSPACE_ID_FIELD_NUMBER: _builtins.int
+    REPOSITORY_FIELD_NUMBER: _builtins.int
+    REF_FIELD_NUMBER: _builtins.int
+    PATHS_FIELD_NUMBER: _builtins.int
+    IF_UNCHANGED_SINCE_REF_FIELD_NUMBER: _builtins.int
+    REMOVE_LATER_FILES_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
+    workspace_id: _builtins.str
+    """The workspace."""
+    repository: _builtins.str
+    """Directory in the repository; empty for the root."""
+    ref: _builtins.str
+    """Reference of the checkpoint."""
+    if_unchanged_since_ref: _builtins.str
+    """Checkpoint that must still be the state of the files; empty for any state."""
+    remove_later_files: _builtins.bool
+    """Whether to remove files that the checkpoint has not."""
+    @_builtins.property
+    def paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Paths relative to the repository, at most 1000; empty for all."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        workspace_id: _builtins.str = ...,
+        repository: _builtins.str = ...,
+        ref: _builtins.str = ...,
+        paths: _abc.Iterable[_builtins.str] | None = ...,
+        if_unchanged_since_ref: _builtins.str = ...,
+        remove_later_files: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["if_unchanged_since_ref", b"if_unchanged_since_ref", "paths", b"paths", "ref", b"ref", "remove_later_files", b"remove_later_files", "repository", b"repository", "request_id", b"request_id", "workspace_id", b"workspace_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestoreWorkspaceCheckpointRequest: _TypeAlias = RestoreWorkspaceCheckpointRequest  # noqa: Y015
+
+@_typing.final
+class RestoreWorkspaceCheckpointResponse(_message.Message):
+    """The files are back."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FILES_FIELD_NUMBER: _builtins.int
+    PREVIOUS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def files(self) -> _containers.RepeatedCompositeFieldContainer[_git_pb2.GitFile]:
+        """Files that were changed by this, at most 2000."""
+
+    @_builtins.property
+    def previous(self) -> _git_pb2.GitCheckpoint:
+        """The state before, to go back to."""
+
+    def __init__(
+        self,
+        *,
+        files: _abc.Iterable[_git_pb2.GitFile] | None = ...,
+        previous: _git_pb2.GitCheckpoint | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["previous", b"previous"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["files", b"files", "previous", b"previous"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestoreWorkspaceCheckpointResponse: _TypeAlias = RestoreWorkspaceCheckpointResponse  # noqa: Y015

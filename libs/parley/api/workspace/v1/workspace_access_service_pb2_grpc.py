@@ -80,6 +80,21 @@ class WorkspaceAccessServiceStub:
                 request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspaceDiffRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspaceDiffResponse.FromString,
                 _registered_method=True)
+        self.CreateWorkspaceCheckpoint = channel.unary_unary(
+                '/parley.api.workspace.v1.WorkspaceAccessService/CreateWorkspaceCheckpoint',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.CreateWorkspaceCheckpointRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.CreateWorkspaceCheckpointResponse.FromString,
+                _registered_method=True)
+        self.ListWorkspaceCheckpoints = channel.unary_unary(
+                '/parley.api.workspace.v1.WorkspaceAccessService/ListWorkspaceCheckpoints',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceCheckpointsRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceCheckpointsResponse.FromString,
+                _registered_method=True)
+        self.RestoreWorkspaceCheckpoint = channel.unary_unary(
+                '/parley.api.workspace.v1.WorkspaceAccessService/RestoreWorkspaceCheckpoint',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.RestoreWorkspaceCheckpointRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.RestoreWorkspaceCheckpointResponse.FromString,
+                _registered_method=True)
 
 
 class WorkspaceAccessServiceServicer:
@@ -149,6 +164,27 @@ class WorkspaceAccessServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateWorkspaceCheckpoint(self, request, context):
+        """Keep the state of all files of a repository.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListWorkspaceCheckpoints(self, request, context):
+        """List checkpoints of a repository, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RestoreWorkspaceCheckpoint(self, request, context):
+        """Put files back as a checkpoint holds them; what there was becomes a checkpoint first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_WorkspaceAccessServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -196,6 +232,21 @@ def add_WorkspaceAccessServiceServicer_to_server(servicer, server):
                     servicer.GetWorkspaceDiff,
                     request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspaceDiffRequest.FromString,
                     response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspaceDiffResponse.SerializeToString,
+            ),
+            'CreateWorkspaceCheckpoint': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateWorkspaceCheckpoint,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.CreateWorkspaceCheckpointRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.CreateWorkspaceCheckpointResponse.SerializeToString,
+            ),
+            'ListWorkspaceCheckpoints': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListWorkspaceCheckpoints,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceCheckpointsRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceCheckpointsResponse.SerializeToString,
+            ),
+            'RestoreWorkspaceCheckpoint': grpc.unary_unary_rpc_method_handler(
+                    servicer.RestoreWorkspaceCheckpoint,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.RestoreWorkspaceCheckpointRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.RestoreWorkspaceCheckpointResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -442,6 +493,87 @@ class WorkspaceAccessService:
             '/parley.api.workspace.v1.WorkspaceAccessService/GetWorkspaceDiff',
             parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspaceDiffRequest.SerializeToString,
             parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspaceDiffResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateWorkspaceCheckpoint(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.workspace.v1.WorkspaceAccessService/CreateWorkspaceCheckpoint',
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.CreateWorkspaceCheckpointRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.CreateWorkspaceCheckpointResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListWorkspaceCheckpoints(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.workspace.v1.WorkspaceAccessService/ListWorkspaceCheckpoints',
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceCheckpointsRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.ListWorkspaceCheckpointsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RestoreWorkspaceCheckpoint(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.workspace.v1.WorkspaceAccessService/RestoreWorkspaceCheckpoint',
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.RestoreWorkspaceCheckpointRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.RestoreWorkspaceCheckpointResponse.FromString,
             options,
             channel_credentials,
             insecure,

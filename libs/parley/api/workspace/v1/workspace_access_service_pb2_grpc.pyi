@@ -33,6 +33,12 @@ class WorkspaceAccessServiceStub:
     """Read how repositories differ from their last commit."""
     GetWorkspaceDiff: _aio.UnaryUnaryMultiCallable[_workspace_access_service_pb2.GetWorkspaceDiffRequest, _workspace_access_service_pb2.GetWorkspaceDiffResponse]
     """Read a difference as text."""
+    CreateWorkspaceCheckpoint: _aio.UnaryUnaryMultiCallable[_workspace_access_service_pb2.CreateWorkspaceCheckpointRequest, _workspace_access_service_pb2.CreateWorkspaceCheckpointResponse]
+    """Keep the state of all files of a repository."""
+    ListWorkspaceCheckpoints: _aio.UnaryUnaryMultiCallable[_workspace_access_service_pb2.ListWorkspaceCheckpointsRequest, _workspace_access_service_pb2.ListWorkspaceCheckpointsResponse]
+    """List checkpoints of a repository, newest first."""
+    RestoreWorkspaceCheckpoint: _aio.UnaryUnaryMultiCallable[_workspace_access_service_pb2.RestoreWorkspaceCheckpointRequest, _workspace_access_service_pb2.RestoreWorkspaceCheckpointResponse]
+    """Put files back as a checkpoint holds them; what there was becomes a checkpoint first."""
 
 class WorkspaceAccessServiceServicer:
     """Lets the owner of a workspace see and steer what is in it; chatd checks and passes on. Absent and forbidden look the same."""
@@ -99,5 +105,26 @@ class WorkspaceAccessServiceServicer:
         context: _aio.ServicerContext[_workspace_access_service_pb2.GetWorkspaceDiffRequest, _abc.Awaitable[_workspace_access_service_pb2.GetWorkspaceDiffResponse]],
     ) -> _abc.Awaitable[_workspace_access_service_pb2.GetWorkspaceDiffResponse]:
         """Read a difference as text."""
+
+    def CreateWorkspaceCheckpoint(
+        self,
+        request: _workspace_access_service_pb2.CreateWorkspaceCheckpointRequest,
+        context: _aio.ServicerContext[_workspace_access_service_pb2.CreateWorkspaceCheckpointRequest, _abc.Awaitable[_workspace_access_service_pb2.CreateWorkspaceCheckpointResponse]],
+    ) -> _abc.Awaitable[_workspace_access_service_pb2.CreateWorkspaceCheckpointResponse]:
+        """Keep the state of all files of a repository."""
+
+    def ListWorkspaceCheckpoints(
+        self,
+        request: _workspace_access_service_pb2.ListWorkspaceCheckpointsRequest,
+        context: _aio.ServicerContext[_workspace_access_service_pb2.ListWorkspaceCheckpointsRequest, _abc.Awaitable[_workspace_access_service_pb2.ListWorkspaceCheckpointsResponse]],
+    ) -> _abc.Awaitable[_workspace_access_service_pb2.ListWorkspaceCheckpointsResponse]:
+        """List checkpoints of a repository, newest first."""
+
+    def RestoreWorkspaceCheckpoint(
+        self,
+        request: _workspace_access_service_pb2.RestoreWorkspaceCheckpointRequest,
+        context: _aio.ServicerContext[_workspace_access_service_pb2.RestoreWorkspaceCheckpointRequest, _abc.Awaitable[_workspace_access_service_pb2.RestoreWorkspaceCheckpointResponse]],
+    ) -> _abc.Awaitable[_workspace_access_service_pb2.RestoreWorkspaceCheckpointResponse]:
+        """Put files back as a checkpoint holds them; what there was becomes a checkpoint first."""
 
 def add_WorkspaceAccessServiceServicer_to_server(servicer: WorkspaceAccessServiceServicer, server: _aio.Server) -> None: ...

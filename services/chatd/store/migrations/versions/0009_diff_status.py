@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0009"
-down_revision = "0005"
+down_revision = "0007"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,226 @@
+"""`parley workspace`: the places where tools work, made, stopped and removed."""
+
+import json
+import uuid
+from time import monotonic, sleep  # noqa: TID251 (a command waits in the time of its caller)
+from typing import Any
+
+import click
+
+from parley.cli.api import Api, ApiRefused
+from parley.cli.errors import CliError
+from parley.cli.invocation import current
+from parley.cli.options import HomeGroup
+from parley.cli.server import find_server
+from parley.cli.text_table import text_table
+
+PATH = "/api/v1/workspaces"
+TEMPLATES = "/api/v1/templates"
+COLUMNS = ("id", "name", "kind", "state", "deadline", "last_used_at")
+TEMPLATE_COLUMNS = ("id", "name", "kind", "description")
+LOOK_S = 0.5
+WAIT_S_MAX = 660.0
+SETTLING = ("pending", "preparing", "stopping")
+LIVE = ("pending", "preparing", "ready", "busy", "stopping")
+
+
+class WorkspaceFailed(CliError):
+    """A workspace did not become what was asked for."""
+
+    def __init__(self, workspace: Any) -> None:
+        failure = workspace.get("failure") or {}
+        why = failure.get("message") or f"it is {workspace['state']}"
+        super().__init__(f"the workspace {workspace['name']} cannot be used: {why}")
+        self.workspace_id = workspace["id"]
+        self.state = workspace["state"]
+
+
+class NoSuchName(CliError):
+    """No workspace or template is called so."""
+
+    def __init__(self, what: str, name: str) -> None:
+        super().__init__(f"there is no {what} {name}; `parley workspace ls` shows what there is")
+        self.what = what
+        self.name = name
+
+
+class NoTerminal(CliError):
+    """This server opens no shells in workspaces."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this server serves no terminals yet; ask for commands in a chat, or start processes "
+            "over the API"
+        )
+
+
+@click.group(cls=HomeGroup)
+def workspace() -> None:
+    """Make, list, stop and remove workspaces."""
+
+
+@workspace.command()
+@click.option("-a", "--all", "is_all", is_flag=True, help="Stopped and failed ones too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def ls(is_all: bool, as_json: bool) -> None:
+    """List workspaces: live ones first, then by their last use."""
+    query = "" if is_all else "?" + "&".join(f"state={state}" for state in LIVE)
+    _show(list(_items(_api(), f"{PATH}{query}")), COLUMNS, as_json=as_json)
+
+
+@workspace.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def templates(as_json: bool) -> None:
+    """List what workspaces can be made from, best first."""
+    _show(list(_items(_api(), TEMPLATES)), TEMPLATE_COLUMNS, as_json=as_json)
+
+
+@workspace.command()
+@click.argument("template")
+@click.option("-n", "--name", default="", help="Its name; left out: one is made.")
+@click.option(
+    "-p", "--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
+    help="A value of a parameter of the template; may be given several times.",
+)  # fmt: skip
+@click.option("--chat", default="", metavar="CHAT", help="A chat that shall work in it.")
+@click.option("--ttl", "ttl_minutes", type=click.IntRange(min=0), help="Minutes; 0 for no end.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until it is ready.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def create(
+    template: str,
+    name: str,
+    parameters: tuple[str, ...],
+    chat: str,
+    ttl_minutes: int | None,
+    no_wait: bool,
+    as_json: bool,
+) -> None:
+    """Make a workspace of TEMPLATE, by its name or id, and wait until it is ready."""
+    api = _api()
+    body: dict[str, Any] = {
+        "template_id": _found(api, TEMPLATES, "template", template)["id"],
+        "name": name,
+        "parameters": dict(map(_pair, parameters)),
+        "chat_id": chat,
+    }
+    if ttl_minutes is not None:
+        body["ttl_ms"] = ttl_minutes * 60_000
+    made = api.call("POST", PATH, body, _key(), needs="state")
+    _tell(made if no_wait else _settled(api, made), "ready", as_json=as_json, no_wait=no_wait)
+
+
+@workspace.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def start(name: str, as_json: bool) -> None:
+    """Start the workspace NAME, or make it again if it failed, and wait until it is ready."""
+    api = _api()
+    begun = api.call("POST", f"{_path(api, name)}/start", {}, _key(), needs="state")
+    _tell(_settled(api, begun), "ready", as_json=as_json)
+
+
+@workspace.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def stop(name: str, as_json: bool) -> None:
+    """Stop the workspace NAME, by its name or id, and keep its files."""
+    api = _api()
+    begun = api.call("POST", f"{_path(api, name)}/stop", {}, _key(), needs="state")
+    _tell(_settled(api, begun), "stopped", as_json=as_json)
+
+
+@workspace.command()
+@click.argument("name")
+@click.option("--force", is_flag=True, help="Even if its machine cannot be reached.")
+def rm(name: str, force: bool) -> None:
+    """Remove the workspace NAME with its files, for good."""
+    api = _api()
+    query = "?force=true" if force else ""
+    begun = api.call("DELETE", f"{_path(api, name)}{query}", None, _key(), needs="state")
+    settled = _settled(api, begun)
+    if settled["state"] != "deleted":
+        raise WorkspaceFailed(settled)
+    click.echo(f"Removed {settled['name']}.")
+
+
+@workspace.command()
+@click.argument("name")
+def shell(name: str) -> None:
+    """Open a shell in the workspace NAME."""
+    _path(_api(), name)
+    raise NoTerminal
+
+
+def _api() -> Api:
+    return Api(find_server(current()))
+
+
+def _key() -> dict[str, str]:
+    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
+    return {"Idempotency-Key": f'"{key}"'}
+
+
+def _items(api: Api, path: str) -> Any:
+    cursor = None
+    while True:
+        joint = "&" if "?" in path else "?"
+        page = api.call("GET", path if cursor is None else f"{path}{joint}cursor={cursor}")
+        yield from page["items"]
+        cursor = page.get("next_cursor")
+        if cursor is None:
+            return
+
+
+def _found(api: Api, path: str, what: str, name: str) -> Any:
+    """Return what has a name or an id."""
+    for item in _items(api, path):
+        if name in (item["name"], item["id"]):
+            return item
+    raise NoSuchName(what, name)
+
+
+def _path(api: Api, name: str) -> str:
+    return f"{PATH}/{_found(api, PATH, 'workspace', name)['id']}"
+
+
+def _settled(api: Api, workspace: Any) -> Any:
+    """Wait until nothing is being done about a workspace."""
+    until_s = monotonic() + WAIT_S_MAX
+    while workspace["state"] in SETTLING and monotonic() < until_s:
+        sleep(LOOK_S)
+        try:
+            workspace = api.call("GET", f"{PATH}/{workspace['id']}", needs="state")
+        except ApiRefused as refused:
+            if refused.status != 404:
+                raise
+            return {**workspace, "state": "deleted"}
+    return workspace
+
+
+def _tell(workspace: Any, wanted: str, *, as_json: bool, no_wait: bool = False) -> None:
+    if as_json:
+        click.echo(json.dumps(workspace, indent=2, ensure_ascii=False))
+    is_well = no_wait or workspace["state"] in (wanted, "busy" if wanted == "ready" else wanted)
+    if not is_well:
+        raise WorkspaceFailed(workspace)
+    if not as_json:
+        click.echo(f"{workspace['name']} is {workspace['state']} ({workspace['id']}).")
+
+
+def _show(items: list[Any], columns: tuple[str, ...], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
+        return
+    rows = [[_cell(item.get(column)) for column in columns] for item in items]
+    click.echo(text_table(columns, rows), nl=False)
+
+
+def _pair(given: str) -> tuple[str, str]:
+    name, separator, value = given.partition("=")
+    if not separator:
+        raise click.BadParameter(f"{given!r} is not NAME=VALUE")
+    return name, value
+
+
+def _cell(value: Any) -> str:
+    return "-" if value in (None, "") else str(value)

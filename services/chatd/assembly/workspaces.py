@@ -1,0 +1,136 @@
+"""The control plane of workspaces, put together over one database and the channels to nodes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import asyncpg
+
+from chatd.clients.hosts import GrpcHost
+from chatd.clients.lifecycle_tools import LifecycleTools
+from chatd.domain.chat import ChatId, WorkerId
+from chatd.domain.groups import Groups
+from chatd.domain.workspaces.quota import QuotaLimits
+from chatd.domain.workspaces.workspace import Workspace
+from chatd.engine.configuration import CHAT_PREFIX, ConfigurationCache
+from chatd.engine.workspaces.control import Control
+from chatd.engine.workspaces.driver import Driver
+from chatd.engine.workspaces.keeper import Keeper
+from chatd.engine.workspaces.node_list import NodeList
+from chatd.engine.workspaces.registry import Registry
+from chatd.engine.workspaces.sites import ChatSites
+from chatd.engine.workspaces.watching import Changes
+from chatd.news import WORKSPACES_TOPIC
+from chatd.rpc.attach_tickets import AttachTickets
+from chatd.rpc.catalogue_servicer import WorkspaceServicer
+from chatd.rpc.node_servicer import NodeServicer
+from chatd.rpc.workspace_watch import WorkspaceWatch
+from chatd.settings import Settings
+from chatd.store.config_version import Changed
+from chatd.store.nodes import PostgresNodes
+from chatd.store.templates import PostgresTemplates
+from chatd.store.workspaces import PostgresWorkspaces
+from parley.bus import Bus, Notice
+from parley.process import Process
+from parley.rpc import Address, Channels
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceRooms:
+    """What a process does about workspaces.
+
+    Attributes:
+        control: What people and models ask.
+        sites: Where chats work.
+        tools: The tools by which models ask.
+        driver: Does what states ask for.
+        keeper: Does what time asks for.
+        changes: Wakes those who wait.
+        servicers: What is served of it.
+    """
+
+    control: Control
+    sites: ChatSites
+    tools: LifecycleTools
+    driver: Driver
+    keeper: Keeper
+    changes: Changes
+    servicers: tuple[WorkspaceServicer, NodeServicer]
+
+
+def open_workspaces(
+    settings: Settings,
+    process: Process,
+    pool: "asyncpg.Pool[asyncpg.Record]",
+    bus: Bus,
+    *,
+    worker_id: WorkerId,
+    toolrunners: Channels,
+    configuration: ConfigurationCache,
+    changed: Changed,
+    groups: Groups,
+    tickets: Callable[[ChatSites], AttachTickets],
+) -> WorkspaceRooms:
+    """Return the control plane of this process."""
+    clock = process.clock
+    changes = Changes(clock)
+
+    def moved(workspace: Workspace) -> None:
+        changes.heard(workspace.id)
+        driver.poke(workspace)
+        bus.publish(Notice(WORKSPACES_TOPIC, workspace.id, workspace.version))
+
+    def bound(chat_id: ChatId) -> None:
+        changed(f"{CHAT_PREFIX}{chat_id}", 0)
+
+    workspaces = PostgresWorkspaces(pool, moved)
+    nodes = PostgresNodes(pool)
+    known = NodeList(nodes, map(str, settings.toolrunner))
+    host = GrpcHost(lambda address: toolrunners.also(Address.parse(address)))
+    driver = Driver(worker_id, workspaces, known, host, clock)
+    control = Control(
+        workspaces,
+        PostgresTemplates(pool),
+        groups=groups,
+        ttl=_InstallationTtl(configuration),
+        limits=QuotaLimits(
+            live_workspaces=settings.live_workspaces_per_user_max,
+            workspaces=settings.workspaces_per_user_max,
+            disk_bytes=settings.workspace_disk_bytes_per_user_max,
+        ),
+        changes=changes,
+        bound=bound,
+        clock=clock,
+    )
+    sites = ChatSites(workspaces, configuration, known, driver, changes, clock, made=bound)
+    return WorkspaceRooms(
+        control=control,
+        sites=sites,
+        tools=LifecycleTools(control, configuration.chat),
+        driver=driver,
+        keeper=Keeper(
+            worker_id, workspaces, nodes, clock, known=known, chance=process.random.random
+        ),
+        changes=changes,
+        servicers=(
+            WorkspaceServicer(
+                control,
+                known,
+                host,
+                WorkspaceWatch(workspaces, changes, clock, process.stopping),
+                tickets(sites),
+            ),
+            NodeServicer(Registry(workspaces, nodes), nodes, clock),
+        ),
+    )
+
+
+class _InstallationTtl:
+    """The lifetime that administrators gave workspaces, as this process knows it."""
+
+    def __init__(self, configuration: ConfigurationCache) -> None:
+        self._configuration = configuration
+
+    async def workspace_ttl_ms(self) -> int:
+        """Return it; 0 leaves it to templates."""
+        snapshot = await self._configuration.current()
+        return snapshot.catalogue.settings.workspace_ttl_ms

@@ -1,0 +1,216 @@
+"""Workspaces, quotas and nodes over HTTP."""
+
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gateway.authentication import SignedIn
+from gateway.bodies import (
+    flag,
+    idempotency_key,
+    invalid_parameter,
+    read_json,
+    read_optional_json,
+    read_query,
+)
+from gateway.chatd import Chatd
+from gateway.convert_catalogue import (
+    STATE,
+    changed_to_json,
+    merge_to_json,
+    node_to_json,
+    quota_to_json,
+    workspace_to_json,
+)
+from gateway.inputs_catalogue import (
+    ForkInput,
+    MergeInput,
+    NewWorkspace,
+    StartInput,
+    StopInput,
+    TtlInput,
+)
+from gateway.paging import page_request, page_to_json
+from gateway.paths import workspace_id_of
+from gateway.responses import json_response
+from parley.api.workspace.v1 import node_service_pb2, workspace_pb2
+from parley.api.workspace.v1 import workspace_service_pb2 as api
+
+ID_CHARACTERS_MAX = 64
+#: A merge reads both trees.
+MERGE_S = 150.0
+
+
+class WorkspaceRoutes:
+    """The routes under /workspaces, and /quota and /nodes beside them."""
+
+    def __init__(self, chatd: Chatd, *, new_id: Callable[[], str]) -> None:
+        self._chatd = chatd
+        self._new_id = new_id
+
+    async def list(self, request: Request, visitor: SignedIn) -> Response:
+        """List workspaces: live ones first, then newest use first."""
+        query = read_query(request, "owner_id", "node_id", "limit", "cursor", repeatable=("state",))
+        page = page_request(query)
+        asked = api.ListWorkspacesRequest(
+            page_size=page.page_size,
+            page_token=page.page_token,
+            states=map(_state, request.query_params.getlist("state")),
+            owner_id=query.get("owner_id", "")[:ID_CHARACTERS_MAX],
+            node_id=query.get("node_id", "")[:ID_CHARACTERS_MAX],
+        )
+        answer = await self._chatd.ask_any(
+            visitor.user, lambda stubs: stubs.catalogue.ListWorkspaces(asked)
+        )
+        items = map(workspace_to_json, answer.workspaces)
+        return json_response(page_to_json(items, answer.next_page_token))
+
+    async def create(self, request: Request, visitor: SignedIn) -> Response:
+        """Accept a new workspace, once for each key; watch its state to see it become ready."""
+        read_query(request)
+        key = idempotency_key(request) or self._new_id()
+        body = await read_json(request, NewWorkspace)
+        asked = api.CreateWorkspaceRequest(
+            request_id=key,
+            template_id=body.template_id,
+            name=body.name,
+            parameters=body.parameters,
+            preset_id=body.preset_id,
+            ttl_ms=body.ttl_ms,
+            chat_id=body.chat_id,
+            secret_names=body.secret_names,
+        )
+        answer = await self._chatd.ask_any(
+            visitor.user, lambda stubs: stubs.catalogue.CreateWorkspace(asked)
+        )
+        headers = {"location": f"/api/v1/workspaces/{answer.workspace.workspace_id}"}
+        document = changed_to_json(answer.workspace, answer.outcome)
+        return json_response(document, status=202, headers=headers)
+
+    async def read(self, request: Request, visitor: SignedIn) -> Response:
+        """Read one workspace."""
+        read_query(request)
+        asked = api.GetWorkspaceRequest(workspace_id=workspace_id_of(request))
+        answer = await self._chatd.ask_any(
+            visitor.user, lambda stubs: stubs.catalogue.GetWorkspace(asked)
+        )
+        return json_response(workspace_to_json(answer.workspace))
+
+    async def start(self, request: Request, visitor: SignedIn) -> Response:
+        """Start a workspace, or make a failed one again."""
+        read_query(request)
+        workspace_id = workspace_id_of(request)
+        key = idempotency_key(request) or self._new_id()
+        body = await read_optional_json(request, StartInput)
+        asked = api.StartWorkspaceRequest(
+            request_id=key, workspace_id=workspace_id, parameters=body.parameters
+        )
+        answer = await self._chatd.ask_any(
+            visitor.user, lambda stubs: stubs.catalogue.StartWorkspace(asked)
+        )
+        return json_response(changed_to_json(answer.workspace, answer.outcome), status=202)
+
+    async def stop(self, request: Request, visitor: SignedIn) -> Response:
+        """Stop a workspace; its files are kept."""
+        read_query(request)
+        workspace_id = workspace_id_of(request)
+        key = idempotency_key(request) or self._new_id()
+        body = await read_optional_json(request, StopInput)
+        asked = api.StopWorkspaceRequest(
+            request_id=key, workspace_id=workspace_id, grace_ms=body.grace_ms
+        )
+        answer = await self._chatd.ask_any(
+            visitor.user, lambda stubs: stubs.catalogue.StopWorkspace(asked)
+        )
+        return json_response(changed_to_json(answer.workspace, answer.outcome), status=202)
+
+    async def delete(self, request: Request, visitor: SignedIn) -> Response:
+        """Remove a workspace with its files."""
+        query = read_query(request, "force")
+        workspace_id, is_forced = workspace_id_of(request), flag(query, "force")
+        key = idempotency_key(request) or self._new_id()
+        asked = api.DeleteWorkspaceRequest(
+            request_id=key, workspace_id=workspace_id, force=is_forced
+        )
+        answer = await self._chatd.ask_any(
+            visitor.user, lambda stubs: stubs.catalogue.DeleteWorkspace(asked)
+        )
+        return json_response(changed_to_json(answer.workspace, answer.outcome), status=202)
+
+    async def fork(self, request: Request, visitor: SignedIn) -> Response:
+        """Copy a workspace to work beside it, once for each key."""
+        read_query(request)
+        workspace_id = workspace_id_of(request)
+        key = idempotency_key(request) or self._new_id()
+        body = await read_optional_json(request, ForkInput)
+        mode = "UNSPECIFIED" if body.mode is None else body.mode.name
+        asked = api.ForkWorkspaceRequest(
+            request_id=key,
+            source_workspace_id=workspace_id,
+            mode=workspace_pb2.ForkMode.Value(f"FORK_MODE_{mode}"),
+            name=body.name,
+            chat_id=body.chat_id,
+        )
+        answer = await self._chatd.ask_any(
+            visitor.user, lambda stubs: stubs.catalogue.ForkWorkspace(asked)
+        )
+        headers = {"location": f"/api/v1/workspaces/{answer.workspace.workspace_id}"}
+        return json_response(workspace_to_json(answer.workspace), status=202, headers=headers)
+
+    async def merge(self, request: Request, visitor: SignedIn) -> Response:
+        """Bring the changes of a fork home; a conflict is an answer."""
+        read_query(request)
+        workspace_id = workspace_id_of(request)
+        key = idempotency_key(request) or self._new_id()
+        body = await read_optional_json(request, MergeInput)
+        asked = api.MergeForkRequest(
+            request_id=key,
+            fork_workspace_id=workspace_id,
+            strategy=workspace_pb2.MergeStrategy.Value(f"MERGE_STRATEGY_{body.strategy.name}"),
+            paths=body.paths,
+            dry_run=body.dry_run,
+        )
+        answer = await self._chatd.ask_any(
+            visitor.user, lambda stubs: stubs.catalogue.MergeFork(asked, timeout=MERGE_S)
+        )
+        return json_response(merge_to_json(answer.report))
+
+    async def set_ttl(self, request: Request, visitor: SignedIn) -> Response:
+        """Change the lifetime of a workspace."""
+        read_query(request)
+        workspace_id = workspace_id_of(request)
+        key = idempotency_key(request) or self._new_id()
+        body = await read_json(request, TtlInput)
+        asked = api.SetWorkspaceTtlRequest(
+            request_id=key, workspace_id=workspace_id, ttl_ms=body.ttl_ms
+        )
+        answer = await self._chatd.ask_any(
+            visitor.user, lambda stubs: stubs.catalogue.SetWorkspaceTtl(asked)
+        )
+        return json_response(workspace_to_json(answer.workspace))
+
+    async def quota(self, request: Request, visitor: SignedIn) -> Response:
+        """Read what one has and may have of workspaces."""
+        query = read_query(request, "owner_id")
+        asked = api.GetQuotaRequest(owner_id=query.get("owner_id", "")[:ID_CHARACTERS_MAX])
+        answer = await self._chatd.ask_any(
+            visitor.user, lambda stubs: stubs.catalogue.GetQuota(asked)
+        )
+        return json_response(quota_to_json(answer.dimensions))
+
+    async def nodes(self, request: Request, visitor: SignedIn) -> Response:
+        """List the machines that host workspaces."""
+        page = page_request(read_query(request, "limit", "cursor"))
+        asked = node_service_pb2.ListNodesRequest(
+            page_size=page.page_size, page_token=page.page_token
+        )
+        answer = await self._chatd.ask_any(visitor.user, lambda stubs: stubs.nodes.ListNodes(asked))
+        return json_response(page_to_json(map(node_to_json, answer.nodes), answer.next_page_token))
+
+
+def _state(word: str) -> "workspace_pb2.WorkspaceState.ValueType":
+    known = {name: value for value, name in STATE.items() if name is not None}
+    if word not in known:
+        raise invalid_parameter("state", f"Give one of {', '.join(known)}.")
+    return workspace_pb2.WorkspaceState.ValueType(known[word])

@@ -1,0 +1,48 @@
+"""Confining what runs in workspaces: what the machine offers, what is decided, what is applied."""
+
+from toolrunner.sandbox.cells import Cell, Cells, make_cell
+from toolrunner.sandbox.confinement import Confinement
+from toolrunner.sandbox.errors import BelowMinimum, LayerFailed, NotEnforceable, SandboxError
+from toolrunner.sandbox.groups import own_group
+from toolrunner.sandbox.launch import confine, prepared_filter
+from toolrunner.sandbox.plan import DOOR_PORT, Egress, Place, judge, level_of, plan
+from toolrunner.sandbox.values import (
+    ORDER,
+    Layer,
+    Level,
+    Missing,
+    Network,
+    Profile,
+    Report,
+    Trials,
+    Used,
+)
+
+__all__ = [
+    "DOOR_PORT",
+    "ORDER",
+    "BelowMinimum",
+    "Cell",
+    "Cells",
+    "Confinement",
+    "Egress",
+    "Layer",
+    "LayerFailed",
+    "Level",
+    "Missing",
+    "Network",
+    "NotEnforceable",
+    "Place",
+    "Profile",
+    "Report",
+    "SandboxError",
+    "Trials",
+    "Used",
+    "confine",
+    "judge",
+    "level_of",
+    "make_cell",
+    "own_group",
+    "plan",
+    "prepared_filter",
+]

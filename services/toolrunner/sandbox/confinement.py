@@ -1,0 +1,78 @@
+"""What the launcher is told to do for one process, and how that travels to the spawner."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from toolrunner.sandbox.values import Layer, Level, Network, Profile, Used
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """The layers for one process, in order, and all that they need to know.
+
+    Attributes:
+        uid: The workspace's own user and group; -1 to keep that of the service.
+        root: The files of the workspace.
+        home: The home of its processes.
+        temporary: Its temporary directory.
+        readable: What may be read and executed besides the system's programs.
+        proxy_port: Port of the egress proxy on loopback; in a network of its own that of a cell's
+            door. 0 for none.
+        has_own_proc: Whether the mount namespace gets a /proc of its own.
+        landlock_abi: Version of Landlock.
+        processes: How many processes its user may have at a time; 0 for no limit.
+        nice: How much it gives way to others.
+    """
+
+    level: Level
+    layers: tuple[Layer, ...]
+    profile: Profile
+    network: Network
+    root: str
+    home: str
+    temporary: str
+    uid: int = -1
+    readable: tuple[str, ...] = ()
+    proxy_port: int = 0
+    has_own_proc: bool = True
+    landlock_abi: int = 0
+    processes: int = 0
+    nice: int = 0
+
+    def has(self, layer: Layer) -> bool:
+        """Tell whether a layer is to be applied."""
+        return layer in self.layers
+
+    @property
+    def counts_processes(self) -> bool:
+        """Whether processes of others do not count as those of the workspace."""
+        return self.has(Layer.UID) or self.has(Layer.USER_NAMESPACE)
+
+    @property
+    def writable(self) -> tuple[str, ...]:
+        """Directories of the workspace that may be written."""
+        if self.profile is Profile.READ_ONLY:
+            return (self.temporary,)
+        return (self.root, self.home, self.temporary)
+
+    @property
+    def used(self) -> Used:
+        """What is told of a process that was confined so."""
+        return Used(self.level, self.layers, self.profile, self.network)
+
+    def document(self) -> dict[str, Any]:
+        """Return this as it travels."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, document: dict[str, Any]) -> "Confinement":
+        """Read what travelled."""
+        fields = {
+            **document,
+            "level": Level(document["level"]),
+            "layers": tuple(Layer(number) for number in document["layers"]),
+            "profile": Profile(document["profile"]),
+            "network": Network(document["network"]),
+            "readable": tuple(document["readable"]),
+        }
+        return cls(**fields)

@@ -1,0 +1,120 @@
+"""Applying the layers to this process, in their order, between fork and exec."""
+
+import os
+import resource
+
+from toolrunner.sandbox import landlock, places, seccomp
+from toolrunner.sandbox.confinement import Confinement
+from toolrunner.sandbox.errors import LayerFailed
+from toolrunner.sandbox.syscalls import (
+    PR_SET_NO_NEW_PRIVS,
+    bound_capabilities,
+    drop_capabilities,
+    prctl,
+)
+from toolrunner.sandbox.values import Layer, Network, Profile
+
+
+def prepared_filter(confinement: Confinement) -> bytes:
+    """Return the filter of system calls; made before the fork, where it costs nothing twice."""
+    if not confinement.has(Layer.SECCOMP):
+        return b""
+    is_apart = confinement.has(Layer.NETWORK_NAMESPACE)
+    is_hidden = confinement.has(Layer.MOUNT_NAMESPACE)
+    openings = seccomp.Openings(
+        # Landlock does not see who connects to a path, so only hiding the paths helps.
+        has_paths=is_hidden,
+        has_tcp=is_apart or confinement.network is not Network.NONE,
+        has_udp=is_apart or confinement.network is Network.OPEN,
+        keeps_attributes=confinement.profile is Profile.READ_ONLY and not is_hidden,
+        shares_user=not confinement.has(Layer.PID_NAMESPACE) and not confinement.has(Layer.UID),
+    )
+    return seccomp.program(openings)
+
+
+def tasks_now() -> int:
+    """Return how many tasks the machine has."""
+    with open("/proc/loadavg") as file:
+        return int(file.read().split()[3].partition("/")[2])
+
+
+def limit(confinement: Confinement) -> None:
+    """Set the limits that belong to a user; those of each process were set before."""
+    if processes := confinement.processes:
+        if not confinement.counts_processes:
+            # The kernel counts all processes of a user, so what is there already comes on top.
+            processes += tasks_now()
+        ceiling = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+        bound = processes if ceiling == resource.RLIM_INFINITY else min(processes, ceiling)
+        resource.setrlimit(resource.RLIMIT_NPROC, (bound, bound))
+    if confinement.nice:
+        os.nice(confinement.nice)
+
+
+def confine(confinement: Confinement, filter: bytes) -> None:
+    """Apply what is left to do once descriptors are in place and namespaces are entered.
+
+    Raises:
+        LayerFailed: One could not be applied.
+    """
+    has_own_user = confinement.has(Layer.UID)
+    steps = {
+        Layer.RLIMITS: lambda: limit(confinement),
+        Layer.UID: lambda: change_user(confinement.uid),
+        Layer.NO_NEW_PRIVILEGES: lambda: _renounce(has_own_user=has_own_user),
+        Layer.LANDLOCK_FILES: lambda: landlock.restrict(
+            rules_of(confinement), confinement.landlock_abi
+        ),
+        Layer.SECCOMP: lambda: seccomp.install(filter),
+    }
+    for layer in confinement.layers:
+        step = steps.get(layer)
+        if step is None:
+            continue
+        try:
+            step()
+        except OSError as error:
+            raise LayerFailed(layer, error.errno or 0) from error
+        except ValueError as error:
+            raise LayerFailed(layer, 0) from error
+
+
+def _renounce(*, has_own_user: bool) -> None:
+    if not has_own_user:
+        bound_capabilities()
+    drop_capabilities()
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+
+
+def change_user(uid: int) -> None:
+    """Become the workspace's own user, in its own group and no other."""
+    # Before: afterwards there is no right to do so.
+    bound_capabilities()
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+
+
+def rules_of(confinement: Confinement) -> landlock.Rules:
+    """Return what Landlock allows: no more than the mounts, and less where there are none."""
+    is_hidden = confinement.has(Layer.MOUNT_NAMESPACE)
+    is_apart = confinement.has(Layer.NETWORK_NAMESPACE)
+    confines_tcp = confinement.has(Layer.LANDLOCK_NETWORK)
+    is_open = confinement.network is Network.OPEN
+    resolvers = places.RESOLVERS if is_open else ()
+    seen = (*places.PROGRAMS, *places.SETTINGS, *resolvers, *places.KERNEL_FACTS)
+    written = (*confinement.writable, *(("/dev/shm", *places.TEMPORARY) if is_hidden else ()))
+    scopes = 0 if is_apart else landlock.SCOPE_ABSTRACT_SOCKETS
+    if not confinement.has(Layer.PID_NAMESPACE) and not confinement.has(Layer.UID):
+        # The user is the service's own, so nothing else keeps signals from it.
+        scopes |= landlock.SCOPE_SIGNALS
+    own = (confinement.root, confinement.home, confinement.temporary)
+    terminals = ("/dev/pts", "/dev/ptmx") if is_hidden else ()
+    return landlock.Rules(
+        readable=("/",) if is_hidden else (*seen, *confinement.readable, *own),
+        writable=written,
+        devices=(*places.DEVICES, *terminals),
+        confines_tcp=confines_tcp,
+        ports=(confinement.proxy_port,) if confines_tcp and confinement.proxy_port else (),
+        scopes=scopes,
+    )

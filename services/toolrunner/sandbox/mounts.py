@@ -1,0 +1,176 @@
+"""The tree of files that a workspace sees: built from nothing, with only what it needs in it."""
+
+import os
+import stat
+import struct
+from contextlib import suppress
+from typing import NamedTuple
+
+from toolrunner.sandbox import places
+from toolrunner.sandbox.confinement import Confinement
+from toolrunner.sandbox.syscalls import CLONE_NEWNS, call, unshare
+from toolrunner.sandbox.values import Network, Profile
+
+AT_FDCWD = -100
+AT_EMPTY_PATH, AT_RECURSIVE = 0x1000, 0x8000
+OPEN_TREE_CLONE, OPEN_TREE_CLOEXEC = 1, os.O_CLOEXEC
+MOVE_MOUNT_F_EMPTY_PATH = 0x04
+ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC = 0x1, 0x2, 0x4, 0x8
+MS_NOSUID, MS_NODEV, MS_NOEXEC = 0x2, 0x4, 0x8
+MS_REC, MS_PRIVATE = 0x4000, 0x40000
+MNT_DETACH = 2
+
+#: Any directory will do; the new tree is mounted on it and it is never seen again.
+STAGE = "/tmp"
+SAFE = ATTR_NOSUID | ATTR_NODEV
+TREE_OPTIONS = b"mode=0755,size=1m,nr_inodes=2k"
+MEMORY_OPTIONS = b"mode=1777,size=64m,nr_inodes=1k"
+
+
+class Kind(NamedTuple):
+    """What distinguishes one tree from another."""
+
+    profile: Profile
+    network: Network
+    readable: tuple[str, ...]
+    git: tuple[int, ...]  # Inodes of what is guarded; another file of that name is another tree.
+
+
+class Mount(NamedTuple):
+    """A copy of a part of the host's files, and where it belongs."""
+
+    fd: int
+    target: str
+
+
+def kind_of(confinement: Confinement) -> Kind:
+    """Return which tree a process needs."""
+    guarded = guarded_in(confinement.root) if _guards_git(confinement) else {}
+    return Kind(
+        confinement.profile, confinement.network, confinement.readable, tuple(guarded.values())
+    )
+
+
+def guarded_in(root: str) -> dict[str, int]:
+    """Return git's directory, hooks and configuration, as far as there are any, with inodes."""
+    found: dict[str, int] = {}
+    for path, is_kind in (
+        (f"{root}/.git", stat.S_ISDIR),
+        (f"{root}/.git/hooks", stat.S_ISDIR),
+        (f"{root}/.git/config", stat.S_ISREG),
+    ):
+        with suppress(OSError):
+            status = os.lstat(path)
+            if is_kind(status.st_mode):
+                found[path] = status.st_ino
+                continue
+        if path.endswith(".git"):
+            break
+    return found
+
+
+def _guards_git(confinement: Confinement) -> bool:
+    return confinement.profile is Profile.WORKSPACE_WRITE
+
+
+def build_tree(confinement: Confinement) -> None:
+    """Leave the host's files for a tree of this process's own.
+
+    Raises:
+        OSError: It cannot be built; this process must not go on.
+    """
+    unshare(CLONE_NEWNS)
+    call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
+    # All of it first: the stage hides what is below it.
+    links, mounts = _taken(confinement)
+    call("mount", b"tmpfs", STAGE.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, TREE_OPTIONS)
+    for path, target in links:
+        os.symlink(target, STAGE + path)
+    for path in places.EMPTY:
+        os.makedirs(STAGE + path, exist_ok=True)
+    _make_devices()
+    for path in places.TEMPORARY:
+        if _is_around(path, confinement):
+            _mount_memory(path)
+    if confinement.has_own_proc:
+        os.mkdir(STAGE + "/proc")
+        flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
+        call("mount", b"proc", f"{STAGE}/proc".encode(), b"proc", flags, None)
+    for mount in mounts:
+        _put(mount)
+    os.chdir(STAGE)
+    call("pivot_root", b".", b".")
+    call("umount2", b".", MNT_DETACH)
+    os.chdir("/")
+    change = struct.pack("=QQQQ", ATTR_RDONLY, 0, 0, 0)
+    call("mount_setattr", AT_FDCWD, b"/", 0, change, len(change))
+
+
+def _taken(confinement: Confinement) -> tuple[list[tuple[str, str]], list[Mount]]:
+    """Return links to make, and copies of what is to be seen of the host."""
+    links: list[tuple[str, str]] = []
+    mounts: list[Mount] = []
+    resolvers = places.RESOLVERS if confinement.network is Network.OPEN else ()
+    for path in (*places.PROGRAMS, *places.SETTINGS, *resolvers, *confinement.readable):
+        if path in places.PROGRAMS and os.path.islink(path):
+            links.append((path, os.readlink(path)))
+            continue
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            mounts.append(_take(path, path, SAFE | ATTR_RDONLY))
+    mounts += [_take(path, path, ATTR_NOSUID | ATTR_NOEXEC) for path in places.DEVICES]
+    for path in places.TEMPORARY:
+        if not _is_around(path, confinement):
+            mounts.append(_take(confinement.temporary, path, SAFE))
+    for path in (confinement.temporary, confinement.home, confinement.root):
+        is_written = path in confinement.writable
+        mounts.append(_take(path, path, SAFE if is_written else SAFE | ATTR_RDONLY))
+    if _guards_git(confinement):
+        # The directory itself too, writable: what is a mount cannot be moved away.
+        for path in guarded_in(confinement.root):
+            is_whole = path.endswith(".git")
+            mounts.append(_take(path, path, SAFE if is_whole else SAFE | ATTR_RDONLY))
+    return links, mounts
+
+
+def _is_around(path: str, confinement: Confinement) -> bool:
+    """Tell whether a workspace lies below a directory that it is to have for itself."""
+    own = (confinement.root, confinement.home, confinement.temporary, *confinement.readable)
+    return any(each.startswith(f"{path}/") for each in own)
+
+
+def _take(source: str, target: str, attributes: int) -> Mount:
+    flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE
+    fd = call("open_tree", AT_FDCWD, os.fsencode(source), flags)
+    change = struct.pack("=QQQQ", attributes, 0, 0, 0)
+    call("mount_setattr", fd, b"", AT_EMPTY_PATH | AT_RECURSIVE, change, len(change))
+    return Mount(fd, STAGE + target)
+
+
+def _put(mount: Mount) -> None:
+    if not os.path.lexists(mount.target):
+        if stat.S_ISDIR(os.fstat(mount.fd).st_mode):
+            os.makedirs(mount.target, exist_ok=True)
+        else:
+            os.makedirs(os.path.dirname(mount.target), exist_ok=True)
+            os.close(os.open(mount.target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC))
+    place = os.fsencode(mount.target)
+    call("move_mount", mount.fd, b"", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH)
+    os.close(mount.fd)
+
+
+def _make_devices() -> None:
+    os.mkdir(STAGE + "/dev")
+    for name, target in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
+        os.symlink(f"/proc/self/fd{target}", f"{STAGE}/dev/{name}")
+    _mount_memory("/dev/shm")
+    os.mkdir(STAGE + "/dev/pts")
+    options = b"newinstance,ptmxmode=0666,mode=0620"
+    place = f"{STAGE}/dev/pts".encode()
+    call("mount", b"devpts", place, b"devpts", MS_NOSUID | MS_NOEXEC, options)
+    os.symlink("pts/ptmx", f"{STAGE}/dev/ptmx")
+
+
+def _mount_memory(path: str) -> None:
+    os.makedirs(STAGE + path)
+    flags = MS_NOSUID | MS_NODEV
+    call("mount", b"tmpfs", f"{STAGE}{path}".encode(), b"tmpfs", flags, MEMORY_OPTIONS)

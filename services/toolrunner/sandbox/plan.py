@@ -1,0 +1,210 @@
+"""Deciding how to confine: from what a node offers and what a call asks for, nothing else."""
+
+from dataclasses import dataclass, replace
+
+from toolrunner.sandbox.confinement import Confinement
+from toolrunner.sandbox.errors import BelowMinimum, NotEnforceable
+from toolrunner.sandbox.landlock import ABI_NETWORK, ABI_SCOPES
+from toolrunner.sandbox.missing import missing_of
+from toolrunner.sandbox.values import (
+    ORDER,
+    Layer,
+    Level,
+    Network,
+    Profile,
+    Report,
+    Trials,
+)
+
+ALWAYS = frozenset({Layer.DESCRIPTORS, Layer.RLIMITS, Layer.CGROUP})
+NAMESPACES = frozenset(
+    {
+        Layer.USER_NAMESPACE,
+        Layer.PID_NAMESPACE,
+        Layer.NETWORK_NAMESPACE,
+        Layer.MOUNT_NAMESPACE,
+    }
+)
+FILTERS = frozenset(
+    {Layer.NO_NEW_PRIVILEGES, Layer.LANDLOCK_FILES, Layer.LANDLOCK_NETWORK, Layer.SECCOMP}
+)
+#: What a level may use; what of it does not work is left out unless the level needs it.
+LAYERS = {
+    Level.NONE: ALWAYS,
+    Level.UID: ALWAYS | {Layer.UID, Layer.NO_NEW_PRIVILEGES},
+    Level.LANDLOCK: ALWAYS | {Layer.UID} | FILTERS,
+    Level.NS: ALWAYS | {Layer.UID} | FILTERS | NAMESPACES,
+}
+UNREACHABLE = "the service's data directory or its Python is closed to other users"
+#: Where a workspace with a network of its own finds the egress proxy, on its own loopback.
+DOOR_PORT = 3128
+#: Commands give way to the services that look after them.
+NICE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The directories of a workspace, and whose they are.
+
+    Attributes:
+        uid: The workspace's own user; -1 if it has none.
+        readable: What else its processes may read.
+    """
+
+    root: str
+    home: str
+    temporary: str
+    uid: int = -1
+    readable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Egress:
+    """That there is an egress proxy, and its port where workspaces share the host's network."""
+
+    port: int
+
+
+def judge(trials: Trials, *, minimum: Level, forced: Level | None = None) -> Report:
+    """Return what a node offers.
+
+    Args:
+        trials: What happened when everything was tried.
+        minimum: The weakest level to accept.
+        forced: A level not to go beyond, for tests.
+
+    Raises:
+        BelowMinimum: That is less than the minimum.
+    """
+    level = level_of(trials)
+    if forced is not None:
+        level = min(level, forced)
+    if level < Level.NS:
+        trials = outside(trials)
+    layers = tuple(
+        layer for layer in ORDER if layer in LAYERS.get(level, ()) and trials.works(layer)
+    )
+    report = Report(
+        level=level,
+        minimum=minimum,
+        layers=layers,
+        missing=missing_of(trials),
+        landlock_abi=trials.landlock_abi,
+        kernel=trials.kernel,
+        is_root=trials.is_root,
+        has_own_proc=trials.has_own_proc,
+    )
+    if level < minimum:
+        raise BelowMinimum(report)
+    return report
+
+
+def level_of(trials: Trials) -> Level:
+    """Return the strongest level whose layers all work."""
+    is_filtered = trials.works(Layer.NO_NEW_PRIVILEGES, Layer.SECCOMP)
+    if is_filtered and trials.works(*NAMESPACES):
+        return Level.NS
+    trials = outside(trials)
+    # Where processes share the service's user, only Landlock keeps their signals from it.
+    is_apart = trials.works(Layer.UID) or trials.landlock_abi >= ABI_SCOPES
+    if is_filtered and trials.works(Layer.LANDLOCK_FILES) and is_apart:
+        return Level.LANDLOCK
+    return Level.UID if trials.works(Layer.UID) else Level.NONE
+
+
+def outside(trials: Trials) -> Trials:
+    """Return what works where workspaces walk through the host's directories."""
+    if trials.is_reachable or not trials.works(Layer.UID):
+        return trials
+    return replace(trials, failures={**trials.failures, Layer.UID: UNREACHABLE})
+
+
+def plan(
+    report: Report,
+    *,
+    place: Place,
+    profile: Profile | None = None,
+    network: Network | None = None,
+    processes: int = 0,
+    egress: Egress | None = None,
+) -> Confinement:
+    """Return how to confine a process.
+
+    Args:
+        report: What the node offers.
+        place: The workspace.
+        profile: What it may write; None for nothing, as far as the node can keep that.
+        network: What it may reach; None for nothing, as far as the node can keep that.
+        processes: How many processes the workspace may have at a time; 0 for no limit.
+        egress: Its proxy, if it has one.
+
+    Raises:
+        NotEnforceable: The node cannot keep what is asked for.
+    """
+    reached = _network(report, network, egress)
+    written = _profile(report, profile)
+    layers = [layer for layer in report.layers if _is_applied(layer, report, reached, place)]
+    port = 0
+    if reached is Network.PROXY and egress is not None:
+        port = DOOR_PORT if Layer.NETWORK_NAMESPACE in layers else egress.port
+    return Confinement(
+        level=report.level,
+        layers=tuple(layers),
+        profile=written,
+        network=reached,
+        root=place.root,
+        home=place.home,
+        temporary=place.temporary,
+        uid=place.uid if Layer.UID in layers else -1,
+        readable=place.readable,
+        proxy_port=port,
+        has_own_proc=report.has_own_proc,
+        landlock_abi=report.landlock_abi,
+        processes=processes,
+        nice=NICE,
+    )
+
+
+def _is_applied(layer: Layer, report: Report, network: Network, place: Place) -> bool:
+    match layer:
+        case Layer.UID:
+            return place.uid >= 0
+        case Layer.NETWORK_NAMESPACE:
+            return network is not Network.OPEN
+        case Layer.LANDLOCK_NETWORK:
+            # In a network of its own a workspace may listen and connect as it likes.
+            is_apart = Layer.NETWORK_NAMESPACE in report.layers
+            return network is not Network.OPEN and not is_apart
+        case _:
+            return True
+
+
+def _network(report: Report, asked: Network | None, egress: Egress | None) -> Network:
+    """Return what can be reached; where nothing confines, nobody is told that something does."""
+    can_confine = report.level >= Level.LANDLOCK
+    match asked:
+        case Network.OPEN:
+            return Network.OPEN
+        case None if not can_confine:
+            return Network.OPEN
+        case None | Network.NONE if can_confine:
+            return Network.NONE
+        case Network.PROXY if can_confine:
+            if egress is None:
+                # Less than asked for, never more.
+                return Network.NONE
+            has_ports = report.level >= Level.NS or report.landlock_abi >= ABI_NETWORK
+            return Network.PROXY if has_ports else Network.NONE
+        case _:
+            raise NotEnforceable(report.level, Level.LANDLOCK, "a closed network")
+
+
+def _profile(report: Report, asked: Profile | None) -> Profile:
+    if asked is None:
+        return Profile.READ_ONLY if report.level >= Level.LANDLOCK else Profile.FULL
+    if asked is Profile.READ_ONLY and report.level < Level.LANDLOCK:
+        raise NotEnforceable(report.level, Level.LANDLOCK, "a read-only workspace")
+    if asked is Profile.WORKSPACE_WRITE and report.level < Level.NS:
+        # Only a mount can take a file out of a directory that may be written.
+        return Profile.FULL
+    return asked

@@ -1,0 +1,249 @@
+"""The filter of system calls: what nobody in a workspace needs and an attacker would.
+
+A program of the kernel's packet filter looks at each call before it happens. It is made here as
+bytes, without the kernel, so that tests can run it over every call in a simulator of their own.
+"""
+
+import ctypes
+import errno
+import struct
+from dataclasses import dataclass, field
+
+from toolrunner.sandbox.syscalls import MACHINE, NUMBERS, call
+
+#: Refused with EPERM whatever the arguments.
+REFUSED = (
+    *("acct", "add_key", "adjtimex", "bpf", "chroot", "clock_adjtime", "clock_settime"),
+    *("delete_module", "fanotify_init", "finit_module", "fsconfig", "fsmount", "fsopen", "fspick"),
+    *("init_module", "io_uring_enter", "io_uring_register", "io_uring_setup", "ioperm", "iopl"),
+    *("kcmp", "kexec_file_load", "kexec_load", "keyctl", "lookup_dcookie", "migrate_pages"),
+    *("mount", "mount_setattr", "move_mount", "move_pages", "name_to_handle_at", "nfsservctl"),
+    *("open_by_handle_at", "open_tree", "open_tree_attr", "perf_event_open", "pidfd_getfd"),
+    *("pivot_root", "process_madvise", "process_vm_readv", "process_vm_writev", "ptrace"),
+    *("quotactl", "quotactl_fd", "reboot", "request_key", "setdomainname", "sethostname", "setns"),
+    *("settimeofday", "swapoff", "swapon", "syslog", "umount2", "unshare", "userfaultfd"),
+    "vhangup",
+)
+#: What changes a file without opening it.
+ATTRIBUTES = (
+    *("chmod", "chown", "fchmod", "fchmodat", "fchmodat2", "fchown", "fchownat", "file_setattr"),
+    *("fremovexattr", "fsetxattr", "futimesat", "lchown", "lremovexattr", "lsetxattr"),
+    *("removexattr", "removexattrat", "setxattr", "setxattrat", "utime", "utimensat", "utimes"),
+)
+#: All flags of clone that make namespaces.
+NAMESPACES = 0x7E020000
+TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+MSG_FASTOPEN = 0x20000000
+X32_BIT = 0x40000000
+
+AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
+SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET = 1, 2, 5
+SOCK_TYPE = 0x0F
+IPPROTO_IP, IPPROTO_TCP, IPPROTO_UDP = 0, 6, 17
+
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+COLUMNS = {"x86_64": 0, "aarch64": 1}
+
+ALLOW = 0x7FFF0000
+KILL_PROCESS = 0x80000000
+SET_MODE_FILTER = 1
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+_LOAD, _AND, _RETURN = 0x20, 0x54, 0x06
+_IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT = 0x15, 0x35, 0x45
+
+
+@dataclass(frozen=True, slots=True)
+class Openings:
+    """What may be reached without being asked for elsewhere.
+
+    Attributes:
+        has_paths: UNIX sockets that connect to a path or a name.
+        has_tcp: Streams over IP.
+        has_udp: Datagrams over IP.
+        shares_user: Processes that are not the workspace's have the same user and are seen, so
+            that only this keeps their limits and priorities from being changed.
+        keeps_attributes: No file's mode, owner, times or attributes may be changed, which Landlock
+            does not look at.
+    """
+
+    has_paths: bool
+    has_tcp: bool
+    has_udp: bool
+    shares_user: bool = False
+    keeps_attributes: bool = False
+
+
+#: Calls about a process, with the place of its number among the arguments; 0 is who calls.
+_ABOUT_PROCESSES = {
+    "ioprio_set": 1,
+    "prlimit64": 0,
+    "sched_setaffinity": 0,
+    "sched_setattr": 0,
+    "sched_setparam": 0,
+    "sched_setscheduler": 0,
+    "setpriority": 1,
+}
+
+
+def refusal(number: int) -> int:
+    """Return the verdict that makes a call fail."""
+    return 0x00050000 | number
+
+
+@dataclass
+class _Assembly:
+    """Instructions; a jump goes a number of instructions ahead."""
+
+    code: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+    def load(self, offset: int) -> None:
+        self.code.append((_LOAD, 0, 0, offset))
+
+    def argument(self, index: int) -> None:
+        # The lower half: what the kernel reads of an int.
+        self.load(_ARGUMENTS + 8 * index)
+
+    def jump(self, kind: int, value: int, if_true: int, if_false: int) -> None:
+        self.code.append((kind, if_true, if_false, value))
+
+    def end(self, verdict: int) -> None:
+        self.code.append((_RETURN, 0, 0, verdict))
+
+    def when(self, number: int, body: "_Assembly") -> None:
+        """Run a body, which must end, for one call; the number stays loaded for the next."""
+        self.jump(_IF_EQUAL, number, 0, len(body.code))
+        self.code += body.code
+
+
+def _verdict(verdict: int) -> _Assembly:
+    body = _Assembly()
+    body.end(verdict)
+    return body
+
+
+def _refuse_bits(index: int, bits: int) -> _Assembly:
+    body = _Assembly()
+    body.argument(index)
+    body.jump(_IF_ANY_BIT, bits, 0, 1)
+    body.end(refusal(errno.EPERM))
+    body.end(ALLOW)
+    return body
+
+
+def _refuse_values(index: int, *values: int) -> _Assembly:
+    body = _Assembly()
+    body.argument(index)
+    for value in values:
+        body.jump(_IF_EQUAL, value, 0, 1)
+        body.end(refusal(errno.EPERM))
+    body.end(ALLOW)
+    return body
+
+
+def _refuse_others(index: int) -> _Assembly:
+    body = _Assembly()
+    body.argument(index)
+    body.jump(_IF_EQUAL, 0, 1, 0)
+    body.end(refusal(errno.EPERM))
+    body.end(ALLOW)
+    return body
+
+
+def _kind(openings: Openings, family: int) -> dict[int, tuple[int, ...]]:
+    """Return the types of a family that are allowed, with their protocols; none for any."""
+    if family == AF_UNIX:
+        return {SOCK_STREAM: (), SOCK_DGRAM: (), SOCK_SEQPACKET: ()} if openings.has_paths else {}
+    kinds: dict[int, tuple[int, ...]] = {}
+    if openings.has_tcp:
+        kinds[SOCK_STREAM] = (IPPROTO_IP, IPPROTO_TCP)
+    if openings.has_udp:
+        kinds[SOCK_DGRAM] = (IPPROTO_IP, IPPROTO_UDP)
+    return kinds
+
+
+def _socket(openings: Openings) -> _Assembly:
+    body = _Assembly()
+    for family in (AF_UNIX, AF_INET, AF_INET6):
+        inner = _Assembly()
+        for kind, protocols in _kind(openings, family).items():
+            checks = _Assembly()
+            if protocols:
+                checks.argument(2)
+                for protocol in protocols:
+                    checks.jump(_IF_EQUAL, protocol, 0, 1)
+                    checks.end(ALLOW)
+                checks.end(refusal(errno.EACCES))
+            else:
+                checks.end(ALLOW)
+            inner.argument(1)
+            inner.code.append((_AND, 0, 0, SOCK_TYPE))
+            inner.jump(_IF_EQUAL, kind, 0, len(checks.code))
+            inner.code += checks.code
+        inner.end(refusal(errno.EACCES))
+        body.argument(0)
+        body.jump(_IF_EQUAL, family, 0, len(inner.code))
+        body.code += inner.code
+    body.end(refusal(errno.EAFNOSUPPORT))
+    return body
+
+
+def _socket_pair(openings: Openings) -> _Assembly:
+    """Allow pairs that cannot be turned to another address."""
+    if openings.has_paths:
+        return _verdict(ALLOW)
+    body = _Assembly()
+    body.argument(1)
+    body.code.append((_AND, 0, 0, SOCK_TYPE))
+    body.jump(_IF_EQUAL, SOCK_DGRAM, 0, 1)
+    body.end(refusal(errno.EACCES))
+    body.end(ALLOW)
+    return body
+
+
+def program(openings: Openings, machine: str = MACHINE) -> bytes:
+    """Return the filter for a kind of machine.
+
+    Raises:
+        KeyError: The numbers of its calls are not known.
+    """
+    column = COLUMNS[machine]
+    code = _Assembly()
+    code.load(_ARCHITECTURE)
+    code.jump(_IF_EQUAL, ARCHITECTURES[machine], 1, 0)
+    code.end(KILL_PROCESS)
+    code.load(_NUMBER)
+    if machine == "x86_64":
+        code.jump(_IF_AT_LEAST, X32_BIT, 0, 1)
+        code.end(refusal(errno.ENOSYS))
+    for name in (*REFUSED, *(ATTRIBUTES if openings.keeps_attributes else ())):
+        if NUMBERS[name][column] >= 0:
+            code.when(NUMBERS[name][column], _verdict(refusal(errno.EPERM)))
+    bodies = {
+        # Its arguments are behind a pointer, where no filter sees them; libraries then use clone.
+        "clone3": _verdict(refusal(errno.ENOSYS)),
+        "clone": _refuse_bits(0, NAMESPACES),
+        "ioctl": _refuse_values(1, TIOCSTI, TIOCLINUX),
+        "socket": _socket(openings),
+        "socketpair": _socket_pair(openings),
+        # These connect without being asked whether they may.
+        "sendto": _refuse_bits(3, MSG_FASTOPEN),
+        "sendmsg": _refuse_bits(2, MSG_FASTOPEN),
+        "sendmmsg": _refuse_bits(3, MSG_FASTOPEN),
+    }
+    if openings.shares_user:
+        bodies |= {name: _refuse_others(index) for name, index in _ABOUT_PROCESSES.items()}
+    for name, body in bodies.items():
+        code.when(NUMBERS[name][column], body)
+    code.end(ALLOW)
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in code.code)
+
+
+def install(filter: bytes) -> None:
+    """Hold this process and all its children to a filter; needs no_new_privs.
+
+    Raises:
+        OSError: The kernel refused.
+    """
+    buffer = ctypes.create_string_buffer(filter, len(filter))
+    fprog = struct.pack("@HP", len(filter) // 8, ctypes.addressof(buffer))
+    call("seccomp", SET_MODE_FILTER, 0, fprog)

@@ -1,0 +1,152 @@
+"""The words of the sandbox: levels, layers, profiles, and what was found, asked for and done.
+
+Numbers are those of the proto, so that they mean the same in a journal, on a pipe and on the wire.
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class Level(IntEnum):
+    """How strong a confinement is; higher is stronger."""
+
+    NONE = 1
+    UID = 2
+    LANDLOCK = 3
+    NS = 4
+    VM = 5
+
+    @property
+    def word(self) -> str:
+        """The name as settings and people write it."""
+        return self.name.lower()
+
+
+class Layer(IntEnum):
+    """One mechanism of confinement."""
+
+    DESCRIPTORS = 1
+    RLIMITS = 2
+    CGROUP = 3
+    UID = 4
+    USER_NAMESPACE = 5
+    MOUNT_NAMESPACE = 6
+    PID_NAMESPACE = 7
+    NETWORK_NAMESPACE = 8
+    NO_NEW_PRIVILEGES = 9
+    LANDLOCK_FILES = 10
+    LANDLOCK_NETWORK = 11
+    SECCOMP = 12
+    VM = 13
+
+    @property
+    def word(self) -> str:
+        """The name as people read it."""
+        return self.name.lower().replace("_", " ")
+
+
+class Profile(IntEnum):
+    """What may be written."""
+
+    READ_ONLY = 1
+    WORKSPACE_WRITE = 2
+    FULL = 3
+
+
+class Network(IntEnum):
+    """What may be reached."""
+
+    NONE = 1
+    PROXY = 2
+    OPEN = 3
+
+
+#: As the launcher applies them. Namespaces come before the user id: who mounts the directories of
+#: a workspace must be able to walk to them, and the workspace's own user must not.
+ORDER = (
+    Layer.VM,
+    Layer.CGROUP,
+    Layer.USER_NAMESPACE,
+    Layer.PID_NAMESPACE,
+    Layer.NETWORK_NAMESPACE,
+    Layer.MOUNT_NAMESPACE,
+    Layer.DESCRIPTORS,
+    Layer.RLIMITS,
+    Layer.UID,
+    Layer.NO_NEW_PRIVILEGES,
+    Layer.LANDLOCK_FILES,
+    Layer.LANDLOCK_NETWORK,
+    Layer.SECCOMP,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A mechanism that a node lacks: why, what that means, and how to get it."""
+
+    layer: Layer
+    cause: str
+    effect: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """What happened when each mechanism was tried; an empty text means that it works.
+
+    Attributes:
+        is_root: Whether the service runs as root.
+        landlock_abi: Version of the interface; 0 without Landlock.
+        kernel: Release of the kernel.
+        failures: Why a mechanism does not work, by mechanism; those that work are not in it.
+        has_own_proc: Whether a mount namespace can have a /proc of its own.
+        is_reachable: Whether other users can walk to the service's data and programs; without
+            that the user is only changed inside of a mount namespace.
+    """
+
+    is_root: bool
+    landlock_abi: int
+    kernel: str
+    failures: dict[Layer, str] = field(default_factory=dict)
+    has_own_proc: bool = True
+    is_reachable: bool = True
+
+    def works(self, *layers: Layer) -> bool:
+        """Tell whether all of these work."""
+        return not any(layer in self.failures for layer in layers)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a node offers, and what it was told to accept."""
+
+    level: Level
+    minimum: Level
+    layers: tuple[Layer, ...]
+    missing: tuple[Missing, ...]
+    landlock_abi: int
+    kernel: str
+    is_root: bool = False
+    has_own_proc: bool = False
+
+    @property
+    def summary(self) -> str:
+        """One paragraph for people."""
+        first = f'Sandbox level "{self.level.word}"'
+        abi = f", Landlock ABI {self.landlock_abi}" if self.landlock_abi else ""
+        lacking = [
+            f"Not active: {each.layer.word} ({each.cause}). Effect: {each.effect}. "
+            f"To have it: {each.remedy}."
+            for each in self.missing
+        ]
+        return " ".join((f"{first} on kernel {self.kernel}{abi}.", *lacking))
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """How a process was really confined."""
+
+    level: Level
+    layers: tuple[Layer, ...]
+    profile: Profile
+    network: Network

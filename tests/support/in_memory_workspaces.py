@@ -1,0 +1,207 @@
+"""Workspaces in a dictionary, by the clock of a test: the fake behind the ports of the engine."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from chatd.domain.chat import ChatId, OwnerId, WorkerId
+from chatd.domain.errors import WorkspaceNotFound
+from chatd.domain.workspaces.commands import Command
+from chatd.domain.workspaces.errors import NodeNotFound
+from chatd.domain.workspaces.lifetime import is_due, is_warning_due
+from chatd.domain.workspaces.nodes import LOST_AFTER, Node, NodeState
+from chatd.domain.workspaces.ports import ChatWorkspace, LogLine
+from chatd.domain.workspaces.transitions import decide
+from chatd.domain.workspaces.workspace import DRIVEN, USABLE, State, Workspace, WorkspaceId
+from parley.clock import Clock
+
+
+class Crash(BaseException):
+    """The process dies here."""
+
+
+@dataclass(slots=True)
+class CrashPlan:
+    """Says before or after which of the following writes a process dies; never by itself."""
+
+    writes_left: int = -1
+    is_before: bool = True
+
+    def before(self) -> None:
+        """Die before a write if it is the one."""
+        if self.writes_left == 0 and self.is_before:
+            raise Crash
+
+    def after(self) -> None:
+        """Die after a write if it is the one."""
+        if self.writes_left == 0:
+            raise Crash
+        self.writes_left -= 1
+
+
+@dataclass(slots=True)
+class InMemoryWorkspaces:
+    """What the store does, without a database."""
+
+    clock: Clock
+    rows: dict[str, Workspace] = field(default_factory=dict)
+    claims: dict[str, tuple[WorkerId | None, datetime]] = field(default_factory=dict)
+    logs: dict[tuple[str, int], dict[int, LogLine]] = field(default_factory=dict)
+    working: dict[WorkerId, list[str]] = field(default_factory=dict)
+    chats: dict[str, ChatWorkspace] = field(default_factory=dict)
+    states: list[State] = field(default_factory=list)
+    crash: CrashPlan = field(default_factory=CrashPlan)
+
+    async def add_scratch(
+        self, workspace: Workspace, driver_id: WorkerId, lease_s: float
+    ) -> Workspace:
+        if workspace.id not in self.rows:
+            self.crash.before()
+            self.rows[workspace.id] = workspace
+            self.claims[workspace.id] = (driver_id, self._in(lease_s))
+            self.crash.after()
+        return self.rows[workspace.id]
+
+    async def get(self, workspace_id: str) -> Workspace:
+        if workspace_id not in self.rows:
+            raise WorkspaceNotFound(workspace_id)
+        return self.rows[workspace_id]
+
+    async def apply(self, workspace_id: str, command: Command) -> tuple[Workspace, Workspace]:
+        before = await self.get(workspace_id)
+        after = decide(before, command, self.clock.now())
+        if after is not before:
+            self.crash.before()
+            self.rows[workspace_id] = after
+            self.states.append(after.state)
+            self.crash.after()
+        return before, after
+
+    async def claim(
+        self, driver_id: WorkerId, lease_s: float, rows_max: int
+    ) -> tuple[Workspace, ...]:
+        waiting = [row for row in self.rows.values() if row.state in DRIVEN and self._free(row.id)]
+        for row in waiting[:rows_max]:
+            self.claims[row.id] = (driver_id, self._in(lease_s))
+        return tuple(waiting[:rows_max])
+
+    async def claim_one(
+        self, driver_id: WorkerId, workspace_id: str, lease_s: float
+    ) -> Workspace | None:
+        row = self.rows.get(workspace_id)
+        holder = self.claims.get(workspace_id, (None, None))[0]
+        if row is None or row.state not in DRIVEN:
+            return None
+        if holder != driver_id and not self._free(workspace_id):
+            return None
+        self.claims[workspace_id] = (driver_id, self._in(lease_s))
+        return row
+
+    async def renew(
+        self, driver_id: WorkerId, workspace_id: str, lease_s: float
+    ) -> Workspace | None:
+        if self.claims[workspace_id][0] != driver_id:
+            return None
+        self.claims[workspace_id] = (driver_id, self._in(lease_s))
+        return self.rows[workspace_id]
+
+    async def release(self, driver_id: WorkerId, workspace_id: str, rest_s: float) -> None:
+        if self.claims.get(workspace_id, (None, None))[0] == driver_id:
+            self.claims[workspace_id] = (None, self._in(rest_s))
+
+    async def log(self, workspace_id: str, epoch: int, lines: Sequence[LogLine]) -> None:
+        known = self.logs.setdefault((workspace_id, epoch), {})
+        for line in lines:
+            known.setdefault(line.sequence, line)
+
+    async def due(self, rows_max: int) -> tuple[tuple[Workspace, datetime], ...]:
+        now = self.clock.now()
+        found = [
+            row
+            for row in self.rows.values()
+            if (
+                row.state in USABLE
+                and (
+                    is_due(row.deadline_at, now)
+                    or is_warning_due(row.deadline_at, row.warned_for, now)
+                )
+            )
+            or (row.state is State.STOPPED and is_due(row.delete_at, now))
+        ]
+        return tuple((row, now) for row in found[:rows_max])
+
+    async def on_node(self, node_id: str) -> tuple[Workspace, ...]:
+        rows = self.rows.values()
+        return tuple(r for r in rows if r.node_id == node_id and r.state is not State.DELETED)
+
+    async def many(self, workspace_ids: Collection[str]) -> dict[str, Workspace]:
+        return {each: self.rows[each] for each in workspace_ids if each in self.rows}
+
+    async def worked_in(self, worker_id: WorkerId) -> tuple[Workspace, ...]:
+        ids = self.working.get(worker_id, [])
+        return tuple(self.rows[each] for each in ids if self.rows[each].state in USABLE)
+
+    async def of_chat(self, chat_id: ChatId) -> ChatWorkspace | None:
+        known = self.chats.get(chat_id)
+        if known is not None:
+            return known
+        return ChatWorkspace(
+            workspace=self.rows.get(chat_id),
+            scratch_id=WorkspaceId(chat_id),
+            owner_id=OwnerId("00000000-0000-0000-0000-00000000000a"),
+            is_child=False,
+            is_bound=False,
+            node_address="",
+            is_node_lost=False,
+            now=self.clock.now(),
+        )
+
+    def _free(self, workspace_id: str) -> bool:
+        claim = self.claims.get(workspace_id)
+        return claim is None or claim[1] <= self.clock.now()
+
+    def _in(self, span_s: float) -> datetime:
+        return self.clock.now() + timedelta(seconds=span_s)
+
+
+@dataclass(slots=True)
+class InMemoryNodes:
+    """Nodes in a dictionary."""
+
+    clock: Clock
+    rows: dict[str, Node] = field(default_factory=dict)
+
+    async def list(self) -> Sequence[Node]:
+        return tuple(node for node in self.rows.values() if node.state is not NodeState.GONE)
+
+    async def get(self, node_id: str) -> Node:
+        if node_id not in self.rows:
+            raise NodeNotFound(node_id)
+        return self.rows[node_id]
+
+    async def find(self, node_id: str) -> Node | None:
+        return self.rows.get(node_id)
+
+    async def lose(self) -> Sequence[Node]:
+        silent = [
+            node
+            for node in self.rows.values()
+            if node.state in (NodeState.ACTIVE, NodeState.DRAINING)
+            and node.last_seen_at is not None
+            and self.clock.now() - node.last_seen_at > LOST_AFTER
+        ]
+        for node in silent:
+            self.rows[node.id] = replace(node, state=NodeState.LOST)
+        return silent
+
+    async def drained(self) -> Sequence[Node]:
+        return [
+            node
+            for node in self.rows.values()
+            if node.state is NodeState.DRAINING
+            and node.drain_at is not None
+            and node.drain_at <= self.clock.now()
+        ]
+
+    async def leave(self, node_id: str) -> None:
+        self.rows[node_id] = replace(self.rows[node_id], state=NodeState.GONE)

@@ -1,0 +1,119 @@
+"""The control plane of workspaces over a real database, with nodes that are a dictionary."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import asyncpg
+
+from chatd.clients.hosts import InMemoryHost
+from chatd.domain.chat import ChatId, WorkerId
+from chatd.domain.groups import Groups
+from chatd.domain.workspaces.quota import QuotaLimits
+from chatd.domain.workspaces.workspace import Workspace
+from chatd.engine.workspaces.control import Control
+from chatd.engine.workspaces.driver import Driver
+from chatd.engine.workspaces.node_list import NodeList
+from chatd.engine.workspaces.registry import Registry
+from chatd.engine.workspaces.sites import ChatSites
+from chatd.engine.workspaces.watching import Changes
+from chatd.rpc.attach_tickets import AttachTickets
+from chatd.rpc.catalogue_servicer import WorkspaceServicer
+from chatd.rpc.node_servicer import NodeServicer
+from chatd.rpc.workspace_watch import WorkspaceWatch
+from chatd.store.catalogue import ChatFacts, StoredCatalogue
+from chatd.store.nodes import PostgresNodes
+from chatd.store.templates import PostgresTemplates
+from chatd.store.workspaces import PostgresWorkspaces
+from parley.clock import SystemClock
+
+DRIVER = WorkerId("00000000-0000-0000-0000-0000000000dd")
+ADDRESS = "unix:/run/static.sock"
+NOTHING: Any = None  # Stands for what these tests never open.
+
+
+@dataclass(slots=True)
+class Ttl:
+    """The lifetime that administrators set."""
+
+    ttl_ms: int = 0
+
+    async def workspace_ttl_ms(self) -> int:
+        return self.ttl_ms
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """Everything that a chatd has for workspaces; tests drive it themselves."""
+
+    store: PostgresWorkspaces
+    nodes: PostgresNodes
+    known: NodeList
+    control: Control
+    driver: Driver
+    sites: ChatSites
+    host: InMemoryHost
+    ttl: Ttl
+    servicers: tuple[WorkspaceServicer, NodeServicer]
+    bound: list[ChatId] = field(default_factory=list)
+    moved: list[Workspace] = field(default_factory=list)
+
+    @classmethod
+    def over(
+        cls,
+        pool: "asyncpg.Pool[asyncpg.Record]",
+        groups: Groups,
+        stopping: asyncio.Event,
+        tickets: AttachTickets,
+    ) -> "Catalogue":
+        clock, host, ttl = SystemClock(), InMemoryHost(), Ttl()
+        changes = Changes(clock)
+        bound: list[ChatId] = []
+        moved: list[Workspace] = []
+
+        def tell(workspace: Workspace) -> None:
+            moved.append(workspace)
+            changes.heard(workspace.id)
+            driver.poke(workspace)
+
+        store = PostgresWorkspaces(pool, tell)
+        nodes = PostgresNodes(pool)
+        known = NodeList(nodes, [ADDRESS])
+        driver = Driver(DRIVER, store, known, host, clock)
+        control = Control(
+            store,
+            PostgresTemplates(pool),
+            groups=groups,
+            ttl=ttl,
+            limits=QuotaLimits(live_workspaces=2),
+            changes=changes,
+            bound=bound.append,
+            clock=clock,
+        )
+        facts = Facts(pool)
+        sites = ChatSites(
+            store, facts, known, driver, changes, clock, made=bound.append, waiting_s=20.0
+        )
+        watch = WorkspaceWatch(store, changes, clock, stopping)
+        servicers = (
+            WorkspaceServicer(control, known, NOTHING, watch, tickets),
+            NodeServicer(Registry(store, nodes), nodes, clock),
+        )
+        return cls(store, nodes, known, control, driver, sites, host, ttl, servicers, bound, moved)
+
+    async def drive(self) -> None:
+        """Do all that waits to be done."""
+        for each in await self.store.claim(DRIVER, 15.0, 100):
+            await self.driver.drive(each)
+
+
+class Facts:
+    """Reads what is known of chats, every time."""
+
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+        self._stored = StoredCatalogue(pool, NOTHING)
+        self.asked = 0
+
+    async def chat(self, chat_id: ChatId) -> ChatFacts:
+        self.asked += 1
+        return await self._stored.chat(chat_id)

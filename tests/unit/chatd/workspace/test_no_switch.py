@@ -1,0 +1,34 @@
+"""E25: a model cannot ask for a weaker sandbox, because there is nothing to ask with."""
+
+import json
+from typing import Any
+
+import pytest
+
+from chatd.clients.workspace.toolset import TOOLS, Tool
+from parley.api.workspace.v1 import process_pb2
+
+WORDS = ("sandbox", "profile", "network", "privileg", "confine", "unsafe", "landlock", "seccomp")
+
+
+def names_in(schema: Any) -> set[str]:
+    """Return all names of arguments, however deep."""
+    match schema:
+        case dict():
+            own = set(schema.get("properties", {}))
+            return own.union(*(names_in(value) for value in schema.values()))
+        case list():
+            return set().union(*(names_in(value) for value in schema))
+        case _:
+            return set()
+
+
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS.keys())
+def test_no_tool_takes_a_word_about_its_confinement(tool: Tool) -> None:
+    names = {tool.name} | names_in(json.loads(tool.input_schema_json))
+    assert [name for name in names if any(word in name.lower() for word in WORDS)] == []
+
+
+def test_what_is_run_says_nothing_about_its_confinement() -> None:
+    names = [field.name for field in process_pb2.ProcessSpec.DESCRIPTOR.fields]
+    assert [name for name in names if any(word in name for word in WORDS)] == []
