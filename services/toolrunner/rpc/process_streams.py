@@ -92,7 +92,8 @@ async def attach(
 
     events = stream.events(follows=True, heartbeat_s=heartbeat_s)
     typing = _refuse(requests) if is_view_only else _type(terminal, requests)
-    await _both_ways(typing, events, lambda event: write(encoded(event)))
+    with processes.attached(scope):
+        await _both_ways(typing, events, lambda event: write(encoded(event)))
 
 
 def _admitted(opened: api.AttachOpen, booth: TicketBooth) -> tuple[Scope, ProcessId, bool]:

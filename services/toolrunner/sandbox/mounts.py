@@ -79,6 +79,8 @@ def build_tree(confinement: Confinement) -> None:
     Raises:
         OSError: It cannot be built; this process must not go on.
     """
+    # Whoever walks through is not whoever builds.
+    os.umask(0o022)
     unshare(CLONE_NEWNS)
     call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
     # All of it first: the stage hides what is below it.
