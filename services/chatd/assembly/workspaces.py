@@ -1,5 +1,6 @@
 """The control plane of workspaces, put together over one database and the channels to nodes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import asyncpg
@@ -19,6 +20,7 @@ from chatd.engine.workspaces.registry import Registry
 from chatd.engine.workspaces.sites import ChatSites
 from chatd.engine.workspaces.watching import Changes
 from chatd.news import WORKSPACES_TOPIC
+from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.catalogue_servicer import WorkspaceServicer
 from chatd.rpc.node_servicer import NodeServicer
 from chatd.rpc.workspace_watch import WorkspaceWatch
@@ -66,6 +68,7 @@ def open_workspaces(
     configuration: ConfigurationCache,
     changed: Changed,
     groups: Groups,
+    tickets: Callable[[ChatSites], AttachTickets],
 ) -> WorkspaceRooms:
     """Return the control plane of this process."""
     clock = process.clock
@@ -98,9 +101,10 @@ def open_workspaces(
         bound=bound,
         clock=clock,
     )
+    sites = ChatSites(workspaces, configuration, known, driver, changes, clock, made=bound)
     return WorkspaceRooms(
         control=control,
-        sites=ChatSites(workspaces, configuration, known, driver, changes, clock, made=bound),
+        sites=sites,
         tools=LifecycleTools(control, configuration.chat),
         driver=driver,
         keeper=Keeper(
@@ -113,6 +117,7 @@ def open_workspaces(
                 known,
                 host,
                 WorkspaceWatch(workspaces, changes, clock, process.stopping),
+                tickets(sites),
             ),
             NodeServicer(Registry(workspaces, nodes), nodes, clock),
         ),
