@@ -251,6 +251,9 @@ class Host:
             recipe = msgspec.structs.replace(placement.recipe, policy=policy)
             changed = msgspec.structs.replace(placement, recipe=recipe, epoch=epoch)
             await self._rooms.placements.commit(changed, (request, answer))
+            if workspace_id in self._rooms.workspaces.particulars:
+                # The next process is held to it.
+                self._rooms.workspaces.particulars[workspace_id] = particulars_of(changed)
             return answer
 
         return await self.effects.run(self._once(request, workspace_id, act))
