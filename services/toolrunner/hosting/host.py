@@ -102,8 +102,14 @@ class Host:
                 rooms.workspaces.particulars[placement.workspace_id] = particulars_of(placement)
         for placement in tuple(rooms.placements.all.values()):
             self._tasks.create_task(self._recovered(placement))
-        self._tasks.create_task(self._endings.empty_trash())
+        self._tasks.create_task(self._tidied())
         return self
+
+    async def _tidied(self) -> None:
+        try:
+            await self._endings.empty_trash()
+        except OSError as error:
+            logger.warning("what was thrown away could not all be removed: %s", error)
 
     async def __aexit__(
         self,
