@@ -132,7 +132,9 @@ def test_after_a_killed_supervisor_the_next_start_recovers(stack: LocalStack) ->
     started = stack.up()
     assert started.returncode == 0, started.stderr
     _, left = psutil.wait_procs(before, timeout=5)
-    assert left == []
+    # What ran in workspaces outlives its toolrunner, and the next one has it now.
+    assert set(left) <= set(stack.everyone())
+    assert not {process.pid for process in left} & {stack.supervisor().pid}
     assert_answers(stack, "recovered?")
 
 
