@@ -14,8 +14,10 @@ from typing import Final, Protocol
 
 from toolrunner.domain import Scope, WorkspaceId
 from toolrunner.errors import OutsideWorkspace, PathNotFound, WrongPathKind
+from toolrunner.files.beneath import Root
 from toolrunner.sandbox import Network, Profile
 from toolrunner.spawner import open_directory_beneath
+from toolrunner.trees import hand_over
 from toolrunner.users import Users
 
 PRIVATE: Final = 0o700
@@ -196,11 +198,24 @@ class Workspaces:
         ):
             directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         if self._users is not None:
-            if is_new:
-                uid = self._users.take()
-                os.chown(workspace.root, uid, uid)
+            if is_new or _is_of_the_service(workspace):
+                root = Root.open_directory(str(workspace.root))
+                try:
+                    hand_over(root, self._users.take())
+                finally:
+                    root.close()
             _hand_over(workspace)
         return workspace
+
+
+def _is_of_the_service(workspace: Workspace) -> bool:
+    """Tell whether files were made when workspaces had no users, and are ours to give away.
+
+    A registered directory belongs to whoever has it, and what lies under an overlay as well.
+    """
+    if workspace.particulars.files is not None:
+        return False
+    return workspace.root.stat().st_uid == os.geteuid() and not os.path.ismount(workspace.root)
 
 
 def _hand_over(workspace: Workspace) -> None:

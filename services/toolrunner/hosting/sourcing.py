@@ -22,7 +22,7 @@ from toolrunner.hosting.overlays import Overlays
 from toolrunner.hosting.programs import ProgramFailed
 from toolrunner.hosting.recipes import Fork, ForkMode, Git, Local, Scratch, Source
 from toolrunner.hosting.removal import PRIVATE, Trash
-from toolrunner.hosting.walking import hand_over
+from toolrunner.trees import hand_over
 from toolrunner.workspaces import Workspace, Workspaces
 
 T = TypeVar("T")

@@ -31,6 +31,7 @@ MEMORY_OPTIONS = b"mode=1777,size=64m,nr_inodes=1k"
 class Kind(NamedTuple):
     """What distinguishes one tree from another."""
 
+    root: str
     profile: Profile
     network: Network
     readable: tuple[str, ...]
@@ -48,7 +49,11 @@ def kind_of(confinement: Confinement) -> Kind:
     """Return which tree a process needs."""
     guarded = guarded_in(confinement.root) if _guards_git(confinement) else {}
     return Kind(
-        confinement.profile, confinement.network, confinement.readable, tuple(guarded.values())
+        confinement.root,
+        confinement.profile,
+        confinement.network,
+        confinement.readable,
+        tuple(guarded.values()),
     )
 
 
