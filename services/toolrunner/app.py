@@ -129,6 +129,9 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                     workspaces_max=settings.workspaces_max,
                     local_directories=settings.local_directories,
                     git_protocols=settings.git_protocols,
+                    git_private_hosts=settings.git_private_hosts,
+                    git_limits=settings.git_limits,
+                    mirror_bounds=settings.mirror_bounds,
                 )
             )
         )
