@@ -7,7 +7,7 @@ from pathlib import Path
 from parley.process import Environment, ServiceSettings
 from parley.rpc import Address
 from parley.settings import setting
-from toolrunner.domain import Limits
+from toolrunner.domain import Limits, Quota
 from toolrunner.hosting.bounds import Bounds
 from toolrunner.hosting.directories import LocalDirectory
 from toolrunner.sandbox import Level
@@ -72,6 +72,24 @@ class Settings(ServiceSettings):
         "Share of the processors that a process may have with all that it starts, in thousandths "
         "of a core, where toolrunner may use control groups; 0 for no limit.",
         default=0,
+        at_least=0,
+    )
+    workspace_memory_bytes: int = setting(
+        "Memory that a workspace may use with all that runs in it, in bytes, unless its template "
+        "says otherwise; 0 for no limit.",
+        default=8 * 1024**3,
+        at_least=0,
+    )
+    workspace_disk_bytes: int = setting(
+        "Disk that a workspace may use, in bytes, unless its template says otherwise; 0 for no "
+        "limit.",
+        default=10 * 1024**3,
+        at_least=0,
+    )
+    workspace_inodes: int = setting(
+        "Files and directories that a workspace may have, unless its template says otherwise; 0 "
+        "for no limit.",
+        default=1_000_000,
         at_least=0,
     )
     sandbox_minimum: SandboxLevel = setting(
@@ -139,6 +157,15 @@ class Settings(ServiceSettings):
             memory_bytes=self.process_memory_bytes,
             pids=self.process_pids,
             cpu_millicores=self.process_cpu_millicores,
+        )
+
+    @property
+    def quota(self) -> Quota:
+        """What a workspace may use."""
+        return Quota(
+            memory_bytes=self.workspace_memory_bytes,
+            disk_bytes=self.workspace_disk_bytes,
+            inodes=self.workspace_inodes,
         )
 
     @property

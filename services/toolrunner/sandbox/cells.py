@@ -47,6 +47,7 @@ KINDS = ("user", "ipc", "uts", "pid", "net")
 NUMBER = struct.Struct("=i")
 GO = b"g"
 DOOR_BACKLOG = 128
+SHARED_MEMORY_PAGES = 64 * 1024 * 1024 // os.sysconf("SC_PAGE_SIZE")
 TREES_MAX = 8
 #: Making a cell takes longer than most commands, and one command follows another.
 RESTING_S = 60.0
@@ -313,6 +314,9 @@ def _begin(channel: socket.socket, *, is_apart: bool, port: int) -> None:
         return
     prctl(PR_SET_DUMPABLE, 0)
     call("sethostname", HOST_NAME, len(HOST_NAME))
+    with suppress(OSError):
+        # Memory that lies in the kernel is no process's, so that nobody could be ended for it.
+        _write("/proc/sys/kernel/shmall", str(SHARED_MEMORY_PAGES))
     doors: list[socket.socket] = []
     if is_apart:
         _raise_loopback()
