@@ -1,0 +1,30 @@
+"""What the credential helper in a workspace tells git and its user when a host wants a password."""
+
+from toolrunner.egress.grants import Delivery, grant_for
+from toolrunner.egress.heads import written
+from toolrunner.egress.hosts import Place
+from toolrunner.egress.rules import Rules
+
+A_REPOSITORY = "/repository/info/refs?service=git-upload-pack"
+
+
+def explanation_of(rules: Rules, place: Place) -> bytes:
+    """Return the answer; no secret is ever in it."""
+    grant = grant_for(rules.grants, place, A_REPOSITORY)
+    if grant is None:
+        text = (
+            f"No secret for {place} is granted to this workspace. Its owner can store one with "
+            f"`parley secret put NAME --host {place} --delivery {Delivery.GIT}` and grant it with "
+            f"`parley secret grant {rules.workspace_id} NAME`."
+        )
+    else:
+        text = (
+            f"The secret {grant.name!r} was added for {place} and the host did not accept it. It "
+            "may have expired, or lack the right; its owner can store a new value."
+        )
+    fields = (
+        ("Content-Type", "text/plain; charset=utf-8"),
+        ("Content-Length", str(len(text.encode()) + 1)),
+        ("Connection", "close"),
+    )
+    return written("HTTP/1.1 200 OK", fields) + text.encode() + b"\n"
