@@ -184,6 +184,7 @@ async def run(settings: Settings, process: Process) -> None:
             configuration=configuration,
             changed=catalogue.changed,
             groups=groups,
+            box=catalogue.box,
         )
         setups = AllowedSetups(
             ConfiguredSetups(configuration, catalogue.book, rooms.sites), barring
