@@ -4,25 +4,34 @@ import asyncio
 import fcntl
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from parley.api.workspace.v1.host_service_pb2_grpc import WorkspaceHostServiceServicer
-from parley.identity import InMemoryRevocations
+from parley.identity import InMemoryRevocations, ServiceName
 from parley.process import ConfigurationError, Neighbours, Process
 from toolrunner.confining import Sandbox, find_sandbox
 from toolrunner.errors import JournalUnusable, SpawnerGone
 from toolrunner.faults import with_points
 from toolrunner.file_room import FileRoom
 from toolrunner.git_room import GitRoom
+from toolrunner.hosting.assembly import Parts, hosting
+from toolrunner.hosting.mirrors import NoCredentials
+from toolrunner.hosting.overlays import KernelOverlays, Overlays
+from toolrunner.hosting.points import points_of
+from toolrunner.hosting.registration import Registration
+from toolrunner.hosting.reporting import NodeFacts, Reporter
 from toolrunner.journal_thread import open_journal
 from toolrunner.processes import Processes
 from toolrunner.rpc.errors import DOMAIN, ERRORS
 from toolrunner.rpc.execution_servicer import ExecutionServicer
 from toolrunner.rpc.file_servicer import FileServicer
 from toolrunner.rpc.git_servicer import GitServicer
+from toolrunner.rpc.host_servicer import WorkspaceHostServicer
+from toolrunner.rpc.node_client import GrpcRegistry
 from toolrunner.rpc.presenting import Presenter
 from toolrunner.rpc.process_servicer import ProcessServicer, cursor_of, encode_started
 from toolrunner.sandbox import BelowMinimum
@@ -72,7 +81,8 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         # Whoever looked after these was killed too, and some may have outlived it.
         end_marked(journal.lost)
         places = directory / "workspaces"
-        workspaces = Workspaces(places, sandbox.users(places))
+        users = sandbox.users(places)
+        workspaces = Workspaces(places, users)
         processes = await stack.enter_async_context(
             Processes(
                 journal=journal,
@@ -98,26 +108,104 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
             )
         )
         git = await stack.enter_async_context(GitRoom(files, process.clock))
+        overlays = KernelOverlays(directory / "overlay-probe")
+        hosted = await stack.enter_async_context(
+            hosting(
+                Parts(
+                    directory=directory,
+                    processes=processes,
+                    files=files,
+                    workspaces=workspaces,
+                    spawner=spawner.process,
+                    sandbox=sandbox,
+                    credentials=NoCredentials(),
+                    overlays=overlays,
+                    users=users,
+                    points=points_of(settings.faultpoints_directory, process.clock),
+                    clock=process.clock,
+                    new_id=process.new_id,
+                    encode_started=encode_started,
+                    workspaces_max=settings.workspaces_max,
+                    local_directories=settings.local_directories,
+                    git_protocols=settings.git_protocols,
+                )
+            )
+        )
+        reporter = Reporter(
+            facts=_facts(settings, hosted.node_id, journal.generation, overlays),
+            host=hosted.host,
+            processes=processes,
+            workspaces=workspaces,
+            mirrors=hosted.mirrors,
+            sandbox=sandbox,
+            clock=process.clock,
+            directory=directory,
+        )
         servicers = (
             ProcessServicer(processes, Presenter(spawner.pid)),
             ExecutionServicer(journal, processes),
             FileServicer(files),
             GitServicer(git, process.clock),
-            # Not written yet; it says so.
-            WorkspaceHostServiceServicer(),
+            WorkspaceHostServicer(hosted.host, hosted.merges, reporter, process.clock.now()),
         )
         # No method takes a service token, so there is no revocation to know of.
         revocations = InMemoryRevocations(())
+        neighbours = Neighbours(settings, process)
         await stack.enter_async_context(
-            Neighbours(settings, process).serve(
-                servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN
-            )
+            neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)
         )
+        async with _known(settings, process, neighbours, reporter):
+            try:
+                await _until_stopped(process.stopping, spawner.process.gone)
+            finally:
+                processes.stop_waiting()
+                git.stop_waiting()
+
+
+@asynccontextmanager
+async def _known(
+    settings: Settings, process: Process, neighbours: Neighbours, reporter: Reporter
+) -> AsyncIterator[None]:
+    """Measure what is hosted, and be known to chatd where there is one."""
+    async with (
+        neighbours.channels(ServiceName.CHATD, settings.chatd) as channels,
+        asyncio.TaskGroup() as tasks,
+    ):
+        registration = Registration(
+            registry=GrpcRegistry(channels, reporter),
+            host=reporter.host,
+            hosted=reporter.hosted,
+            clock=process.clock,
+            chance=process.random.random,
+            new_id=process.new_id,
+        )
+        running = [tasks.create_task(reporter.measure())]
+        if settings.chatd:
+            running.append(tasks.create_task(registration.run()))
         try:
-            await _until_stopped(process.stopping, spawner.process.gone)
+            yield
         finally:
-            processes.stop_waiting()
-            git.stop_waiting()
+            for task in running:
+                task.cancel()
+            if settings.leaves_at_stop:
+                await registration.leave()
+
+
+def _facts(
+    settings: Settings, node_id: str, journal_generation: str, overlays: Overlays
+) -> NodeFacts:
+    labels = (label.partition("=") for label in settings.labels)
+    return NodeFacts(
+        node_id=node_id,
+        name=settings.name or socket.gethostname(),
+        address=str(settings.advertise or settings.listen),
+        version=version("parley"),
+        journal_generation=journal_generation,
+        workspaces_max=settings.workspaces_max,
+        labels=tuple((name, value) for name, _, value in labels),
+        directories=settings.local_directories,
+        has_overlays=overlays.is_available,
+    )
 
 
 async def _until_stopped(stopping: asyncio.Event, gone: "asyncio.Future[None]") -> None:

@@ -198,7 +198,10 @@ class Clerks:
             has_input=True,
             # Who asks may write or not, and the program is told; its own room is the workspace.
             confinement=self._sandbox.confined(
-                workspace, profile=Profile.FULL, network=None, readable=OWN_PROGRAMS
+                workspace,
+                profile=Profile.FULL,
+                network=None,
+                readable=(*OWN_PROGRAMS, *workspace.particulars.readable),
             ),
         )
         # Known before it runs, so that it is ended whatever becomes of this.

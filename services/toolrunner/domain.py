@@ -103,12 +103,23 @@ class ProcessRecord:
     sandbox: Used | None = None  # None before it runs.
 
 
+#: Instead of the number of a placement: the node itself asks.
+BY_THE_NODE = -1
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The workspace a call is about, and the chat on whose behalf it is made."""
+    """The workspace a call is about, and the chat on whose behalf it is made.
+
+    Attributes:
+        workspace_id: The workspace.
+        chat_id: The chat.
+        epoch: Number of the workspace's placement; 0 if nobody placed it.
+    """
 
     workspace_id: WorkspaceId
     chat_id: ChatId = NO_CHAT
+    epoch: int = 0
 
     def may_see(self, record: ProcessRecord) -> bool:
         """Tell whether a process is this chat's or nobody's; a person sees all of them."""

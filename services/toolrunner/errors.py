@@ -23,6 +23,14 @@ ToolrunnerError
 ├── ExecutionCancelled      the execution was cancelled before it could begin
 ├── ClerkGone               the program that works on files ended, and nothing was changed
 ├── OutcomeUnknown          nobody knows whether the change was made
+├── StalePlacement          the workspace was placed anew since
+├── WorkspaceNotFound       no such workspace lives on this node
+├── WorkspaceNotReady       the workspace is in the wrong state
+├── NodeFull                the node takes no more
+├── NodeDraining            the node takes no more, because it is being emptied
+├── ForkNotPossible         the workspace cannot be forked this way
+├── NotAFork                the workspace is no fork of that other one
+├── MergeDisturbed          the parent changed while it was merged into
 └── SpawnerGone             the program that starts processes ended
 
 ConfigurationError
@@ -247,6 +255,84 @@ class OutcomeUnknown(ToolrunnerError):
             "whether the change was made is unknown; look at the files before going on"
         )
         self.request_id = request_id
+
+
+class StalePlacement(ToolrunnerError):
+    """The workspace was placed anew since the caller last heard of it."""
+
+    def __init__(self, workspace_id: str, epoch: int, highest_epoch: int) -> None:
+        super().__init__("the workspace was placed anew; look where it is now")
+        self.workspace_id = workspace_id
+        self.epoch = epoch
+        self.highest_epoch = highest_epoch
+
+
+class WorkspaceNotFound(ToolrunnerError):
+    """No such workspace lives on this node."""
+
+    def __init__(self, workspace_id: str) -> None:
+        super().__init__("there is no such workspace on this node; prepare it first")
+        self.workspace_id = workspace_id
+
+
+class WorkspaceNotReady(ToolrunnerError):
+    """The workspace is in the wrong state.
+
+    Attributes:
+        workspace_id: The workspace.
+        state: The state it is in.
+        next_step: What to do about it.
+    """
+
+    def __init__(self, workspace_id: str, state: str, next_step: str) -> None:
+        super().__init__(f"the workspace is {state}; {next_step.replace('_', ' ')} first")
+        self.workspace_id = workspace_id
+        self.state = state
+        self.next_step = next_step
+
+
+class NodeFull(ToolrunnerError):
+    """The node takes no more.
+
+    Attributes:
+        resource: What it has no more of.
+    """
+
+    def __init__(self, resource: str) -> None:
+        super().__init__(f"this node has no {resource} left; ask another one")
+        self.resource = resource
+
+
+class NodeDraining(ToolrunnerError):
+    """The node takes no more, because it is being emptied."""
+
+    def __init__(self) -> None:
+        super().__init__("this node is being emptied; ask another one")
+
+
+class ForkNotPossible(ToolrunnerError):
+    """The workspace cannot be forked this way."""
+
+    def __init__(self, mode: str, cause: str) -> None:
+        super().__init__(f"no fork can be made by {mode}: {cause}")
+        self.mode = mode
+        self.cause = cause
+
+
+class NotAFork(ToolrunnerError):
+    """The workspace is no fork of that other one."""
+
+    def __init__(self, workspace_id: str) -> None:
+        super().__init__("the workspace is no fork of that parent; merge it where it comes from")
+        self.workspace_id = workspace_id
+
+
+class MergeDisturbed(ToolrunnerError):
+    """The parent changed while it was merged into; it is as it was before."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path!r} was changed meanwhile, so nothing was merged; merge again")
+        self.path = path
 
 
 class SpawnerGone(ToolrunnerError):

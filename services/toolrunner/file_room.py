@@ -11,7 +11,7 @@ from parley.clock import Clock, patient
 from toolrunner.clerk_channel import ANSWER_S
 from toolrunner.clerks import Clerks, find_git, find_ripgrep
 from toolrunner.confining import Sandbox
-from toolrunner.domain import FileEffect, Scope
+from toolrunner.domain import FileEffect, Scope, WorkspaceId
 from toolrunner.effects import Effects
 from toolrunner.errors import ClerkGone, OutcomeUnknown
 from toolrunner.file_changes import Changed, FileChanges, Plan, Reads
@@ -74,6 +74,7 @@ class FileRoom:
             git=find_git(),
         )
         self._reads = Reads()
+        self._workspaces = workspaces
         self._changes = FileChanges(self._clerks, workspaces, self._reads, new_id)
         self._once = Once(journal, effects)
         self._reaper: asyncio.Task[None] | None = None
@@ -113,6 +114,7 @@ class FileRoom:
             FileRefused: It is refused.
             ClerkGone: The program that works on files ended; ask again.
         """
+        self._workspaces.check(scope)
         await self._changes.recover(scope.workspace_id)
         answer = await self._clerks.ask(scope.workspace_id, request, limit_s=limit_s)
         assert isinstance(answer, kind), "each request has its answer"
@@ -139,6 +141,7 @@ class FileRoom:
             FileRefused: It is refused.
             ClerkGone: The program that works on files ended; ask again.
         """
+        self._workspaces.check(scope)
         await self._changes.recover(scope.workspace_id)
         async with aclosing(
             self._clerks.stream(scope.workspace_id, request, limit_s=limit_s)
@@ -166,6 +169,7 @@ class FileRoom:
             changed = await self._changes.apply(scope, effect.request_id, plan, dry_run=dry_run)
             return encode(changed)
 
+        self._workspaces.check(scope)
         return await self._once.run(effect, act)
 
     async def undo(
@@ -188,6 +192,7 @@ class FileRoom:
             )
             return encode(changed)
 
+        self._workspaces.check(scope)
         return await self._once.run(effect, act)
 
     async def act(
@@ -211,8 +216,13 @@ class FileRoom:
             except ClerkGone as error:
                 raise OutcomeUnknown(effect.request_id) from error
 
+        self._workspaces.check(scope)
         await self._changes.recover(scope.workspace_id)
         return await self._once.run(effect, act)
+
+    async def end(self, workspace_id: WorkspaceId) -> None:
+        """End the program that works on the files of a workspace, if there is one."""
+        await self._clerks.end(workspace_id)
 
     async def once(
         self, effect: FileEffect, scope: Scope, act: Callable[[], Awaitable[bytes]]
@@ -228,6 +238,7 @@ class FileRoom:
             async with self._changes.alone(scope.workspace_id):
                 return await act()
 
+        self._workspaces.check(scope)
         return await self._once.run(effect, alone)
 
     async def stage(
@@ -239,6 +250,7 @@ class FileRoom:
             FileRefused: It is refused, and nothing is left of it.
             ClerkGone: The program that works on files ended; upload it again.
         """
+        self._workspaces.check(scope)
         workspace_id = scope.workspace_id
         coming = patient(chunks, silence_s=SILENCE_S, clock=self._clock)
         try:

@@ -1,7 +1,9 @@
 """The processes of this node as its servicers use them; leaving ends everything."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from types import TracebackType
 
 from parley.clock import Clock
@@ -145,7 +147,8 @@ class Processes:
             ProcessNotFound: There is none that this chat may see.
             InvalidRequest: The cursor is past the output.
         """
-        return await wait_output(self._registry, scope, process_id, wait)
+        with self._workspaces.waits.one_more(scope.workspace_id):
+            return await wait_output(self._registry, scope, process_id, wait)
 
     async def stream(self, scope: Scope, process_id: ProcessId, since_cursor: int) -> OutputStream:
         """Open a stream of a process's output.
@@ -168,6 +171,10 @@ class Processes:
             raise refusal or ProcessNotRunning(process_id)
         return Terminal(live, self._writes, self._ends)
 
+    def attached(self, scope: Scope) -> AbstractContextManager[None]:
+        """Have it known meanwhile that someone is at a terminal of a workspace."""
+        return self._workspaces.attachments.one_more(scope.workspace_id)
+
     async def write(
         self, effect: Effect, scope: Scope, process_id: ProcessId, writing: Writing
     ) -> int:
@@ -189,6 +196,12 @@ class Processes:
         """
         await self._registry.get(scope, process_id)
         await self._effects.run(self._writes.resize(effect, process_id, size))
+
+    def running(self) -> Counter[WorkspaceId]:
+        """Return how many processes run in each workspace."""
+        return Counter(
+            live.record.workspace_id for live in self._registry.all_live() if live.is_live
+        )
 
     async def end_workspace(self, workspace_id: WorkspaceId, grace_s: float = GRACE_S) -> Ended:
         """End everything of a workspace, also what detached itself; return when it is gone."""

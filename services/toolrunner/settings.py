@@ -8,6 +8,7 @@ from parley.process import Environment, ServiceSettings
 from parley.rpc import Address
 from parley.settings import setting
 from toolrunner.domain import Limits
+from toolrunner.hosting.directories import LocalDirectory
 from toolrunner.sandbox import Level
 
 
@@ -83,6 +84,28 @@ class Settings(ServiceSettings):
     )
     chatd: tuple[Address, ...] = setting(
         "Addresses of the chatd processes it registers with.", default=()
+    )
+
+    name: str = setting("The name of this node for people; the host's if not set.", default="")
+    labels: tuple[str, ...] = setting(
+        "Labels of this node, as in zone=a; templates may ask for them.", default=()
+    )
+    workspaces_max: int = setting(
+        "How many workspaces that are not stopped it takes.", default=100, at_least=1
+    )
+    local_directories: tuple[LocalDirectory, ...] = setting(
+        "Directories it offers to local workspaces, as name=/path, or name=/path;overlay for "
+        "those that may be used only under an overlay.",
+        default=(),
+    )
+    git_protocols: tuple[str, ...] = setting(
+        "Transports that git may fetch repositories by; file reads every repository of the node.",
+        default=("https", "ssh"),
+    )
+    leaves_at_stop: bool = setting(
+        "Whether it tells chatd at its stop that it leaves, so that its workspaces count as "
+        "stopped at once; without, a restart goes unnoticed if it is quick.",
+        default=False,
     )
 
     @property

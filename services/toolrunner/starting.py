@@ -34,7 +34,7 @@ from toolrunner.kept_output import KeptOutput
 from toolrunner.live import LiveProcess
 from toolrunner.output_log import OutputLog
 from toolrunner.registry import Registry
-from toolrunner.sandbox import Confinement
+from toolrunner.sandbox import Confinement, Level, Network, Profile
 from toolrunner.spawning import Launch, LaunchFailed, Spawner
 from toolrunner.tending import Tending
 from toolrunner.workspaces import Workspace, Workspaces
@@ -68,7 +68,7 @@ class Starts:
         Raises:
             ToolrunnerError: It is refused, and nothing was started.
         """
-        workspace = self.workspaces.prepared(scope.workspace_id)
+        workspace = self.workspaces.at(scope.workspace_id)
         workdir, confinement, refusal = self._judged(workspace, scope, spec)
         live = self._entered(effect, scope, spec, workspace.root / workdir, workspace)
         if confinement is not None:
@@ -106,16 +106,37 @@ class Starts:
     ) -> tuple[str, Confinement | None, ToolrunnerError | None]:
         """Return the directory to start in and the confinement, or what speaks against it."""
         try:
+            self.workspaces.check(scope)
+            self.workspaces.prepared(scope.workspace_id)
             self.registry.check_room(scope)
+            profile, network = self._allowed(workspace, spec)
             confinement = self.sandbox.confined(
                 workspace,
-                profile=spec.profile,
-                network=spec.network,
+                profile=profile,
+                network=network,
+                readable=workspace.particulars.readable,
                 processes=self.limits.narrowed(spec.limits).pids,
             )
             return workspace.relative(spec.workdir), confinement, None
         except ToolrunnerError as refusal:
             return "", None, refusal
+
+    def _allowed(
+        self, workspace: Workspace, spec: ProcessSpec
+    ) -> tuple[Profile | None, Network | None]:
+        """Return what a process may write and reach: never more than its workspace."""
+        widest = workspace.particulars
+        if self.sandbox.report.level is Level.NONE:
+            # Nothing can be kept there, and whoever chose such a node knows it.
+            return spec.profile, spec.network
+        profile, network = spec.profile, spec.network
+        if profile is not None and widest.profile is not None:
+            profile = min(profile, widest.profile)
+        if network is not None and widest.network is not None:
+            network = min(network, widest.network)
+        elif widest.network is Network.OPEN:
+            network = Network.OPEN
+        return profile, network
 
     def _entered(
         self,
@@ -172,7 +193,7 @@ class Starts:
             chat_id=record.chat_id,
             home=workspace.home,
             temporary=workspace.temporary,
-            declared=spec.environment,
+            declared={**workspace.particulars.environment, **spec.environment},
             has_terminal=spec.stdin_mode is StdinMode.TERMINAL,
         )
         launch = Launch(

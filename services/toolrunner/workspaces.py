@@ -1,13 +1,20 @@
-"""The directories of workspaces: for now one each, made when it is first used."""
+"""The directories of workspaces, and who may use them.
+
+A workspace that nobody placed is made when it is first used.
+"""
 
 import errno
 import os
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, Protocol
 
-from toolrunner.domain import WorkspaceId
+from toolrunner.domain import Scope, WorkspaceId
 from toolrunner.errors import OutsideWorkspace, PathNotFound, WrongPathKind
+from toolrunner.sandbox import Network, Profile
 from toolrunner.spawner import open_directory_beneath
 from toolrunner.users import Users
 
@@ -19,15 +26,35 @@ READABLE: Final = 0o2750
 
 
 @dataclass(frozen=True, slots=True)
+class Particulars:
+    """What is not the same for all workspaces.
+
+    Attributes:
+        files: Where its files are, if they are not beside the rest.
+        readable: Directories outside that its processes must be able to read.
+        environment: Variables that its processes have unless a call says otherwise.
+        profile: The most that its processes may write; None for what a call says.
+        network: The most that they may reach, and what they do unless a call says less.
+    """
+
+    files: Path | None = None
+    readable: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    profile: Profile | None = None
+    network: Network | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Workspace:
     """Where a workspace has its files, and what belongs to it beside them."""
 
     directory: Path
+    particulars: Particulars = Particulars()
 
     @property
     def root(self) -> Path:
         """The files."""
-        return self.directory / "files"
+        return self.particulars.files or self.directory / "files"
 
     @property
     def home(self) -> Path:
@@ -80,21 +107,80 @@ class Workspace:
         return str(given)
 
 
+class Admission(Protocol):
+    """Knows which workspaces may be used."""
+
+    def check(self, scope: Scope, *, looks_back: bool) -> None:
+        """Let a call to a workspace pass; `looks_back` if what it asks for may be over.
+
+        Raises:
+            ToolrunnerError: The workspace is not here, not ready, or was placed anew.
+        """
+        ...
+
+
+class EverythingAdmitted:
+    """Lets every call pass, as long as nobody places workspaces."""
+
+    def check(self, scope: Scope, *, looks_back: bool) -> None:
+        """Let it pass."""
+
+
+class Presence:
+    """Counts who uses each workspace at this moment, in one way."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[WorkspaceId] = Counter()
+
+    def __getitem__(self, workspace_id: WorkspaceId) -> int:
+        return self._counts[workspace_id]
+
+    @contextmanager
+    def one_more(self, workspace_id: WorkspaceId) -> Iterator[None]:
+        """Count one more meanwhile."""
+        self._counts[workspace_id] += 1
+        try:
+            yield
+        finally:
+            self._counts[workspace_id] -= 1
+            if not self._counts[workspace_id]:
+                del self._counts[workspace_id]
+
+
 class Workspaces:
     """All workspaces below one directory.
 
     Args:
         directory: Where they are.
         users: Gives each its own user; None if they share that of the service.
+
+    Attributes:
+        waits: Calls that wait for a process of theirs.
+        attachments: Terminals that someone is at.
+        admission: Who may use them.
+        particulars: What is not the same for all of them.
     """
 
     def __init__(self, directory: Path, users: Users | None = None) -> None:
+        self.admission: Admission = EverythingAdmitted()
+        self.particulars: dict[WorkspaceId, Particulars] = {}
+        self.waits = Presence()
+        self.attachments = Presence()
         self._directory = directory
         self._users = users
 
+    def check(self, scope: Scope, *, looks_back: bool = False) -> None:
+        """Let a call to a workspace pass; `looks_back` if what it asks for may be over.
+
+        Raises:
+            ToolrunnerError: The workspace is not here, not ready, or was placed anew.
+        """
+        self.admission.check(scope, looks_back=looks_back)
+
     def at(self, workspace_id: WorkspaceId) -> Workspace:
         """Return where a workspace is, whether it is there or not."""
-        return Workspace(self._directory / workspace_id)
+        particulars = self.particulars.get(workspace_id, Particulars())
+        return Workspace(self._directory / workspace_id, particulars)
 
     def prepared(self, workspace_id: WorkspaceId) -> Workspace:
         """Return a workspace, made if it is not there yet, closed to other users."""

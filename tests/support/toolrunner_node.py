@@ -45,6 +45,7 @@ class House:
     directory: Path
     key: SigningKey
     clock: SystemClock = field(default_factory=SystemClock)
+    settings: dict[str, str] = field(default_factory=dict)
     sandbox_level: str = "none"
 
     @classmethod
@@ -73,6 +74,7 @@ class House:
             "TOOLRUNNER_SANDBOX_LEVEL": self.sandbox_level,
             "TOOLRUNNER_SANDBOX_MINIMUM": self.sandbox_level,
             "A_SECRET_OF_THE_SERVICE": "hunter2",
+            **self.settings,
         }
 
 

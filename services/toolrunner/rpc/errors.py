@@ -185,5 +185,51 @@ ERRORS: Final[ErrorTable] = {
     errors.JournalFailed: lambda error: _problem(
         grpc.StatusCode.UNAVAILABLE, ErrorReason.ERROR_REASON_NODE_FULL, error, resource="disk"
     ),
+    errors.StalePlacement: lambda error: _problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_STALE_PLACEMENT,
+        error,
+        workspace_id=error.workspace_id,
+        epoch=error.epoch,
+        highest_epoch=error.highest_epoch,
+    ),
+    errors.WorkspaceNotFound: lambda error: _problem(
+        grpc.StatusCode.NOT_FOUND,
+        ErrorReason.ERROR_REASON_WORKSPACE_NOT_FOUND,
+        error,
+        workspace_id=error.workspace_id,
+    ),
+    errors.WorkspaceNotReady: lambda error: _problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_WORKSPACE_NOT_READY,
+        error,
+        state=error.state,
+        next_step=error.next_step,
+    ),
+    errors.NodeFull: lambda error: _problem(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        ErrorReason.ERROR_REASON_NODE_FULL,
+        error,
+        resource=error.resource,
+    ),
+    errors.NodeDraining: lambda error: _problem(
+        grpc.StatusCode.UNAVAILABLE, ErrorReason.ERROR_REASON_DRAINING, error
+    ),
+    errors.ForkNotPossible: lambda error: _problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_FORK_NOT_POSSIBLE,
+        error,
+        mode=error.mode,
+        cause=error.cause,
+    ),
+    errors.NotAFork: lambda error: _problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_NOT_A_FORK,
+        error,
+        workspace_id=error.workspace_id,
+    ),
+    errors.MergeDisturbed: lambda error: _problem(
+        grpc.StatusCode.ABORTED, ErrorReason.ERROR_REASON_FILE_CHANGED, error, path=error.path
+    ),
     errors.SpawnerGone: lambda error: _soon(ErrorReason.ERROR_REASON_SPAWNER_GONE, error),
 }

@@ -101,7 +101,9 @@ def scope_of(context: workspace_pb2.WorkspaceContext) -> Scope:
     """Return the workspace and the chat of a call."""
     workspace_id = canonical_uuid(context.workspace_id, "context.workspace_id")
     chat_id = context.chat_id and canonical_uuid(context.chat_id, "context.chat_id")
-    return Scope(WorkspaceId(workspace_id), ChatId(chat_id) if chat_id else NO_CHAT)
+    if context.epoch < 0:
+        raise InvalidRequest("context.epoch", "is negative")
+    return Scope(WorkspaceId(workspace_id), ChatId(chat_id) if chat_id else NO_CHAT, context.epoch)
 
 
 def process_id_of(text: str) -> ProcessId:
@@ -188,7 +190,7 @@ def spec_of(spec: process_pb2.ProcessSpec, context: workspace_pb2.WorkspaceConte
         argv=argv,
         command=command.encode()[:COMMAND_SHOWN_BYTES].decode(errors="ignore"),
         workdir=spec.workdir,
-        environment=_variables(spec.environment),
+        environment=variables_of(spec.environment, "spec.environment"),
         is_background=spec.background,
         timeout_s=spec.timeout_ms / 1000,
         log_bytes_max=_log_bytes(spec),
@@ -266,6 +268,18 @@ def wait_of(
     )
 
 
+def variables_of(environment: Mapping[str, str], field: str) -> dict[str, str]:
+    """Return the declared variables of processes."""
+    size = sum(len(name.encode()) + len(value.encode()) for name, value in environment.items())
+    if len(environment) > VARIABLES_MAX or size > VARIABLES_BYTES_MAX:
+        problem = f"has over {VARIABLES_MAX} variables or {VARIABLES_BYTES_MAX} bytes"
+        raise InvalidRequest(field, problem)
+    for name, value in environment.items():
+        if not _VARIABLE.fullmatch(name) or "\0" in value:
+            raise InvalidRequest(f"{field}[{name!r}]", "is no variable")
+    return dict(environment)
+
+
 def _stdin_mode(spec: process_pb2.ProcessSpec) -> StdinMode:
     """Return what standard input is; a terminal is it in any case."""
     is_terminal = spec.stdin_mode == process_pb2.STDIN_MODE_TERMINAL or spec.HasField("terminal")
@@ -334,17 +348,6 @@ def _limits(limits: sandbox_pb2.ResourceLimits) -> Limits:
         pids=limits.pids,
         cpu_millicores=limits.cpu_millicores,
     )
-
-
-def _variables(environment: Mapping[str, str]) -> dict[str, str]:
-    size = sum(len(name.encode()) + len(value.encode()) for name, value in environment.items())
-    if len(environment) > VARIABLES_MAX or size > VARIABLES_BYTES_MAX:
-        problem = f"has over {VARIABLES_MAX} variables or {VARIABLES_BYTES_MAX} bytes"
-        raise InvalidRequest("spec.environment", problem)
-    for name, value in environment.items():
-        if not _VARIABLE.fullmatch(name) or "\0" in value:
-            raise InvalidRequest(f"spec.environment[{name!r}]", "is no variable")
-    return dict(environment)
 
 
 def _has_key(request: EffectRequest) -> bool:

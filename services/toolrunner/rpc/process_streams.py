@@ -88,7 +88,8 @@ async def attach(
         return api.AttachResponse(**_fields(event, stream.record, presenter))
 
     events = stream.events(follows=True, heartbeat_s=heartbeat_s)
-    await _both_ways(terminal, requests, events, lambda event: write(encoded(event)))
+    with processes.attached(scope):
+        await _both_ways(terminal, requests, events, lambda event: write(encoded(event)))
 
 
 async def _both_ways(

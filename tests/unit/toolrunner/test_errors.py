@@ -30,6 +30,14 @@ GIVEN: tuple[Exception, ...] = (
     errors.OutputGone("p", 5),
     errors.InvalidPattern("(", "is open"),
     errors.BadTicket(),
+    errors.StalePlacement("w", 1, 2),
+    errors.WorkspaceNotFound("w"),
+    errors.WorkspaceNotReady("w", "stopped", "start_workspace"),
+    errors.NodeFull("workspaces"),
+    errors.NodeDraining(),
+    errors.ForkNotPossible("overlay", "it cannot"),
+    errors.NotAFork("w"),
+    errors.MergeDisturbed("a"),
     *(FileRefused(reason, "it is refused") for reason in Reason),
 )
 

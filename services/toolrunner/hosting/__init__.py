@@ -1,0 +1,1 @@
+"""Hosting: making, stopping, removing and merging the workspaces that live on this node."""

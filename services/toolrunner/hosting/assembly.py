@@ -1,0 +1,122 @@
+"""Putting hosting together from its parts."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from parley.clock import Clock
+from toolrunner.confining import Sandbox
+from toolrunner.domain import ProcessRecord
+from toolrunner.file_room import FileRoom
+from toolrunner.hosting.cloning import Cloning
+from toolrunner.hosting.directories import LocalDirectory
+from toolrunner.hosting.host import Host
+from toolrunner.hosting.merging import Merges
+from toolrunner.hosting.mirrors import Credentials, Mirrors
+from toolrunner.hosting.overlays import Overlays
+from toolrunner.hosting.points import Points
+from toolrunner.hosting.preparing import Preparing
+from toolrunner.hosting.programs import Programs
+from toolrunner.hosting.removal import Trash
+from toolrunner.hosting.runs import Rooms
+from toolrunner.hosting.setup import Setup
+from toolrunner.hosting.sourcing import OwnedByService, Sourcing
+from toolrunner.hosting.store import open_placements
+from toolrunner.processes import Processes
+from toolrunner.spawning import Spawner
+from toolrunner.users import Users
+from toolrunner.workspaces import Workspaces
+
+PLACEMENTS: Final = "placements.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What hosting is built on.
+
+    Attributes:
+        directory: Everything of this node is below it.
+        encode_started: Makes of a process the response of the method that started it.
+        workspaces_max: Workspaces that are not stopped, at most.
+        local_directories: What is offered to local workspaces.
+        git_protocols: Transports that git may use.
+    """
+
+    directory: Path
+    processes: Processes
+    files: FileRoom
+    workspaces: Workspaces
+    spawner: Spawner
+    sandbox: Sandbox
+    credentials: Credentials
+    overlays: Overlays
+    users: Users | None
+    points: Points
+    clock: Clock
+    new_id: Callable[[], str]
+    encode_started: Callable[[ProcessRecord], bytes]
+    workspaces_max: int
+    local_directories: tuple[LocalDirectory, ...]
+    git_protocols: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hosting:
+    """Hosting as the rest of the service uses it."""
+
+    host: Host
+    merges: Merges
+    mirrors: Mirrors
+    node_id: str
+
+
+@asynccontextmanager
+async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
+    """Host workspaces; what an earlier run of the service was killed in is gone on with.
+
+    Raises:
+        JournalUnusable: The file of the placements cannot be read or written.
+    """
+    path = parts.directory / PLACEMENTS
+    async with open_placements(path, new_id=parts.new_id) as placements:
+        trash = Trash(parts.directory / "trash")
+        programs = Programs(parts.spawner, parts.new_id)
+        mirrors = Mirrors(
+            parts.directory / "mirrors", programs, parts.credentials, parts.git_protocols, trash
+        )
+        sourcing = Sourcing(
+            parts.workspaces,
+            Cloning(mirrors, programs),
+            parts.overlays,
+            parts.local_directories,
+            trash,
+            parts.users or OwnedByService(),
+            # What another user owns, one of their own may not read.
+            parts.users is None,
+        )
+        setup = Setup(parts.processes, parts.encode_started)
+        preparing = Preparing(
+            placements, parts.workspaces, sourcing, setup, parts.points, parts.clock
+        )
+        rooms = Rooms(
+            placements=placements,
+            workspaces=parts.workspaces,
+            processes=parts.processes,
+            files=parts.files,
+            sourcing=sourcing,
+            preparing=preparing,
+            trash=trash,
+            points=parts.points,
+            sandbox=parts.sandbox,
+            clock=parts.clock,
+        )
+        log_directory = parts.directory / "preparations"
+        async with Host(
+            rooms, log_directory=log_directory, workspaces_max=parts.workspaces_max
+        ) as host:
+            merges = Merges(host, rooms)
+            for placement in tuple(host.placements.values()):
+                await merges.recover(placement)
+            yield Hosting(host, merges, mirrors, placements.node_id)
