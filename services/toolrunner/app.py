@@ -5,6 +5,7 @@ import fcntl
 import logging
 import os
 import socket
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import version
@@ -14,12 +15,13 @@ from typing import Final
 from parley.identity import InMemoryRevocations, ServiceName
 from parley.process import ConfigurationError, Neighbours, Process
 from toolrunner.confining import Sandbox, find_sandbox
+from toolrunner.egress import Dialer, Egress, LoggedAudit, Proxy, SystemNetwork
 from toolrunner.errors import JournalUnusable, SpawnerGone
 from toolrunner.faults import with_points
 from toolrunner.file_room import FileRoom
 from toolrunner.git_room import GitRoom
 from toolrunner.hosting.assembly import Parts, hosting
-from toolrunner.hosting.mirrors import NoCredentials
+from toolrunner.hosting.exits import HostedExits
 from toolrunner.hosting.overlays import KernelOverlays, Overlays
 from toolrunner.hosting.points import points_of
 from toolrunner.hosting.registration import Registration
@@ -34,6 +36,7 @@ from toolrunner.rpc.host_servicer import WorkspaceHostServicer
 from toolrunner.rpc.node_client import GrpcRegistry
 from toolrunner.rpc.presenting import Presenter
 from toolrunner.rpc.process_servicer import ProcessServicer, cursor_of, encode_started
+from toolrunner.rpc.secret_client import GrpcSecrets, LateSecrets
 from toolrunner.sandbox import BelowMinimum
 from toolrunner.settings import Settings
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, end_marked, prctl
@@ -83,6 +86,9 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         places = directory / "workspaces"
         users = sandbox.users(places)
         workspaces = Workspaces(places, users)
+        secrets = LateSecrets()
+        exits = await stack.enter_async_context(_exits(settings, process, secrets))
+        spawner.process.on_door = exits.exits.take_door
         processes = await stack.enter_async_context(
             Processes(
                 journal=journal,
@@ -95,6 +101,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                 encode_started=encode_started,
                 cursor_of=cursor_of,
                 limits=settings.process_limits,
+                exits=exits,
             )
         )
         files = await stack.enter_async_context(
@@ -118,7 +125,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                     workspaces=workspaces,
                     spawner=spawner.process,
                     sandbox=sandbox,
-                    credentials=NoCredentials(),
+                    exits=exits,
                     overlays=overlays,
                     users=users,
                     points=points_of(settings.faultpoints_directory, process.clock),
@@ -154,7 +161,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         await stack.enter_async_context(
             neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)
         )
-        async with _known(settings, process, neighbours, reporter):
+        async with _known(settings, process, neighbours, reporter, secrets):
             try:
                 await _until_stopped(process.stopping, spawner.process.gone)
             finally:
@@ -163,8 +170,29 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
 
 
 @asynccontextmanager
+async def _exits(
+    settings: Settings, process: Process, secrets: LateSecrets
+) -> AsyncIterator[HostedExits]:
+    """Run the egress proxy."""
+    trust = ssl.create_default_context()
+    trust.set_alpn_protocols(["http/1.1"])
+    proxy = Proxy(
+        Dialer(SystemNetwork(), trust),
+        secrets,
+        LoggedAudit(process.telemetry.meter),
+        process.clock,
+    )
+    async with Egress(proxy, process.new_id) as egress:
+        yield HostedExits(egress, frozenset(settings.egress_private_hosts))
+
+
+@asynccontextmanager
 async def _known(
-    settings: Settings, process: Process, neighbours: Neighbours, reporter: Reporter
+    settings: Settings,
+    process: Process,
+    neighbours: Neighbours,
+    reporter: Reporter,
+    secrets: LateSecrets,
 ) -> AsyncIterator[None]:
     """Measure what is hosted, and be known to chatd where there is one."""
     async with (
@@ -178,6 +206,14 @@ async def _known(
             clock=process.clock,
             chance=process.random.random,
             new_id=process.new_id,
+        )
+        secrets.source = GrpcSecrets(
+            channels,
+            registration,
+            reporter.facts.node_id,
+            reporter.host.placements,
+            process.new_id,
+            process.telemetry.redact,
         )
         running = [tasks.create_task(reporter.measure())]
         if settings.chatd:

@@ -8,6 +8,7 @@ from parley.process import Environment, ServiceSettings
 from parley.rpc import Address
 from parley.settings import setting
 from toolrunner.domain import Limits
+from toolrunner.egress.hosts import Place
 from toolrunner.hosting.directories import LocalDirectory
 from toolrunner.sandbox import Level
 
@@ -101,6 +102,11 @@ class Settings(ServiceSettings):
     git_protocols: tuple[str, ...] = setting(
         "Transports that git may fetch repositories by; file reads every repository of the node.",
         default=("https", "ssh"),
+    )
+    egress_private_hosts: tuple[Place, ...] = setting(
+        "Services of the node's own network that workspaces may reach through the egress proxy if "
+        "their policy allows them, each as HOST:PORT.",
+        default=(),
     )
     leaves_at_stop: bool = setting(
         "Whether it tells chatd at its stop that it leaves, so that its workspaces count as "

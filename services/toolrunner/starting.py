@@ -26,6 +26,7 @@ from toolrunner.domain import (
     Scope,
     StdinMode,
 )
+from toolrunner.egress.exits import Exits, WayOut
 from toolrunner.environment import environment_of
 from toolrunner.errors import ProcessNotFound, ToolrunnerError
 from toolrunner.journal import Begun, Known, NotBegun
@@ -34,7 +35,7 @@ from toolrunner.kept_output import KeptOutput
 from toolrunner.live import LiveProcess
 from toolrunner.output_log import OutputLog
 from toolrunner.registry import Registry
-from toolrunner.sandbox import Confinement, Level, Network, Profile
+from toolrunner.sandbox import Confinement, Egress, Layer, Level, Network, Profile
 from toolrunner.spawning import Launch, LaunchFailed, Spawner
 from toolrunner.tending import Tending
 from toolrunner.workspaces import Workspace, Workspaces
@@ -61,6 +62,7 @@ class Starts:
     clock: Clock
     new_id: Callable[[], str]
     limits: Limits  # Of every process; a caller may ask for narrower ones.
+    exits: Exits
 
     async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> Started:
         """Start a process once; the same request again attaches to it.
@@ -69,7 +71,8 @@ class Starts:
             ToolrunnerError: It is refused, and nothing was started.
         """
         workspace = self.workspaces.at(scope.workspace_id)
-        workdir, confinement, refusal = self._judged(workspace, scope, spec)
+        way_out = await self.exits.way_out(scope.workspace_id)
+        workdir, confinement, refusal = self._judged(workspace, scope, spec, way_out)
         live = self._entered(effect, scope, spec, workspace.root / workdir, workspace)
         if confinement is not None:
             live.record = replace(live.record, sandbox=confinement.used)
@@ -92,7 +95,7 @@ class Starts:
                 raise refusal
             case Begun():
                 assert confinement is not None
-                await self._launch(live, workspace, workdir, spec, confinement)
+                await self._launch(live, workspace, workdir, spec, confinement, way_out)
                 started = self.registry.present(live)
                 # Not waited for: whoever repeats this attaches, and whoever takes over after a
                 # kill has the process from the spawner.
@@ -102,7 +105,7 @@ class Starts:
                 assert_never(beginning)
 
     def _judged(
-        self, workspace: Workspace, scope: Scope, spec: ProcessSpec
+        self, workspace: Workspace, scope: Scope, spec: ProcessSpec, way_out: WayOut | None
     ) -> tuple[str, Confinement | None, ToolrunnerError | None]:
         """Return the directory to start in and the confinement, or what speaks against it."""
         try:
@@ -116,6 +119,7 @@ class Starts:
                 network=network,
                 readable=workspace.particulars.readable,
                 processes=self.limits.narrowed(spec.limits).pids,
+                egress=None if way_out is None else Egress(way_out.exit.port),
             )
             return workspace.relative(spec.workdir), confinement, None
         except ToolrunnerError as refusal:
@@ -134,8 +138,8 @@ class Starts:
             profile = min(profile, widest.profile)
         if network is not None and widest.network is not None:
             network = min(network, widest.network)
-        elif widest.network is Network.OPEN:
-            network = Network.OPEN
+        elif widest.network in (Network.OPEN, Network.PROXY):
+            network = widest.network
         return profile, network
 
     def _entered(
@@ -186,14 +190,18 @@ class Starts:
         workdir: str,
         spec: ProcessSpec,
         confinement: Confinement,
+        way_out: WayOut | None,
     ) -> None:
         record = live.record
+        is_apart = confinement.has(Layer.NETWORK_NAMESPACE)
+        has_proxy = way_out is not None and confinement.network is Network.PROXY
+        led = way_out.variables(is_apart=is_apart) if way_out is not None and has_proxy else {}
         environment = environment_of(
             process_id=record.process_id,
             chat_id=record.chat_id,
             home=workspace.home,
             temporary=workspace.temporary,
-            declared={**workspace.particulars.environment, **spec.environment},
+            declared={**led, **workspace.particulars.environment, **spec.environment},
             has_terminal=spec.stdin_mode is StdinMode.TERMINAL,
         )
         launch = Launch(

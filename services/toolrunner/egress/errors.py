@@ -61,6 +61,7 @@ class Reason(StrEnum):
     TOO_SLOW = "too_slow"
     TOO_MANY = "too_many"
     BAD_ANSWER = "bad_answer"
+    PASSWORD_WANTED = "password_wanted"
 
 
 ASK_FOR_HOST: Final = (
@@ -88,6 +89,7 @@ _REMEDIES: Final = {
     Reason.TOO_SLOW: "Try again.",
     Reason.TOO_MANY: "Close other connections of this workspace first.",
     Reason.BAD_ANSWER: "The host did not answer in HTTP/1.1.",
+    Reason.PASSWORD_WANTED: "Nothing inside the workspace holds a password, nor has to.",
 }
 _STATUS: Final = {
     Reason.UNRESOLVED: 502,

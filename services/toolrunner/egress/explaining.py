@@ -8,20 +8,24 @@ from toolrunner.egress.rules import Rules
 A_REPOSITORY = "/repository/info/refs?service=git-upload-pack"
 
 
-def explanation_of(rules: Rules, place: Place) -> bytes:
-    """Return the answer; no secret is ever in it."""
+def explained(rules: Rules, place: Place) -> str:
+    """Return why a host wants a password, and what to do."""
     grant = grant_for(rules.grants, place, A_REPOSITORY)
     if grant is None:
-        text = (
+        return (
             f"No secret for {place} is granted to this workspace. Its owner can store one with "
             f"`parley secret put NAME --host {place} --delivery {Delivery.GIT}` and grant it with "
             f"`parley secret grant {rules.workspace_id} NAME`."
         )
-    else:
-        text = (
-            f"The secret {grant.name!r} was added for {place} and the host did not accept it. It "
-            "may have expired, or lack the right; its owner can store a new value."
-        )
+    return (
+        f"The secret {grant.name!r} was added for {place} and the host did not accept it. It "
+        "may have expired, or lack the right; its owner can store a new value."
+    )
+
+
+def explanation_of(rules: Rules, place: Place) -> bytes:
+    """Return the answer to the credential helper; no secret is ever in it."""
+    text = explained(rules, place)
     fields = (
         ("Content-Type", "text/plain; charset=utf-8"),
         ("Content-Length", str(len(text.encode()) + 1)),

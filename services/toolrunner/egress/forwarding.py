@@ -39,6 +39,7 @@ class Forwarding:
         token: What the workspace shows to the proxy, for addresses in answers.
         grant: The secret that goes with it, if any.
         secret: Its value.
+        explanation: What to tell git if the host wants a password; empty if git does not ask.
     """
 
     head: RequestHead
@@ -46,6 +47,7 @@ class Forwarding:
     token: str
     grant: Grant | None
     secret: SecretValue | None
+    explanation: str = ""
 
     async def run(
         self,
@@ -71,6 +73,8 @@ class Forwarding:
         async with joint() as ways:
             body = ways.create_task(self._send_body(source, line, sent))
             answer = await self._answer_head(line, limits)
+            if answer.status == 401 and self.explanation:
+                raise Refused(Reason.PASSWORD_WANTED, self.explanation)
             answered()
             mask = Mask(masked)
             writer.write(mask.pass_on(self._answer(answer)) + mask.finish())

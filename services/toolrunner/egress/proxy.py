@@ -13,9 +13,9 @@ from toolrunner.egress import tunnels
 from toolrunner.egress.audit import Audit, Passage
 from toolrunner.egress.dialing import Dialer
 from toolrunner.egress.errors import Reason, Refused, SecretUnavailable
-from toolrunner.egress.explaining import explanation_of
+from toolrunner.egress.explaining import explained, explanation_of
 from toolrunner.egress.forwarding import Forwarding, answer_of
-from toolrunner.egress.grants import Grant, SecretValue, grant_for
+from toolrunner.egress.grants import GIT_PATH, Grant, SecretValue, grant_for
 from toolrunner.egress.heads import RequestHead, read_request
 from toolrunner.egress.limits import Limits
 from toolrunner.egress.policy import Way
@@ -170,7 +170,9 @@ class _Visit:
         self.passage.address = line.address
         try:
             secret = await self._secret(grant, target) if grant is not None else None
-            forwarding = Forwarding(head, target, self.rules.token, grant, secret)
+            is_git = is_secured and GIT_PATH.fullmatch(target.path) is not None
+            explanation = explained(self.rules, target.place) if is_git else ""
+            forwarding = Forwarding(head, target, self.rules.token, grant, secret, explanation)
             await forwarding.run(
                 self.reader, self.writer, line, limits, self.sent, received, self._answered
             )

@@ -12,9 +12,10 @@ from toolrunner.domain import ProcessRecord
 from toolrunner.file_room import FileRoom
 from toolrunner.hosting.cloning import Cloning
 from toolrunner.hosting.directories import LocalDirectory
+from toolrunner.hosting.exits import HostedExits
 from toolrunner.hosting.host import Host
 from toolrunner.hosting.merging import Merges
-from toolrunner.hosting.mirrors import Credentials, Mirrors
+from toolrunner.hosting.mirrors import Mirrors
 from toolrunner.hosting.overlays import Overlays
 from toolrunner.hosting.points import Points
 from toolrunner.hosting.preparing import Preparing
@@ -50,7 +51,7 @@ class Parts:
     workspaces: Workspaces
     spawner: Spawner
     sandbox: Sandbox
-    credentials: Credentials
+    exits: HostedExits
     overlays: Overlays
     users: Users | None
     points: Points
@@ -81,10 +82,11 @@ async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
     """
     path = parts.directory / PLACEMENTS
     async with open_placements(path, new_id=parts.new_id) as placements:
+        parts.exits.placements = placements.all
         trash = Trash(parts.directory / "trash")
         programs = Programs(parts.spawner, parts.new_id)
         mirrors = Mirrors(
-            parts.directory / "mirrors", programs, parts.credentials, parts.git_protocols, trash
+            parts.directory / "mirrors", programs, parts.exits, parts.git_protocols, trash
         )
         sourcing = Sourcing(
             parts.workspaces,
@@ -110,6 +112,7 @@ async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
             trash=trash,
             points=parts.points,
             sandbox=parts.sandbox,
+            exits=parts.exits,
             clock=parts.clock,
         )
         log_directory = parts.directory / "preparations"
@@ -117,6 +120,9 @@ async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
             rooms, log_directory=log_directory, workspaces_max=parts.workspaces_max
         ) as host:
             merges = Merges(host, rooms)
+            for workspace_id in tuple(placements.all):
+                # Of processes that outlived the service; theirs may be open doors.
+                await parts.exits.way_out(workspace_id)
             for placement in tuple(host.placements.values()):
                 await merges.recover(placement)
             yield Hosting(host, merges, mirrors, placements.node_id)

@@ -29,6 +29,7 @@ from toolrunner.errors import (
     WorkspaceNotReady,
 )
 from toolrunner.hosting.endings import Endings, Stopped
+from toolrunner.hosting.exits import OVER
 from toolrunner.hosting.placements import (
     LIVE,
     Failure,
@@ -251,6 +252,8 @@ class Host:
             recipe = msgspec.structs.replace(placement.recipe, policy=policy)
             changed = msgspec.structs.replace(placement, recipe=recipe, epoch=epoch)
             await self._rooms.placements.commit(changed, (request, answer))
+            self._rooms.workspaces.particulars[workspace_id] = particulars_of(changed)
+            await self._rooms.exits.refresh(workspace_id)
             return answer
 
         return await self.effects.run(self._once(request, workspace_id, act))
@@ -316,6 +319,8 @@ class Host:
         moved = msgspec.structs.replace(placement, state=state, epoch=epoch, changed_at=now)
         answers = () if request is None else ((request, response),)
         await self._rooms.placements.commit(moved, *answers)
+        if state in OVER:
+            self._rooms.exits.close(moved.workspace_id)
         self._runs.changed.set()
         return moved
 

@@ -1,0 +1,68 @@
+"""A hosted workspace that goes out by its policy, at each level that keeps it from going past."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from parley.api.workspace.v1 import host_service_pb2 as api
+from parley.api.workspace.v1 import sandbox_pb2
+from support.hosted_workspaces import Placer, scratch
+from support.toolrunner_node import House, connected, node
+
+HOST = "127.0.0.2"
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello\n"
+
+
+@pytest.fixture
+async def origin() -> AsyncIterator[int]:
+    """A server of the node's network, on an address that no program takes for its own."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(ANSWER)
+        writer.close()
+
+    server = await asyncio.start_server(answer, HOST, 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+@pytest.mark.parametrize("level", ["ns", "landlock"])
+async def test_a_hosted_workspace_reaches_what_its_policy_allows_and_nothing_past_the_proxy(
+    tmp_path_factory: pytest.TempPathFactory, origin: int, level: str
+) -> None:
+    house = House.build(tmp_path_factory.mktemp("h"))
+    house.settings["TOOLRUNNER_EGRESS_PRIVATE_HOSTS"] = f"{HOST}:{origin}"
+    house.settings["TOOLRUNNER_SANDBOX_LEVEL"] = level
+    async with node(house), connected(house) as client:
+        placer = Placer(client, Path(house.data))
+        recipe = scratch(f"curl -sS -m 20 http://{HOST}:{origin}/ > from-setup || true")
+        recipe.network.access = sandbox_pb2.NETWORK_ACCESS_PROXY
+        recipe.network.allowed_hosts.append(f"{HOST}:{origin}")
+        workspace_id = await placer.ready(recipe)
+        placer.enter(workspace_id)
+        used = await client.run("true")
+        if used.process.sandbox.level != sandbox_pb2.SandboxLevel.Value(
+            f"SANDBOX_LEVEL_{level.upper()}"
+        ):
+            pytest.skip(f"this machine does not offer level {level}")
+        setup = await client.run("cat from-setup")
+        allowed = await client.run(f"curl -sS -m 20 http://{HOST}:{origin}/")
+        refused = await client.run("curl -sS -m 20 http://elsewhere.example/")
+        past = await client.run(f"curl -sS -m 20 --noproxy '*' http://{HOST}:{origin}/ 2>&1")
+        await placer.stub.UpdateWorkspacePolicy(
+            api.UpdateWorkspacePolicyRequest(
+                request_id="closed",
+                workspace_id=workspace_id,
+                epoch=1,
+                network=sandbox_pb2.NetworkPolicy(access=sandbox_pb2.NETWORK_ACCESS_PROXY),
+            )
+        )
+        closed = await client.run(f"curl -sS -m 20 http://{HOST}:{origin}/")
+
+    assert (setup.output.text, allowed.output.text) == ("hello\n", "hello\n")
+    assert "elsewhere.example:80 is not allowed to this workspace" in refused.output.text
+    assert "hello" not in past.output.text
+    assert f"{HOST}:{origin} is not allowed to this workspace" in closed.output.text
