@@ -45,6 +45,7 @@ from chatd.news import (
     follow_workspaces,
 )
 from chatd.rpc.admission import AllowedSpending
+from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.defaults import ConfiguredDefaults
 from chatd.rpc.errors import DOMAIN, ERRORS
@@ -62,7 +63,7 @@ from chatd.rpc.streams.relays import PeerRelays
 from chatd.rpc.streams.replicas import ReplicaWatch
 from chatd.rpc.streams.serving import Streams
 from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
-from chatd.rpc.workspace_door import Door
+from chatd.rpc.workspace_door import Door, Sites
 from chatd.rpc.workspace_servicer import WorkspaceAccessServicer
 from chatd.settings import Settings
 from chatd.store.attachments import Attachments
@@ -174,6 +175,11 @@ async def run(settings: Settings, process: Process) -> None:
         groups = known.groups
         spending = LimitedSpending(limits, groups, process.clock)
         worker_id = WorkerId(process.new_id())
+        reached = Nodes(toolrunners)
+
+        def door_to(sites: Sites) -> Door:
+            return Door(stores.reading, groups, barring.check, sites=sites, placed=reached.placed)
+
         rooms = open_workspaces(
             settings,
             process,
@@ -185,6 +191,7 @@ async def run(settings: Settings, process: Process) -> None:
             changed=catalogue.changed,
             groups=groups,
             box=catalogue.box,
+            tickets=lambda sites: AttachTickets(door_to(sites), reached, neighbours.ticket_office),
         )
         setups = AllowedSetups(
             ConfiguredSetups(configuration, catalogue.book, rooms.sites), barring
@@ -320,7 +327,6 @@ async def run(settings: Settings, process: Process) -> None:
             stack.callback(following.cancel)
         await worker.until_registered()
         revocations = await stack.enter_async_context(neighbours.revocations(settings.gateway))
-        reached = Nodes(toolrunners)
         servicers = (
             ChatServicer(
                 stores,
@@ -356,18 +362,7 @@ async def run(settings: Settings, process: Process) -> None:
             FileServicer(HeldFiles(database.pool), groups),
             ModelServicer(catalogue.ports),
             SettingsServicer(Preferences(catalogue.changes)),
-            WorkspaceAccessServicer(
-                Door(
-                    stores.reading,
-                    groups,
-                    barring.check,
-                    sites=rooms.sites,
-                    placed=reached.placed,
-                ),
-                reached,
-                process.stopping,
-                diffs.touched,
-            ),
+            WorkspaceAccessServicer(door_to(rooms.sites), reached, process.stopping, diffs.touched),
             *rooms.servicers,
         )
         await stack.enter_async_context(

@@ -154,6 +154,9 @@ WORKSPACES: Mapping[tuple[str, str], Access] = {
     ("POST", f"{_PROCESS}/signal"): _workspaces(
         "SignalWorkspaceProcess", "Send a signal to a process and all it started."
     ),
+    ("GET", f"{_PROCESS}/terminal"): _catalogue(
+        "IssueAttachTicket", "Be the terminal of a process, over a WebSocket."
+    ),
     ("GET", f"{_CHAT}/files"): _workspaces(
         "ListWorkspaceDirectory", "List a directory of its workspace."
     ),

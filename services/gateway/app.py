@@ -37,6 +37,7 @@ from gateway.routes_secrets import SecretRoutes
 from gateway.routes_settings import SettingsRoutes
 from gateway.routes_shares import ShareRoutes
 from gateway.routes_templates import TemplateRoutes
+from gateway.routes_terminal import TerminalRoutes
 from gateway.routes_tokens import TokenRoutes
 from gateway.routes_turns import TurnRoutes
 from gateway.routes_usage import UsageRoutes
@@ -149,7 +150,13 @@ async def gateway(
             chance=process.random,
             limits=limits or StreamLimits(),
         )
-        app = _application(settings, process, identity, Chatd(channels), events, draining)
+        # None is known before a ticket names one.
+        nodes = await stack.enter_async_context(neighbours.channels(ServiceName.TOOLRUNNER, ()))
+        chatd = Chatd(channels)
+        terminal = TerminalRoutes(
+            chatd, nodes, identity.sign_ins, new_id=process.new_id, clock=process.clock
+        )
+        app = _application(settings, process, identity, chatd, events, terminal, draining)
         server = await stack.enter_async_context(_serve_grpc(neighbours, process, identity))
         http = await stack.enter_async_context(
             serve_http(app, settings.http_listen, connections_max=settings.http_connections_max)
@@ -219,6 +226,7 @@ def _application(
     identity: _Identity,
     chatd: Chatd,
     events: EventRoutes,
+    terminal: TerminalRoutes,
     draining: asyncio.Event,
 ) -> Application:
     clock, new_id, workspaces = process.clock, process.new_id, Workspaces(chatd)
@@ -247,6 +255,7 @@ def _application(
         shares=ShareRoutes(chatd, new_id=new_id),
         export=ExportRoutes(chatd),
         processes=ProcessRoutes(workspaces, new_id=new_id, draining=draining),
+        terminal=terminal,
         workspace_files=WorkspaceFileRoutes(workspaces),
         templates=TemplateRoutes(chatd, new_id=new_id),
         secrets=SecretRoutes(chatd, new_id=new_id),

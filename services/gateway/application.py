@@ -32,6 +32,7 @@ from gateway.errors import (
     is_ours_to_fix,
 )
 from gateway.settings import PublicUrl
+from gateway.websockets import as_request, is_websocket, refusing
 from parley.rpc import current_method
 from parley.telemetry import Durations, Telemetry
 
@@ -88,6 +89,7 @@ class UserRoute:
         body: What it reads as JSON, if anything.
         query: The parameters that it takes.
         uploads: The media types of the bytes that it reads, if it reads no JSON.
+        upgrades: Whether it is a WebSocket, and nothing else.
     """
 
     method: str
@@ -97,6 +99,7 @@ class UserRoute:
     body: type[msgspec.Struct] | None = None
     query: tuple[str, ...] = ()
     uploads: tuple[str, ...] = ()
+    upgrades: bool = False
 
 
 AnyRoute = OpenRoute | UserRoute
@@ -163,7 +166,9 @@ class Application:
         around.telemetry.registry.register(self._durations)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer one request, or speak over one connection."""
+        if scope["type"] == "websocket":
+            scope, send = as_request(scope), refusing(send)
         request = Request(scope)
         given_id = request.headers.get("x-request-id", "")
         request_id = given_id if _REQUEST_ID.fullmatch(given_id) else self._around.new_id()
@@ -244,6 +249,7 @@ class _PathEndpoint:
             allowed = ", ".join(sorted(self._routes))
             detail = f"This path answers {allowed}."
             raise HttpRefusal(405, "METHOD_NOT_ALLOWED", detail, headers={"allow": allowed})
+        _check_upgrade(scope, route)
         request = Request(scope, receive)
         response = await self._handle(route, request)
         await response(scope, receive, send)
@@ -284,6 +290,8 @@ class _Sending:
             for name, value in self._headers.items():
                 headers.setdefault(name, value)
             message = {**message, "headers": headers.raw}
+        elif message["type"] == "websocket.accept":
+            self.status, self.started_at = HTTPStatus.SWITCHING_PROTOCOLS, time.perf_counter()
         await self._send(message)
 
 
@@ -310,6 +318,11 @@ def host_name(host: str) -> str:
     if name.startswith("["):
         return name[1:].partition("]")[0]
     return name if name.count(":") > 1 else name.partition(":")[0]
+
+
+def _check_upgrade(scope: Scope, route: AnyRoute) -> None:
+    if is_websocket(scope) and not (isinstance(route, UserRoute) and route.upgrades):
+        raise HttpRefusal(400, "NOT_A_WEBSOCKET", "This path is no WebSocket; send a request.")
 
 
 def _check_declared(routes: tuple[AnyRoute, ...], access: Mapping[tuple[str, str], Access]) -> None:

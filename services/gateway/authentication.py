@@ -19,6 +19,7 @@ from gateway.identity_store import IdentityStore
 from gateway.recent_keys import RecentKeys
 from gateway.records import UserRecord
 from gateway.settings import PublicUrl
+from gateway.websockets import is_websocket
 from parley.clock import Clock
 from parley.identity import ApiKey, MalformedApiKey, User
 
@@ -88,6 +89,8 @@ class Authentication:
             HttpRefusal: Nobody that is known (401), or a cookie used by another site (403).
         """
         authorization = request.headers.get("authorization")
+        if is_websocket(request.scope) and "origin" in request.headers:
+            self._refuse_other_sites(request)
         if authorization is not None:
             return await self._by_api_key(authorization)
         token = request.cookies.get(self.cookie_name)
@@ -172,7 +175,10 @@ class Authentication:
 
     def _refuse_other_sites(self, request: Request) -> None:
         fetch_site = request.headers.get("sec-fetch-site")
-        if request.method in SAFE_METHODS:
+        if is_websocket(request.scope):
+            # Browsers let any page open one, cookies and all, and always say which page did.
+            is_ours = self._is_own_origin(request.headers.get("origin", ""), request)
+        elif request.method in SAFE_METHODS:
             is_ours = fetch_site in (None, "same-origin", "none")
         else:
             origin = request.headers.get("origin")

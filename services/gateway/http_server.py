@@ -17,6 +17,9 @@ from parley.process import ConfigurationError
 GRACE_S: Final = 5
 KEEP_ALIVE_S: Final = 75
 BACKLOG: Final = 2048
+#: Of a WebSocket; a little more than a terminal takes at once, so that it can say so.
+FRAME_BYTES_MAX: Final = 128 * 1024
+PING_S: Final = 15.0
 
 
 class HttpAddressUnusable(ConfigurationError):
@@ -55,7 +58,11 @@ async def serve_http(
     config = uvicorn.Config(
         app,
         http=protocol,
-        ws="none",
+        ws="wsproto",
+        ws_max_size=FRAME_BYTES_MAX,
+        ws_ping_interval=PING_S,
+        ws_ping_timeout=PING_S,
+        ws_per_message_deflate=False,
         lifespan="off",
         loop="none",
         log_config=None,

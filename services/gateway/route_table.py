@@ -32,6 +32,7 @@ from gateway.routes_secrets import SecretRoutes
 from gateway.routes_settings import SettingsRoutes
 from gateway.routes_shares import ShareRoutes
 from gateway.routes_templates import TemplateRoutes
+from gateway.routes_terminal import TerminalRoutes
 from gateway.routes_tokens import TokenRoutes
 from gateway.routes_turns import TurnRoutes
 from gateway.routes_usage import UsageRoutes
@@ -65,6 +66,7 @@ class Rooms:
     shares: ShareRoutes
     export: ExportRoutes
     processes: ProcessRoutes
+    terminal: TerminalRoutes
     workspace_files: WorkspaceFileRoutes
     templates: TemplateRoutes
     secrets: SecretRoutes
@@ -87,6 +89,7 @@ def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
         *_chats(rooms),
         *_turns(rooms),
         *_workspaces(rooms.processes, rooms.workspace_files),
+        _terminal(rooms.terminal),
         *_catalogue(rooms.templates, rooms.workspaces),
         *_secrets(rooms.secrets),
         *_checkpoints(rooms.checkpoints),
@@ -244,6 +247,17 @@ def _workspaces(processes: ProcessRoutes, files: WorkspaceFileRoutes) -> tuple[A
         ),
         UserRoute("GET", f"{CHAT}/git", files.git),
         UserRoute("GET", f"{CHAT}/diff", files.diff, query=compared),
+    )
+
+
+def _terminal(terminal: TerminalRoutes) -> AnyRoute:
+    return UserRoute(
+        "GET",
+        f"{CHAT}/processes/{{process_id}}/terminal",
+        terminal.attach,
+        answers_head=False,
+        query=("cursor", "rows", "columns", "view_only"),
+        upgrades=True,
     )
 
 

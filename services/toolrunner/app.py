@@ -41,6 +41,7 @@ from toolrunner.sandbox import BelowMinimum
 from toolrunner.settings import Settings
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, end_marked, prctl
 from toolrunner.spawner_program import running_spawner
+from toolrunner.tickets import TicketBooth
 from toolrunner.workspaces import PASSABLE, PRIVATE, Workspaces
 
 logger = logging.getLogger(__name__)
@@ -148,8 +149,10 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
             clock=process.clock,
             directory=directory,
         )
+        neighbours = Neighbours(settings, process)
+        booth = TicketBooth(neighbours.ticket_check, journal.generation, process.clock)
         servicers = (
-            ProcessServicer(processes, Presenter(spawner.pid)),
+            ProcessServicer(processes, Presenter(spawner.pid), booth),
             ExecutionServicer(journal, processes),
             FileServicer(files),
             GitServicer(git, process.clock),
@@ -157,7 +160,6 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         )
         # No method takes a service token, so there is no revocation to know of.
         revocations = InMemoryRevocations(())
-        neighbours = Neighbours(settings, process)
         await stack.enter_async_context(
             neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)
         )

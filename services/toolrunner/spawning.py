@@ -17,8 +17,10 @@ from toolrunner.errors import SpawnerGone, ToolrunnerError
 from toolrunner.sandbox import Confinement, Layer
 
 GRACE_S: Final = 3.0
-#: After SIGKILL only the kernel can keep a process, so this is for a machine under load.
+#: After SIGKILL only the kernel can keep a process, so waiting is for a machine under load; who was
+#: born while the others were killed is killed the next time.
 KILL_S: Final = 2.0
+KILLS_AGAIN_S: Final = (5.0, 20.0)
 DESCRIPTORS_MAX: Final = 16
 #: Looks whether there is someone, and tells them nothing.
 NO_SIGNAL: Final = 0
@@ -245,7 +247,7 @@ class SpawnerProcess:
             workspace=workspace_id,
             directory=str(directory),
         )
-        return Ended(counts[0], sum(counts[1:]))
+        return Ended(counts[0], sum(counts[1:2]))
 
     async def end_all(self, grace_s: float) -> None:
         """Ask everything to end, kill what has not, return when nothing is left."""
@@ -277,7 +279,8 @@ class SpawnerProcess:
     async def _end(self, name: str, grace_s: float, first: int, **message: object) -> list[int]:
         gone = self._goings.setdefault(name, asyncio.Event())
         counts = []
-        for number, limit_s in ((first, grace_s), (SIGKILL, KILL_S)):
+        kills = ((SIGKILL, limit_s) for limit_s in (KILL_S, *KILLS_AGAIN_S))
+        for number, limit_s in ((first, grace_s), *kills):
             answer = await self._ask(**message, signal=number, tell_gone=True)
             counts.append(answer["count"])
             try:

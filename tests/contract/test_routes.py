@@ -45,7 +45,6 @@ NOT_OVER_HTTP = {
     "DrainNode": "nodes alone take themselves out",
     "UseSecret": "nodes alone take the values of secrets",
     "WatchWorkspace": "not yet; GET /workspaces/{workspace_id} tells the state",
-    "IssueAttachTicket": "not yet; terminals are not served",
     "WatchRevocations": "services alone follow what is revoked",
 }
 #: Streams between processes; routes follow chats through them.

@@ -23,6 +23,7 @@ from gateway.routes_secrets import SecretRoutes
 from gateway.routes_settings import SettingsRoutes
 from gateway.routes_shares import ShareRoutes
 from gateway.routes_templates import TemplateRoutes
+from gateway.routes_terminal import TerminalRoutes
 from gateway.routes_tokens import TokenRoutes
 from gateway.routes_turns import TurnRoutes
 from gateway.routes_usage import UsageRoutes
@@ -62,6 +63,7 @@ def every_route() -> tuple[AnyRoute, ...]:
             shares=ShareRoutes(NOBODY, new_id=new_id),
             export=ExportRoutes(NOBODY),
             processes=ProcessRoutes(NOBODY, new_id=new_id, draining=asyncio.Event()),
+            terminal=TerminalRoutes(NOBODY, NOBODY, NOBODY, new_id=new_id, clock=FakeClock()),
             workspace_files=WorkspaceFileRoutes(NOBODY),
             templates=TemplateRoutes(NOBODY, new_id=new_id),
             secrets=SecretRoutes(NOBODY, new_id=new_id),

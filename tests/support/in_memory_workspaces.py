@@ -130,6 +130,9 @@ class InMemoryWorkspaces:
         ]
         return tuple((row, now) for row in found[:rows_max])
 
+    async def orphaned(self, rows_max: int) -> tuple[Workspace, ...]:
+        return ()
+
     async def on_node(self, node_id: str) -> tuple[Workspace, ...]:
         rows = self.rows.values()
         return tuple(r for r in rows if r.node_id == node_id and r.state is not State.DELETED)

@@ -47,6 +47,7 @@ class JournalingTools:
 
     Attributes:
         starts: How often each execution was started.
+        offers: How often somebody asked what there is.
         order: Names of the tools in the order in which they were started.
         stopped: Executions that somebody had stopped.
         is_reachable: Whether anybody can talk to it.
@@ -64,6 +65,7 @@ class JournalingTools:
         self._changed = asyncio.Condition()
         self.answers: dict[str, Outcome | Exception] = {}
         self.starts: Counter[ExecutionId] = Counter()
+        self.offers = 0
         self.order: list[str] = []
         self.stopped: list[str] = []
         self.is_reachable = True
@@ -72,6 +74,7 @@ class JournalingTools:
 
     async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         """Offer what it was made with."""
+        self.offers += 1
         return self._specs
 
     async def execute(self, execution: Execution) -> Outcome:

@@ -17,6 +17,7 @@ from chatd.engine.workspaces.node_list import NodeList
 from chatd.engine.workspaces.registry import Registry
 from chatd.engine.workspaces.sites import ChatSites
 from chatd.engine.workspaces.watching import Changes
+from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.catalogue_servicer import WorkspaceServicer
 from chatd.rpc.node_servicer import NodeServicer
 from chatd.rpc.secret_servicer import SecretServicer
@@ -64,7 +65,11 @@ class Catalogue:
 
     @classmethod
     def over(
-        cls, pool: "asyncpg.Pool[asyncpg.Record]", groups: Groups, stopping: asyncio.Event
+        cls,
+        pool: "asyncpg.Pool[asyncpg.Record]",
+        groups: Groups,
+        stopping: asyncio.Event,
+        tickets: AttachTickets,
     ) -> "Catalogue":
         clock, host, ttl = SystemClock(), InMemoryHost(), Ttl()
         changes = Changes(clock)
@@ -102,7 +107,7 @@ class Catalogue:
 
         watch = WorkspaceWatch(store, changes, clock, stopping)
         servicers = (
-            WorkspaceServicer(control, known, NOTHING, watch),
+            WorkspaceServicer(control, known, NOTHING, watch, tickets),
             NodeServicer(Registry(store, nodes), nodes, secrets, clock),
             SecretServicer(secrets, store, note_grant),
         )

@@ -29,6 +29,7 @@ from chatd.engine.live import LiveChats
 from chatd.engine.slots import Slot
 from chatd.engine.spending import LimitedSpending
 from chatd.engine.worker import Claimed
+from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.file_servicer import FileServicer
@@ -63,7 +64,7 @@ from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceA
 from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
 from parley.clock import FakeClock
 from parley.identity import Role as UserRole
-from parley.identity import ServiceName, User, UserId
+from parley.identity import ServiceName, SigningKey, TicketOffice, User, UserId
 from parley.postgres import Session
 from parley.rpc import (
     Address,
@@ -305,12 +306,15 @@ async def served_chats(
             clock,
         )
         stores = Stores.over(pool, chats)
+        door = Door(stores.reading, groups, bar)
+        nodes = Nodes(toolrunners or Channels((), no_channel))
         limits = PostgresLimits(pool)
         spending = LimitedSpending(limits, groups, FakeClock())
         usage = UsagePorts(
             PostgresUsage(pool), limits, spending, groups, spending.forget, FakeClock()
         )
-        catalogue = Catalogue.over(pool, groups, stopping)
+        tickets = AttachTickets(door, nodes, TicketOffice(SigningKey.generate(), clock))
+        catalogue = Catalogue.over(pool, groups, stopping, tickets)
         server = await stack.enter_async_context(
             serve(
                 Address.parse(f"unix:{directory}/chatd.sock"),
@@ -328,14 +332,8 @@ async def served_chats(
                     Registration.of(UsageServicer(usage)),
                     Registration.of(FileServicer(HeldFiles(pool), groups)),
                     Registration.of(StreamServicer(streams_served)),
+                    Registration.of(WorkspaceAccessServicer(door, nodes, stopping)),
                     *map(Registration.of, catalogue.servicers),
-                    Registration.of(
-                        WorkspaceAccessServicer(
-                            Door(stores.reading, groups, bar),
-                            Nodes(toolrunners or Channels((), no_channel)),
-                            stopping,
-                        )
-                    ),
                 ],
                 guard=identities.guard,
                 errors=ERRORS,

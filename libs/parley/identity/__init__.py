@@ -32,13 +32,16 @@ from parley.identity.guard import Guard
 from parley.identity.names import Role, ServiceName, UserId
 from parley.identity.revocations import InMemoryRevocations, Revocations
 from parley.identity.rules import CallerRule, rule_of, undeclared_methods
+from parley.identity.tickets import TICKET_LIFETIME_S, AttachTicket, TicketCheck, TicketOffice
 from parley.identity.tokens import CALL_TOKEN_LIFETIME_S, Signer, SigningKey
 from parley.identity.trust import Trust, TrustedKey, TrustFile
 
 __all__ = [
     "ANONYMOUS",
     "CALL_TOKEN_LIFETIME_S",
+    "TICKET_LIFETIME_S",
     "ApiKey",
+    "AttachTicket",
     "Caller",
     "CallerRule",
     "CertificateAuthority",
@@ -63,6 +66,8 @@ __all__ = [
     "Signer",
     "SigningKey",
     "SigningKeyUnreadable",
+    "TicketCheck",
+    "TicketOffice",
     "Trust",
     "TrustFile",
     "TrustFileUnreadable",

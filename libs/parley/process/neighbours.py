@@ -13,6 +13,8 @@ from parley.identity import (
     ServiceName,
     Signer,
     SigningKey,
+    TicketCheck,
+    TicketOffice,
     Trust,
 )
 from parley.process.running import Process
@@ -48,6 +50,8 @@ class Neighbours:
         self._trust = Trust(settings.trust_file, process.clock)
         key = SigningKey.load(settings.signing_key_file)
         self.signer = Signer(self._service, key, process.clock)
+        self.ticket_office = TicketOffice(key, process.clock)
+        self.ticket_check = TicketCheck(self._trust, process.clock)
 
     @asynccontextmanager
     async def channels(

@@ -1,5 +1,6 @@
 """The control plane of workspaces, put together over one database and the channels to nodes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import asyncpg
@@ -21,6 +22,7 @@ from chatd.engine.workspaces.registry import Registry
 from chatd.engine.workspaces.sites import ChatSites
 from chatd.engine.workspaces.watching import Changes
 from chatd.news import WORKSPACES_TOPIC
+from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.catalogue_servicer import WorkspaceServicer
 from chatd.rpc.node_servicer import NodeServicer
 from chatd.rpc.secret_servicer import SecretServicer
@@ -72,6 +74,7 @@ def open_workspaces(
     changed: Changed,
     groups: Groups,
     box: SecretBox,
+    tickets: Callable[[ChatSites], AttachTickets],
 ) -> WorkspaceRooms:
     """Return the control plane of this process."""
     clock = process.clock
@@ -109,9 +112,10 @@ def open_workspaces(
         bound=bound,
         clock=clock,
     )
+    sites = ChatSites(workspaces, configuration, known, driver, changes, clock, made=bound)
     return WorkspaceRooms(
         control=control,
-        sites=ChatSites(workspaces, configuration, known, driver, changes, clock, made=bound),
+        sites=sites,
         tools=LifecycleTools(control, configuration.chat),
         driver=driver,
         keeper=Keeper(
@@ -124,6 +128,7 @@ def open_workspaces(
                 known,
                 host,
                 WorkspaceWatch(workspaces, changes, clock, process.stopping),
+                tickets(sites),
             ),
             NodeServicer(Registry(workspaces, nodes), nodes, secrets, clock),
             SecretServicer(secrets, workspaces, GrantNews(known, host.update_policy).tell),

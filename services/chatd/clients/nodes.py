@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 import grpc
 
 from chatd.domain.workspaces.ports import Site
+from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
@@ -58,6 +59,15 @@ class Nodes:
         self._addresses.move_to_end(site.workspace_id)
         if len(self._addresses) > PLACES_MAX:
             self._addresses.popitem(last=False)
+
+    def address(self, workspace_id: str) -> Address:
+        """Return where a workspace's node is."""
+        known = self._addresses.get(workspace_id)
+        return self._channels.address_for(workspace_id) if known is None else known
+
+    def executions(self, workspace_id: str) -> ExecutionServiceStub:
+        """Return the executions of a workspace's node."""
+        return ExecutionServiceStub(self._channel(workspace_id))
 
     def processes(self, workspace_id: str) -> ProcessServiceStub:
         """Return the processes of a workspace's node."""

@@ -26,7 +26,7 @@ COUNT = re.compile(r"\bcount to (\d+)\b", re.IGNORECASE)
 COUNT_MAX = 1000
 ECHO = re.compile(r"\brepeat after me: (.+)", re.IGNORECASE | re.DOTALL)
 COUNT_PAUSE_S = 0.05
-RUN = re.compile(r"^run: (.+)$", re.IGNORECASE | re.MULTILINE)
+STEP = re.compile(r"^(?:run: (.+)|call: (\w+) (\{.*\}))$", re.IGNORECASE | re.MULTILINE)
 USE = re.compile(r"\buse (\d+) tokens of (\d+)\b", re.IGNORECASE)
 SUMMARY_CHARACTERS_MAX = 2000
 
@@ -55,16 +55,17 @@ def demo_with(clock: Clock) -> Play:
     """Return the demo that can also take its time, or none at all.
 
     "count to 30" is answered slowly, "repeat after me: yes" at once and without tools. Lines such
-    as "run: ls" are run one step after the other. "use 9 tokens of 10" fills the window, for as
-    long as somebody's words of that are in it.
+    as "run: ls" or 'call: read_file {"path": "a"}' are a script: one step after the other, whatever
+    comes of it. "use 9 tokens of 10" fills the window, for as long as somebody's words of that are
+    in it.
     """
 
     def play(request: ModelRequest) -> Iterable[ModelEvent] | AsyncIterable[ModelEvent]:
         said = _said(_present_turn(request.messages))
         if not request.may_call_tools:
             return _summarise(request.messages)
-        if commands := RUN.findall(said):
-            return _run(commands, request)
+        if steps := STEP.findall(said):
+            return _play_step(steps, request)
         if (filled := _use(request.messages)) is not None:
             return (TextDelta("This used much of the window."), filled, Finished())
         if (echoed := ECHO.search(said)) is not None:
@@ -94,12 +95,17 @@ def _use(messages: tuple[PromptMessage, ...]) -> UsageReported | None:
     return UsageReported(input_tokens=int(wanted[1]), context_limit_tokens=int(wanted[2]))
 
 
-def _run(commands: list[str], request: ModelRequest) -> Iterable[ModelEvent]:
-    """Call the shell with the next command, or report when all have run."""
+def _play_step(steps: list[tuple[str, str, str]], request: ModelRequest) -> Iterable[ModelEvent]:
+    """Make the next call of a script, or report when all were made."""
     results = _results(_present_turn(request.messages))
-    if len(results) < len(commands):
-        arguments = json.dumps({"command": commands[len(results)]})
-        yield ToolCallRequested(ToolCall(f"call_{len(results)}", SHELL_TOOL, arguments))
+    if len(results) < len(steps):
+        command, name, arguments = steps[len(results)]
+        if command:
+            name, arguments = SHELL_TOOL, json.dumps({"command": command})
+        server_ids = {tool.name: tool.server_id for tool in request.tools}
+        call_id = f"call_{len(results)}"
+        call = ToolCall(call_id, name, arguments, mcp_server_id=server_ids.get(name, ""))
+        yield ToolCallRequested(call)
     else:
         yield from _report(results)
     if (filled := _use(request.messages)) is not None:

@@ -17,6 +17,7 @@ from chatd.domain.workspaces.templates import Template
 from chatd.domain.workspaces.workspace import LIVE, State, Workspace
 from chatd.engine.workspaces.control import Control
 from chatd.rpc import fields
+from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.model_fields import masked
 from chatd.rpc.page_tokens import length_of, place_of, token_of
@@ -41,7 +42,6 @@ from chatd.store.workspaces import WorkspacePlace
 from parley.api.workspace.v1 import workspace_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
 from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceServicer
-from parley.rpc import Problem, Refusal
 
 Context = grpc.aio.ServicerContext
 
@@ -50,11 +50,6 @@ QUERY_CHARACTERS_MAX: Final = 200
 SECRETS_MAX: Final = 32
 PATHS_MAX: Final = 1000
 GRACE_MS_MAX: Final = 60_000
-NO_TERMINALS: Final = Problem(
-    grpc.StatusCode.UNIMPLEMENTED,
-    "UNIMPLEMENTED",
-    "This version serves no terminals; start processes instead.",
-)
 SHOWN: Final = tuple(state for state in State if state is not State.DELETED)
 
 
@@ -66,15 +61,22 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         nodes: Where workspaces are.
         host: Asked for merges.
         watch: Follows workspaces.
+        tickets: Issues tickets for terminals.
     """
 
     def __init__(
-        self, control: Control, nodes: Nodes, host: GrpcHost, watch: WorkspaceWatch
+        self,
+        control: Control,
+        nodes: Nodes,
+        host: GrpcHost,
+        watch: WorkspaceWatch,
+        tickets: AttachTickets,
     ) -> None:
         self._control = control
         self._nodes = nodes
         self._host = host
         self._watch = watch
+        self._tickets = tickets
 
     async def ListTemplates(  # noqa: N802 (the name is the proto's)
         self, request: api.ListTemplatesRequest, context: Context
@@ -331,10 +333,8 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     async def IssueAttachTicket(  # noqa: N802 (the name is the proto's)
         self, request: api.IssueAttachTicketRequest, context: Context
     ) -> api.IssueAttachTicketResponse:
-        """Say that there are no terminals yet, to whom the workspace is known."""
-        fields.request_id_of(request.request_id)
-        await self._own(request.workspace_id, is_owner_only=True)
-        raise Refusal(NO_TERMINALS)
+        """Issue a ticket for a terminal."""
+        return await self._tickets.issue(request)
 
     async def _own(self, given_id: str, *, is_owner_only: bool = False) -> Workspace:
         """Return a workspace of the caller, to administrators of anybody.

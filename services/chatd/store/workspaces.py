@@ -109,6 +109,13 @@ SELECT_DUE = f"""
     ORDER BY coalesce(w.deadline_at, w.delete_at) LIMIT $2 FOR UPDATE OF w SKIP LOCKED
 """
 
+# Scratch workspaces of chats that were deleted; for no user.
+SELECT_ORPHANED = f"""
+    SELECT {_ALL} FROM chat.deleted_chats d
+    JOIN chat.workspaces w ON w.id = d.chat_id AND w.is_scratch_of_chat
+    WHERE w.state <> 'deleted' AND NOT w.is_removing LIMIT $1
+"""
+
 # What is on a node, for nobody but the node and its administrators.
 SELECT_ON_NODE = f"""
     SELECT {_ALL} FROM chat.workspaces w
@@ -353,6 +360,12 @@ class PostgresWorkspaces:
         with typed_outages():
             rows = await self._pool.fetch(SELECT_DUE, WARNING, rows_max)
         return tuple((workspace_of(row), row["now"]) for row in rows)
+
+    async def orphaned(self, rows_max: int) -> tuple[Workspace, ...]:
+        """Return scratch workspaces whose chats were deleted."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_ORPHANED, rows_max)
+        return tuple(map(workspace_of, rows))
 
     async def on_node(self, node_id: str) -> tuple[Workspace, ...]:
         """Return what is on a node."""

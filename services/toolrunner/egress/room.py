@@ -83,6 +83,7 @@ class Egress:
             bound = socket.create_server((LOOPBACK, 0), backlog=BACKLOG)
             listener.exit = Exit(bound.getsockname()[1], self._new_token())
             listener.server = await self._serving(listener, bound, listener.exit.token)
+            self._check(listener, listener.server)
         return listener.exit
 
     def take_door(self, workspace_id: WorkspaceId, door_fd: int) -> None:
@@ -121,8 +122,12 @@ class Egress:
         listener.door = await self._serving(listener, door, "")
         if before is not None:
             before.close()
+        self._check(listener, listener.door)
+
+    def _check(self, listener: _Listener, server: asyncio.Server) -> None:
+        """Close what began to listen while its workspace was closed."""
         if self._listeners.get(listener.rules.workspace_id) is not listener:
-            listener.door.close()
+            server.close()
 
     async def _serving(
         self, listener: _Listener, bound: socket.socket, token: str
@@ -132,9 +137,15 @@ class Egress:
             task = self._tasks.create_task(self._visit(listener, rules, reader, writer))
             listener.visits.add(task)
             task.add_done_callback(listener.visits.discard)
+            # One that is cut off before it began closes nothing itself.
+            task.add_done_callback(lambda _: writer.close())
 
         limit = self._proxy.limits.head_bytes
-        return await asyncio.start_server(connected, sock=bound, limit=limit)
+        try:
+            return await asyncio.start_server(connected, sock=bound, limit=limit)
+        except BaseException:
+            bound.close()
+            raise
 
     async def _visit(
         self,

@@ -8,6 +8,9 @@ CONTEXT_LINES: Final = 3
 DIFF_BYTES_MAX: Final = 64 * 1024
 #: Beyond this many differences the middle counts as replaced as a whole.
 DISTANCE_MAX: Final = 400
+#: Texts with more lines that differ, or are compared loosely, cost too much memory.
+LINES_MAX: Final = 200_000
+COMPARED_AT_ONCE: Final = 64 * 1024
 
 #: Lines [a_start, a_end) became lines [b_start, b_end).
 Hunk = tuple[int, int, int, int]
@@ -27,19 +30,62 @@ def unified(path: str, before: str | None, after: str | None) -> Diff:
     """Return the difference; None stands for no file."""
     if before == after:
         return Diff()
-    old, new = lines_of(before or ""), lines_of(after or "")
+    part = _differing(before or "", after or "")
+    added, deleted = part.after.count("\n"), part.before.count("\n")
+    if added + deleted > LINES_MAX:
+        return Diff("", added, deleted, is_truncated=True)
+    old, new = lines_of(part.before), lines_of(part.after)
     hunks = differences(old, new)
     head = [
         f"--- {'/dev/null' if before is None else f'a/{path}'}\n",
         f"+++ {'/dev/null' if after is None else f'b/{path}'}\n",
     ]
-    text, is_truncated = _cut([*head, *_body(old, new, hunks)])
+    text, is_truncated = _cut([*head, *_body(old, new, hunks, part.lines_before)])
     return Diff(
         text=text,
         added_lines=sum(hunk[3] - hunk[2] for hunk in hunks),
         deleted_lines=sum(hunk[1] - hunk[0] for hunk in hunks),
         is_truncated=is_truncated,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What differs of two texts, as whole lines, with those around it."""
+
+    before: str
+    after: str
+    lines_before: int
+
+
+def _differing(before: str, after: str) -> _Part:
+    """Leave out what two texts begin and end with, so that only the rest is cut into lines."""
+    start = _common(before, after, 0, is_end=False)
+    end = _common(before, after, start, is_end=True)
+    for _ in range(CONTEXT_LINES + 1):
+        start = before.rfind("\n", 0, max(0, start - 1)) + 1 if start else 0
+    first_after = len(before) - end
+    for _ in range(CONTEXT_LINES + 1):
+        newline = before.find("\n", first_after)
+        first_after = len(before) if newline < 0 else newline + 1
+    end = len(before) - first_after
+    return _Part(
+        before[start:first_after], after[start : len(after) - end], before.count("\n", 0, start)
+    )
+
+
+def _common(a: str, b: str, taken: int, *, is_end: bool) -> int:
+    """Return how many characters two texts have in common at an end, save those that are taken."""
+    size, at, step = min(len(a), len(b)) - taken, 0, COMPARED_AT_ONCE
+    while step:
+        wanted = min(step, size - at)
+        a_place, b_place = (len(a) - at - wanted, len(b) - at - wanted) if is_end else (at, at)
+        is_same = a[a_place : a_place + wanted] == b[b_place : b_place + wanted]
+        if wanted and is_same:
+            at += wanted
+        else:
+            step //= 2
+    return at
 
 
 def lines_of(text: str) -> list[str]:
@@ -60,7 +106,7 @@ def differences(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
     a, b = old[start : len(old) - end], new[start : len(new) - end]
     if not a and not b:
         return []
-    pairs = _common(a, b) if a and b else []
+    pairs = _shared(a, b) if a and b else []
     if pairs is None:
         return [(start, start + len(a), start, start + len(b))]
     hunks = []
@@ -72,7 +118,7 @@ def differences(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
     return hunks
 
 
-def _common(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]] | None:
+def _shared(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]] | None:
     """Return the pairs of equal lines on a shortest way (Myers), or None if it is too long."""
     furthest = {1: 0}
     history: list[dict[int, int]] = []
@@ -110,7 +156,7 @@ def _walked_back(history: list[dict[int, int]], x: int, y: int) -> list[tuple[in
     return pairs[::-1]
 
 
-def _body(old: list[str], new: list[str], hunks: list[Hunk]) -> list[str]:
+def _body(old: list[str], new: list[str], hunks: list[Hunk], lines_before: int) -> list[str]:
     body: list[str] = []
     for group in _grouped(hunks):
         first, last = group[0], group[-1]
@@ -118,8 +164,9 @@ def _body(old: list[str], new: list[str], hunks: list[Hunk]) -> list[str]:
         tail = min(len(old) - last[1], CONTEXT_LINES)
         old_count = last[1] + tail - (first[0] - lead)
         new_count = last[3] + tail - (first[2] - lead)
-        old_span = _span(first[0] - lead, old_count)
-        body.append(f"@@ -{old_span} +{_span(first[2] - lead, new_count)} @@\n")
+        old_span = _span(lines_before + first[0] - lead, old_count)
+        new_span = _span(lines_before + first[2] - lead, new_count)
+        body.append(f"@@ -{old_span} +{new_span} @@\n")
         at = first[0] - lead
         for a_start, a_end, b_start, b_end in group:
             body += [_marked(" ", line) for line in old[at:a_start]]

@@ -8,6 +8,7 @@ from typing import Final
 HINTS_MAX: Final = 3
 HINT_CHARACTERS_MAX: Final = 500
 PLACES_MAX: Final = 5
+SWAPPED_PLACES_MAX: Final = 100
 LIKENESS_MIN: Final = 0.6
 #: Comparing every line of a huge file would hold up everyone else.
 COMPARED_LINES_MAX: Final = 5000
@@ -17,9 +18,10 @@ COMPARED_CHARACTERS_MAX: Final = 500
 
 def hints_for(text: str, old: str, new: str) -> tuple[str, ...]:
     """Return why a text may not have been found, the most likely first."""
+    if len(text) + len(old) > COUNTED_CHARACTERS_MAX:
+        return _cut(_swapped(text, new))
     lines = [line.rstrip("\r") for line in text.split("\n")]
-    is_small = len(text) + len(old) <= COUNTED_CHARACTERS_MAX
-    miscounted = _miscounted(lines, old) if is_small else []
+    miscounted = _miscounted(lines, old)
     if miscounted:
         return _cut(miscounted)
     swapped = _swapped(text, new)
@@ -70,10 +72,12 @@ def _miscounted(lines: Sequence[str], old: str) -> list[str]:
 def _swapped(text: str, new: str) -> list[str]:
     if not new.strip() or new not in text:
         return []
-    places = []
-    at = text.find(new)
-    while at >= 0:
-        places.append(text.count("\n", 0, at))
+    places: list[int] = []
+    at, line, counted = text.find(new), 0, 0
+    while at >= 0 and len(places) < SWAPPED_PLACES_MAX:
+        line += text.count("\n", counted, at)
+        counted = at
+        places.append(line)
         at = text.find(new, at + len(new))
     where = line_numbers(places)
     return [f"new_text is in the file already, on line {where}; were old and new text swapped?"]

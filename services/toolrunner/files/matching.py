@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from toolrunner.files.diffs import lines_of
+from toolrunner.files.diffs import LINES_MAX, lines_of
 
 
 class Match(StrEnum):
@@ -115,6 +115,8 @@ def _occurrences(text: str, old: str) -> tuple[Span, ...]:
 
 
 def _find_lines(text: str, old: str) -> Found | None:
+    if text.count("\n") > LINES_MAX:
+        return None
     lines, wanted = lines_of(text), lines_of(old)
     if not any(line.strip(_BLANKS) for line in wanted):
         return None

@@ -5,6 +5,7 @@ from typing import assert_never
 
 from toolrunner.files import errors
 from toolrunner.files.beneath import Root
+from toolrunner.files.diffs import LINES_MAX
 from toolrunner.files.drafts import AliasedPath, Draft, Drafts
 from toolrunner.files.patch_grammar import (
     AddFile,
@@ -75,6 +76,10 @@ def _update(
     if draft.content is None:
         return [missing(root, index, operation.path, operation.line)]
     text = text_in(draft)
+    if text is not None and text.count("\n") > LINES_MAX:
+        message = f"it has over {LINES_MAX} lines, too many to be patched; use a command"
+        kind = ProblemKind.MALFORMED
+        return [problem(index, operation.path, kind, message, patch_line=operation.line)]
     if text is None and operation.chunks:
         message = "it is not text, so it cannot be patched; write it as a whole"
         kind = ProblemKind.BINARY

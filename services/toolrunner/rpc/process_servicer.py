@@ -26,6 +26,7 @@ from toolrunner.rpc.inputs import (
 from toolrunner.rpc.presenting import Presenter
 from toolrunner.rpc.process_streams import SIGNALS, attach, stream_output
 from toolrunner.streaming import HEARTBEAT_S
+from toolrunner.tickets import TicketBooth
 
 SERVICE: Final = "/parley.api.workspace.v1.ProcessService"
 ESCALATE_MS_MAX: Final = 60_000
@@ -37,10 +38,15 @@ class ProcessServicer(ProcessServiceServicer):
     """Serves the processes of this node."""
 
     def __init__(
-        self, processes: Processes, presenter: Presenter, heartbeat_s: float = HEARTBEAT_S
+        self,
+        processes: Processes,
+        presenter: Presenter,
+        booth: TicketBooth,
+        heartbeat_s: float = HEARTBEAT_S,
     ) -> None:
         self._processes = processes
         self._presenter = presenter
+        self._booth = booth
         self._heartbeat_s = heartbeat_s
 
     async def StartProcess(  # noqa: N802 (the name is the proto's)
@@ -83,7 +89,14 @@ class ProcessServicer(ProcessServiceServicer):
         self, request: AsyncIterator[api.AttachRequest], context: grpc.aio.ServicerContext
     ) -> None:
         """Be the terminal of a process."""
-        await attach(self._processes, self._presenter, request, context.write, self._heartbeat_s)
+        await attach(
+            self._processes,
+            self._presenter,
+            request,
+            context.write,
+            self._heartbeat_s,
+            self._booth,
+        )
 
     async def WriteStdin(  # noqa: N802 (the name is the proto's)
         self, request: api.WriteStdinRequest, context: grpc.aio.ServicerContext

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any, Final, assert_never
 
@@ -10,7 +10,7 @@ from parley.api.workspace.v1 import process_pb2, workspace_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.identity import ServiceName
 from parley.rpc import current_caller
-from toolrunner.domain import ProcessRecord, StdinMode
+from toolrunner.domain import ProcessId, ProcessRecord, Scope, StdinMode
 from toolrunner.errors import BadTicket, InvalidRequest
 from toolrunner.processes import Processes
 from toolrunner.rpc.inputs import process_id_of, scope_of, size_of
@@ -24,6 +24,7 @@ from toolrunner.streaming import (
     StreamEvent,
 )
 from toolrunner.terminals import Terminal
+from toolrunner.tickets import TicketBooth
 
 ATTACHED_INPUT_BYTES_MAX: Final = 64 * 1024
 
@@ -62,25 +63,27 @@ async def attach(
     requests: AsyncIterator[api.AttachRequest],
     write: Write,
     heartbeat_s: float,
+    booth: TicketBooth,
 ) -> None:
     """Connect a caller with the terminal of a process until either of them ends."""
     opening = await anext(requests, None)
     if opening is None or opening.WhichOneof("kind") != "open":
         raise InvalidRequest("open", "has to come first")
     opened = opening.open
-    # Tickets are given out by whoever knows the user; until then only chatd may come without.
-    if opened.ticket or current_caller().service is not ServiceName.CHATD:
-        raise BadTicket
+    scope, process_id, is_view_only = _admitted(opened, booth)
     if opened.since_cursor < FROM_NOW:
         raise InvalidRequest("since_cursor", f"is less than {FROM_NOW}")
-    scope, process_id = scope_of(opened.context), process_id_of(opened.process_id)
     terminal = await processes.terminal(scope, process_id)
     stream = await processes.stream(scope, process_id, opened.since_cursor)
-    if opened.HasField("size"):
+    if opened.HasField("size") and not is_view_only:
         terminal.resize(size_of(opened.size, "open.size"))
     await write(
         api.AttachResponse(
-            opened=api.AttachOpened(process=presenter.present(stream.record), cursor=stream.cursor)
+            opened=api.AttachOpened(
+                process=presenter.present(stream.record),
+                cursor=stream.cursor,
+                view_only=is_view_only,
+            )
         )
     )
 
@@ -88,25 +91,51 @@ async def attach(
         return api.AttachResponse(**_fields(event, stream.record, presenter))
 
     events = stream.events(follows=True, heartbeat_s=heartbeat_s)
+    typing = _refuse(requests) if is_view_only else _type(terminal, requests)
     with processes.attached(scope):
-        await _both_ways(terminal, requests, events, lambda event: write(encoded(event)))
+        await _both_ways(typing, events, lambda event: write(encoded(event)))
+
+
+def _admitted(opened: api.AttachOpen, booth: TicketBooth) -> tuple[Scope, ProcessId, bool]:
+    """Return what the caller may attach to, and whether only to look.
+
+    Raises:
+        BadTicket: The ticket allows nothing, or there is none and it is not chatd who calls.
+        InvalidRequest: A ticket says where, and so does the opening.
+    """
+    caller = current_caller()
+    if not opened.ticket:
+        # chatd gives out the tickets, so it needs none.
+        if caller.service is not ServiceName.CHATD:
+            raise BadTicket
+        return scope_of(opened.context), process_id_of(opened.process_id), False
+    if opened.HasField("context"):
+        raise InvalidRequest("open.context", "is for attachments without a ticket")
+    ticket = booth.take(opened.ticket, caller, opened.process_id)
+    scope = scope_of(workspace_pb2.WorkspaceContext(workspace_id=ticket.workspace_id))
+    return scope, process_id_of(ticket.process_id), ticket.is_view_only
 
 
 async def _both_ways(
-    terminal: Terminal,
-    requests: AsyncIterator[api.AttachRequest],
+    requests: Coroutine[Any, Any, None],
     events: AsyncGenerator[StreamEvent],
     write: Callable[[StreamEvent], Awaitable[None]],
 ) -> None:
     try:
         async with asyncio.TaskGroup() as tasks, aclosing(events):
-            typing = tasks.create_task(_type(terminal, requests))
+            typing = tasks.create_task(requests)
             async for event in events:
                 await write(event)
             typing.cancel()
     except BaseExceptionGroup as group:
         # One thing went wrong, and the other side was only stopped for it.
         raise group.exceptions[0] from None
+
+
+async def _refuse(requests: AsyncIterator[api.AttachRequest]) -> None:
+    """Take nothing from who may only look."""
+    async for request in requests:
+        raise InvalidRequest(request.WhichOneof("kind") or "kind", "is refused: this only looks on")
 
 
 async def _type(terminal: Terminal, requests: AsyncIterator[api.AttachRequest]) -> None:

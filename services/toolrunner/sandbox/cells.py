@@ -6,8 +6,9 @@ behind becomes its own. It dies with the spawner, and when it dies the kernel ki
 the namespace of processes at once, however often that forked or whatever it ignores.
 
 Building the tree of files takes some fifty mounts, so it is built once for each kind of process
-and entered by all others of that kind. Whoever makes something here is forked, hands over the
-descriptors of what it made and ends; the spawner itself never leaves its own namespaces.
+and entered by all others of that kind. A cell that nobody is in any more is kept for a while.
+Whoever makes something here is forked, hands over the descriptors of what it made and ends; the
+spawner itself never leaves its own namespaces.
 """
 
 import errno
@@ -47,6 +48,9 @@ NUMBER = struct.Struct("=i")
 GO = b"g"
 DOOR_BACKLOG = 128
 TREES_MAX = 8
+#: Making a cell takes longer than most commands, and one command follows another.
+RESTING_S = 60.0
+RESTING_MAX = 32
 
 
 @dataclass
@@ -124,10 +128,12 @@ class Cells:
 
     Attributes:
         on_door: Is told of each door that opens, with its workspace.
+        resting: Workspaces in whose cells nobody is, and since when.
     """
 
     cells: dict[tuple[str, Network], Cell] = field(default_factory=dict)
     on_door: Callable[[str, int], None] = field(default=lambda workspace, door: None)
+    resting: dict[str, float] = field(default_factory=dict)
 
     def show_doors(self) -> None:
         """Tell of every door once more."""
@@ -146,6 +152,7 @@ class Cells:
         Raises:
             OSError: The kernel refused.
         """
+        self.resting.pop(workspace, None)
         key = (workspace, confinement.network)
         if key not in self.cells:
             self.cells[key] = make_cell(confinement)
@@ -157,8 +164,26 @@ class Cells:
         """Return the cells of a workspace."""
         return [cell for (name, _), cell in self.cells.items() if name == workspace]
 
+    def rest(self, workspace: str, now_s: float) -> None:
+        """Keep the cells of a workspace, in which nobody is, for the next who comes soon."""
+        self.resting.pop(workspace, None)
+        if self.of(workspace):
+            self.resting[workspace] = now_s
+        while len(self.resting) > RESTING_MAX:
+            self.end(next(iter(self.resting)))
+
+    def end_rested(self, now_s: float) -> float | None:
+        """End the cells in which nobody has been for long; return when the next have been."""
+        while self.resting:
+            workspace, since_s = next(iter(self.resting.items()))
+            if since_s + RESTING_S > now_s:
+                return since_s + RESTING_S
+            self.end(workspace)
+        return None
+
     def end(self, workspace: str) -> None:
         """Kill everything in the cells of a workspace."""
+        self.resting.pop(workspace, None)
         for key in [key for key in self.cells if key[0] == workspace]:
             self.cells.pop(key).close()
 

@@ -79,7 +79,7 @@ def build_tree(confinement: Confinement) -> None:
     Raises:
         OSError: It cannot be built; this process must not go on.
     """
-    # Whoever started the service may keep its files from others; this tree is for them.
+    # Whoever walks through is not whoever builds.
     os.umask(0o022)
     unshare(CLONE_NEWNS)
     call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)

@@ -8,6 +8,7 @@ import ctypes
 import errno
 import struct
 from dataclasses import dataclass, field
+from functools import cache
 
 from toolrunner.sandbox.syscalls import MACHINE, NUMBERS, call
 
@@ -200,6 +201,7 @@ def _socket_pair(openings: Openings) -> _Assembly:
     return body
 
 
+@cache
 def program(openings: Openings, machine: str = MACHINE) -> bytes:
     """Return the filter for a kind of machine.
 

@@ -184,7 +184,7 @@ def bound_capabilities() -> None:
         try:
             prctl(PR_CAPBSET_DROP, capability)
         except OSError:
-            # Past the last one, or not ours to drop: then there is none to get back either.
+            # Past the last one, or not ours to drop: then no_new_privs alone keeps them away.
             break
 
 

@@ -97,6 +97,7 @@ class Family:
             for fd in opened:
                 os.close(fd)
             self.groups.remove(message["workspace"], message["id"])
+            self.leave(message["workspace"])
             self.line.tell({"number": message["number"], "stage": stage, "errno": error.errno})
             return
         if pid == 0:
@@ -296,6 +297,11 @@ class Family:
             for each in stopped:
                 send(each, signal.SIGCONT)
 
+    def leave(self, workspace: str) -> None:
+        """Let the cells of a workspace rest, if nobody is left in them."""
+        if self.kin.is_deserted(workspace, self.leaders):
+            self.kin.cells.rest(workspace, time.monotonic())
+
     def tell_kept(self) -> None:
         """Tell of everything that is kept; what is between fork and exec is waited for."""
         self.kin.cells.show_doors()
@@ -339,8 +345,7 @@ class Family:
         for fd in kept.descriptors:
             os.close(fd)
         self.groups.remove(kept.workspace, process_id)
-        if self.kin.is_deserted(kept.workspace, self.leaders):
-            self.kin.cells.end(kept.workspace)
+        self.leave(kept.workspace)
         needed = {*self.kept, *self.leaders.values()}
         children = children_of(os.getpid())
         if children is not None and children <= {*self.leaders, *self.kin.cells.firsts}:

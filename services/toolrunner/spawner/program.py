@@ -30,6 +30,7 @@ from toolrunner.spawner.kernel import (
     PR_SET_CHILD_SUBREAPER,
     PR_SET_DUMPABLE,
     end_descendants,
+    open_directory_beneath,
     prctl,
 )
 from toolrunner.spawner.kin import Kin
@@ -122,6 +123,8 @@ def main() -> None:
         signal.signal(number, lambda number, stack: None)
     wakeup_fd, wakeup_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
+    # Every child needs this; what it takes to do it for the first time is taken here, once.
+    os.close(open_directory_beneath("/", "."))
     channel = socket.socket(fileno=channel_fd)
     channel.set_inheritable(False)
     os.set_inheritable(directory_fd, False)

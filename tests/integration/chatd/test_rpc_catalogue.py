@@ -115,8 +115,6 @@ async def test_workspaces_are_their_owners_and_administrators_see_all(
     assert (await served.eve.refusal(others)).reason == "FORBIDDEN"
     assert len((await admin.ask(others)).workspaces) == 1
     assert (await admin.ask(api.GetWorkspaceRequest(**named))).workspace == made
-    ticket = api.IssueAttachTicketRequest(request_id="r", **named)
-    assert (await served.ann.refusal(ticket)).status is grpc.StatusCode.UNIMPLEMENTED
 
 
 async def test_a_used_up_quota_is_refused_with_its_structure(

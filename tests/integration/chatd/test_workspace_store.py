@@ -287,6 +287,22 @@ async def test_a_chat_works_in_its_scratch_until_it_is_bound_to_a_workspace_of_i
     assert found.workspace is None
 
 
+async def test_what_a_deleted_chat_leaves_behind_is_removed(
+    store: PostgresWorkspaces, nodes: PostgresNodes, pool: "asyncpg.Pool[asyncpg.Record]"
+) -> None:
+    chat_id = await insert_chat(pool, owner_id=ANN)
+    scratch = fresh(id=WorkspaceId(chat_id), is_scratch_of_chat=True)
+    await store.add_scratch(scratch, DRIVER, 15.0)
+    keeper = Keeper(DRIVER, store, nodes, SystemClock(), chance=lambda: 0.5)
+    await keeper.keep_order()
+    assert (await store.get(chat_id)).state is State.PENDING
+    await pool.execute(
+        "INSERT INTO chat.deleted_chats VALUES ($1, $2, pg_current_xact_id(), now())", chat_id, ANN
+    )
+    await keeper.keep_order()
+    assert (await store.get(chat_id)).state is State.DELETED
+
+
 async def test_lists_go_on_where_they_stopped_live_ones_first(store: PostgresWorkspaces) -> None:
     made = [fresh(f"w{n}", last_used_at=NOON + timedelta(hours=n)) for n in range(5)]
     for each in made:

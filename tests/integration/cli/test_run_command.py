@@ -242,3 +242,21 @@ def test_the_time_given_also_bounds_creating_the_chat(capsys: pytest.CaptureFixt
     with fake_api(Answer(is_silent=True)) as api:
         assert parley(api, "run", "hi", "--timeout", "0.3") == 124
     assert "no chat could be created in time" in capsys.readouterr().err
+
+
+def test_a_check_needs_a_directory(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_api() as api:
+        assert parley(api, "run", "--check", "true", "hi") == 2
+    assert capsys.readouterr().err == ("parley: --check and --apply need --directory: add -C .\n")
+    assert api.requests == []
+
+
+def test_a_script_is_appended_to_the_prompt(tmp_path: Path) -> None:
+    script = tmp_path / "steps"
+    script.write_text("run: ls\n")
+    with fake_api(CREATED, Answer(stream=status("waiting", "1"))) as api:
+        assert parley(api, "run", "--script", str(script), "--model", "scripted", "do it") == 0
+    assert api.requests[0].body == {
+        "content": [{"type": "text", "text": "do it\n\nrun: ls\n"}],
+        "model_id": "scripted",
+    }

@@ -16,6 +16,7 @@ from support.file_rooms import ProgramRoom, delete, program, write
 from support.memory_peak import memory_peak
 from toolrunner.files import protocol
 from toolrunner.files.errors import FileRefused, Reason
+from toolrunner.files.values import FileEdit, ProblemKind, TextEdit
 
 MIB = 1024 * 1024
 TERABYTE = 10**12
@@ -187,6 +188,32 @@ def test_a_sparse_file_is_replaced_and_what_it_was_is_not_kept(
     assert (image.is_kept, (directory / "f").read_bytes()) == (False, b"small\n")
     undoing = protocol.PlanRestore("u", (image,))
     assert refusal(room, undoing) is Reason.NOTHING_TO_UNDO
+
+
+def test_a_file_of_very_many_lines_is_edited_and_nothing_is_cut_into_lines(
+    room: ProgramRoom, directory: Path
+) -> None:
+    (directory / "f").write_bytes(b"ab\n" * 3_000_000 + b"needle\n" + b"cd\n" * 1_000_000)
+    edits = (TextEdit("needle", "thread"),)
+    loose = (TextEdit("  needle \n", "thread\n"),)
+    patch = "*** Begin Patch\n*** Update File: f\n@@\n-needle\n+thread\n*** End Patch"
+    with memory_peak(room.pid) as peak:
+        [exact] = room.ask(protocol.PlanEdits("t", (FileEdit("f", edits),)))
+        [missed] = room.ask(protocol.PlanEdits("t", (FileEdit("f", loose),)))
+        [patched] = room.ask(protocol.PlanPatch("t", patch))
+        room.ask(protocol.PlanWrite("t", "f", b"ef\n" * 1_000_000))
+    assert isinstance(exact, protocol.Planned)
+    assert isinstance(missed, protocol.Planned)
+    assert isinstance(patched, protocol.Planned)
+    [changed] = exact.changes
+    assert changed.diff == (
+        "--- a/f\n+++ b/f\n@@ -2999998,7 +2999998,7 @@\n ab\n ab\n ab\n-needle\n+thread\n"
+        " cd\n cd\n cd\n"
+    )
+    assert (changed.added_lines, changed.deleted_lines) == (1, 1)
+    assert [each.kind for each in missed.problems] == [ProblemKind.NO_MATCH]
+    assert [each.kind for each in patched.problems] == [ProblemKind.MALFORMED]
+    assert peak.added_bytes < 160 * MIB
 
 
 def test_a_file_that_grows_while_it_is_read_ends(room: ProgramRoom, directory: Path) -> None:

@@ -170,3 +170,19 @@ async def test_a_workspace_dies_with_its_spawner(directory: Path) -> None:
         pids = [each.pid for each in descendants(jail.spawner_pid, running_processes())]
         os.kill(jail.spawner_pid, 9)
         await until(lambda: not any(command_of(pid).startswith("sleep") for pid in pids))
+
+
+async def test_commands_that_follow_one_another_share_what_confines_them(directory: Path) -> None:
+    if Level.NS not in offered():
+        pytest.skip("there is nothing to share without namespaces")
+    async with Jail.opened(directory, Level.NS) as jail:
+
+        def held() -> list[int]:
+            return [each.pid for each in descendants(jail.spawner_pid, running_processes())]
+
+        await jail.shell("true")
+        first = held()
+        await jail.shell("true")
+        assert (len(first), held()) == (1, first)
+        await jail.stop()
+        await until(lambda: held() == [])

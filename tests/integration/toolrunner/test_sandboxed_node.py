@@ -101,6 +101,18 @@ def test_a_report_tells_what_is_missing_and_how_to_get_it() -> None:
     assert "Sandbox level" in report.summary
 
 
+@pytest.mark.parametrize("level", offered(), ids=lambda level: level.word)
+async def test_a_node_that_runs_by_itself_confines_and_works(level: Level, tmp_path: Path) -> None:
+    house = replace(House.build(tmp_path), sandbox_level=level.word)
+    async with toolrunner(house), connected(house) as client:
+        ran = await client.run("git init -q . && echo hi > /dev/null && ls -d .git $HOME /tmp /usr")
+        files = Files(client, Path())
+        await files.write("one", b"text")
+        read = await client.run("cat one")
+    assert (ran.process.exit.exit_code, ran.output.text.splitlines()[0]) == (0, ".git")
+    assert read.output.text == "text"
+
+
 async def test_a_node_below_its_minimum_does_not_start_and_says_why(tmp_path: Path) -> None:
     house = House.build(tmp_path)
     async with toolrunner(

@@ -1,6 +1,7 @@
 """Tools of a turn: side by side, one at a time, alone, lost and found."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -63,6 +64,15 @@ async def test_files_that_a_call_hands_over_are_shown_and_kept_and_the_model_rea
     assert shown[-1] == result
     asked = stage.model.requests[-1].messages[-1]
     assert [type(part) for part in asked.content] == [ToolResult]
+
+
+@pytest.mark.parametrize(("moves_tools", "offers"), [(False, 1), (True, 2)])
+async def test_after_a_tool_that_moves_the_others_they_are_offered_anew(
+    moves_tools: bool, offers: int
+) -> None:
+    stage = Stage(calling(A), replace(tool("a"), moves_tools=moves_tools))
+    await stage.ask()
+    assert stage.tools.offers == offers
 
 
 async def test_serial_tools_run_after_the_others_one_at_a_time() -> None:

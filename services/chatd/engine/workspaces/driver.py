@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import Protocol, assert_never
+from typing import Final, Protocol, assert_never
 
 from chatd.domain.chat import WorkerId
 from chatd.domain.errors import WorkspaceNotFound
@@ -22,10 +22,11 @@ from chatd.domain.workspaces.commands import (
     FinishPreparing,
     FinishRemoving,
     FinishStopping,
+    LoseNode,
     Place,
 )
 from chatd.domain.workspaces.errors import NoNode, WorkspaceNotReady
-from chatd.domain.workspaces.nodes import Node, choose, need_of
+from chatd.domain.workspaces.nodes import Node, NodeState, choose, need_of
 from chatd.domain.workspaces.ports import (
     Host,
     HostAway,
@@ -49,6 +50,9 @@ from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
 logger = logging.getLogger(__name__)
+
+#: Nobody waits for these; what was on them is given up until they register again.
+OUT_OF_REACH: Final = frozenset({NodeState.LOST, NodeState.GONE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +272,8 @@ class Driver:
         node = await self._nodes.find(workspace.node_id)
         if node is None:
             return Fail(workspace.epoch, NODE_LOST)
+        if node.state in OUT_OF_REACH:
+            return LoseNode(node.id)
         try:
             async with aclosing(_stream(self._host, node, workspace)) as progress:
                 async for each in progress:
@@ -304,6 +310,8 @@ class Driver:
         )
         if node is None:
             return done
+        if node.state in OUT_OF_REACH:
+            return LoseNode(node.id)
         try:
             if workspace.is_removing:
                 await self._host.remove(node, workspace)

@@ -33,6 +33,10 @@ class KeptWorkspaces(Protocol):
         """Return those whose time has come for something, with the time."""
         ...
 
+    async def orphaned(self, rows_max: int) -> Sequence[Workspace]:
+        """Return scratch workspaces whose chats were deleted."""
+        ...
+
     async def on_node(self, node_id: str) -> Sequence[Workspace]:
         """Return what is on a node."""
         ...
@@ -107,6 +111,7 @@ class Keeper:
             try:
                 await self.use()
                 await self.keep_time()
+                await self.keep_order()
                 await self.keep_nodes()
                 await self._known.refresh()
             except DatabaseUnavailable as outage:
@@ -128,6 +133,11 @@ class Keeper:
                 await self._apply(workspace, Stop(StopReason.AUTOSTOP))
             elif is_warning_due(workspace.deadline_at, workspace.warned_for, now):
                 await self._apply(workspace, Warn())
+
+    async def keep_order(self) -> None:
+        """Remove what chats left behind that were deleted."""
+        for workspace in await self._workspaces.orphaned(ROWS_MAX):
+            await self._apply(workspace, Remove())
 
     async def keep_nodes(self) -> None:
         """Give up what was on lost nodes, and empty those that are taken out."""

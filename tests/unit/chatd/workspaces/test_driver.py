@@ -10,7 +10,7 @@ import pytest
 from chatd.clients.hosts import InMemoryHost
 from chatd.domain.chat import WorkerId
 from chatd.domain.workspaces.commands import Command, Remove, Start, Stop
-from chatd.domain.workspaces.nodes import Node
+from chatd.domain.workspaces.nodes import Node, NodeState
 from chatd.domain.workspaces.workspace import (
     NODE_LOST,
     Failure,
@@ -178,6 +178,21 @@ async def test_a_node_of_the_settings_that_stays_silent_is_given_up(stage: Stage
         stage.clock.advance(2.0)
     assert stage.store.rows[WORKSPACE].failure == NODE_LOST
     assert stage.clock.monotonic() >= 120
+
+
+async def test_nobody_waits_for_a_node_that_is_lost(stage: Stage) -> None:
+    await stage.driven()
+    await stage.store.apply(WORKSPACE, STOP)
+    await stage.driven()
+    stage.nodes.rows[NODE] = node(state=NodeState.LOST)
+    await stage.store.apply(WORKSPACE, START)
+    lost = await stage.driven()
+    assert (lost.state, lost.failure) == (State.FAILED, NODE_LOST)
+    # Started once more, it is made anew on another node.
+    stage.nodes.rows[OTHER_NODE] = node(id=OTHER_NODE)
+    await stage.store.apply(WORKSPACE, START)
+    again = await stage.driven()
+    assert (again.state, again.node_id, again.epoch) == (State.READY, OTHER_NODE, 3)
 
 
 async def test_a_fork_goes_to_the_node_of_its_parent(stage: Stage) -> None:

@@ -480,7 +480,7 @@ class DirectoryEntry(_message.Message):
     depth: _builtins.int
     """How deep below the listed directory, from 1."""
     omitted_entries: _builtins.int
-    """Entries below it that are not listed; 0 unless a directory."""
+    """Entries below it that are not listed, counted up to 10000; 0 unless a directory."""
     @_builtins.property
     def info(self) -> Global___PathInfo:
         """What is known of it."""

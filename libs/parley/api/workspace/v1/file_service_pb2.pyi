@@ -680,7 +680,7 @@ class UndoEditRequest(_message.Message):
     edit_request_id: _builtins.str
     """All that this request changed."""
     path: _builtins.str
-    """This chat's last change of this file."""
+    """This chat's last change of this file or directory; what was moved has its old or its new path."""
     @_builtins.property
     def context(self) -> _workspace_pb2.WorkspaceContext:
         """Which workspace, for which chat and how far confined."""
@@ -1100,7 +1100,7 @@ class StatPathResponse(_message.Message):
     resolved_path: _builtins.str
     """The path without symbolic links, relative to the workspace."""
     etag: _builtins.str
-    """SHA-256 of the content in hexadecimal; empty unless asked for and a file."""
+    """SHA-256 of the content in hexadecimal; empty unless asked for and a file of at most 1 GiB."""
     @_builtins.property
     def info(self) -> _file_pb2.PathInfo:
         """What there is; absent if nothing."""

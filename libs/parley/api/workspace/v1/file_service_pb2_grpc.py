@@ -154,7 +154,7 @@ class FileServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UndoEdit(self, request, context):
-        """Put files back as they were before a change, if they have not changed since.
+        """Put files back as they were before a change, if they have not changed since; moves and deletions too.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -203,7 +203,7 @@ class FileServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeletePath(self, request, context):
-        """Delete a file or directory. An absent one is left alone.
+        """Delete a file or directory. An absent one is left alone. Beyond 2000 entries or 16 MiB it cannot be undone.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -28,7 +28,7 @@ class FileServiceStub:
     ApplyPatch: _aio.UnaryUnaryMultiCallable[_file_service_pb2.ApplyPatchRequest, _file_service_pb2.ApplyPatchResponse]
     """Apply a patch that adds, changes, moves and deletes files, all or nothing. A patch that does not fit is an answer, not an error."""
     UndoEdit: _aio.UnaryUnaryMultiCallable[_file_service_pb2.UndoEditRequest, _file_service_pb2.UndoEditResponse]
-    """Put files back as they were before a change, if they have not changed since."""
+    """Put files back as they were before a change, if they have not changed since; moves and deletions too."""
     ListDirectory: _aio.UnaryUnaryMultiCallable[_file_service_pb2.ListDirectoryRequest, _file_service_pb2.ListDirectoryResponse]
     """List a directory, some levels deep."""
     SearchFiles: _aio.UnaryStreamMultiCallable[_file_service_pb2.SearchFilesRequest, _file_service_pb2.SearchFilesResponse]
@@ -42,7 +42,7 @@ class FileServiceStub:
     MovePath: _aio.UnaryUnaryMultiCallable[_file_service_pb2.MovePathRequest, _file_service_pb2.MovePathResponse]
     """Give a file or directory another path."""
     DeletePath: _aio.UnaryUnaryMultiCallable[_file_service_pb2.DeletePathRequest, _file_service_pb2.DeletePathResponse]
-    """Delete a file or directory. An absent one is left alone."""
+    """Delete a file or directory. An absent one is left alone. Beyond 2000 entries or 16 MiB it cannot be undone."""
 
 class FileServiceServicer:
     """Reads and changes files. Every path is resolved beneath the workspace by a process that is confined like its commands."""
@@ -94,7 +94,7 @@ class FileServiceServicer:
         request: _file_service_pb2.UndoEditRequest,
         context: _aio.ServicerContext[_file_service_pb2.UndoEditRequest, _abc.Awaitable[_file_service_pb2.UndoEditResponse]],
     ) -> _abc.Awaitable[_file_service_pb2.UndoEditResponse]:
-        """Put files back as they were before a change, if they have not changed since."""
+        """Put files back as they were before a change, if they have not changed since; moves and deletions too."""
 
     def ListDirectory(
         self,
@@ -143,6 +143,6 @@ class FileServiceServicer:
         request: _file_service_pb2.DeletePathRequest,
         context: _aio.ServicerContext[_file_service_pb2.DeletePathRequest, _abc.Awaitable[_file_service_pb2.DeletePathResponse]],
     ) -> _abc.Awaitable[_file_service_pb2.DeletePathResponse]:
-        """Delete a file or directory. An absent one is left alone."""
+        """Delete a file or directory. An absent one is left alone. Beyond 2000 entries or 16 MiB it cannot be undone."""
 
 def add_FileServiceServicer_to_server(servicer: FileServiceServicer, server: _aio.Server) -> None: ...

@@ -1,0 +1,108 @@
+"""A directory of this machine, packed so that a chat can work on a copy of it."""
+
+import io
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Final
+
+from parley.cli.errors import CliError, ConfigurationProblem
+
+PACKED_BYTES_MAX: Final = 32 * 1024 * 1024
+FILES_MAX: Final = 20_000
+#: How long git may take to list a directory.
+LISTING_S_MAX: Final = 60.0
+
+
+def packed(directory: Path) -> bytes:
+    """Return the files of a directory as a compressed archive.
+
+    In a git repository these are the tracked files and the new ones that are not ignored, as they
+    are now; anywhere else, all files.
+
+    Raises:
+        ConfigurationProblem: it is no directory, or there is too much in it.
+    """
+    if not directory.is_dir():
+        raise ConfigurationProblem(f"{directory} is no directory: name one that exists")
+    names = _names(directory)
+    if len(names) > FILES_MAX:
+        raise _too_much(directory, f"over {FILES_MAX} files")
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=6) as archive:
+        for name in names:
+            _add(archive, directory, name)
+            if buffer.tell() > PACKED_BYTES_MAX:
+                break
+    if buffer.tell() > PACKED_BYTES_MAX:
+        raise _too_much(directory, f"over {PACKED_BYTES_MAX // 1024**2} MiB, packed")
+    return buffer.getvalue()
+
+
+def apply_patch(directory: Path, patch: str) -> None:
+    """Change the files of a directory as a patch says: all of it, or nothing.
+
+    Raises:
+        CliError: it does not fit any more.
+    """
+    try:
+        applied = subprocess.run(
+            ("git", "apply", "--whitespace=nowarn", "-"),
+            cwd=directory,
+            input=patch.encode(),
+            capture_output=True,
+            check=False,
+        )
+    except OSError as error:
+        raise CliError(f"git cannot be run ({error.strerror}): install it for --apply") from error
+    if applied.returncode:
+        said = applied.stderr.decode(errors="replace").strip()
+        raise CliError(f"the changes do not fit {directory} any more, nothing was applied: {said}")
+
+
+def _names(directory: Path) -> list[str]:
+    """Return what to pack, relative to the directory."""
+    listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    try:
+        listed = subprocess.run(
+            listing, cwd=directory, capture_output=True, check=False, timeout=LISTING_S_MAX
+        )
+    except OSError:
+        return _walked(directory)
+    if listed.returncode:
+        return _walked(directory)
+    names = {os.fsdecode(name) for name in listed.stdout.split(b"\0") if name}
+    # A file that was deleted but is still tracked is listed, too.
+    return sorted(name for name in names if os.path.lexists(directory / name))
+
+
+def _walked(directory: Path) -> list[str]:
+    names: list[str] = []
+    for place, _, files in os.walk(directory):
+        names += [os.path.relpath(os.path.join(place, file), directory) for file in files]
+        if len(names) > FILES_MAX:
+            break
+    return sorted(names)
+
+
+def _add(archive: tarfile.TarFile, directory: Path, name: str) -> None:
+    """Pack one file; what is neither file nor link, such as a socket or a submodule, is left."""
+    place = directory / name
+    if not (place.is_symlink() or place.is_file()):
+        return
+    try:
+        archive.add(place, arcname=name, recursive=False, filter=_anonymous)
+    except OSError as error:
+        raise CliError(f"{place} cannot be read: {error.strerror}") from error
+
+
+def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Leave out whose file it was: there it belongs to somebody else."""
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    return entry
+
+
+def _too_much(directory: Path, what: str) -> ConfigurationProblem:
+    return ConfigurationProblem(f"{directory} holds {what}: name a smaller directory")

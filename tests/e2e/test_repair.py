@@ -1,0 +1,77 @@
+"""`parley run` repairs directories: really edited, really tested, shown as a diff."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.local_stack import LocalStack
+
+pytestmark = pytest.mark.slow
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "repair"
+PROMPT = "run the tests in this repository and fix what fails"
+CHECK = "python3 -m unittest"
+
+
+def repaired(
+    stack: LocalStack, directory: Path, *options: str
+) -> "subprocess.CompletedProcess[str]":
+    script = str(directory / "repair.script")
+    where = ("-C", str(directory), "--check", CHECK, "--script", script)
+    return stack.parley("run", *where, *options, PROMPT)
+
+
+def passes(directory: Path) -> bool:
+    """Return whether the tests pass in a directory of this machine."""
+    tested = subprocess.run(CHECK.split(), cwd=directory, capture_output=True, check=False)
+    return tested.returncode == 0
+
+
+@pytest.fixture
+def repository(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    name = str(request.param)
+    copied = tmp_path / name
+    shutil.copytree(EXAMPLES / name, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    return copied
+
+
+@pytest.mark.parametrize(
+    ("repository", "repaired_line"),
+    [
+        ("shop", "+    return sum(prices) * (100 - discount_percent) // 100\n"),
+        ("words", '+    return max(text.split(), key=len, default="")\n'),
+    ],
+    indirect=["repository"],
+)
+def test_a_directory_is_repaired_and_the_diff_shown_and_applied(
+    stack: LocalStack, repository: Path, repaired_line: str
+) -> None:
+    assert not passes(repository)
+    shown = repaired(stack, repository)
+    assert shown.returncode == 0, shown.stderr
+    assert repaired_line in shown.stdout
+    assert "FAILED (" in shown.stdout  # What the first run of the tests told the model.
+    assert "OK" in shown.stderr
+    assert not passes(repository)  # It was a copy.
+
+    applied = repaired(stack, repository, "--apply")
+    assert applied.returncode == 0, applied.stderr
+    assert passes(repository)
+
+
+@pytest.mark.parametrize("repository", ["shop"], indirect=True)
+def test_without_the_edit_the_check_fails_and_nothing_is_applied(
+    stack: LocalStack, repository: Path
+) -> None:
+    script = repository / "repair.script"
+    steps = script.read_text().splitlines(keepends=True)
+    script.write_text("".join(step for step in steps if "edit_files" not in step))
+    before = (repository / "shop.py").read_text()
+    run = repaired(stack, repository, "--apply")
+    assert run.returncode == 1
+    told = run.stderr.splitlines()
+    assert "Nothing was changed." in told
+    assert told[-1].startswith(f"parley: the check failed (exit code 1): {CHECK} (chat ")
+    assert (repository / "shop.py").read_text() == before

@@ -1,0 +1,39 @@
+import signal
+import subprocess
+
+from toolrunner.sandbox.cells import RESTING_MAX, RESTING_S, Cell, Cells
+from toolrunner.sandbox.values import Network
+
+
+def holding() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(["sleep", "7901"], start_new_session=True)
+
+
+def test_a_cell_without_anybody_is_kept_for_a_while() -> None:
+    with holding() as first:
+        cells = Cells({("w1", Network.OPEN): Cell(first.pid, ())})
+        cells.rest("w1", 100.0)
+        assert cells.end_rested(100.0 + RESTING_S - 1) == 100.0 + RESTING_S
+        assert (first.poll(), cells.firsts) == (None, {first.pid})
+        assert cells.end_rested(100.0 + RESTING_S) is None
+        assert (first.wait(5), cells.firsts) == (-signal.SIGKILL, set())
+
+
+def test_of_many_cells_without_anybody_the_longest_empty_goes() -> None:
+    with holding() as first, holding() as last:
+        cells = Cells(
+            {("w0", Network.OPEN): Cell(first.pid, ()), ("last", Network.NONE): Cell(last.pid, ())}
+        )
+        cells.rest("w0", 0.0)
+        cells.resting |= {f"w{number}": float(number) for number in range(1, RESTING_MAX)}
+        cells.rest("last", 100.0)
+        assert len(cells.resting) == RESTING_MAX
+        assert (first.wait(5), last.poll()) == (-signal.SIGKILL, None)
+        cells.end_all()
+        assert last.wait(5) == -signal.SIGKILL
+
+
+def test_a_workspace_without_cells_does_not_rest() -> None:
+    cells = Cells()
+    cells.rest("w1", 1.0)
+    assert (cells.resting, cells.end_rested(1000.0)) == ({}, None)
