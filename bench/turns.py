@@ -7,6 +7,8 @@ It prints one JSON object.
     burst  turns per second with 1, 100 and 500 chats whose answers come in 40 deltas at once, and
            processor time per turn by process, by `parley scaletest`
     paced  the same with 20 ms between two deltas
+    tools  turns per second with 1, 10 and 100 chats whose every turn runs one command in the
+           workspace of its chat before it answers; 60 at 100 chats is the aim
     lag    with 1 and with 100 paced chats: from the model's first delta to the client, and by how
            much a turn is longer than its model takes
     crowd  5,000 chats of 10 turns; only if it is named
@@ -42,6 +44,7 @@ BURSTS = ((1, 100), (100, 20), (500, 8))
 PACED = ((1, 5), (100, 5), (500, 5))
 #: All chats are one user's, and none of them is to wait in line.
 ROOM = {"CHATD_RUNNING_CHATS_MAX": "5000", "CHATD_RUNNING_CHATS_PER_USER_MAX": "5000"}
+TOOLS = ((1, 30), (10, 10), (100, 5))
 LAG_TURNS = {1: 10, 100: 5}
 CROWD = (5000, 10)
 
@@ -76,6 +79,11 @@ async def burst() -> dict[str, Any]:
 async def paced() -> dict[str, Any]:
     pace = ("--delta-interval-ms", str(DELTA_S * 1000))
     return {f"{chats}_chats": await scaletest(chats, turns, *pace) for chats, turns in PACED}
+
+
+async def tools() -> dict[str, Any]:
+    one = ("--tool-calls", "1")
+    return {f"{chats}_chats": await scaletest(chats, turns, *one) for chats, turns in TOOLS}
 
 
 async def crowd() -> dict[str, Any]:
@@ -198,6 +206,7 @@ def told(values: list[float]) -> dict[str, float]:
 PARTS: Mapping[str, Callable[[], Awaitable[dict[str, Any]]]] = {
     "burst": burst,
     "paced": paced,
+    "tools": tools,
     "lag": lag,
     "crowd": crowd,
 }

@@ -161,12 +161,14 @@ async def test_a_summary_is_called_for_then_given_then_stored_then_the_chat_wait
         chat = await followed_at_rest(around, stack)
         await chat.ask("POST", "/compact")
         events = await chat.until("status waiting")
-    assert [each for each in order_of(events) if each != "preview_reset"] == [
-        "status running", "part assistant", "part tool",
-        "message assistant", "message tool", "status waiting",
-    ]  # fmt: skip
+    order = [each for each in order_of(events) if each != "preview_reset"]
+    durable = ["message assistant", "message tool", "status waiting"]
+    expected = ["status running", "part assistant", "part tool", *durable]
+    # Whoever hears of it when it is over is told what is stored, and nothing that passed.
+    assert order == [each for each in expected if each in order]
+    assert [each for each in order if each in durable] == durable
     parts = [each.data["message_part"]["part"] for each in events if each.event == "message_part"]
-    assert [(part["type"], part["tool_name"]) for part in parts] == [
+    assert {(part["type"], part["tool_name"]) for part in parts} <= {
         ("tool-call", "chat_summarized"),
         ("tool-result", "chat_summarized"),
-    ]
+    }

@@ -28,7 +28,7 @@ READY_S_MAX = 60.0
 PROBE_EVERY_S = 0.05
 KILLING_S_MAX = 1.0
 #: How long the others may take to say what is wrong with them, after the first one did.
-REFUSING_S_MAX = 10.0
+REFUSING_S_MAX = 30.0
 #: The exit code of a process that has to be set up differently.
 CONFIGURATION_EXIT_CODE = 2
 

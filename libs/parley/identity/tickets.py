@@ -34,6 +34,7 @@ class AttachTicket:
         id: What makes it one: it can be spent once.
         user_id: Who may attach.
         workspace_id: Where the process is.
+        epoch: The number of the workspace's placement.
         process_id: Whose terminal it is.
         node: The generation of the journal of the node that runs it.
         is_view_only: Whether it allows looking only.
@@ -44,6 +45,7 @@ class AttachTicket:
     id: str
     user_id: UserId
     workspace_id: str
+    epoch: int
     process_id: str
     node: str
     is_view_only: bool
@@ -60,6 +62,7 @@ class _Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     jti: _Text
     sub: _Text
     workspace: _Text
+    epoch: Annotated[int, msgspec.Meta(ge=0)]
     process: _Text
     node: _Text
     view_only: bool = False
@@ -81,6 +84,7 @@ class TicketOffice:
         process_id: str,
         node: str,
         is_view_only: bool,
+        epoch: int = 0,
     ) -> tuple[str, datetime]:
         """Return a ticket that is good from now on, and until when."""
         issued_s = int(self._clock.now().timestamp())
@@ -93,6 +97,7 @@ class TicketOffice:
             jti=ticket_id,
             sub=user_id,
             workspace=workspace_id,
+            epoch=epoch,
             process=process_id,
             node=node,
             view_only=is_view_only,
@@ -148,6 +153,7 @@ class TicketCheck:
             id=claims.jti,
             user_id=UserId(claims.sub),
             workspace_id=claims.workspace,
+            epoch=claims.epoch,
             process_id=claims.process,
             node=claims.node,
             is_view_only=claims.view_only,

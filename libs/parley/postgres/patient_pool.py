@@ -33,7 +33,8 @@ class PatientPool(asyncpg.Pool):
         return _Acquiring(super().acquire(timeout=self._patience_s), self._patience_s)
 
     def _is_exhausted(self) -> bool:
-        return not self.get_idle_size() and self.get_size() == self.get_max_size()
+        # Nothing public tells: counting connections would miss one that is still being opened.
+        return bool(self._queue.empty())  # type: ignore[attr-defined]
 
 
 class _Acquiring:

@@ -59,6 +59,7 @@ class AttachTickets:
             str(uuid.uuid5(TICKETS, words)),
             user_id=visit.user.id,
             workspace_id=visit.workspace_id,
+            epoch=visit.epoch,
             process_id=process_id,
             node=journal.journal_generation,
             is_view_only=request.view_only,

@@ -7,7 +7,7 @@ end even when its caller is gone, because a cancelled statement may have been co
 """
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -142,6 +142,7 @@ class Applier:
         self._clock = clock
         self.known = KnownStates()
         self._locks: dict[ChatId, asyncio.Lock] = {}
+        self._in_line: Counter[ChatId] = Counter()
         self._under_way = asyncio.TaskGroup()
 
     async def __aenter__(self) -> Self:
@@ -182,6 +183,7 @@ class Applier:
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None
     ) -> Applied | _Failed:
         lock = self._locks.setdefault(chat_id, asyncio.Lock())
+        self._in_line[chat_id] += 1
         began_s = self._clock.monotonic()
         try:
             async with lock:
@@ -194,8 +196,9 @@ class Applier:
         except Exception as error:
             return _Failed(error)
         finally:
-            if not lock.locked():
-                self._locks.pop(chat_id, None)
+            self._in_line[chat_id] -= 1
+            if not self._in_line[chat_id]:
+                del self._in_line[chat_id], self._locks[chat_id]
 
     async def _insisted(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None

@@ -96,9 +96,17 @@ class _Work:
         return True
 
     async def default_branch(self) -> str:
-        """Return the branch that the repository begins with."""
+        """Return the branch that the repository begins with.
+
+        Raises:
+            ProgramFailed: Git would take its name for an option.
+        """
         [*_, name] = await self._quietly("symbolic-ref", "refs/remotes/origin/HEAD")
-        return name.removeprefix("refs/remotes/origin/")
+        branch = name.removeprefix("refs/remotes/origin/")
+        if branch.startswith("-"):
+            # Whoever keeps the repository chose it, and git runs with the rights of the node here.
+            raise ProgramFailed("git", f"takes the default branch {branch!r} for an option")
+        return branch
 
     async def _quietly(self, *words: str) -> tuple[str, ...]:
         quiet = _Work(self.programs, self.workspace_id, self.target, lambda line: None)

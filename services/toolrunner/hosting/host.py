@@ -103,8 +103,14 @@ class Host:
                 rooms.workspaces.particulars[placement.workspace_id] = particulars_of(placement)
         for placement in tuple(rooms.placements.all.values()):
             self._tasks.create_task(self._recovered(placement))
-        self._tasks.create_task(self._endings.empty_trash())
+        self._tasks.create_task(self._tidied())
         return self
+
+    async def _tidied(self) -> None:
+        try:
+            await self._endings.empty_trash()
+        except OSError as error:
+            logger.warning("what was thrown away could not all be removed: %s", error)
 
     async def __aexit__(
         self,
@@ -252,7 +258,9 @@ class Host:
             recipe = msgspec.structs.replace(placement.recipe, policy=policy)
             changed = msgspec.structs.replace(placement, recipe=recipe, epoch=epoch)
             await self._rooms.placements.commit(changed, (request, answer))
-            self._rooms.workspaces.particulars[workspace_id] = particulars_of(changed)
+            if workspace_id in self._rooms.workspaces.particulars:
+                # The next process is held to it.
+                self._rooms.workspaces.particulars[workspace_id] = particulars_of(changed)
             await self._rooms.exits.refresh(workspace_id)
             return answer
 

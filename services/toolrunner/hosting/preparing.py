@@ -152,10 +152,9 @@ class Preparing:
         return placement
 
     async def _keep(self, preparation: Preparation, placement: Placement) -> None:
-        # A newer number may have come meanwhile.
-        epoch = self.placements.all[placement.workspace_id].epoch
-        preparation.placement = msgspec.structs.replace(placement, epoch=epoch)
-        self.workspaces.particulars[placement.workspace_id] = particulars_of(placement)
+        preparation.placement = up_to_date(placement, self.placements.all[placement.workspace_id])
+        particulars = particulars_of(preparation.placement)
+        self.workspaces.particulars[placement.workspace_id] = particulars
         await self.placements.commit(preparation.placement)
 
     def _failed(
@@ -181,6 +180,12 @@ class Preparing:
             return head_of(root)
         finally:
             root.close()
+
+
+def up_to_date(placement: Placement, known: Placement) -> Placement:
+    """Return a placement with the number and the policy that may have come meanwhile."""
+    recipe = msgspec.structs.replace(placement.recipe, policy=known.recipe.policy)
+    return msgspec.structs.replace(placement, epoch=known.epoch, recipe=recipe)
 
 
 def particulars_of(placement: Placement) -> Particulars:

@@ -25,7 +25,7 @@ from toolrunner.hosting.placements import (
 )
 from toolrunner.hosting.points import Points
 from toolrunner.hosting.preparation_log import PreparationLog
-from toolrunner.hosting.preparing import Preparation, Preparing
+from toolrunner.hosting.preparing import Preparation, Preparing, up_to_date
 from toolrunner.hosting.recipes import Recipe, SandboxLevel
 from toolrunner.hosting.removal import Trash
 from toolrunner.hosting.setup import NodeStops
@@ -115,8 +115,7 @@ class Runs:
             else:
                 placement = await rooms.preparing.run(preparation)
             await rooms.points.reached("prepare.done", workspace_id)
-            epoch = rooms.placements.all[workspace_id].epoch
-            placement = msgspec.structs.replace(placement, epoch=epoch)
+            placement = up_to_date(placement, rooms.placements.all[workspace_id])
             outcome = placement.failure or placement.prepared
             response = msgspec.json.encode(outcome)
             answers = [(request, response) for request in preparation.requests.values()]

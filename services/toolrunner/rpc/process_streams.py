@@ -112,7 +112,8 @@ def _admitted(opened: api.AttachOpen, booth: TicketBooth) -> tuple[Scope, Proces
     if opened.HasField("context"):
         raise InvalidRequest("open.context", "is for attachments without a ticket")
     ticket = booth.take(opened.ticket, caller, opened.process_id)
-    scope = scope_of(workspace_pb2.WorkspaceContext(workspace_id=ticket.workspace_id))
+    context = workspace_pb2.WorkspaceContext(workspace_id=ticket.workspace_id, epoch=ticket.epoch)
+    scope = scope_of(context)
     return scope, process_id_of(ticket.process_id), ticket.is_view_only
 
 

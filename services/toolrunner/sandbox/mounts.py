@@ -3,7 +3,8 @@
 import os
 import stat
 import struct
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from toolrunner.sandbox import places
@@ -14,7 +15,7 @@ from toolrunner.sandbox.values import Network, Profile
 AT_FDCWD = -100
 AT_EMPTY_PATH, AT_RECURSIVE = 0x1000, 0x8000
 OPEN_TREE_CLONE, OPEN_TREE_CLOEXEC = 1, os.O_CLOEXEC
-MOVE_MOUNT_F_EMPTY_PATH = 0x04
+MOVE_MOUNT_F_EMPTY_PATH, MOVE_MOUNT_T_EMPTY_PATH = 0x04, 0x40
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC = 0x1, 0x2, 0x4, 0x8
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 0x2, 0x4, 0x8
 MS_REC, MS_PRIVATE = 0x4000, 0x40000
@@ -100,6 +101,8 @@ def build_tree(confinement: Confinement) -> None:
         call("mount", b"proc", f"{STAGE}/proc".encode(), b"proc", flags, None)
     for mount in mounts:
         _put(mount)
+    if _guards_git(confinement):
+        _guard(STAGE + confinement.root)
     os.chdir(STAGE)
     call("pivot_root", b".", b".")
     call("umount2", b".", MNT_DETACH)
@@ -126,11 +129,6 @@ def _taken(confinement: Confinement) -> tuple[list[tuple[str, str]], list[Mount]
     for path in (confinement.temporary, confinement.home, confinement.root):
         is_written = path in confinement.writable
         mounts.append(_take(path, path, SAFE if is_written else SAFE | ATTR_RDONLY))
-    if _guards_git(confinement):
-        # The directory itself too, writable: what is a mount cannot be moved away.
-        for path in guarded_in(confinement.root):
-            is_whole = path.endswith(".git")
-            mounts.append(_take(path, path, SAFE if is_whole else SAFE | ATTR_RDONLY))
     return links, mounts
 
 
@@ -158,6 +156,57 @@ def _put(mount: Mount) -> None:
     place = os.fsencode(mount.target)
     call("move_mount", mount.fd, b"", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH)
     os.close(mount.fd)
+
+
+def _guard(root: str) -> None:
+    """Let git's hooks and configuration be read only, and its directory stay where it is.
+
+    The workspace may put a link in the place of any name at any moment, and this process can walk
+    where the workspace cannot. So each is found once, below the one before, and mounted on itself.
+    """
+    top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with _found(top, ".git", stat.S_ISDIR) as directory:
+            if directory < 0:
+                return
+            # The directory itself too, writable: what is a mount cannot be moved away.
+            with _mounted_on_itself(directory, SAFE) as git:
+                for name, is_kind in (("hooks", stat.S_ISDIR), ("config", stat.S_ISREG)):
+                    with _found(git, name, is_kind) as found:
+                        if found >= 0:
+                            with _mounted_on_itself(found, SAFE | ATTR_RDONLY):
+                                pass
+    finally:
+        os.close(top)
+
+
+@contextmanager
+def _found(directory: int, name: str, is_kind: Callable[[int], bool]) -> Iterator[int]:
+    """Have what a directory holds under a name, itself; -1 if that is nothing of a kind."""
+    try:
+        fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    except FileNotFoundError:
+        yield -1
+        return
+    try:
+        yield fd if is_kind(os.fstat(fd).st_mode) else -1
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _mounted_on_itself(fd: int, attributes: int) -> Iterator[int]:
+    """Mount what is open over itself; yields the mount."""
+    flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH
+    mount = call("open_tree", fd, b"", flags)
+    try:
+        change = struct.pack("=QQQQ", attributes, 0, 0, 0)
+        call("mount_setattr", mount, b"", AT_EMPTY_PATH | AT_RECURSIVE, change, len(change))
+        both = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH
+        call("move_mount", mount, b"", fd, b"", both)
+        yield mount
+    finally:
+        os.close(mount)
 
 
 def _make_devices() -> None:

@@ -60,6 +60,7 @@ async def test_the_owner_gets_a_ticket_for_a_minute(served: ServedChats, tmp_pat
         "typ": "attach",
         "sub": ANN_ID,
         "workspace": chat.id,
+        "epoch": 0,
         "process": PROCESS_ID,
         "node": GENERATION,
         "view_only": True,

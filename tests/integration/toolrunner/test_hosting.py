@@ -122,6 +122,21 @@ async def test_a_git_workspace_begins_at_the_branch_tag_or_commit_asked_for(
     }
 
 
+async def test_a_default_branch_that_looks_like_an_option_is_none(
+    placer: Placer, tmp_path: Path
+) -> None:
+    (tmp_path / "private").write_text("of the node\n")
+    repository = Repository.made(tmp_path / "r")
+    commit = repository.commit(a_txt="one\n")
+    name = f"refs/heads/--pathspec-from-file={tmp_path}/private"
+    repository.git("update-ref", name, commit)
+    repository.git("symbolic-ref", "HEAD", name)
+    failed = await placer.prepare(placer.new_id(), git(repository.url))
+    assert failed.kind == "failed"
+    assert "for an option" in failed.end.failed.message
+    assert "of the node" not in f"{failed.lines} {failed.end}"
+
+
 async def test_a_mirror_is_fetched_before_each_use_and_shares_no_file(
     placer: Placer, house: House, tmp_path: Path
 ) -> None:

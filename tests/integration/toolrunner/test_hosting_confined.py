@@ -62,3 +62,21 @@ async def test_workspaces_of_all_kinds_work_where_commands_are_confined(
     for each in (fork_id, parent_id):
         await placer.remove(each)
         assert not placer.root(each).parent.exists()
+
+
+async def test_a_policy_that_is_narrowed_holds_for_the_next_process(placer: Placer) -> None:
+    recipe = scratch()
+    recipe.network.access = sandbox_pb2.NETWORK_ACCESS_OPEN
+    workspace_id = await placer.ready(recipe)
+    placer.enter(workspace_id)
+    before = (await placer.client.run("true")).process.sandbox.network
+    closed = sandbox_pb2.NetworkPolicy(access=sandbox_pb2.NETWORK_ACCESS_NONE)
+    request = api.UpdateWorkspacePolicyRequest(
+        request_id=placer.new_id(), workspace_id=workspace_id, epoch=1, network=closed
+    )
+    await placer.stub.UpdateWorkspacePolicy(request)
+    after = (await placer.client.run("true")).process.sandbox.network
+    assert (before, after) == (
+        sandbox_pb2.NETWORK_ACCESS_OPEN,
+        sandbox_pb2.NETWORK_ACCESS_NONE,
+    )

@@ -46,6 +46,7 @@ class Stage:
             process_id="process",
             node="node",
             is_view_only=True,
+            epoch=3,
         )
         return text
 
@@ -66,6 +67,7 @@ def test_a_ticket_says_who_may_attach_to_what(stage: Stage) -> None:
         id="ticket",
         user_id=ALICE,
         workspace_id="workspace",
+        epoch=3,
         process_id="process",
         node="node",
         is_view_only=True,
