@@ -136,6 +136,8 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                     workspaces_max=settings.workspaces_max,
                     local_directories=settings.local_directories,
                     git_protocols=settings.git_protocols,
+                    # Who is known to chatd is told by it of every workspace.
+                    requires_placement=bool(settings.chatd),
                 )
             )
         )

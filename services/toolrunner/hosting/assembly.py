@@ -43,6 +43,7 @@ class Parts:
         workspaces_max: Workspaces that are not stopped, at most.
         local_directories: What is offered to local workspaces.
         git_protocols: Transports that git may use.
+        requires_placement: Whether nothing is done in a workspace that nobody placed here.
     """
 
     directory: Path
@@ -61,6 +62,7 @@ class Parts:
     workspaces_max: int
     local_directories: tuple[LocalDirectory, ...]
     git_protocols: tuple[str, ...]
+    requires_placement: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,10 @@ async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
         )
         log_directory = parts.directory / "preparations"
         async with Host(
-            rooms, log_directory=log_directory, workspaces_max=parts.workspaces_max
+            rooms,
+            log_directory=log_directory,
+            workspaces_max=parts.workspaces_max,
+            requires_placement=parts.requires_placement,
         ) as host:
             merges = Merges(host, rooms)
             for workspace_id in tuple(placements.all):
