@@ -24,5 +24,5 @@ async def test_a_plain_turn_on_a_warm_chat_costs_two_commits_and_six_statements(
     for cost in costs:
         assert len(cost.statements) <= STATEMENTS_MAX, "\n".join(cost.statements)
     # Not fewer either: then something that a turn needs was mistaken for something else.
-    assert [cost.commits for cost in costs] == [COMMITS] * 5
+    assert [cost.commits for cost in costs] == [COMMITS] * 5, costs
     await connection.close()

@@ -14,9 +14,14 @@ from support.statement_log import Transaction, logging_statements
 QUIET_S = 12.0
 SETTLED_S = 0.3
 OWN_CONNECTIONS = (" lease", " listen", " notify")
-# One workspace of a report: it is read and written by itself, for chats that have nothing to do
-# with the turn. What a turn looks up about its own workspace has another form, and is counted.
-REPORTS = ("AS now FROM chat.workspaces w WHERE w.id = $1", "UPDATE chat.workspaces SET name = ")
+# What nodes report and drivers do, for workspaces that have nothing to do with the turn. What a turn
+# looks up about its own workspace has another form, and is counted.
+REPORTS = (
+    "WHERE w.id = ANY ($1::uuid[]) UNION ALL",
+    "AS new (id, old_version, ",
+    "AS now FROM chat.workspaces w WHERE w.id = $1",
+    "UPDATE chat.workspaces SET name = ",
+)
 # What asyncpg asks once on each connection of a pool, whichever turn happens to use it first.
 INTROSPECTION = ("typeinfo_tree", "set_config('jit'")
 

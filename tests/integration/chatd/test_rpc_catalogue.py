@@ -170,7 +170,7 @@ async def test_a_forced_removal_counts_until_the_node_has_removed_it(
 
 async def live(person: Person) -> int:
     """Return how many workspaces count as live."""
-    return (await person.ask(api.GetQuotaRequest())).dimensions[0].used
+    return int((await person.ask(api.GetQuotaRequest())).dimensions[0].used)
 
 
 async def test_templates_are_managed_and_seen_by_their_groups(
