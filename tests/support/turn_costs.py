@@ -14,8 +14,8 @@ from support.statement_log import Transaction, logging_statements
 QUIET_S = 12.0
 SETTLED_S = 0.3
 OWN_CONNECTIONS = (" lease", " listen", " notify")
-# What nodes report and drivers do, for workspaces that have nothing to do with the turn. What a turn
-# looks up about its own workspace has another form, and is counted.
+# What nodes report and drivers do, for workspaces that have nothing to do with the turn. What a
+# turn looks up about its own workspace has another form, and is counted.
 REPORTS = (
     "WHERE w.id = ANY ($1::uuid[]) UNION ALL",
     "AS new (id, old_version, ",
