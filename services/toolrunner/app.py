@@ -89,7 +89,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         workspaces = Workspaces(places, users)
         secrets = LateSecrets()
         exits = await stack.enter_async_context(_exits(settings, process, secrets))
-        spawner.process.on_door = exits.exits.take_door
+        spawner.process.serve_doors(exits.exits.take_door)
         processes = await stack.enter_async_context(
             Processes(
                 journal=journal,
