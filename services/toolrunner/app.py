@@ -176,8 +176,7 @@ async def _exits(
     settings: Settings, process: Process, secrets: LateSecrets
 ) -> AsyncIterator[HostedExits]:
     """Run the egress proxy."""
-    trust = ssl.create_default_context()
-    trust.set_alpn_protocols(["http/1.1"])
+    trust = _trust(settings.egress_authorities_file)
     proxy = Proxy(
         Dialer(SystemNetwork(), trust),
         secrets,
@@ -185,7 +184,24 @@ async def _exits(
         process.clock,
     )
     async with Egress(proxy, process.new_id) as egress:
-        yield HostedExits(egress, frozenset(settings.egress_private_hosts))
+        yield HostedExits(egress, secrets, frozenset(settings.egress_private_hosts))
+
+
+def _trust(authorities_file: Path | None) -> ssl.SSLContext:
+    """Return which certificates are believed: those of the system, and of some authorities more.
+
+    Raises:
+        ConfigurationError: The file of these cannot be read.
+    """
+    trust = ssl.create_default_context()
+    trust.set_alpn_protocols(["http/1.1"])
+    if authorities_file is not None:
+        try:
+            trust.load_verify_locations(authorities_file)
+        except (OSError, ssl.SSLError) as error:
+            problem = f"TOOLRUNNER_EGRESS_AUTHORITIES_FILE {authorities_file} holds no certificates"
+            raise ConfigurationError(f"{problem} that can be read: {error}") from error
+    return trust
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from toolrunner.egress import tunnels
 from toolrunner.egress.audit import Audit, Passage
 from toolrunner.egress.dialing import Dialer, Line
 from toolrunner.egress.errors import Reason, Refused, SecretUnavailable
-from toolrunner.egress.explaining import explained, explanation_of
+from toolrunner.egress.explaining import explained
 from toolrunner.egress.forwarding import Forwarding, answer_of
 from toolrunner.egress.grants import GIT_PATH, Grant, SecretValue, grant_for
 from toolrunner.egress.heads import RequestHead, read_request
@@ -24,7 +24,7 @@ from toolrunner.egress.policy import Way
 from toolrunner.egress.relaying import Meter, hang_up, head_of
 from toolrunner.egress.rules import Rules
 from toolrunner.egress.secrets import SecretSource, SecretUse
-from toolrunner.egress.targets import Explanation, Plain, Secured, Target, Tunnel, target_of
+from toolrunner.egress.targets import Plain, Secured, Target, Tunnel, target_of
 
 logger = logging.getLogger(__name__)
 
@@ -135,16 +135,13 @@ class _Visit:
                 await self._forward(head, target, Way.HTTP, received)
             case Secured():
                 await self._forward(head, target, Way.TLS, received)
-            case Explanation():
-                self.writer.write(explanation_of(self.rules, target.place))
-                await self.writer.drain()
             case _:
                 assert_never(target)
 
     def _take_down(self, head: RequestHead, target: Target) -> None:
         self.passage.form = type(target).__name__.lower()
         self.passage.place = str(target.place)
-        path = target.path if isinstance(target, Plain | Secured) else ""
+        path = "" if isinstance(target, Tunnel) else target.path
         self.passage.request = f"{head.method} {path.partition('?')[0]}".strip()[
             :PURPOSE_CHARACTERS_MAX
         ]
