@@ -1,7 +1,6 @@
 """A private repository, cloned and pushed to by a git that never has the password."""
 
 import asyncio
-import shutil
 import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.egress_stage import PATIENCE_S, Stage, staged
-from support.git_http import GitServer, processes_with
+from support.git_http import GitServer, has_http_backend, processes_with
 from toolrunner.egress import Delivery, Grant, HostPattern, SecretValue, variables_of
 
 PASSWORD = "ghp_password-of-the-owner-0123456789"
@@ -26,13 +25,6 @@ PERSON = {
     "GIT_COMMITTER_NAME": "Ada",
     "GIT_COMMITTER_EMAIL": "ada@example.org",
 }
-
-
-def has_http_backend() -> bool:
-    if shutil.which("git") is None:
-        return False
-    where = subprocess.run(["git", "--exec-path"], capture_output=True, text=True, check=True)
-    return (Path(where.stdout.strip()) / "git-http-backend").exists()
 
 
 pytestmark = pytest.mark.skipif(not has_http_backend(), reason="git has no http-backend here")

@@ -4,6 +4,7 @@ import json
 import sys
 import uuid
 from typing import Any
+from urllib.parse import urlencode
 
 import click
 
@@ -125,7 +126,8 @@ def _found(api: Api, path: str, what: str, name: str) -> Any:
 def _items(api: Api, path: str) -> Any:
     cursor = None
     while True:
-        page = api.call("GET", path if cursor is None else f"{path}?cursor={cursor}")
+        query = "" if cursor is None else f"?{urlencode({'cursor': cursor})}"
+        page = api.call("GET", f"{path}{query}", needs="items")
         yield from page["items"]
         cursor = page.get("next_cursor")
         if cursor is None:
