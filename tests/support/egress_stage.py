@@ -189,11 +189,11 @@ async def staged(
     values: dict[str, SecretValue] | None = None,
     answers: dict[str, list[tuple[str, ...]]] | None = None,
     private: tuple[Place, ...] = (),
+    certified: tuple[str, ...] = ("secure.example", "*.secure.example"),
     limits: Limits = LIMITS,
 ) -> AsyncIterator[Stage]:
     """Run a proxy for one workspace; `inside` is a server of this machine that must stay hidden."""
-    names = {"secure.example", "*.secure.example", *(answers or {})}
-    certificates = Certificates.for_names(directory, *sorted(names))
+    certificates = Certificates.for_names(directory, *certified)
     async with AsyncExitStack() as stack:
         secured = await stack.enter_async_context(Origin().running(certificates.server))
         plain = await stack.enter_async_context(Origin().running())

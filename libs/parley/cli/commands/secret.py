@@ -19,6 +19,8 @@ PATH = "/api/v1/secrets"
 WORKSPACES = "/api/v1/workspaces"
 COLUMNS = ("name", "delivery", "hosts", "hint", "owner_id", "last_used_at")
 
+USE_COLUMNS = ("used_at", "secret_name", "host", "purpose", "outcome", "workspace_id")
+
 
 class NoSuchSecret(CliError):
     """No secret or workspace is called so."""
@@ -92,6 +94,23 @@ def rm(name: str) -> None:
     found = _found(api, PATH, "secret", name)
     api.call("DELETE", f"{PATH}/{found['id']}", None, _key())
     click.echo(f"Forgot {name}.")
+
+
+@secret.command()
+@click.argument("workspace", required=False)
+@click.option("-n", "count", default=20, type=click.IntRange(1, 200), help="How many.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def uses(workspace: str | None, count: int, as_json: bool) -> None:
+    """Show when secrets were used last, by WORKSPACE or by all of yours, and what for."""
+    api = _api()
+    found = None if workspace is None else _found(api, WORKSPACES, "workspace", workspace)
+    wanted = {"limit": str(count), **({} if found is None else {"workspace_id": found["id"]})}
+    items = api.call("GET", f"{PATH}/uses?{urlencode(wanted)}", needs="items")["items"]
+    if as_json:
+        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
+        return
+    rows = [[_cell(item.get(column)) for column in USE_COLUMNS] for item in items]
+    click.echo(text_table(USE_COLUMNS, rows), nl=False)
 
 
 @secret.command()
