@@ -201,6 +201,7 @@ CATALOGUE: Mapping[tuple[str, str], Access] = {
     ("GET", f"{_API}/secrets"): _secrets("ListSecrets", "List secrets, without their values."),
     ("POST", f"{_API}/secrets"): _secrets("PutSecret", "Store a secret, or a new value of it."),
     ("DELETE", f"{_API}/secrets/{{secret_id}}"): _secrets("DeleteSecret", "Forget a secret."),
+    ("GET", f"{_API}/secrets/uses"): _secrets("ListSecretUses", "List uses of secrets."),
     ("GET", f"{_WORKSPACE}/grants"): _secrets("ListGrants", "List what it may use of secrets."),
     ("PUT", f"{_WORKSPACE}/grants"): _secrets("SetGrants", "Replace what it may use of secrets."),
 }

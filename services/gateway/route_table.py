@@ -182,6 +182,7 @@ def _secrets(secrets: SecretRoutes) -> tuple[AnyRoute, ...]:
     return (
         UserRoute("GET", f"{API}/secrets", secrets.list, query=PAGE),
         UserRoute("POST", f"{API}/secrets", secrets.put, body=inputs_secrets.NewSecret),
+        UserRoute("GET", f"{API}/secrets/uses", secrets.uses, query=("workspace_id", *PAGE)),
         UserRoute("DELETE", f"{API}/secrets/{{secret_id}}", secrets.delete),
         UserRoute("GET", grants, secrets.grants, query=PAGE),
         UserRoute("PUT", grants, secrets.grant, body=inputs_secrets.GrantsInput),

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from gateway.authentication import SignedIn
 from gateway.bodies import idempotency_key, read_json, read_query
 from gateway.chatd import Chatd
-from gateway.convert_parts import Json, time_of
+from gateway.convert_parts import Json, time_of, words_of
 from gateway.inputs_secrets import GrantsInput, NewSecret, SecretDelivery
 from gateway.paging import page_request, page_to_json
 from gateway.paths import secret_id_of, workspace_id_of
@@ -22,6 +22,7 @@ DELIVERIES = {
     SecretDelivery.GIT: secret_pb2.SECRET_DELIVERY_GIT,
     SecretDelivery.ENVIRONMENT: secret_pb2.SECRET_DELIVERY_ENVIRONMENT,
 }
+OUTCOMES = words_of(secret_pb2.SecretUseOutcome, "SECRET_USE_OUTCOME_")
 WORDS = {number: word.value for word, number in DELIVERIES.items()}
 
 
@@ -78,6 +79,20 @@ class SecretRoutes:
         await self._chatd.ask_any(visitor.user, lambda stubs: stubs.secrets.DeleteSecret(asked))
         return Response(status_code=204)
 
+    async def uses(self, request: Request, visitor: SignedIn) -> Response:
+        """List what one's workspaces used, newest first."""
+        query = read_query(request, "workspace_id", "limit", "cursor")
+        page = page_request(query)
+        asked = api.ListSecretUsesRequest(
+            workspace_id=query.get("workspace_id", ""),
+            page_size=page.page_size,
+            page_token=page.page_token,
+        )
+        answer = await self._chatd.ask_any(
+            visitor.user, lambda stubs: stubs.secrets.ListSecretUses(asked)
+        )
+        return json_response(page_to_json(map(use_to_json, answer.uses), answer.next_page_token))
+
     async def grants(self, request: Request, visitor: SignedIn) -> Response:
         """List which secrets a workspace may use."""
         page = page_request(read_query(request, "limit", "cursor"))
@@ -124,6 +139,20 @@ def secret_to_json(secret: secret_pb2.Secret) -> Json:
         "hint": secret.hint or None,
         "created_at": time_of(secret, "created_at"),
         "last_used_at": time_of(secret, "last_used_at"),
+    }
+
+
+def use_to_json(use: secret_pb2.SecretUse) -> Json:
+    """Return a use of a secret."""
+    return {
+        "id": use.use_id,
+        "workspace_id": use.workspace_id,
+        "node_id": use.node_id,
+        "secret_name": use.secret_name,
+        "host": use.host or None,
+        "purpose": use.purpose,
+        "outcome": OUTCOMES.get(use.outcome),
+        "used_at": time_of(use, "used_at"),
     }
 
 

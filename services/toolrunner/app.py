@@ -89,7 +89,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         workspaces = Workspaces(places, users)
         secrets = LateSecrets()
         exits = await stack.enter_async_context(_exits(settings, process, secrets))
-        spawner.process.on_door = exits.exits.take_door
+        spawner.process.serve_doors(exits.exits.take_door)
         processes = await stack.enter_async_context(
             Processes(
                 journal=journal,
@@ -178,8 +178,7 @@ async def _exits(
     settings: Settings, process: Process, secrets: LateSecrets
 ) -> AsyncIterator[HostedExits]:
     """Run the egress proxy."""
-    trust = ssl.create_default_context()
-    trust.set_alpn_protocols(["http/1.1"])
+    trust = _trust(settings.egress_authorities_file)
     proxy = Proxy(
         Dialer(SystemNetwork(), trust),
         secrets,
@@ -187,7 +186,24 @@ async def _exits(
         process.clock,
     )
     async with Egress(proxy, process.new_id) as egress:
-        yield HostedExits(egress, frozenset(settings.egress_private_hosts))
+        yield HostedExits(egress, secrets, frozenset(settings.egress_private_hosts))
+
+
+def _trust(authorities_file: Path | None) -> ssl.SSLContext:
+    """Return which certificates are believed: those of the system, and of some authorities more.
+
+    Raises:
+        ConfigurationError: The file of these cannot be read.
+    """
+    trust = ssl.create_default_context()
+    trust.set_alpn_protocols(["http/1.1"])
+    if authorities_file is not None:
+        try:
+            trust.load_verify_locations(authorities_file)
+        except (OSError, ssl.SSLError) as error:
+            problem = f"TOOLRUNNER_EGRESS_AUTHORITIES_FILE {authorities_file} holds no certificates"
+            raise ConfigurationError(f"{problem} that can be read: {error}") from error
+    return trust
 
 
 @asynccontextmanager

@@ -108,6 +108,11 @@ class Settings(ServiceSettings):
         "their policy allows them, each as HOST:PORT.",
         default=(),
     )
+    egress_authorities_file: Path | None = setting(
+        "Certificates of authorities, as PEM, that the egress proxy believes besides those of the "
+        "system where it adds secrets itself; for services of the node's own network.",
+        default=None,
+    )
     leaves_at_stop: bool = setting(
         "Whether it tells chatd at its stop that it leaves, so that its workspaces count as "
         "stopped at once; without, a restart goes unnoticed if it is quick.",

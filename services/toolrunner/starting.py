@@ -26,6 +26,7 @@ from toolrunner.domain import (
     Scope,
     StdinMode,
 )
+from toolrunner.egress.errors import SecretUnavailable
 from toolrunner.egress.exits import Exits, WayOut
 from toolrunner.environment import environment_of
 from toolrunner.errors import ProcessNotFound, ToolrunnerError
@@ -201,13 +202,19 @@ class Starts:
         record = live.record
         is_apart = confinement.has(Layer.NETWORK_NAMESPACE)
         has_proxy = way_out is not None and confinement.network is Network.PROXY
-        led = way_out.variables(is_apart=is_apart) if way_out is not None and has_proxy else {}
+        led = {} if way_out is None else way_out.variables(is_apart=is_apart, has_proxy=has_proxy)
+        try:
+            secret = await self.exits.secret_variables(record.workspace_id, record.process_id)
+        except SecretUnavailable as error:
+            live.fail(f"The program was not run: {error}.", now=self.clock.now())
+            live.close()
+            return
         environment = environment_of(
             process_id=record.process_id,
             chat_id=record.chat_id,
             home=workspace.home,
             temporary=workspace.temporary,
-            declared={**led, **workspace.particulars.environment, **spec.environment},
+            declared={**secret, **led, **workspace.particulars.environment, **spec.environment},
             has_terminal=spec.stdin_mode is StdinMode.TERMINAL,
         )
         launch = Launch(

@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 
 from cryptography import x509
@@ -78,7 +79,7 @@ class Certificates:
         leaf = (
             signed(subject, server_key, is_authority=False)
             .add_extension(
-                x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False
+                x509.SubjectAlternativeName([_named(name) for name in names]), critical=False
             )
             .sign(authority_key, hashes.SHA256())
         )
@@ -95,6 +96,13 @@ class Certificates:
         server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         server.load_cert_chain(chain, key)
         return cls(trust, server)
+
+
+def _named(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
 
 
 @dataclass(slots=True)
@@ -127,8 +135,10 @@ class Origin:
             writer.close()
 
     @asynccontextmanager
-    async def running(self, context: ssl.SSLContext | None = None) -> AsyncIterator["Origin"]:
-        server = await asyncio.start_server(self.serve, "127.0.0.1", 0, ssl=context)
+    async def running(
+        self, context: ssl.SSLContext | None = None, host: str = "127.0.0.1"
+    ) -> AsyncIterator["Origin"]:
+        server = await asyncio.start_server(self.serve, host, 0, ssl=context)
         self.port = server.sockets[0].getsockname()[1]
         async with server:
             yield self
@@ -172,16 +182,18 @@ async def staged(
     directory: Path,
     *,
     allowed: tuple[str, ...] = ("secure.example", "plain.example"),
+    presets: tuple[str, ...] = (),
     denied: tuple[str, ...] = (),
     access: Access = Access.PROXY,
     grants: tuple[Grant, ...] = (),
     values: dict[str, SecretValue] | None = None,
     answers: dict[str, list[tuple[str, ...]]] | None = None,
     private: tuple[Place, ...] = (),
+    certified: tuple[str, ...] = ("secure.example", "*.secure.example"),
     limits: Limits = LIMITS,
 ) -> AsyncIterator[Stage]:
     """Run a proxy for one workspace; `inside` is a server of this machine that must stay hidden."""
-    certificates = Certificates.for_names(directory, "secure.example", "*.secure.example")
+    certificates = Certificates.for_names(directory, *certified)
     async with AsyncExitStack() as stack:
         secured = await stack.enter_async_context(Origin().running(certificates.server))
         plain = await stack.enter_async_context(Origin().running())
@@ -197,7 +209,9 @@ async def staged(
         audit, secrets = KeptAudit(), FakeSecrets(values or {})
         proxy = Proxy(Dialer(network, certificates.trust), secrets, audit, SystemClock(), limits)
         egress = await stack.enter_async_context(Egress(proxy, lambda: TOKEN))
-        policy = Policy.read(access, allowed_hosts=allowed, denied_hosts=denied, private=private)
+        policy = Policy.read(
+            access, presets=presets, allowed_hosts=allowed, denied_hosts=denied, private=private
+        )
         opened = await egress.open(Rules(WORKSPACE, policy, grants))
         door = socket.create_server(("127.0.0.1", 0))
         door_port = door.getsockname()[1]

@@ -3,6 +3,8 @@
 import asyncio
 import base64
 import os
+import shutil
+import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -95,6 +97,14 @@ class GitServer:
                 kept.append(each)
         kept += [b"Content-Length: %d" % len(content), b"Connection: close"]
         return b"HTTP/1.1 " + status + b"\r\n" + b"\r\n".join(kept) + b"\r\n\r\n" + content
+
+
+def has_http_backend() -> bool:
+    """Tell whether git can serve repositories here."""
+    if shutil.which("git") is None:
+        return False
+    where = subprocess.run(["git", "--exec-path"], capture_output=True, text=True, check=True)
+    return (Path(where.stdout.strip()) / "git-http-backend").exists()
 
 
 def processes_with(*needles: bytes) -> list[str]:

@@ -1,6 +1,7 @@
 """SecretService: secrets for workspaces go in, and never come out to a user."""
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Final
 
 import grpc
@@ -16,6 +17,7 @@ from chatd.domain.workspaces.secrets import (
     NAME,
     OF_THE_MESSAGE,
     Delivery,
+    RecordedUse,
     Secret,
     SecretNotFound,
     canonical_pattern,
@@ -25,7 +27,7 @@ from chatd.rpc import fields
 from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.page_tokens import length_of, place_of, token_of
 from chatd.rpc.workspace_convert import OffsetPage
-from chatd.store.secrets import PostgresSecrets, SecretPlace, new_secret_id
+from chatd.store.secrets import PostgresSecrets, SecretPlace, UsePlace, new_secret_id
 from chatd.store.workspaces import PostgresWorkspaces
 from parley.api.workspace.v1 import secret_pb2
 from parley.api.workspace.v1 import secret_service_pb2 as api
@@ -52,6 +54,13 @@ class SecretPage(msgspec.Struct, frozen=True):
     """Where a page of secrets goes on."""
 
     name: str
+    id: str
+
+
+class UsePage(msgspec.Struct, frozen=True):
+    """Where a page of uses goes on."""
+
+    used_at: datetime
     id: str
 
 
@@ -153,6 +162,36 @@ class SecretServicer(SecretServiceServicer):
             grants=map(grant_to_proto, found[first : first + length]),
             next_page_token=token_of(OffsetPage(first + length)) if has_more else "",
         )
+
+    async def ListSecretUses(  # noqa: N802 (the name is the proto's)
+        self, request: api.ListSecretUsesRequest, context: Context
+    ) -> api.ListSecretUsesResponse:
+        """List the uses of secrets by the caller's workspaces, newest first."""
+        length = length_of(request.page_size)
+        page = place_of(request.page_token, UsePage)
+        after = None if page is None else UsePlace(page.used_at, page.id)
+        workspace_id = request.workspace_id and fields.uuid_of(request.workspace_id, "workspace_id")
+        found = await self._secrets.uses(caller_as_owner().id, workspace_id, after, length + 1)
+        shown = found[:length]
+        last = UsePage(shown[-1].used_at, shown[-1].id) if len(found) > length else None
+        return api.ListSecretUsesResponse(
+            uses=map(use_to_proto, shown), next_page_token="" if last is None else token_of(last)
+        )
+
+
+def use_to_proto(use: RecordedUse) -> secret_pb2.SecretUse:
+    """Return a use as the owner of its workspace sees it."""
+    shown = secret_pb2.SecretUse(
+        use_id=use.id,
+        workspace_id=use.workspace_id,
+        node_id=use.node_id,
+        secret_name=use.secret_name,
+        host=use.host,
+        purpose=use.purpose,
+        outcome=secret_pb2.SecretUseOutcome.Value(f"SECRET_USE_OUTCOME_{use.outcome.name}"),
+    )
+    shown.used_at.FromDatetime(use.used_at)
+    return shown
 
 
 def secret_to_proto(secret: Secret) -> secret_pb2.Secret:

@@ -73,4 +73,5 @@ secret_uses = Table(
     Index(SECRET_USE_INDEX, "node_id", "request_id", unique=True),
     Index("secret_uses_by_workspace", "workspace_id", "used_at"),
     Index("secret_uses_by_owner", "owner_id", "used_at"),
+    Index("secret_uses_by_age", "used_at"),
 )

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 
 import asyncpg
 
@@ -12,6 +13,7 @@ from chatd.domain.workspaces.recipe import Recipe
 from chatd.domain.workspaces.secrets import (
     Delivery,
     Outcome,
+    RecordedUse,
     Secret,
     SecretNotFound,
     SecretNotGranted,
@@ -80,6 +82,15 @@ SELECT_PLACED = """
     WHERE id = $1 AND node_id = $2 AND epoch = $3 AND state IN ('preparing', 'ready', 'busy')
 """
 
+# Uses by the workspaces of a user, newest first.
+SELECT_USES = """
+    SELECT id, workspace_id, node_id, secret_name, host, purpose, outcome, used_at
+    FROM chat.secret_uses
+    WHERE owner_id = $1 AND ($2::uuid IS NULL OR workspace_id = $2)
+        AND ($3::timestamptz IS NULL OR (used_at, id) < ($3, $4::uuid))
+    ORDER BY used_at DESC, id DESC LIMIT $5
+"""
+
 # The record of a wish; the same request is on it once.
 INSERT_USE = """
     INSERT INTO chat.secret_uses (id, node_id, request_id, workspace_id, owner_id, secret_id,
@@ -99,6 +110,14 @@ class SecretPlace:
     """Where a list of secrets goes on."""
 
     name: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsePlace:
+    """Where a list of uses goes on."""
+
+    used_at: datetime
     id: str
 
 
@@ -190,6 +209,17 @@ class PostgresSecrets:
         if row is None or outcome is not Outcome.GIVEN:
             raise SecretNotGranted(wish.secret_name, outcome)
         return _secret_of(row), self._open(row)
+
+    async def uses(
+        self, owner_id: str, workspace_id: str, after: UsePlace | None, length: int
+    ) -> tuple[RecordedUse, ...]:
+        """Return what a user's workspaces used, or one of them, newest first."""
+        time, use_id = (None, None) if after is None else (after.used_at, after.id)
+        with typed_outages():
+            rows = await self._pool.fetch(
+                SELECT_USES, owner_id, workspace_id or None, time, use_id, length
+            )
+        return tuple(map(_use_of, rows))
 
     async def _insert(
         self,
@@ -290,6 +320,19 @@ async def _judged(
         return Outcome.NO_SUCH_SECRET, owner_id, None
     is_right = _secret_of(row).may_go_to(wish.host)
     return Outcome.GIVEN if is_right else Outcome.WRONG_HOST, owner_id, row
+
+
+def _use_of(row: Row) -> RecordedUse:
+    return RecordedUse(
+        id=str(row["id"]),
+        workspace_id=str(row["workspace_id"]),
+        node_id=str(row["node_id"]),
+        secret_name=row["secret_name"],
+        host=row["host"],
+        purpose=row["purpose"],
+        outcome=Outcome(row["outcome"]),
+        used_at=row["used_at"],
+    )
 
 
 def _secret_of(row: Row) -> Secret:

@@ -18,7 +18,7 @@ class Passage:
 
     Attributes:
         workspace_id: Whose.
-        form: What was asked for: tunnel, plain, secured or explanation; empty if unreadable.
+        form: What was asked for: tunnel, plain or secured; empty if unreadable.
         place: Where to, if that could be read.
         request: Method and path, without a query, which may hold secrets of its own.
         outcome: `passed`, or why not.

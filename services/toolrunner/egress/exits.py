@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from toolrunner.domain import WorkspaceId
+from toolrunner.domain import ProcessId, WorkspaceId
 from toolrunner.egress.grants import Grant
 from toolrunner.egress.room import Exit
 from toolrunner.egress.variables import variables_of
@@ -22,11 +22,20 @@ class WayOut:
     exit: Exit
     grants: tuple[Grant, ...] = ()
 
-    def variables(self, *, is_apart: bool) -> Mapping[str, str]:
-        """Return variables; `is_apart` for a process in a network of its own, with a door."""
+    def variables(self, *, is_apart: bool, has_proxy: bool) -> Mapping[str, str]:
+        """Return variables that lead a process out; none holds a secret.
+
+        Args:
+            is_apart: Whether the process is in a network of its own, with a door.
+            has_proxy: Whether the proxy is its only way out, and not just that to its secrets.
+        """
+        if not has_proxy and not self.grants:
+            return {}
         if is_apart:
-            return variables_of(self.grants)
-        return variables_of(self.grants, port=self.exit.port, token=self.exit.token)
+            return variables_of(self.grants, has_proxy=has_proxy)
+        return variables_of(
+            self.grants, port=self.exit.port, token=self.exit.token, has_proxy=has_proxy
+        )
 
 
 class Exits(Protocol):
@@ -36,6 +45,16 @@ class Exits(Protocol):
         """Return the way out of a workspace, open, or None if it has none."""
         ...
 
+    async def secret_variables(
+        self, workspace_id: WorkspaceId, process_id: ProcessId
+    ) -> Mapping[str, str]:
+        """Return the secrets that a process gets as variables.
+
+        Raises:
+            SecretUnavailable: One of them is not given.
+        """
+        ...
+
 
 class NoExits:
     """There is no way out."""
@@ -43,3 +62,9 @@ class NoExits:
     async def way_out(self, workspace_id: WorkspaceId) -> WayOut | None:
         """Return None."""
         return None
+
+    async def secret_variables(
+        self, workspace_id: WorkspaceId, process_id: ProcessId
+    ) -> Mapping[str, str]:
+        """Return none."""
+        return {}

@@ -1,7 +1,6 @@
-"""What the credential helper in a workspace tells git and its user when a host wants a password."""
+"""What git and its user are told when a host wants a password."""
 
 from toolrunner.egress.grants import Delivery, grant_for
-from toolrunner.egress.heads import written
 from toolrunner.egress.hosts import Place
 from toolrunner.egress.rules import Rules
 
@@ -21,14 +20,3 @@ def explained(rules: Rules, place: Place) -> str:
         f"The secret {grant.name!r} was added for {place} and the host did not accept it. It "
         "may have expired, or lack the right; its owner can store a new value."
     )
-
-
-def explanation_of(rules: Rules, place: Place) -> bytes:
-    """Return the answer to the credential helper; no secret is ever in it."""
-    text = explained(rules, place)
-    fields = (
-        ("Content-Type", "text/plain; charset=utf-8"),
-        ("Content-Length", str(len(text.encode()) + 1)),
-        ("Connection", "close"),
-    )
-    return written("HTTP/1.1 200 OK", fields) + text.encode() + b"\n"

@@ -41,12 +41,14 @@ class Grant:
         hosts: Where it may be sent, over TLS.
         delivery: How.
         header: What carries it.
+        variable: What carries it inside, if that is how it is delivered.
     """
 
     name: str
     hosts: tuple[HostPattern, ...]
     delivery: Delivery = Delivery.PROXY
     header: str = AUTHORIZATION
+    variable: str = ""
 
     def __post_init__(self) -> None:
         if not HEADER.fullmatch(self.header) or self.header.lower() in OF_THE_MESSAGE:

@@ -5,26 +5,31 @@ then be smuggled behind a request, and no answer can be taken for that of anothe
 """
 
 import asyncio
+import logging
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 from parley.clock import Clock
 from toolrunner.egress import tunnels
 from toolrunner.egress.audit import Audit, Passage
-from toolrunner.egress.dialing import Dialer
+from toolrunner.egress.dialing import Dialer, Line
 from toolrunner.egress.errors import Reason, Refused, SecretUnavailable
-from toolrunner.egress.explaining import explained, explanation_of
+from toolrunner.egress.explaining import explained
 from toolrunner.egress.forwarding import Forwarding, answer_of
 from toolrunner.egress.grants import GIT_PATH, Grant, SecretValue, grant_for
 from toolrunner.egress.heads import RequestHead, read_request
+from toolrunner.egress.hosts import Place
 from toolrunner.egress.limits import Limits
 from toolrunner.egress.policy import Way
-from toolrunner.egress.relaying import Meter, head_of
+from toolrunner.egress.relaying import Meter, hang_up, head_of
 from toolrunner.egress.rules import Rules
 from toolrunner.egress.secrets import SecretSource, SecretUse
-from toolrunner.egress.targets import Explanation, Plain, Secured, Target, Tunnel, target_of
+from toolrunner.egress.targets import Plain, Secured, Target, Tunnel, target_of
+
+logger = logging.getLogger(__name__)
 
 LINGER_S: Final = 2.0
+HANG_UP_S: Final = 2.0
 LINGER_BYTES: Final = 1024**2
 PURPOSE_CHARACTERS_MAX: Final = 500
 ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
@@ -59,14 +64,20 @@ class Proxy:
             await visit.run()
         except OSError:
             passage.outcome, passage.problem = "broken", "a connection was lost"
+        except Exception:
+            # What one workspace says must not end the way out of all.
+            logger.exception("the egress proxy could not serve a connection")
+            passage.outcome, passage.problem = "broken", "the proxy has a defect; see its log"
         except asyncio.CancelledError:
             passage.outcome, passage.problem = "cut_off", "the workspace's exit was closed"
+            for each in visit.writers:
+                each.transport.abort()
             raise
         finally:
-            writer.close()
             passage.duration_s = self.clock.monotonic() - began
             if passage.form or passage.outcome != "passed":
                 self.audit.note(passage)
+        await hang_up(*visit.writers, limit_s=HANG_UP_S)
 
     async def refuse(self, rules: Rules, writer: asyncio.StreamWriter, refusal: Refused) -> None:
         """Turn a connection away before a word was read."""
@@ -74,7 +85,7 @@ class Proxy:
             Passage(rules.workspace_id, outcome=refusal.reason, problem=refusal.problem)
         )
         writer.write(answer_of(refusal))
-        writer.close()
+        await hang_up(writer, limit_s=HANG_UP_S)
 
 
 @dataclass(slots=True)
@@ -87,8 +98,14 @@ class _Visit:
     writer: asyncio.StreamWriter
     passage: Passage
     sent: Meter
+    line: Line | None = None
     is_answered: bool = False
     is_tunnel: bool = False
+
+    @property
+    def writers(self) -> tuple[asyncio.StreamWriter, ...]:
+        """Both ends of what passes, the workspace's first."""
+        return (self.writer,) if self.line is None else (self.writer, self.line.writer)
 
     async def run(self) -> None:
         limits = self.proxy.limits
@@ -118,16 +135,13 @@ class _Visit:
                 await self._forward(head, target, Way.HTTP, received)
             case Secured():
                 await self._forward(head, target, Way.TLS, received)
-            case Explanation():
-                self.writer.write(explanation_of(self.rules, target.place))
-                await self.writer.drain()
             case _:
                 assert_never(target)
 
     def _take_down(self, head: RequestHead, target: Target) -> None:
         self.passage.form = type(target).__name__.lower()
         self.passage.place = str(target.place)
-        path = target.path if isinstance(target, Plain | Secured) else ""
+        path = "" if isinstance(target, Tunnel) else target.path
         self.passage.request = f"{head.method} {path.partition('?')[0]}".strip()[
             :PURPOSE_CHARACTERS_MAX
         ]
@@ -136,48 +150,48 @@ class _Visit:
         limits, policy = self.proxy.limits, self.rules.policy
         is_raw = policy.allows(target.place, Way.RAW)
         policy.check_place(target.place, Way.RAW if is_raw else Way.TLS)
-        line = await self.proxy.dialer.dial(target.place, policy, limit_s=limits.connect_s)
-        self.passage.address = line.address
-        try:
-            self.is_answered = self.is_tunnel = True
-            self.writer.write(ESTABLISHED)
-            await self.writer.drain()
-            if not is_raw:
-                greeting = await tunnels.greeting_of(self.reader, target.place, limits)
-                self.sent.add(len(greeting))
-                line.writer.write(greeting)
-            await tunnels.join(
-                self.reader,
-                self.writer,
-                line,
-                sent=self.sent,
-                received=received,
-                idle_s=limits.idle_s,
-            )
-        finally:
-            line.writer.close()
+        line = await self._dial(target.place, is_secured=False)
+        self.is_answered = self.is_tunnel = True
+        self.writer.write(ESTABLISHED)
+        await self.writer.drain()
+        if not is_raw:
+            greeting = await tunnels.greeting_of(self.reader, target.place, limits)
+            self.sent.add(len(greeting))
+            line.writer.write(greeting)
+        await tunnels.join(
+            self.reader,
+            self.writer,
+            line,
+            sent=self.sent,
+            received=received,
+            idle_s=limits.idle_s,
+        )
 
     async def _forward(
         self, head: RequestHead, target: Plain | Secured, way: Way, received: Meter
     ) -> None:
-        limits, policy = self.proxy.limits, self.rules.policy
-        policy.check_place(target.place, way)
+        limits = self.proxy.limits
+        self.rules.policy.check_place(target.place, way)
         is_secured = way is Way.TLS
         grant = grant_for(self.rules.grants, target.place, target.path) if is_secured else None
-        line = await self.proxy.dialer.dial(
-            target.place, policy, is_secured=is_secured, limit_s=limits.connect_s
+        line = await self._dial(target.place, is_secured=is_secured)
+        secret = await self._secret(grant, target) if grant is not None else None
+        is_git = is_secured and GIT_PATH.fullmatch(target.path) is not None
+        explanation = explained(self.rules, target.place) if is_git else ""
+        forwarding = Forwarding(head, target, self.rules.token, grant, secret, explanation)
+        await forwarding.run(
+            self.reader, self.writer, line, limits, self.sent, received, self._answered
         )
-        self.passage.address = line.address
-        try:
-            secret = await self._secret(grant, target) if grant is not None else None
-            is_git = is_secured and GIT_PATH.fullmatch(target.path) is not None
-            explanation = explained(self.rules, target.place) if is_git else ""
-            forwarding = Forwarding(head, target, self.rules.token, grant, secret, explanation)
-            await forwarding.run(
-                self.reader, self.writer, line, limits, self.sent, received, self._answered
-            )
-        finally:
-            line.writer.close()
+
+    async def _dial(self, place: Place, *, is_secured: bool) -> Line:
+        self.line = await self.proxy.dialer.dial(
+            place,
+            self.rules.policy,
+            is_secured=is_secured,
+            limit_s=self.proxy.limits.connect_s,
+        )
+        self.passage.address = self.line.address
+        return self.line
 
     async def _secret(self, grant: Grant, target: Plain | Secured) -> SecretValue:
         self.passage.secret_name = grant.name

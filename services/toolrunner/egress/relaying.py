@@ -95,6 +95,18 @@ async def head_of(reader: asyncio.StreamReader, limit_s: float) -> bytes:
         return b""
 
 
+async def hang_up(*writers: asyncio.StreamWriter, limit_s: float) -> None:
+    """Close connections; whoever does not take the rest in time does not get it."""
+    for writer in writers:
+        writer.close()
+    for writer in writers:
+        try:
+            async with asyncio.timeout(limit_s):
+                await writer.wait_closed()
+        except (OSError, TimeoutError):
+            writer.transport.abort()
+
+
 @asynccontextmanager
 async def joint() -> AsyncIterator[asyncio.TaskGroup]:
     """Have tasks that end together; the first failure is raised as it is, without a group."""

@@ -56,6 +56,7 @@ class Egress:
         self._listeners: dict[WorkspaceId, _Listener] = {}
         self._tasks = asyncio.TaskGroup()
         self._stack = AsyncExitStack()
+        self._is_over = False
 
     async def __aenter__(self) -> Self:
         await self._stack.enter_async_context(self._tasks)
@@ -67,6 +68,7 @@ class Egress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._is_over = True
         for workspace_id in tuple(self._listeners):
             self.close(workspace_id)
         await self._stack.aclose()
@@ -91,8 +93,14 @@ class Egress:
 
         A door may be known before its rules are. Nothing passes until then.
         """
+        door = socket.socket(fileno=door_fd)
+        if self._is_over:
+            door.close()
+            return
         listener = self._listener(workspace_id)
-        self._tasks.create_task(self._open_door(listener, socket.socket(fileno=door_fd)))
+        opening = self._tasks.create_task(self._open_door(listener, door))
+        # One that is cut off before it began closes nothing itself.
+        opening.add_done_callback(lambda done: door.close() if done.cancelled() else None)
 
     def exit_of(self, workspace_id: WorkspaceId) -> Exit | None:
         """Return where the proxy listens for a workspace, if it does."""
@@ -118,11 +126,11 @@ class Egress:
         return self._listeners.setdefault(workspace_id, _Listener(Rules(workspace_id)))
 
     async def _open_door(self, listener: _Listener, door: socket.socket) -> None:
-        before = listener.door
-        listener.door = await self._serving(listener, door, "")
+        opened = await self._serving(listener, door, "")
+        before, listener.door = listener.door, opened
         if before is not None:
             before.close()
-        self._check(listener, listener.door)
+        self._check(listener, opened)
 
     def _check(self, listener: _Listener, server: asyncio.Server) -> None:
         """Close what began to listen while its workspace was closed."""
@@ -133,12 +141,16 @@ class Egress:
         self, listener: _Listener, bound: socket.socket, token: str
     ) -> asyncio.Server:
         def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if self._listeners.get(listener.rules.workspace_id) is not listener:
+                # It was accepted just before the exit was closed.
+                writer.transport.abort()
+                return
             rules = replace(listener.rules, token=token)
             task = self._tasks.create_task(self._visit(listener, rules, reader, writer))
             listener.visits.add(task)
             task.add_done_callback(listener.visits.discard)
             # One that is cut off before it began closes nothing itself.
-            task.add_done_callback(lambda _: writer.close())
+            task.add_done_callback(lambda _: writer.transport.abort())
 
         limit = self._proxy.limits.head_bytes
         try:

@@ -18,7 +18,6 @@ from toolrunner.egress.hosts import Place
 HTTP: Final = "http://"
 TLS: Final = "/https/"
 TOKEN_MARK: Final = "/~"
-CREDENTIAL: Final = "/parley/credential/"
 OWN_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 METHODS: Final = frozenset(
     (
@@ -51,14 +50,7 @@ class Secured:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """A question of the credential helper: why does this host want a password?"""
-
-    place: Place
-
-
-Target: TypeAlias = Tunnel | Plain | Secured | Explanation
+Target: TypeAlias = Tunnel | Plain | Secured
 
 
 def target_of(head: RequestHead, token: str = "") -> Target:
@@ -108,11 +100,9 @@ def _own(head: RequestHead, token: str) -> Target:
         if not path.startswith(TOKEN_MARK) or not _is_same(shown, token):
             raise Refused(Reason.WRONG_TOKEN, "The request does not show the workspace's token.")
         path = slash + rest
-    for prefix in (TLS, CREDENTIAL):
-        if path.startswith(prefix):
-            authority, rest = _parted(path[len(prefix) :])
-            place = Place.parse(authority, default_port=443)
-            return Secured(place, rest) if prefix is TLS else Explanation(place)
+    if path.startswith(TLS):
+        authority, rest = _parted(path[len(TLS) :])
+        return Secured(Place.parse(authority, default_port=443), rest)
     raise Refused(
         Reason.UNSUPPORTED, f"The proxy has no page {path.partition('?')[0][:100]!r} of its own."
     )

@@ -12,6 +12,14 @@ INSIDE_HOST: Final = "127.0.0.1"
 USER: Final = "workspace"
 #: A server of the workspace's own is reached without the proxy.
 DIRECT: Final = "localhost,127.0.0.1,::1"
+#: Asked by git for a password: it has none, since the proxy adds them, and says how to get there.
+CREDENTIAL_HELPER: Final = (
+    '!f() { test "$1" = get || exit 0; while IFS== read -r k v; do test "$k" = host && h=$v; done; '
+    'echo "parley: $h wants a password. No secret for it is granted to this workspace, or it is '
+    "granted for *.DOMAIN; then ask for \\$PARLEY_EGRESS/https/$h/... instead. The owner can store "
+    "one by 'parley secret put NAME --host $h --delivery git' and grant it by 'parley secret grant "
+    "WORKSPACE NAME'.\" >&2; }; f"
+)
 
 
 def variables_of(
@@ -19,7 +27,7 @@ def variables_of(
     *,
     port: int = INSIDE_PORT,
     token: str = "",
-    credential_helper: str = "",
+    has_proxy: bool = True,
 ) -> Mapping[str, str]:
     """Return the variables of a process that goes out through the proxy; none holds a secret.
 
@@ -27,16 +35,16 @@ def variables_of(
         grants: The workspace's secrets; git is led past TLS of its own for the hosts of these.
         port: Where the proxy is.
         token: What it wants to be shown there.
-        credential_helper: The command that git asks when a host wants a password.
+        has_proxy: Whether everything has to go through it; otherwise only what needs a secret.
     """
     proxy = f"http://{USER}:{token}@{INSIDE_HOST}:{port}" if token else _address(port)
     base = _address(port) + (f"{TOKEN_MARK}{token}" if token else "")
+    proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), proxy)
+    direct = {"NO_PROXY": DIRECT, "no_proxy": DIRECT}
     return {
-        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), proxy),
-        "NO_PROXY": DIRECT,
-        "no_proxy": DIRECT,
+        **({**proxies, **direct} if has_proxy else {}),
         "PARLEY_EGRESS": base,
-        **git_variables(grants, base, credential_helper=credential_helper),
+        **git_variables(grants, base, credential_helper=CREDENTIAL_HELPER),
     }
 
 
@@ -63,8 +71,7 @@ def git_variables(
     ]
     rules += [(f"url.{base}{TLS}{host}:{port}/.insteadOf", f"git@{host}:") for host, port in hosts]
     if credential_helper:
-        # The path says which host is meant, since git knows it as one of the proxy's.
-        rules += [("credential.helper", credential_helper), ("credential.useHttpPath", "true")]
+        rules.append(("credential.helper", credential_helper))
     variables = {"GIT_CONFIG_COUNT": str(len(rules))} if rules else {}
     for index, (key, value) in enumerate(rules):
         variables[f"GIT_CONFIG_KEY_{index}"] = key

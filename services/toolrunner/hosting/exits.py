@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from toolrunner import egress
-from toolrunner.domain import WorkspaceId
+from toolrunner.domain import ProcessId, WorkspaceId
 from toolrunner.egress.exits import WayOut
 from toolrunner.egress.variables import git_variables
 from toolrunner.hosting import recipes
@@ -27,11 +27,13 @@ class HostedExits:
 
     Attributes:
         exits: The proxy's listeners.
+        secrets: Gives values of granted secrets.
         private: Places of the node's own network that its operator opened.
         placements: What is hosted; set by whoever hosts.
     """
 
     exits: egress.Egress
+    secrets: egress.SecretSource = field(default_factory=egress.NoSecrets)
     private: frozenset[egress.Place] = frozenset()
     placements: Mapping[WorkspaceId, Placement] = field(default_factory=dict)
 
@@ -63,6 +65,22 @@ class HostedExits:
         exit_ = way_out.exit
         return git_variables(way_out.grants, f"http://127.0.0.1:{exit_.port}/~{exit_.token}")
 
+    async def secret_variables(
+        self, workspace_id: WorkspaceId, process_id: ProcessId
+    ) -> Mapping[str, str]:
+        """Return the secrets that a process gets as variables; each is on record as a use.
+
+        Raises:
+            SecretUnavailable: One of them is not given.
+        """
+        rules = self.rules(workspace_id)
+        found = {}
+        for grant in () if rules is None else rules.grants:
+            if grant.delivery is egress.Delivery.ENVIRONMENT and grant.variable:
+                use = egress.SecretUse(workspace_id, grant.name, "", f"process {process_id}")
+                found[grant.variable] = text_of(grant, await self.secrets.use(use))
+        return found
+
     def rules(self, workspace_id: WorkspaceId) -> egress.Rules | None:
         """Return what a workspace may do outside, None if it is not here."""
         placement = self.placements.get(workspace_id)
@@ -73,6 +91,21 @@ class HostedExits:
         except egress.PolicyInvalid as error:
             logger.warning("workspace %s has no way out: %s", workspace_id, error)
             return egress.Rules(workspace_id)
+
+
+def text_of(grant: egress.Grant, secret: egress.SecretValue) -> str:
+    """Return a secret as a variable holds it.
+
+    Raises:
+        SecretUnavailable: No variable can.
+    """
+    try:
+        text = secret.value.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise egress.SecretUnavailable(grant.name, "no variable can hold its value")
+    return text
 
 
 def rules_of(placement: Placement, private: Iterable[egress.Place]) -> egress.Rules:
@@ -101,6 +134,7 @@ def rules_of(placement: Placement, private: Iterable[egress.Place]) -> egress.Ru
                 tuple(map(egress.HostPattern.parse, each.hosts)),
                 DELIVERIES.get(each.delivery, egress.Delivery.PROXY),
                 each.header or "Authorization",
+                each.variable,
             )
             for each in policy.secrets
         ),

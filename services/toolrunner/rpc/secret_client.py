@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import grpc
 
@@ -12,7 +12,7 @@ from parley.rpc import Channels, problem_of
 from toolrunner.domain import WorkspaceId
 from toolrunner.egress import NoSecrets, SecretSource, SecretUnavailable, SecretUse, SecretValue
 from toolrunner.hosting.placements import Placement
-from toolrunner.hosting.registration import Registration
+from toolrunner.hosting.registration import Registered
 
 CALL_S: Final = 10.0
 FINAL: Final = frozenset({"SECRET_NOT_GRANTED", "SECRET_NOT_FOUND"})
@@ -37,6 +37,15 @@ class LateSecrets:
         return await self.source.use(use)
 
 
+class Known(Protocol):
+    """Whoever knows how this node is known to chatd."""
+
+    @property
+    def registered(self) -> Registered | None:
+        """How it is; None while it is not."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class GrpcSecrets:
     """Asks one replica of chatd after another.
@@ -51,7 +60,7 @@ class GrpcSecrets:
     """
 
     channels: Channels
-    registration: Registration
+    registration: Known
     node_id: str
     placements: Mapping[WorkspaceId, Placement]
     new_id: Callable[[], str]

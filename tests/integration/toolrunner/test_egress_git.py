@@ -1,9 +1,7 @@
 """A private repository, cloned and pushed to by a git that never has the password."""
 
 import asyncio
-import shutil
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,20 +10,12 @@ from pathlib import Path
 import pytest
 
 from support.egress_stage import PATIENCE_S, Stage, staged
-from support.git_http import GitServer, processes_with
-from toolrunner.egress import (
-    Delivery,
-    Grant,
-    HostPattern,
-    SecretValue,
-    credential_helper,
-    variables_of,
-)
+from support.git_http import GitServer, has_http_backend, processes_with
+from toolrunner.egress import Delivery, Grant, HostPattern, SecretValue, variables_of
 
 PASSWORD = "ghp_password-of-the-owner-0123456789"
 GRANT = Grant("deploy", (HostPattern.parse("secure.example"),), Delivery.GIT)
 ADDRESS = "https://secure.example/team/private.git"
-HELPER = f"!{sys.executable} -I {credential_helper.__file__}"
 PERSON = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -35,13 +25,6 @@ PERSON = {
     "GIT_COMMITTER_NAME": "Ada",
     "GIT_COMMITTER_EMAIL": "ada@example.org",
 }
-
-
-def has_http_backend() -> bool:
-    if shutil.which("git") is None:
-        return False
-    where = subprocess.run(["git", "--exec-path"], capture_output=True, text=True, check=True)
-    return (Path(where.stdout.strip()) / "git-http-backend").exists()
 
 
 pytestmark = pytest.mark.skipif(not has_http_backend(), reason="git has no http-backend here")
@@ -94,7 +77,7 @@ async def workspace(
         port, token = (
             (stage.exit.port, stage.exit.token) if shape == "port" else (stage.door_port, "")
         )
-        variables = variables_of(grants, port=port, token=token, credential_helper=HELPER)
+        variables = variables_of(grants, port=port, token=token)
         yield Workspace(stage, server, files, variables)
 
 
@@ -139,6 +122,18 @@ async def test_git_without_a_grant_is_told_whom_to_ask(tmp_path: Path) -> None:
     assert code != 0
     assert "No secret for secure.example:443 is granted to this workspace" in output
     assert "parley secret grant" in output
+    assert inside.server.served == []
+
+
+async def test_git_that_speaks_tls_itself_is_told_by_the_credential_helper(tmp_path: Path) -> None:
+    async with workspace(tmp_path, "port", grants=()) as inside:
+        authority = f"http.sslCAInfo={tmp_path / 'authority.pem'}"
+        code, output = await inside.git("-c", authority, "ls-remote", ADDRESS)
+
+    assert code != 0
+    assert "parley: secure.example wants a password." in output
+    assert "'parley secret put NAME --host secure.example --delivery git'" in output
+    assert "$PARLEY_EGRESS/https/secure.example/..." in output
     assert inside.server.served == []
 
 

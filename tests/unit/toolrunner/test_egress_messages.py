@@ -17,7 +17,7 @@ from toolrunner.egress.client_hello import (
 from toolrunner.egress.grants import grant_for, header_of
 from toolrunner.egress.heads import Body, RequestHead, passed_on, read_request, read_response
 from toolrunner.egress.masking import Mask
-from toolrunner.egress.targets import Explanation, Plain, Secured, Tunnel, target_of
+from toolrunner.egress.targets import Plain, Secured, Tunnel, target_of
 from toolrunner.egress.variables import git_variables, variables_of
 
 HOST = b"\r\nHost: a.example"
@@ -96,7 +96,6 @@ def test_an_answer_that_is_no_http_is_refused() -> None:
         ("GET http://a.example:81?y", "a.example:81", Plain(Place("a.example", 81), "/?y")),
         ("GET /https/a.example/x", "127.0.0.1:3128", Secured(Place("a.example", 443), "/x")),
         ("GET /https/a.example:8443", "localhost", Secured(Place("a.example", 8443), "/")),
-        ("GET /parley/credential/a.example", "[::1]:1", Explanation(Place("a.example", 443))),
     ],
 )
 def test_three_forms_are_known(line: str, host: str, target: object) -> None:
@@ -289,10 +288,15 @@ def test_a_repeated_secret_is_masked_wherever_the_pieces_meet(
 
 
 def test_variables_lead_programs_out_and_hold_no_secret() -> None:
-    variables = variables_of((GIT, API, ENVIRONMENT), port=40000, token="t", credential_helper="h")
+    variables = variables_of((GIT, API, ENVIRONMENT), port=40000, token="t")
 
     assert variables["HTTPS_PROXY"] == "http://workspace:t@127.0.0.1:40000"
     assert variables["PARLEY_EGRESS"] == "http://127.0.0.1:40000/~t"
+    assert variables["GIT_CONFIG_KEY_3"] == "credential.helper"
+    without = variables_of((GIT,), port=40000, token="t", has_proxy=False)
+    assert (set(variables) - set(without)) == {
+        *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+    }
     assert git_variables((GIT,), "http://127.0.0.1:3128") == {
         "GIT_CONFIG_COUNT": "3",
         "GIT_CONFIG_KEY_0": "url.http://127.0.0.1:3128/https/git.host.example:443/.insteadOf",

@@ -4,6 +4,7 @@ import json
 import sys
 import uuid
 from typing import Any
+from urllib.parse import urlencode
 
 import click
 
@@ -17,6 +18,8 @@ from parley.cli.text_table import text_table
 PATH = "/api/v1/secrets"
 WORKSPACES = "/api/v1/workspaces"
 COLUMNS = ("name", "delivery", "hosts", "hint", "owner_id", "last_used_at")
+
+USE_COLUMNS = ("used_at", "secret_name", "host", "purpose", "outcome", "workspace_id")
 
 
 class NoSuchSecret(CliError):
@@ -94,6 +97,23 @@ def rm(name: str) -> None:
 
 
 @secret.command()
+@click.argument("workspace", required=False)
+@click.option("-n", "count", default=20, type=click.IntRange(1, 200), help="How many.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def uses(workspace: str | None, count: int, as_json: bool) -> None:
+    """Show when secrets were used last, by WORKSPACE or by all of yours, and what for."""
+    api = _api()
+    found = None if workspace is None else _found(api, WORKSPACES, "workspace", workspace)
+    wanted = {"limit": str(count), **({} if found is None else {"workspace_id": found["id"]})}
+    items = api.call("GET", f"{PATH}/uses?{urlencode(wanted)}", needs="items")["items"]
+    if as_json:
+        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
+        return
+    rows = [[_cell(item.get(column)) for column in USE_COLUMNS] for item in items]
+    click.echo(text_table(USE_COLUMNS, rows), nl=False)
+
+
+@secret.command()
 @click.argument("workspace")
 @click.argument("names", nargs=-1)
 def grant(workspace: str, names: tuple[str, ...]) -> None:
@@ -125,7 +145,8 @@ def _found(api: Api, path: str, what: str, name: str) -> Any:
 def _items(api: Api, path: str) -> Any:
     cursor = None
     while True:
-        page = api.call("GET", path if cursor is None else f"{path}?cursor={cursor}")
+        query = "" if cursor is None else f"?{urlencode({'cursor': cursor})}"
+        page = api.call("GET", f"{path}{query}", needs="items")
         yield from page["items"]
         cursor = page.get("next_cursor")
         if cursor is None:

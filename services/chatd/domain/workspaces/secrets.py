@@ -116,6 +116,20 @@ class WishedUse:
     purpose: str
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedUse:
+    """A node's wish for a secret as it is on record; without a host for a variable."""
+
+    id: str
+    workspace_id: str
+    node_id: str
+    secret_name: str
+    host: str
+    purpose: str
+    outcome: Outcome
+    used_at: datetime
+
+
 def canonical_pattern(text: str) -> str | None:
     """Return a host pattern in its canonical form, None if it is none."""
     found = HOST.fullmatch(text.lower())

@@ -52,6 +52,7 @@ CREATE TABLE chat.secret_uses (
 CREATE UNIQUE INDEX secret_uses_by_request ON chat.secret_uses (node_id, request_id);
 CREATE INDEX secret_uses_by_workspace ON chat.secret_uses (workspace_id, used_at);
 CREATE INDEX secret_uses_by_owner ON chat.secret_uses (owner_id, used_at);
+CREATE INDEX secret_uses_by_age ON chat.secret_uses (used_at);
 """
 
 
