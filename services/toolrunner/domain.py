@@ -170,31 +170,6 @@ UNLIMITED = Limits()
 
 
 @dataclass(frozen=True, slots=True)
-class WorkspaceLimits:
-    """What a workspace may use, all its processes and files together; 0 for no limit."""
-
-    cpu_millicores: int = 0
-    memory_bytes: int = 0
-    pids: int = 0
-    disk_bytes: int = 0
-    inodes: int = 0
-    output_bytes: int = 0
-
-    @property
-    def of_each(self) -> Limits:
-        """What one process may use, alone: as much as all of them."""
-        return Limits(
-            file_bytes=self.disk_bytes,
-            memory_bytes=self.memory_bytes,
-            pids=self.pids,
-            cpu_millicores=self.cpu_millicores,
-        )
-
-
-NO_LIMITS = WorkspaceLimits()
-
-
-@dataclass(frozen=True, slots=True)
 class ProcessSpec:
     """What to run and how."""
 

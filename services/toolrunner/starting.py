@@ -119,16 +119,12 @@ class Starts:
                 profile=profile,
                 network=network,
                 readable=workspace.particulars.readable,
-                processes=self._limits(workspace, spec).pids,
+                processes=self.limits.narrowed(spec.limits).pids,
                 egress=None if way_out is None else Egress(way_out.exit.port),
             )
             return workspace.relative(spec.workdir), confinement, None
         except ToolrunnerError as refusal:
             return "", None, refusal
-
-    def _limits(self, workspace: Workspace, spec: ProcessSpec) -> Limits:
-        """Return what a process may use: never more than its node and its workspace."""
-        return self.limits.narrowed(workspace.particulars.limits.of_each).narrowed(spec.limits)
 
     def _allowed(
         self, workspace: Workspace, spec: ProcessSpec
@@ -155,8 +151,6 @@ class Starts:
         directory: os.PathLike[str],
         workspace: Workspace,
     ) -> LiveProcess:
-        output_bytes = workspace.particulars.limits.output_bytes or spec.log_bytes_max
-        log_bytes_max = min(spec.log_bytes_max, output_bytes)
         record = ProcessRecord(
             process_id=ProcessId(self.new_id()),
             workspace_id=scope.workspace_id,
@@ -169,9 +163,9 @@ class Starts:
             started_at=self.clock.now(),
             stdin_mode=spec.stdin_mode,
             timeout_s=spec.timeout_s,
-            log_bytes_max=log_bytes_max,
+            log_bytes_max=spec.log_bytes_max,
         )
-        log = OutputLog(workspace.logs, record.process_id, log_bytes_max)
+        log = OutputLog(workspace.logs, record.process_id, spec.log_bytes_max)
         return LiveProcess(record, KeptOutput(log), self.clock.monotonic())
 
     async def _attached(self, execution: Execution) -> ProcessRecord:
@@ -231,7 +225,7 @@ class Starts:
                 else None
             ),
             confinement=confinement,
-            limits=self._limits(workspace, spec),
+            limits=self.limits.narrowed(spec.limits),
             required=spec.limits.given,
         )
         try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final, Protocol
 
-from toolrunner.domain import NO_LIMITS, Scope, WorkspaceId, WorkspaceLimits
+from toolrunner.domain import Scope, WorkspaceId
 from toolrunner.errors import OutsideWorkspace, PathNotFound, WrongPathKind
 from toolrunner.sandbox import Network, Profile
 from toolrunner.spawner import open_directory_beneath
@@ -35,7 +35,6 @@ class Particulars:
         environment: Variables that its processes have unless a call says otherwise.
         profile: The most that its processes may write; None for what a call says.
         network: The most that they may reach, and what they do unless a call says less.
-        limits: What it may use.
     """
 
     files: Path | None = None
@@ -43,7 +42,6 @@ class Particulars:
     environment: Mapping[str, str] = field(default_factory=dict)
     profile: Profile | None = None
     network: Network | None = None
-    limits: WorkspaceLimits = NO_LIMITS
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from typing import Final
 import msgspec
 
 from parley.clock import Clock
-from toolrunner.domain import WorkspaceLimits
 from toolrunner.errors import SandboxTooWeak, SpawnerGone
 from toolrunner.files.beneath import Root
 from toolrunner.hosting.cloning import head_of
@@ -191,12 +190,10 @@ def up_to_date(placement: Placement, known: Placement) -> Placement:
 
 def particulars_of(placement: Placement) -> Particulars:
     """Return what is particular to a workspace."""
-    policy = placement.recipe.policy
     return Particulars(
         Path(placement.root) if placement.root else None,
         placement.readable,
         placement.recipe.environment,
         PROFILES.get(placement.recipe.profile),
-        NETWORKS.get(policy.network.access),
-        WorkspaceLimits(**msgspec.structs.asdict(policy.limits)),
+        NETWORKS.get(placement.recipe.policy.network.access),
     )
