@@ -18,14 +18,13 @@ pytestmark = pytest.mark.slow
 def victims(stack: LocalStack, name: str) -> list[psutil.Process]:
     """Return who dies: all of chatd, the service on the node, or the node with all that it runs."""
     service = "chatd" if name == "chatd" else "toolrunner"
-    processes = [
-        psutil.Process(each["pid"])
-        for each in stack.status()["processes"]
-        if each["service"].startswith(service)
-    ]
     if name != "node":
-        return processes
-    return [found for each in processes for found in (*each.children(recursive=True), each)]
+        found = stack.status()["processes"]
+        return [psutil.Process(each["pid"]) for each in found if each["service"] == service]
+    # Some are nobody's children any more: they outlived a service that was killed before.
+    own = [each for each in stack.strangers() if service in each.cmdline()]
+    below = [child for each in own for child in each.children(recursive=True)]
+    return list(dict.fromkeys((*own, *below)))
 
 
 @pytest.mark.parametrize("victim", ["chatd", "toolrunner", "node"])
