@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway import inputs, inputs_catalogue, inputs_models, inputs_users, inputs_workspaces
+from gateway import (
+    inputs,
+    inputs_catalogue,
+    inputs_models,
+    inputs_secrets,
+    inputs_users,
+    inputs_workspaces,
+)
 from gateway.application import AnyRoute, OpenHandler, OpenRoute, UserRoute
 from gateway.openapi import described
 from gateway.responses import json_response
@@ -21,6 +28,7 @@ from gateway.routes_pages import PageRoutes
 from gateway.routes_processes import ProcessRoutes
 from gateway.routes_providers import ProviderRoutes
 from gateway.routes_queue import QueueRoutes
+from gateway.routes_secrets import SecretRoutes
 from gateway.routes_settings import SettingsRoutes
 from gateway.routes_shares import ShareRoutes
 from gateway.routes_templates import TemplateRoutes
@@ -61,6 +69,7 @@ class Rooms:
     terminal: TerminalRoutes
     workspace_files: WorkspaceFileRoutes
     templates: TemplateRoutes
+    secrets: SecretRoutes
     workspaces: WorkspaceRoutes
     checkpoints: CheckpointRoutes
     files: FileRoutes
@@ -82,6 +91,7 @@ def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
         *_workspaces(rooms.processes, rooms.workspace_files),
         _terminal(rooms.terminal),
         *_catalogue(rooms.templates, rooms.workspaces),
+        *_secrets(rooms.secrets),
         *_checkpoints(rooms.checkpoints),
         *_files(rooms.files),
         *_models(rooms.models),
@@ -164,6 +174,18 @@ def _turns(rooms: Rooms) -> tuple[AnyRoute, ...]:
             "POST", f"{CHAT}/tool-results", turns.submit_tool_results, body=inputs.ToolResults
         ),
         UserRoute("POST", f"{CHAT}/reconcile", turns.reconcile, body=nothing),
+    )
+
+
+def _secrets(secrets: SecretRoutes) -> tuple[AnyRoute, ...]:
+    grants = f"{API}/workspaces/{{workspace_id}}/grants"
+    return (
+        UserRoute("GET", f"{API}/secrets", secrets.list, query=PAGE),
+        UserRoute("POST", f"{API}/secrets", secrets.put, body=inputs_secrets.NewSecret),
+        UserRoute("GET", f"{API}/secrets/uses", secrets.uses, query=("workspace_id", *PAGE)),
+        UserRoute("DELETE", f"{API}/secrets/{{secret_id}}", secrets.delete),
+        UserRoute("GET", grants, secrets.grants, query=PAGE),
+        UserRoute("PUT", grants, secrets.grant, body=inputs_secrets.GrantsInput),
     )
 
 

@@ -15,6 +15,7 @@ from parley.api.chat.v1 import (
 from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
 from parley.api.workspace.v1 import (
     node_service_pb2,
+    secret_service_pb2,
     workspace_access_service_pb2,
     workspace_service_pb2,
 )
@@ -33,6 +34,7 @@ FILES: tuple[FileDescriptor, ...] = (
     workspace_access_service_pb2.DESCRIPTOR,
     workspace_service_pb2.DESCRIPTOR,
     node_service_pb2.DESCRIPTOR,
+    secret_service_pb2.DESCRIPTOR,
 )
 #: Method -> why there is no route that stands for it.
 NOT_OVER_HTTP = {

@@ -49,6 +49,7 @@ class Catalogue:
         book: The shipped prices.
         discovery: Asks endpoints of the environment for their models.
         ports: What ModelService is made of.
+        box: Seals and opens what is secret.
     """
 
     configuration: ConfigurationCache
@@ -58,6 +59,7 @@ class Catalogue:
     book: PriceBook
     discovery: Discovery
     ports: ModelPorts
+    box: SecretBox
 
 
 async def open_catalogue(
@@ -89,6 +91,7 @@ async def open_catalogue(
         book=book,
         discovery=discovery,
         ports=ModelPorts(Providers(changes, box), Models(changes), configuration, book, check),
+        box=box,
     )
 
 

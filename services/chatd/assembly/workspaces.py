@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 import asyncpg
 
+from chatd.clients.grants import GrantNews
 from chatd.clients.hosts import GrpcHost
 from chatd.clients.lifecycle_tools import LifecycleTools
 from chatd.domain.chat import ChatId, WorkerId
 from chatd.domain.groups import Groups
 from chatd.domain.workspaces.quota import QuotaLimits
+from chatd.domain.workspaces.secrets import Secret
 from chatd.domain.workspaces.workspace import Workspace
 from chatd.engine.configuration import CHAT_PREFIX, ConfigurationCache
 from chatd.engine.workspaces.control import Control
@@ -23,15 +25,18 @@ from chatd.news import WORKSPACES_TOPIC
 from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.catalogue_servicer import WorkspaceServicer
 from chatd.rpc.node_servicer import NodeServicer
+from chatd.rpc.secret_servicer import SecretServicer
 from chatd.rpc.workspace_watch import WorkspaceWatch
 from chatd.settings import Settings
 from chatd.store.config_version import Changed
 from chatd.store.nodes import PostgresNodes
+from chatd.store.secrets import PostgresSecrets
 from chatd.store.templates import PostgresTemplates
 from chatd.store.workspaces import PostgresWorkspaces
 from parley.bus import Bus, Notice
 from parley.process import Process
 from parley.rpc import Address, Channels
+from parley.secrets import SecretBox
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class WorkspaceRooms:
     driver: Driver
     keeper: Keeper
     changes: Changes
-    servicers: tuple[WorkspaceServicer, NodeServicer]
+    servicers: tuple[WorkspaceServicer, NodeServicer, SecretServicer]
 
 
 def open_workspaces(
@@ -68,6 +73,7 @@ def open_workspaces(
     configuration: ConfigurationCache,
     changed: Changed,
     groups: Groups,
+    box: SecretBox,
     tickets: Callable[[ChatSites], AttachTickets],
 ) -> WorkspaceRooms:
     """Return the control plane of this process."""
@@ -85,7 +91,12 @@ def open_workspaces(
     workspaces = PostgresWorkspaces(pool, moved)
     nodes = PostgresNodes(pool)
     known = NodeList(nodes, map(str, settings.toolrunner))
-    host = GrpcHost(lambda address: toolrunners.also(Address.parse(address)))
+    secrets = PostgresSecrets(pool, box)
+
+    async def granted(workspace: Workspace) -> tuple[Secret, ...]:
+        return await secrets.named(workspace.owner_id, workspace.recipe.secret_names)
+
+    host = GrpcHost(lambda address: toolrunners.also(Address.parse(address)), granted)
     driver = Driver(worker_id, workspaces, known, host, clock)
     control = Control(
         workspaces,
@@ -119,7 +130,8 @@ def open_workspaces(
                 WorkspaceWatch(workspaces, changes, clock, process.stopping),
                 tickets(sites),
             ),
-            NodeServicer(Registry(workspaces, nodes), nodes, clock),
+            NodeServicer(Registry(workspaces, nodes), nodes, secrets, clock),
+            SecretServicer(secrets, workspaces, GrantNews(known, host.update_policy).tell),
         ),
     )
 

@@ -9,6 +9,7 @@ from typing import Final
 import grpc
 
 from chatd.clients.failures import AMBIGUOUS
+from chatd.clients.grants import Granted, grant_to_proto, nothing_granted
 from chatd.clients.nodes import answered
 from chatd.domain.workspaces.nodes import Node
 from chatd.domain.workspaces.ports import (
@@ -20,11 +21,11 @@ from chatd.domain.workspaces.ports import (
     Progress,
 )
 from chatd.domain.workspaces.recipe import Kind, Limits, Network, NetworkPolicy, Profile, Recipe
+from chatd.domain.workspaces.secrets import Secret
 from chatd.domain.workspaces.workspace import Failure, FailureKind, Workspace
 from parley.api.workspace.v1 import (
     host_service_pb2,
     sandbox_pb2,
-    secret_pb2,
     template_pb2,
     workspace_pb2,
 )
@@ -66,10 +67,16 @@ class GrpcHost:
 
     Args:
         channel_at: Gives the channel to the address of a node.
+        granted: Tells which secrets a workspace may use.
     """
 
-    def __init__(self, channel_at: Callable[[str], grpc.aio.Channel]) -> None:
+    def __init__(
+        self,
+        channel_at: Callable[[str], grpc.aio.Channel],
+        granted: Granted = nothing_granted,
+    ) -> None:
         self._channel_at = channel_at
+        self._granted = granted
 
     async def prepare(
         self, node: Node, workspace: Workspace, after_line: int = 0
@@ -80,7 +87,7 @@ class GrpcHost:
             workspace_id=workspace.id,
             epoch=workspace.epoch,
             owner_id=workspace.owner_id,
-            recipe=recipe_to_proto(workspace.recipe),
+            recipe=recipe_to_proto(workspace.recipe, await self._granted(workspace)),
             must_exist=workspace.has_files,
             after_log_sequence=after_line,
         )
@@ -127,6 +134,27 @@ class GrpcHost:
         )
         try:
             await self._stub(node).RemoveWorkspace(request, timeout=STOP_S)
+        except grpc.aio.AioRpcError as error:
+            raise _trouble(error) from error
+
+    async def update_policy(self, node: Node, workspace: Workspace) -> None:
+        """Have a running workspace go by its network, bounds and grants as they are now.
+
+        Raises:
+            HostAway: The node does not answer.
+            HostRefused: The node has another placement, or lacks this.
+        """
+        recipe = recipe_to_proto(workspace.recipe, await self._granted(workspace))
+        request = host_service_pb2.UpdateWorkspacePolicyRequest(
+            request_id=f"policy-{workspace.id}-{workspace.epoch}-{workspace.version}",
+            workspace_id=workspace.id,
+            epoch=workspace.epoch,
+            network=recipe.network,
+            limits=recipe.limits,
+            secrets=recipe.secrets,
+        )
+        try:
+            await self._stub(node).UpdateWorkspacePolicy(request, timeout=STOP_S)
         except grpc.aio.AioRpcError as error:
             raise _trouble(error) from error
 
@@ -243,7 +271,9 @@ class InMemoryHost:
             raise HostAway(f"the answer to {method} got lost")
 
 
-def recipe_to_proto(recipe: Recipe) -> host_service_pb2.WorkspaceRecipe:
+def recipe_to_proto(
+    recipe: Recipe, granted: tuple[Secret, ...] = ()
+) -> host_service_pb2.WorkspaceRecipe:
     """Return a recipe as a node reads it."""
     source = recipe.source
     made = host_service_pb2.WorkspaceRecipe(
@@ -255,7 +285,7 @@ def recipe_to_proto(recipe: Recipe) -> host_service_pb2.WorkspaceRecipe:
         limits=limits_to_proto(recipe.limits),
         profile=PROFILES[recipe.profile],
         sandbox_minimum=level_to_proto(recipe.sandbox_minimum),
-        secrets=[secret_pb2.SecretGrant(name=name) for name in recipe.secret_names],
+        secrets=map(grant_to_proto, granted),
     )
     match recipe.kind:
         case Kind.SCRATCH:

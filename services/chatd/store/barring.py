@@ -47,7 +47,8 @@ DELETE_REST = """
     shares AS (DELETE FROM chat.chat_shares s USING gone
         WHERE s.grantee_kind = 'user' AND s.grantee_id = gone.user_id),
     own_settings AS (DELETE FROM chat.settings s USING gone WHERE s.scope = gone.user_id),
-    own_keys AS (DELETE FROM chat.provider_keys k USING gone WHERE k.user_id = gone.user_id)
+    own_keys AS (DELETE FROM chat.provider_keys k USING gone WHERE k.user_id = gone.user_id),
+    own_secrets AS (DELETE FROM chat.secrets s USING gone WHERE s.owner_id = gone.user_id)
     DELETE FROM chat.files f USING gone WHERE f.owner_id = gone.user_id
         AND NOT EXISTS (SELECT 1 FROM chat.chat_files l WHERE l.file_id = f.id)
 """

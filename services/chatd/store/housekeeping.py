@@ -9,6 +9,9 @@ from parley.postgres import typed_outages
 KEYS_KEPT = timedelta(hours=24)  # As long as a client may repeat a request.
 WORKERS_KEPT = timedelta(days=1)
 FILES_KEPT = timedelta(days=7)  # For a message that is still being written.
+USES_KEPT = timedelta(days=90)
+#: Of one workspace: whoever uses secrets without end pushes out nobody's record but their own.
+USES_MAX = 100_000
 
 # One process at a time; the others have nothing to wait for.
 TRY_TO_BEGIN = "SELECT pg_try_advisory_xact_lock(hashtextextended('chat housekeeping', 0))"
@@ -68,12 +71,42 @@ DELETE_UNHELD = """
     SELECT count(*) FROM gone
 """
 
+# The record of uses of secrets, when it is old; for no user.
+DELETE_OLD_USES = """
+    WITH gone AS (
+        DELETE FROM chat.secret_uses WHERE id IN (
+            SELECT id FROM chat.secret_uses WHERE used_at < clock_timestamp() - $1::interval
+            ORDER BY used_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+        RETURNING 1)
+    SELECT count(*) FROM gone
+"""
+
+# The oldest of those workspaces that have too many, among the workspaces that used one last.
+DELETE_CROWDED_USES = """
+    WITH active AS MATERIALIZED (
+        SELECT DISTINCT workspace_id FROM (
+            SELECT workspace_id FROM chat.secret_uses ORDER BY used_at DESC LIMIT 10000) latest),
+    surplus AS MATERIALIZED (
+        SELECT workspace_id, (
+            SELECT u.used_at FROM chat.secret_uses u WHERE u.workspace_id = active.workspace_id
+            ORDER BY u.used_at DESC OFFSET $1 LIMIT 1) AS until
+        FROM active),
+    gone AS (
+        DELETE FROM chat.secret_uses WHERE id IN (
+            SELECT u.id FROM chat.secret_uses u JOIN surplus ON surplus.until >= u.used_at
+                AND surplus.workspace_id = u.workspace_id
+            ORDER BY u.used_at LIMIT $2 FOR UPDATE OF u SKIP LOCKED)
+        RETURNING 1)
+    SELECT count(*) FROM gone
+"""
+
 
 class PostgresHousekeeping:
-    """Removes keys, partial answers, workers and files that are over."""
+    """Removes keys, partial answers, workers, files and records of uses that are over."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", *, uses_max: int = USES_MAX) -> None:
         self._pool = pool
+        self._uses_max = uses_max
 
     async def tidy(self, rows_max: int) -> bool:
         """Remove at most `rows_max` rows of each kind; return whether there may be more.
@@ -90,5 +123,7 @@ class PostgresHousekeeping:
                     await connection.fetchval(DELETE_PARTIALS, rows_max),
                     await connection.fetchval(DELETE_WORKERS, WORKERS_KEPT, rows_max),
                     await connection.fetchval(DELETE_UNHELD, [row["id"] for row in unheld]),
+                    await connection.fetchval(DELETE_OLD_USES, USES_KEPT, rows_max),
+                    await connection.fetchval(DELETE_CROWDED_USES, self._uses_max, rows_max),
                 )
         return max(removed) >= rows_max

@@ -33,6 +33,12 @@ ADD_FILE = """
     INSERT INTO chat.files (id, owner_id, name, media_type, sha256, data, created_at)
     VALUES ($1, $2, 'a.txt', 'text/plain', '', 'a', now() - make_interval(hours => $3))
 """
+ADD_USE = """
+    INSERT INTO chat.secret_uses (id, node_id, request_id, workspace_id, secret_name, host, purpose,
+        outcome, used_at)
+    VALUES (gen_random_uuid(), $1, $2, $1, 'deploy', 'github.com:443', 'GET /', 'given',
+        now() - make_interval(days => $3))
+"""
 
 
 def file_id(number: int) -> str:
@@ -146,3 +152,33 @@ async def test_files_that_no_chat_holds_go_after_a_week(
         pass
     rows = await pool.fetch("SELECT id::text AS id FROM chat.files")
     assert [row["id"] for row in rows] == [file_id(3)]
+
+
+async def uses(pool: "asyncpg.Pool[asyncpg.Record]") -> list[str]:
+    """Return the uses of secrets that are on record, newest first."""
+    rows = await pool.fetch("SELECT request_id FROM chat.secret_uses ORDER BY used_at DESC")
+    return [row["request_id"] for row in rows]
+
+
+async def test_the_record_of_uses_is_kept_for_ninety_days(
+    pool: "asyncpg.Pool[asyncpg.Record]",
+) -> None:
+    for name, age_days in (("oldest", 200), ("old", 91), ("kept", 89), ("young", 0)):
+        await pool.execute(ADD_USE, RUNS, name, age_days)
+    housekeeping = PostgresHousekeeping(pool)
+    assert await housekeeping.tidy(1)
+    assert await uses(pool) == ["young", "kept", "old"]
+    assert not await housekeeping.tidy(1000)
+    assert await uses(pool) == ["young", "kept"]
+
+
+async def test_a_workspace_that_uses_secrets_without_end_pushes_out_its_own_record_alone(
+    pool: "asyncpg.Pool[asyncpg.Record]",
+) -> None:
+    await pool.execute(ADD_USE, RESTS, "another's", 80)
+    for age_days in range(10):
+        await pool.execute(ADD_USE, RUNS, str(age_days), age_days)
+    housekeeping = PostgresHousekeeping(pool, uses_max=4)
+    while await housekeeping.tidy(2):
+        pass
+    assert await uses(pool) == ["0", "1", "2", "3", "another's"]

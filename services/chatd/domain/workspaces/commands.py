@@ -118,6 +118,13 @@ class FindAgain:
     state: State
 
 
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Let it use these secrets, and no others."""
+
+    secret_names: tuple[str, ...]
+
+
 Command = (
     Place
     | FinishPreparing
@@ -133,4 +140,5 @@ Command = (
     | FinishRemoving
     | LoseNode
     | FindAgain
+    | Grant
 )

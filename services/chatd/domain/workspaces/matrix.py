@@ -14,6 +14,7 @@ from chatd.domain.workspaces.commands import (
     FinishPreparing,
     FinishRemoving,
     FinishStopping,
+    Grant,
     LoseNode,
     Place,
     Remove,
@@ -48,6 +49,8 @@ def _row(
     state: State, moves: Mapping[type[Command], tuple[State, ...]]
 ) -> Mapping[type[Command], tuple[State, ...]]:
     still: dict[type[Command], tuple[State, ...]] = dict.fromkeys(_OLD_NEWS, (state,))
+    if state is not DELETED:
+        still[Grant] = (state,)
     return {**still, **moves}
 
 

@@ -11,6 +11,7 @@ from chatd.domain.workspaces.commands import (
     FinishPreparing,
     FinishRemoving,
     FinishStopping,
+    Grant,
     LoseNode,
     Place,
     Remove,
@@ -85,6 +86,9 @@ def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace
             return _lost(workspace) if workspace.node_id == node_id else workspace
         case FindAgain():
             return _found(workspace, command)
+        case Grant(secret_names):
+            recipe = replace(workspace.recipe, secret_names=secret_names)
+            return replace(workspace, recipe=recipe)
         case _:
             assert_never(command)
 

@@ -198,7 +198,11 @@ class Control:
         values = changed_values(template, workspace.parameters, parameters)
         recipe = recipe_of(template, values, chat=workspace.id[:8])
         branch = workspace.recipe.source.branch
-        kept = replace(recipe, source=replace(recipe.source, branch=branch))
+        kept = replace(
+            recipe,
+            source=replace(recipe.source, branch=branch),
+            secret_names=workspace.recipe.secret_names,
+        )
         return await self.workspaces.start(
             workspace.id,
             Start(values),

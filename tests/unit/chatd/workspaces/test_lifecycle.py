@@ -15,6 +15,7 @@ from chatd.domain.workspaces.commands import (
     FinishPreparing,
     FinishRemoving,
     FinishStopping,
+    Grant,
     LoseNode,
     Place,
     Remove,
@@ -59,6 +60,7 @@ FORMS: dict[type[Command], tuple[Command, ...]] = {
     Remove: (Remove(), Remove(is_forced=True)),
     FinishRemoving: (FinishRemoving(1), FinishRemoving(9)),
     LoseNode: (LoseNode(NODE), LoseNode(OTHER_NODE)),
+    Grant: (Grant(()), Grant(("deploy",))),
     FindAgain: tuple(
         FindAgain(node_id, epoch, state)
         for node_id in (NODE, OTHER_NODE)
