@@ -142,6 +142,8 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                     git_private_hosts=settings.git_private_hosts,
                     git_limits=settings.git_limits,
                     mirror_bounds=settings.mirror_bounds,
+                    # Who is known to chatd is told by it of every workspace.
+                    requires_placement=bool(settings.chatd),
                 )
             )
         )

@@ -38,7 +38,7 @@ from chatd.rpc.workspace_convert import (
     workspace_to_proto,
 )
 from chatd.rpc.workspace_watch import WorkspaceWatch
-from chatd.store.workspaces import WorkspacePlace
+from chatd.store.workspace_reads import WorkspacePlace
 from parley.api.workspace.v1 import workspace_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
 from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceServicer

@@ -165,6 +165,9 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     ) -> api.ListWorkspaceDirectoryResponse:
         """List a directory."""
         visit = await self._door.for_reading(request.workspace_id)
+        if not visit.is_there and not request.path.strip("./"):
+            # Looking into what is not made yet shows what is in it, and makes nothing.
+            return api.ListWorkspaceDirectoryResponse()
         asked = file_service_pb2.ListDirectoryRequest(
             context=visit.context(),
             path=request.path,
@@ -204,6 +207,8 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     ) -> api.GetWorkspaceGitStatusResponse:
         """Read how repositories differ from their last commit."""
         visit = await self._door.for_reading(request.workspace_id)
+        if not visit.is_there:
+            return api.GetWorkspaceGitStatusResponse()
         asked = git_service_pb2.GetStatusRequest(
             context=visit.context(fields.optional_uuid(request.chat_id, "chat_id"))
         )

@@ -49,6 +49,7 @@ class Parts:
         git_private_hosts: Hosts that it may fetch from though their addresses are not public.
         git_limits: What the node's own git may use.
         mirror_bounds: How much of the mirrors is kept.
+        requires_placement: Whether nothing is done in a workspace that nobody placed here.
     """
 
     directory: Path
@@ -70,6 +71,7 @@ class Parts:
     git_private_hosts: tuple[str, ...]
     git_limits: Limits
     mirror_bounds: Bounds
+    requires_placement: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,10 @@ async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
         )
         log_directory = parts.directory / "preparations"
         async with Host(
-            rooms, log_directory=log_directory, workspaces_max=parts.workspaces_max
+            rooms,
+            log_directory=log_directory,
+            workspaces_max=parts.workspaces_max,
+            requires_placement=parts.requires_placement,
         ) as host:
             merges = Merges(host, rooms)
             for workspace_id in tuple(placements.all):

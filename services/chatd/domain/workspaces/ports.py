@@ -11,6 +11,14 @@ from chatd.domain.workspaces.workspace import Failure, NodeId, Workspace, Worksp
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """A workspace as it was read, and when, by the time of record."""
+
+    workspace: Workspace
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class LogLine:
     """A line of what preparing a workspace printed."""
 
