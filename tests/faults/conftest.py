@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from support.compose_file import free_ports
 from support.fault_lab import FaultLab, issue_token, lab_of
 from support.fault_report import FaultReport
 from support.local_stack import LocalStack
+from support.ports import free_ports
 from support.told_results import FAULT_ROW
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -58,7 +58,7 @@ def faulty_stack(
     points = tmp_path_factory.mktemp("points") / "armed"
     points.mkdir()
     lease_s = pytestconfig.getoption("--lease-s")
-    (metrics_port,) = free_ports(1)
+    metrics_port, mcp_port = free_ports(2)
     stack = LocalStack.at(
         home,
         PARLEY_ENVIRONMENT="development",
@@ -70,6 +70,7 @@ def faulty_stack(
         CHATD_WORKSPACES_PER_USER_MAX="10000",
         TOOLRUNNER_FAULTPOINTS_DIRECTORY=str(points),
         GATEWAY_METRICS_LISTEN=f"127.0.0.1:{metrics_port}",
+        MCPGATEWAY_ALLOWED_HOSTS=f"127.0.0.1:{mcp_port}",
     )
     started = stack.up("--chatd", "3")
     assert started.returncode == 0, started.stdout + started.stderr

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from support.fault_points import FaultPoints
-from support.faulty_stack import FaultyStack, connect_to
+from support.faulty_stack import watching
 from support.local_stack import LocalStack
 from support.workspace_lives import ENDS, Lives
 
@@ -32,21 +32,20 @@ async def test_wherever_a_workspace_is_it_gets_where_it_was_going_after_a_crash(
     faulty_stack: LocalStack, pytestconfig: pytest.Config, victim: str
 ) -> None:
     """One crash hits workspaces in all states at once, held there where they would not stay."""
-    connection = await connect_to(faulty_stack)
     points = FaultPoints(Path(faulty_stack.environment["TOOLRUNNER_FAULTPOINTS_DIRECTORY"]))
-    lives = Lives(FaultyStack(faulty_stack, connection), points, pytestconfig.getoption("--lives"))
-    try:
-        await lives.lead()
-        assert await lives.seen() == {state: {state} for state in ENDS}
-        for process in victims(faulty_stack, victim):
-            with suppress(psutil.NoSuchProcess):
-                process.send_signal(signal.SIGKILL)
-        points.disarm()
-        await lives.until_converged(survives=victim != "node")
-        assert (await lives.leaks(), lives.losses()) == ([], [])
-        await lives.usable()
-        await lives.remove()
-        assert await lives.leaks() == []
-    finally:
-        points.disarm()
-        await connection.close()
+    async with watching(faulty_stack) as watched:
+        lives = Lives(watched, points, pytestconfig.getoption("--lives"))
+        try:
+            await lives.lead()
+            assert await lives.seen() == {state: {state} for state in ENDS}
+            for process in victims(faulty_stack, victim):
+                with suppress(psutil.NoSuchProcess):
+                    process.send_signal(signal.SIGKILL)
+            points.disarm()
+            await lives.until_converged(survives=victim != "node")
+            assert (await lives.leaks(), lives.losses()) == ([], [])
+            await lives.usable()
+            await lives.remove()
+            assert await lives.leaks() == []
+        finally:
+            points.disarm()

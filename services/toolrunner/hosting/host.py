@@ -169,18 +169,10 @@ class Host:
         begun = await self.effects.run(self._begin(request, wanted))
         preparation = begun if isinstance(begun, Preparation) else None
         log = self._runs.log(wanted.workspace_id) if preparation is None else preparation.log
-        sent = after
-        while True:
-            # Whether it is over before how much there is: nothing can come in between.
-            is_over = (
-                preparation is None or preparation.ended.is_set() or self._runs.stopping.is_set()
-            )
-            for line in log.lines[sent:]:
-                yield line
-            sent = max(sent, len(log.lines))
-            if is_over:
-                break
-            await log.grew.wait()
+        async for line in log.followed(
+            after, lambda: preparation is None or self._runs.is_over(preparation)
+        ):
+            yield line
         yield self._runs.outcome(begun) if isinstance(begun, Preparation) else begun
 
     async def stop(

@@ -217,7 +217,9 @@ def _scratch(scratch: template_pb2.ScratchSource) -> Scratch:
 def _git(git: template_pb2.GitSource) -> Git:
     if not 1 <= len(git.url) <= URL_MAX or git.url.startswith("-") or not git.url.isprintable():
         raise InvalidRequest("recipe.git.url", f"is no address of at most {URL_MAX} characters")
-    if urlsplit(git.url).password is not None:
+    parts = urlsplit(git.url)
+    is_token = parts.scheme in ("http", "https") and parts.username is not None
+    if parts.password is not None or is_token:
         problem = "holds a credential; grant the workspace a secret instead"
         raise InvalidRequest("recipe.git.url", problem)
     for field, name in (("ref", git.ref), ("branch", git.branch)):
