@@ -1,6 +1,6 @@
 """Workspaces, quotas and nodes over HTTP."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from starlette.requests import Request
@@ -14,6 +14,7 @@ from gateway.bodies import (
     read_json,
     read_optional_json,
     read_query,
+    whole_number,
 )
 from gateway.chatd import Chatd
 from gateway.convert_catalogue import (
@@ -24,6 +25,8 @@ from gateway.convert_catalogue import (
     quota_to_json,
     workspace_to_json,
 )
+from gateway.event_stream import EventStream
+from gateway.inputs import INTEGER_MAX
 from gateway.inputs_catalogue import (
     ForkInput,
     MergeInput,
@@ -35,6 +38,7 @@ from gateway.inputs_catalogue import (
 from gateway.paging import page_request, page_to_json
 from gateway.paths import workspace_id_of
 from gateway.responses import json_response
+from gateway.workspace_events import WorkspaceEvents, opened
 from parley.api.workspace.v1 import node_service_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
 from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
@@ -43,6 +47,8 @@ ID_CHARACTERS_MAX = 64
 #: A merge reads both trees.
 MERGE_S = 150.0
 
+#: Opens the stream of a client, about something, as its query says.
+OpensStreams = Callable[[SignedIn, Mapping[str, str], Mapping[str, str]], EventStream]
 R = TypeVar("R")
 Begun = api.StartWorkspaceResponse | api.StopWorkspaceResponse | api.DeleteWorkspaceResponse
 
@@ -50,8 +56,9 @@ Begun = api.StartWorkspaceResponse | api.StopWorkspaceResponse | api.DeleteWorks
 class WorkspaceRoutes:
     """The routes under /workspaces, and /quota and /nodes beside them."""
 
-    def __init__(self, chatd: Chatd, *, new_id: Callable[[], str]) -> None:
+    def __init__(self, chatd: Chatd, *, stream: OpensStreams, new_id: Callable[[], str]) -> None:
         self._chatd = chatd
+        self._stream = stream
         self._new_id = new_id
 
     async def list(self, request: Request, visitor: SignedIn) -> Response:
@@ -94,6 +101,20 @@ class WorkspaceRoutes:
         asked = api.GetWorkspaceRequest(workspace_id=workspace_id_of(request))
         answer = await self._asked(visitor, lambda stub: stub.GetWorkspace(asked))
         return json_response(workspace_to_json(answer.workspace))
+
+    async def events(self, request: Request, visitor: SignedIn) -> WorkspaceEvents:
+        """Follow a workspace; that alone does not keep it from stopping in its time."""
+        query = read_query(request, "after", "types")
+        workspace_id = workspace_id_of(request)
+        asked = api.WatchWorkspaceRequest(
+            workspace_id=workspace_id,
+            after_log_sequence=whole_number(query, "after", least=0, most=INTEGER_MAX) or 0,
+            passive=True,
+        )
+        # The first answer is read here, so that a refusal still becomes a problem document.
+        call, first = await self._asked(visitor, lambda stub: opened(stub.WatchWorkspace(asked)))
+        stream = self._stream(visitor, {"workspace_id": workspace_id}, query)
+        return WorkspaceEvents(stream, call, first, workspace_id)
 
     async def start(self, request: Request, visitor: SignedIn) -> Response:
         """Start a workspace, or make a failed one again."""

@@ -133,6 +133,12 @@ class InMemoryWorkspaces:
         for line in lines:
             known.setdefault(line.sequence, line)
 
+    async def lines(
+        self, workspace_id: str, epoch: int, after: int, lines_max: int = 500
+    ) -> tuple[LogLine, ...]:
+        known = self.logs.get((workspace_id, epoch), {})
+        return tuple(line for number, line in sorted(known.items()) if number > after)
+
     async def due(self, rows_max: int) -> tuple[Seen, ...]:
         now = self.clock.now()
         return self._seen(

@@ -316,7 +316,8 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         """Follow a workspace until it is over or this process stops."""
         workspace = await self._own(request.workspace_id)
         after = fields.whole(request.after_log_sequence, "after_log_sequence", at_least=0)
-        async for response in self._watch.follow(workspace, after):
+        following = self._watch.follow(workspace, after, is_using=not request.passive)
+        async for response in following:
             yield response
 
     async def GetQuota(  # noqa: N802 (the name is the proto's)

@@ -145,5 +145,5 @@ class Door:
 
     def _at(self, site: Site, owner: Owner, named: str) -> Visit:
         self._placed(site)
-        is_there = site.epoch > 0
+        is_there = site.epoch > 0 and site.is_made
         return Visit(site.workspace_id, user_of(owner), named, site.epoch, is_there)

@@ -8,7 +8,7 @@ names the node that would get it, by what this process remembers of the nodes.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
@@ -193,7 +193,8 @@ class ChatSites:
             NoNode: there is nowhere to look.
         """
         found = await self._look(chat_id)
-        return await self._site(found)
+        is_made = found.workspace is not None and found.workspace.has_files
+        return replace(await self._site(found), is_made=is_made)
 
     async def made(self, chat_id: ChatId, owner: Owner) -> Site:
         """Return where a chat works now, looked up for somebody who takes part in no turn.

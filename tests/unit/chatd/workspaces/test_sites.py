@@ -112,3 +112,12 @@ async def test_a_call_that_found_another_placement_has_the_next_one_look_again(
     stage.sites.forget(CHAT)
     assert await stage.sites.ready(CHAT, OWNER) == Site(ADDRESS, WORKSPACE, 2)
     assert stage.store.lookups == 2
+
+
+async def test_who_looks_before_a_workspace_was_made_sees_that_there_is_nothing(
+    stage: Stage,
+) -> None:
+    assert await stage.sites.seen(CHAT) == Site(ADDRESS, CHAT, 0, is_made=False)
+    for state, is_made in ((State.PREPARING, False), (State.READY, True), (State.STOPPED, True)):
+        stage.store.rows[CHAT] = workspace(state, id=CHAT, is_scratch_of_chat=True)
+        assert await stage.sites.seen(CHAT) == Site(ADDRESS, CHAT, 1, is_made=is_made)
