@@ -25,6 +25,7 @@ from toolrunner.domain import (
     WorkspaceId,
 )
 from toolrunner.effects import Effects
+from toolrunner.egress.exits import Exits, NoExits
 from toolrunner.ending import Ends, Signalling
 from toolrunner.errors import ProcessNotRunning
 from toolrunner.journal_thread import JournalThread
@@ -54,6 +55,7 @@ class Processes:
         encode_started: Makes of a process the response of the method that started it.
         cursor_of: Reads from the response to a write where the output was before.
         limits: What every process may use.
+        exits: The ways out of workspaces; None for none.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Processes:
         encode_started: Callable[[ProcessRecord], bytes],
         cursor_of: Callable[[bytes], int],
         limits: Limits = UNLIMITED,
+        exits: Exits | None = None,
     ) -> None:
         self._tasks = asyncio.TaskGroup()
         self._spawner = spawner
@@ -86,6 +89,7 @@ class Processes:
             clock=clock,
             new_id=new_id,
             limits=limits,
+            exits=exits or NoExits(),
         )
         self._ends = Ends(journal, spawner, self._registry, self._tasks)
         self._writes = Writes(journal, self._registry, tending, cursor_of)

@@ -8,6 +8,7 @@ from parley.process import Environment, ServiceSettings
 from parley.rpc import Address
 from parley.settings import setting
 from toolrunner.domain import Limits, Quota
+from toolrunner.egress.hosts import Place
 from toolrunner.hosting.bounds import Bounds
 from toolrunner.hosting.directories import LocalDirectory
 from toolrunner.sandbox import Level
@@ -140,6 +141,16 @@ class Settings(ServiceSettings):
     )
     git_mirrors_days: float = setting(
         "How long a mirror is kept that nobody uses, in days.", default=30.0, at_least=0
+    )
+    egress_private_hosts: tuple[Place, ...] = setting(
+        "Services of the node's own network that workspaces may reach through the egress proxy if "
+        "their policy allows them, each as HOST:PORT.",
+        default=(),
+    )
+    egress_authorities_file: Path | None = setting(
+        "Certificates of authorities, as PEM, that the egress proxy believes besides those of the "
+        "system where it adds secrets itself; for services of the node's own network.",
+        default=None,
     )
     leaves_at_stop: bool = setting(
         "Whether it tells chatd at its stop that it leaves, so that its workspaces count as "

@@ -34,6 +34,7 @@ DESCRIPTORS_MAX: Final = 16
 NO_SIGNAL: Final = 0
 
 OnExit = Callable[[ProcessId, Exit], None]
+OnDoor = Callable[[WorkspaceId, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +156,12 @@ class SpawnerProcess:
 
     Attributes:
         gone: Done when it ended unasked.
-        on_door: Gets a socket that listens on the loopback of a workspace with a network of its
-            own, at the port of the egress proxy, and owns it.
     """
 
     def __init__(self, channel: socket.socket) -> None:
         channel.setblocking(False)
         loop = asyncio.get_running_loop()
         self.gone: asyncio.Future[None] = loop.create_future()
-        self.on_door: Callable[[WorkspaceId, int], None] | None = None
         self._loop = loop
         self._reading = channel
         self._writing = channel.dup()
@@ -176,6 +174,8 @@ class SpawnerProcess:
         self._exits: dict[ProcessId, OnExit] = {}
         self._goings: dict[str, asyncio.Event] = {}
         self._adopted: list[Adopted] = []
+        self._on_door: OnDoor | None = None
+        self._doors: list[tuple[WorkspaceId, int]] = []
         self._idle = asyncio.Event()
         loop.add_reader(channel.fileno(), self._read)
 
@@ -222,6 +222,18 @@ class SpawnerProcess:
             self._exits.pop(launch.process_id, None)
             raise
         return _launched(answer, answer["fds"])
+
+    def serve_doors(self, on_door: OnDoor) -> None:
+        """Have `on_door` called for each door, also for those that opened before.
+
+        A door is a socket that listens on the loopback of a workspace with a network of its own,
+        at the port of the egress proxy; `on_door` owns it.
+        """
+        self._on_door = on_door
+        # A spawner that was taken over tells of its doors before anybody can serve them.
+        doors, self._doors = self._doors, []
+        for workspace_id, door_fd in doors:
+            on_door(workspace_id, door_fd)
 
     def watch(self, process_id: ProcessId, on_exit: OnExit) -> None:
         """Have `on_exit` called for a process that was adopted while it ran."""
@@ -293,6 +305,8 @@ class SpawnerProcess:
         self.gone.cancel()
         while self._descriptors:
             os.close(self._descriptors.popleft())
+        while self._doors:
+            os.close(self._doors.pop()[1])
 
     async def _end(self, name: str, grace_s: float, first: int, **message: object) -> list[int]:
         gone = self._goings.setdefault(name, asyncio.Event())
@@ -372,11 +386,10 @@ class SpawnerProcess:
                 self._idle.set()
 
     def _open_door(self, workspace_id: WorkspaceId, door_fd: int) -> None:
-        if self.on_door is None:
-            # Nobody answers there, so nobody shall wait for an answer.
-            os.close(door_fd)
+        if self._on_door is None:
+            self._doors.append((workspace_id, door_fd))
         else:
-            self.on_door(workspace_id, door_fd)
+            self._on_door(workspace_id, door_fd)
 
     def _lose(self) -> None:
         self._loop.remove_reader(self._reading.fileno())

@@ -55,11 +55,21 @@ STRATEGY: Final = {
 
 
 def request_of(request: Message, request_id: str, *ignored: str) -> Request:
-    """Return a request that changes something; two that differ only in what is ignored are one."""
+    """Return a request that changes something; two that differ only in what is ignored are one.
+
+    Args:
+        request: The request.
+        request_id: Its id.
+        ignored: Fields, with a point before those of a field.
+    """
     body = type(request)()
     body.CopyFrom(request)
     for field in ignored:
-        body.ClearField(field)
+        *path, name = field.split(".")
+        message: Message = body
+        for step in path:
+            message = getattr(message, step)
+        message.ClearField(name)
     name = request.DESCRIPTOR.name
     body_hash = hashlib.sha256(body.SerializeToString(deterministic=True)).digest()
     return Request(request_id_of(request_id), name, body_hash)

@@ -128,7 +128,7 @@ async def test_e11_with_a_proxy_only_the_proxy_is_reached(
     loop = asyncio.get_running_loop()
     outside = listening
     doors: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
-    jail.spawner.on_door = lambda workspace, door: doors.put_nowait((workspace, door))
+    jail.spawner.serve_doors(lambda workspace, door: doors.put_nowait((workspace, door)))
     egress = Egress(outside.getsockname()[1])
     given = {"network": Network.PROXY, "egress": egress}
     # A cell, and its door, is there as long as somebody is inside.
