@@ -65,11 +65,6 @@ class OldGroups:
         if "cpu" in self.bases:
             put(os.path.join(self.bases["cpu"], workspace), "cpu.idle", int(is_idle))
 
-    def keeps(self, name: str, workspace: str) -> bool:
-        """Tell whether a part of a workspace's quota is kept here."""
-        controller = {"memory_bytes": "memory", "pids": "pids"}.get(name, "cpu")
-        return controller in self.bases and bool(self._bounds.get(workspace, {}).get(name))
-
     def deaths(self, workspace: str) -> int:
         """Return how many of a workspace the kernel has killed for want of memory."""
         base = self.bases.get("memory")
