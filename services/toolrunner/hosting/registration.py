@@ -20,6 +20,8 @@ from toolrunner.hosting.placements import Hosted, HostState
 logger = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
+#: Where everything starts together chatd is there soon, and until then no secret can be used.
+FIRST_RETRY_S: Final = 0.25
 RETRY_MAX_S: Final = 30.0
 #: Changes that follow one another closely are told together.
 GATHER_S: Final = 0.25
@@ -149,11 +151,11 @@ class Registration:
     async def run(self) -> None:
         """Be known; runs until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            delay_s = RETRY_S
+            delay_s = FIRST_RETRY_S
             while True:
                 try:
                     await self._register(tasks)
-                    delay_s = RETRY_S
+                    delay_s = FIRST_RETRY_S
                     await self._beat(tasks)
                 except RegistrationStale:
                     logger.info("chatd does not know this node any more; it registers again")
