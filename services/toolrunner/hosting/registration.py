@@ -145,6 +145,7 @@ class Registration:
     chance: Callable[[], float]
     new_id: Callable[[], str]
     registered: Registered | None = None
+    known: asyncio.Event = field(default_factory=asyncio.Event)
     _told: dict[WorkspaceId, Hosted] = field(default_factory=dict)
     _obeying: set[Order] = field(default_factory=set)
 
@@ -178,6 +179,7 @@ class Registration:
         self.host.changed.clear()
         hosted = self.hosted()
         self.registered = await self.registry.register(self.new_id(), hosted)
+        self.known.set()
         self._told = {each.workspace_id: each for each in hosted}
         self._obey(tasks, self.registered.orders)
 
