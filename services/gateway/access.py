@@ -195,6 +195,9 @@ CATALOGUE: Mapping[tuple[str, str], Access] = {
     ("POST", f"{_WORKSPACE}/stop"): _catalogue("StopWorkspace", "Stop it and keep its files."),
     ("POST", f"{_WORKSPACE}/fork"): _catalogue("ForkWorkspace", "Copy it to work beside it."),
     ("POST", f"{_WORKSPACE}/merge"): _catalogue("MergeFork", "Bring a fork home."),
+    ("GET", f"{_WORKSPACE}/events"): _catalogue(
+        "WatchWorkspace", "Follow it: its state, its setup log, the warning before it stops."
+    ),
     ("PUT", f"{_WORKSPACE}/ttl"): _catalogue("SetWorkspaceTtl", "Change its lifetime."),
     ("GET", f"{_API}/quota"): _catalogue("GetQuota", "What one has and may have of workspaces."),
     ("GET", f"{_API}/nodes"): _nodes("ListNodes", "List the machines that host.", MANAGERS),

@@ -259,7 +259,7 @@ def _application(
         workspace_files=WorkspaceFileRoutes(workspaces),
         templates=TemplateRoutes(chatd, new_id=new_id),
         secrets=SecretRoutes(chatd, new_id=new_id),
-        workspaces=WorkspaceRoutes(chatd, new_id=new_id),
+        workspaces=WorkspaceRoutes(chatd, stream=events.stream, new_id=new_id),
         checkpoints=CheckpointRoutes(workspaces, new_id=new_id),
         files=FileRoutes(chatd, new_id=new_id, clock=clock),
         models=ModelRoutes(chatd, new_id=new_id),

@@ -203,6 +203,13 @@ def _catalogue(templates: TemplateRoutes, workspaces: WorkspaceRoutes) -> tuple[
         UserRoute("POST", f"{API}/workspaces", workspaces.create, body=given.NewWorkspace),
         UserRoute("GET", workspace, workspaces.read),
         UserRoute("DELETE", workspace, workspaces.delete, query=("force",)),
+        UserRoute(
+            "GET",
+            f"{workspace}/events",
+            workspaces.events,
+            answers_head=False,
+            query=("after", "types"),
+        ),
         UserRoute("POST", f"{workspace}/start", workspaces.start, body=given.StartInput),
         UserRoute("POST", f"{workspace}/stop", workspaces.stop, body=given.StopInput),
         UserRoute("POST", f"{workspace}/fork", workspaces.fork, body=given.ForkInput),

@@ -14,6 +14,7 @@ from typing import Final
 
 from parley.identity import InMemoryRevocations, ServiceName
 from parley.process import ConfigurationError, Neighbours, Process
+from toolrunner.census import Census
 from toolrunner.confining import Sandbox, find_sandbox
 from toolrunner.egress import Dialer, Egress, LoggedAudit, Proxy, SystemNetwork
 from toolrunner.errors import JournalUnusable, SpawnerGone
@@ -24,10 +25,12 @@ from toolrunner.hosting.assembly import Parts, hosting
 from toolrunner.hosting.exits import HostedExits
 from toolrunner.hosting.overlays import KernelOverlays, Overlays
 from toolrunner.hosting.points import points_of
+from toolrunner.hosting.programs import Programs
 from toolrunner.hosting.registration import Registration
 from toolrunner.hosting.reporting import NodeFacts, Reporter
 from toolrunner.journal_thread import open_journal
 from toolrunner.processes import Processes
+from toolrunner.quotas import Quotas
 from toolrunner.rpc.errors import DOMAIN, ERRORS
 from toolrunner.rpc.execution_servicer import ExecutionServicer
 from toolrunner.rpc.file_servicer import FileServicer
@@ -86,7 +89,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         end_marked(journal.lost)
         places = directory / "workspaces"
         users = sandbox.users(places)
-        workspaces = Workspaces(places, users)
+        workspaces = Workspaces(places, users, settings.quota)
         secrets = LateSecrets()
         exits = await stack.enter_async_context(_exits(settings, process, secrets))
         spawner.process.serve_doors(exits.exits.take_door)
@@ -136,6 +139,11 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                     workspaces_max=settings.workspaces_max,
                     local_directories=settings.local_directories,
                     git_protocols=settings.git_protocols,
+                    git_private_hosts=settings.git_private_hosts,
+                    git_limits=settings.git_limits,
+                    mirror_bounds=settings.mirror_bounds,
+                    # Who is known to chatd is told by it of every workspace.
+                    requires_placement=bool(settings.chatd),
                 )
             )
         )
@@ -163,7 +171,15 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         await stack.enter_async_context(
             neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)
         )
-        async with _known(settings, process, neighbours, reporter, secrets):
+        quotas = Quotas(
+            processes,
+            workspaces,
+            Census(spawner.pid, workspaces.by_user),
+            Programs(spawner.process, process.new_id),
+            directory,
+            process.clock,
+        )
+        async with _known(settings, process, neighbours, reporter, secrets, quotas):
             try:
                 await _until_stopped(process.stopping, spawner.process.gone)
             finally:
@@ -211,8 +227,9 @@ async def _known(
     neighbours: Neighbours,
     reporter: Reporter,
     secrets: LateSecrets,
+    quotas: Quotas,
 ) -> AsyncIterator[None]:
-    """Measure what is hosted, and be known to chatd where there is one."""
+    """Measure what is hosted, hold it to its quotas, and be known to chatd where there is one."""
     async with (
         neighbours.channels(ServiceName.CHATD, settings.chatd) as channels,
         asyncio.TaskGroup() as tasks,
@@ -233,7 +250,7 @@ async def _known(
             process.new_id,
             process.telemetry.redact,
         )
-        running = [tasks.create_task(reporter.measure())]
+        running = [tasks.create_task(reporter.measure()), tasks.create_task(quotas.run())]
         if settings.chatd:
             running.append(tasks.create_task(registration.run()))
         try:

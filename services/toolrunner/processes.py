@@ -8,6 +8,7 @@ from types import TracebackType
 
 from parley.clock import Clock
 from toolrunner.adopting import Adoption
+from toolrunner.census import Leader
 from toolrunner.confining import Sandbox
 from toolrunner.domain import (
     UNLIMITED,
@@ -206,6 +207,20 @@ class Processes:
         return Counter(
             live.record.workspace_id for live in self._registry.all_live() if live.is_live
         )
+
+    def leaders(self) -> dict[int, Leader]:
+        """Return the first processes of the commands that run, by their pids."""
+        return {
+            live.record.pid: Leader(live.record.workspace_id, live.record.process_id)
+            for live in self._registry.all_live()
+            if live.is_live and live.record.pid
+        }
+
+    def blame(self, process_id: ProcessId, exceeded: str) -> None:
+        """Note what of its workspace's quota a process passed; its end will tell."""
+        live = self._registry.live(process_id)
+        if live is not None and live.is_live:
+            live.exceeded = exceeded
 
     async def end_workspace(self, workspace_id: WorkspaceId, grace_s: float = GRACE_S) -> Ended:
         """End everything of a workspace, also what detached itself; return when it is gone."""

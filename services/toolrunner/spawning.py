@@ -12,7 +12,15 @@ from signal import SIGKILL, SIGTERM
 from typing import Any, Final, Protocol
 
 from toolrunner import spawner as program
-from toolrunner.domain import UNLIMITED, Exit, Limits, ProcessId, WorkspaceId
+from toolrunner.domain import (
+    NO_QUOTA,
+    UNLIMITED,
+    Exit,
+    Limits,
+    ProcessId,
+    Quota,
+    WorkspaceId,
+)
 from toolrunner.errors import SpawnerGone, ToolrunnerError
 from toolrunner.sandbox import Confinement, Layer
 
@@ -44,6 +52,7 @@ class Launch:
     confinement: Confinement | None = None  # None for nothing.
     limits: Limits = UNLIMITED
     required: tuple[str, ...] = ()  # Limits without which it shall not start.
+    quota: Quota = NO_QUOTA  # Of its workspace, as far as a control group can keep it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +210,7 @@ class SpawnerProcess:
                 confinement=launch.confinement and launch.confinement.document(),
                 limits=_fields(launch.limits),
                 required=launch.required,
+                quota=_fields(launch.quota),
             )
             if "pid" not in answer:
                 raise LaunchFailed(answer["stage"], answer["errno"])
@@ -391,7 +401,7 @@ def _adopted(process_id: ProcessId, message: dict[str, Any], fds: list[int]) -> 
     return Adopted(process_id, launched, exit, failure)
 
 
-def _fields(value: Limits) -> dict[str, Any]:
+def _fields(value: Limits | Quota) -> dict[str, Any]:
     """Return a flat value by name; `asdict` would copy everything in it first."""
     return {each.name: getattr(value, each.name) for each in fields(value)}
 

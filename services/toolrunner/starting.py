@@ -10,7 +10,7 @@ import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import Final, assert_never
 
 from parley.clock import Clock
 from toolrunner.confining import Sandbox
@@ -25,6 +25,7 @@ from toolrunner.domain import (
     ProcessState,
     Scope,
     StdinMode,
+    WorkspaceId,
 )
 from toolrunner.egress.errors import SecretUnavailable
 from toolrunner.egress.exits import Exits, WayOut
@@ -40,6 +41,9 @@ from toolrunner.sandbox import Confinement, Egress, Layer, Level, Network, Profi
 from toolrunner.spawning import Launch, LaunchFailed, Spawner
 from toolrunner.tending import Tending
 from toolrunner.workspaces import Workspace, Workspaces
+
+#: As much as a file may grow where none should; 0 would be no limit.
+FILE_BYTES_LEAST: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +117,28 @@ class Starts:
             self.workspaces.check(scope)
             self.workspaces.prepared(scope.workspace_id)
             self.registry.check_room(scope)
+            limits = self._limits(scope.workspace_id, spec)
             profile, network = self._allowed(workspace, spec)
             confinement = self.sandbox.confined(
                 workspace,
                 profile=profile,
                 network=network,
                 readable=workspace.particulars.readable,
-                processes=self.limits.narrowed(spec.limits).pids,
+                processes=limits.pids,
                 egress=None if way_out is None else Egress(way_out.exit.port),
             )
             return workspace.relative(spec.workdir), confinement, None
         except ToolrunnerError as refusal:
             return "", None, refusal
+
+    def _limits(self, workspace_id: WorkspaceId, spec: ProcessSpec) -> Limits:
+        """Return what a process may use: never more than its workspace."""
+        quota = self.workspaces.quota_of(workspace_id)
+        limits = self.limits.narrowed(spec.limits).narrowed(quota.limits)
+        if workspace_id in self.workspaces.overruns:
+            # Whoever removes files may run; no file grows.
+            limits = replace(limits, file_bytes=FILE_BYTES_LEAST)
+        return limits
 
     def _allowed(
         self, workspace: Workspace, spec: ProcessSpec
@@ -163,10 +177,14 @@ class Starts:
             started_at=self.clock.now(),
             stdin_mode=spec.stdin_mode,
             timeout_s=spec.timeout_s,
-            log_bytes_max=spec.log_bytes_max,
+            log_bytes_max=self._log_bytes(scope.workspace_id, spec),
         )
-        log = OutputLog(workspace.logs, record.process_id, spec.log_bytes_max)
+        log = OutputLog(workspace.logs, record.process_id, record.log_bytes_max)
         return LiveProcess(record, KeptOutput(log), self.clock.monotonic())
+
+    def _log_bytes(self, workspace_id: WorkspaceId, spec: ProcessSpec) -> int:
+        bound = self.workspaces.quota_of(workspace_id).output_bytes
+        return min(spec.log_bytes_max, bound) if bound else spec.log_bytes_max
 
     async def _attached(self, execution: Execution) -> ProcessRecord:
         process_id = execution.process_id
@@ -225,8 +243,9 @@ class Starts:
                 else None
             ),
             confinement=confinement,
-            limits=self.limits.narrowed(spec.limits),
+            limits=self._limits(record.workspace_id, spec),
             required=spec.limits.given,
+            quota=self.workspaces.quota_of(record.workspace_id),
         )
         try:
             launched = await self.spawner.start(launch, self.tending.exited)

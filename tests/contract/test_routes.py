@@ -44,7 +44,6 @@ NOT_OVER_HTTP = {
     "Heartbeat": "nodes alone say that they live",
     "DrainNode": "nodes alone take themselves out",
     "UseSecret": "nodes alone take the values of secrets",
-    "WatchWorkspace": "not yet; GET /workspaces/{workspace_id} tells the state",
     "WatchRevocations": "services alone follow what is revoked",
 }
 #: Streams between processes; routes follow chats through them.

@@ -13,7 +13,7 @@ import pytest
 
 from parley.clock import SystemClock
 from support.egress_stage import Certificates, Origin
-from support.faulty_stack import connect_to
+from support.faulty_stack import watching
 from support.git_http import GitServer, has_http_backend
 from support.http_client import HttpClient
 from support.local_stack import LocalStack
@@ -237,11 +237,8 @@ async def test_a_sandboxed_workspace_uses_secrets_that_it_never_sees(
 
 async def uses(stack: LocalStack) -> list[tuple[str, str, str, str]]:
     """Return the record: secret, host, purpose and outcome."""
-    connection = await connect_to(stack)
-    try:
-        rows = await connection.fetch(
+    async with watching(stack) as watched:
+        rows = await watched.connection.fetch(
             "SELECT secret_name, host, purpose, outcome FROM chat.secret_uses ORDER BY used_at"
         )
-    finally:
-        await connection.close()
     return [tuple(row) for row in rows]

@@ -1,8 +1,10 @@
 """What one turn costs the database, counted by PostgreSQL for every role that works on it."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from support.faulty_stack import FaultyStack, connect_to
+from support.faulty_stack import watching
 from support.local_stack import LocalStack
 from support.turn_costs import turn_costs
 
@@ -10,19 +12,32 @@ pytestmark = pytest.mark.slow
 
 STATEMENTS_MAX = 6
 COMMITS = 2
+TURNS = 10
 COUNT = "count to 1"
 
 
+@pytest.fixture
+def quiet_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """Give a stack in which nobody does anything else, with as few connections as can be."""
+    stack = LocalStack.at(
+        tmp_path_factory.mktemp("home"),
+        CHATD_DATABASE_CONNECTIONS_MAX="4",
+        GATEWAY_DATABASE_CONNECTIONS_MAX="2",
+    )
+    started = stack.up("--chatd", "1")
+    assert started.returncode == 0, started.stdout + started.stderr
+    yield stack
+    assert stack.parley("down").returncode == 0
+
+
 async def test_a_plain_turn_on_a_warm_chat_costs_two_commits_and_six_statements(
-    stack: LocalStack,
+    quiet_stack: LocalStack,
 ) -> None:
-    connection = await connect_to(stack)
-    watched = FaultyStack(stack, connection)
-    chat_id = watched.create(COUNT)
-    await watched.until(chat_id, lambda where: where.status == "waiting")
-    costs = await turn_costs(watched, chat_id, COUNT, turns=5)
+    async with watching(quiet_stack) as watched:
+        chat_id = watched.create(COUNT)
+        await watched.until(chat_id, lambda where: where.status == "waiting")
+        costs = await turn_costs(watched, chat_id, COUNT, turns=TURNS)
     for cost in costs:
         assert len(cost.statements) <= STATEMENTS_MAX, "\n".join(cost.statements)
-    # Not fewer either: then something that a turn needs was mistaken for something else.
-    assert [cost.commits for cost in costs] == [COMMITS] * 5
-    await connection.close()
+        # Not fewer either: then something that a turn needs was mistaken for something else.
+        assert cost.commits == COMMITS, "\n".join(cost.statements)

@@ -67,7 +67,7 @@ def every_route() -> tuple[AnyRoute, ...]:
             workspace_files=WorkspaceFileRoutes(NOBODY),
             templates=TemplateRoutes(NOBODY, new_id=new_id),
             secrets=SecretRoutes(NOBODY, new_id=new_id),
-            workspaces=WorkspaceRoutes(NOBODY, new_id=new_id),
+            workspaces=WorkspaceRoutes(NOBODY, stream=NOBODY, new_id=new_id),
             checkpoints=CheckpointRoutes(NOBODY, new_id=new_id),
             files=FileRoutes(NOBODY, new_id=new_id, clock=FakeClock()),
             models=ModelRoutes(NOBODY, new_id=new_id),

@@ -91,6 +91,7 @@ class Catalogue:
             groups=groups,
             ttl=ttl,
             limits=QuotaLimits(live_workspaces=2),
+            nodes=known,
             changes=changes,
             bound=bound.append,
             clock=clock,

@@ -7,7 +7,7 @@ import asyncpg
 
 from chatd.clients.grants import GrantNews
 from chatd.clients.hosts import GrpcHost
-from chatd.clients.lifecycle_tools import LifecycleTools
+from chatd.clients.lifecycle import LifecycleTools
 from chatd.domain.chat import ChatId, WorkerId
 from chatd.domain.groups import Groups
 from chatd.domain.workspaces.quota import QuotaLimits
@@ -108,6 +108,7 @@ def open_workspaces(
             workspaces=settings.workspaces_per_user_max,
             disk_bytes=settings.workspace_disk_bytes_per_user_max,
         ),
+        nodes=known,
         changes=changes,
         bound=bound,
         clock=clock,

@@ -101,7 +101,7 @@ class GrpcHost:
                         yield _prepared(response.prepared)
                         return
                     case "failed":
-                        yield NotPrepared(_failure(response.failed))
+                        yield NotPrepared(failure_of(response.failed))
                         return
                     case _:
                         return
@@ -205,6 +205,8 @@ class InMemoryHost:
         away: How many of the next requests get no answer, by method.
         lost: How many of the next requests are done without anybody hearing of it, by method.
         failures: What preparing a workspace comes to.
+        refusals: What the next request of a method is refused with.
+        parent_epochs: The placement of its parent that each fork was made of.
         gate: Preparations wait for it.
     """
 
@@ -216,6 +218,8 @@ class InMemoryHost:
         self.away: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
         self.failures: dict[str, Failure] = {}
+        self.refusals: dict[str, HostRefused] = {}
+        self.parent_epochs: dict[str, int] = {}
         self.gate = asyncio.Event()
         self.gate.set()
         self.asked = asyncio.Event()
@@ -225,6 +229,7 @@ class InMemoryHost:
     ) -> AsyncIterator[Progress]:
         """Make a workspace once for each placement."""
         self._arrive("prepare", workspace)
+        self._check_parent(workspace)
         self.asked.set()
         if after_line < 1:
             yield LogLine(1, datetime(2026, 1, 1, tzinfo=UTC), "copy", "making it")
@@ -260,10 +265,22 @@ class InMemoryHost:
         if self.away[method]:
             self.away[method] -= 1
             raise HostAway(f"{method} is away")
+        if method in self.refusals:
+            raise self.refusals.pop(method)
         highest = self.epochs.get(workspace.id, 0)
         if workspace.epoch < highest:
             raise HostRefused("STALE_PLACEMENT", f"epoch {highest} is newer")
         self.epochs[workspace.id] = workspace.epoch
+
+    def _check_parent(self, workspace: Workspace) -> None:
+        """Refuse a fork of another placement of its parent than the one that is here."""
+        source = workspace.recipe.source
+        if workspace.id in self.files or source.parent_id not in self.epochs:
+            return
+        here = self.epochs[source.parent_id]
+        if source.parent_epoch < here:
+            raise HostRefused("STALE_PLACEMENT", f"epoch {here} of its parent is newer")
+        self.parent_epochs[workspace.id] = source.parent_epoch
 
     def _leave(self, method: str) -> None:
         if self.lost[method]:
@@ -341,7 +358,8 @@ def _prepared(prepared: host_service_pb2.WorkspacePrepared) -> Prepared:
     return Prepared(prepared.root_path, prepared.git_branch, level_of(prepared.sandbox.level))
 
 
-def _failure(failure: workspace_pb2.WorkspaceFailure) -> Failure:
+def failure_of(failure: workspace_pb2.WorkspaceFailure) -> Failure:
+    """Return why a node cannot make or keep a workspace."""
     kind = FAILURES.get(failure.kind, FailureKind.INTERNAL)
     return Failure(kind, failure.message, failure.recreatable)
 

@@ -38,7 +38,7 @@ from chatd.rpc.workspace_convert import (
     workspace_to_proto,
 )
 from chatd.rpc.workspace_watch import WorkspaceWatch
-from chatd.store.workspaces import WorkspacePlace
+from chatd.store.workspace_reads import WorkspacePlace
 from parley.api.workspace.v1 import workspace_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
 from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceServicer
@@ -316,7 +316,8 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         """Follow a workspace until it is over or this process stops."""
         workspace = await self._own(request.workspace_id)
         after = fields.whole(request.after_log_sequence, "after_log_sequence", at_least=0)
-        async for response in self._watch.follow(workspace, after):
+        following = self._watch.follow(workspace, after, is_using=not request.passive)
+        async for response in following:
             yield response
 
     async def GetQuota(  # noqa: N802 (the name is the proto's)

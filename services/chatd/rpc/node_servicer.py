@@ -6,6 +6,7 @@ from typing import Final
 
 import grpc
 
+from chatd.clients.hosts import failure_of
 from chatd.domain.errors import InvalidRequest
 from chatd.domain.workspaces.nodes import HEARTBEAT_S, LOST_AFTER
 from chatd.domain.workspaces.secrets import WishedUse
@@ -145,6 +146,7 @@ class NodeServicer(NodeServiceServicer):
             processes=given.processes,
             usage=usage_of(given.usage) if given.HasField("usage") else None,
             used_at=used_at,
+            failure=failure_of(given.failure) if given.HasField("failure") else None,
         )
 
 

@@ -25,7 +25,9 @@ UNBAR = "DELETE FROM chat.barred_users WHERE user_id = $1 AND NOT is_deleted"
 SELECT_BARRED = "SELECT user_id FROM chat.barred_users"
 
 SELECT_OWNERS = """
-    SELECT DISTINCT owner_id FROM chat.chats WHERE owner_id > $1 ORDER BY owner_id LIMIT $2
+    SELECT owner_id FROM chat.chats WHERE owner_id > $1
+    UNION SELECT owner_id FROM chat.workspaces WHERE owner_id > $1 AND state <> 'deleted'
+    ORDER BY owner_id LIMIT $2
 """
 
 # Chats of barred users that would still spend their credentials.
@@ -85,7 +87,7 @@ class PostgresBarring:
         return frozenset(OwnerId(str(row["user_id"])) for row in rows)
 
     async def owners(self, after: OwnerId, limit: int) -> tuple[OwnerId, ...]:
-        """Return owners of chats in the order of their ids."""
+        """Return owners of chats and workspaces in the order of their ids."""
         with typed_outages():
             rows = await self._pool.fetch(SELECT_OWNERS, after, limit)
         return tuple(OwnerId(str(row["owner_id"])) for row in rows)

@@ -53,6 +53,15 @@ MOVING = (
     "version",
 )
 COLUMNS = (*FIXED, *MOVING)
+#: Of what a command may change, for statements that write several rows.
+TYPES = dict.fromkeys(MOVING, "text") | {
+    **dict.fromkeys(("recipe", "parameters", "lifetime", "failure", "usage"), "json"),
+    **dict.fromkeys(("epoch", "version"), "bigint"),
+    **dict.fromkeys(("has_files", "is_removing", "is_scratch_of_chat"), "boolean"),
+    **dict.fromkeys((name for name in MOVING if name.endswith("_at")), "timestamptz"),
+    "warned_for": "timestamptz",
+    "node_id": "uuid",
+}
 
 NODE_COLUMNS = (
     "id",

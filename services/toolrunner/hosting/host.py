@@ -148,7 +148,8 @@ class Host:
         workspace_id = scope.workspace_id
         placement = self.placements.get(workspace_id)
         if placement is None or placement.state is HostState.REMOVED:
-            if scope.epoch or placement is not None or self._requires_placement:
+            is_missed = self._requires_placement and not looks_back
+            if scope.epoch or placement is not None or is_missed:
                 raise WorkspaceNotFound(workspace_id)
             return
         if scope.epoch != placement.epoch:

@@ -140,6 +140,39 @@ async def test_a_used_up_quota_is_refused_with_its_structure(
     await create(served.eve)
 
 
+async def test_a_forced_removal_counts_until_the_node_has_removed_it(
+    served: ServedChats, catalogue: Catalogue
+) -> None:
+    ann = served.ann
+    beating = Beating(served, ann.nodes)
+    await beating.register()
+    made = [(await create(ann)).workspace.workspace_id for _ in range(2)]
+    await catalogue.drive()
+    gone, lost = made
+    forced = api.DeleteWorkspaceRequest(request_id="d", workspace_id=gone, force=True)
+    removing = (await ann.ask(forced)).workspace
+    assert removing.state == workspace_pb2.WORKSPACE_STATE_STOPPING
+    more = api.CreateWorkspaceRequest(request_id="more", template_id=SCRATCH_ID)
+    assert (await ann.refusal(more)).reason == "QUOTA_EXHAUSTED"
+    assert catalogue.host.files == set(made)
+    await catalogue.drive()
+    assert (catalogue.host.files, await live(ann)) == ({lost}, 1)
+    # Of a node that is lost nobody waits for an answer; it is told when it comes back.
+    await served.pool.execute("UPDATE chat.nodes SET state = 'lost'")
+    forced = api.DeleteWorkspaceRequest(request_id="e", workspace_id=lost, force=True)
+    assert (await ann.ask(forced)).workspace.state == workspace_pb2.WORKSPACE_STATE_DELETED
+    assert await live(ann) == 0
+    back = await beating.register(hosted(lost, STOPPED))
+    assert [(each.workspace_id, each.instruction) for each in back.orders] == [
+        (lost, nodes_api.WORKSPACE_INSTRUCTION_REMOVE)
+    ]
+
+
+async def live(person: Person) -> int:
+    """Return how many workspaces count as live."""
+    return int((await person.ask(api.GetQuotaRequest())).dimensions[0].used)
+
+
 async def test_templates_are_managed_and_seen_by_their_groups(
     served: ServedChats, admin: Person
 ) -> None:
@@ -261,6 +294,7 @@ async def test_a_watch_tells_states_lines_warnings_and_the_end(
             seen.clear()
             await seen.wait()
         await catalogue.control.remove(made.workspace_id, is_forced=True)
+        await catalogue.drive()
         await following
     assert told[0] == "pending"
     assert told[-1] == "closed"
@@ -331,8 +365,8 @@ async def test_a_node_registers_hosts_is_lost_and_comes_back_with_what_it_has(
     silent = "UPDATE chat.nodes SET last_seen_at = now() - interval '1 min'"
     await served.pool.execute(silent)
     for each in await catalogue.nodes.lose():
-        for workspace in await catalogue.store.on_node(each.id):
-            await catalogue.store.apply(workspace.id, LoseNode(each.id))
+        for there in await catalogue.store.on_node(each.id):
+            await catalogue.store.apply(there.workspace.id, LoseNode(each.id))
     lost = (await served.ann.ask(api.GetWorkspaceRequest(workspace_id=made.workspace_id))).workspace
     assert lost.failure.kind == workspace_pb2.WORKSPACE_FAILURE_KIND_NODE_LOST
     (shown,) = (await admin.ask(nodes_api.ListNodesRequest())).nodes

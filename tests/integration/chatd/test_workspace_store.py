@@ -53,7 +53,8 @@ from chatd.engine.workspaces.keeper import Keeper
 from chatd.engine.workspaces.node_list import NodeList
 from chatd.store.nodes import NodePlace, PostgresNodes
 from chatd.store.templates import PostgresTemplates
-from chatd.store.workspaces import PostgresWorkspaces, WorkspacePlace
+from chatd.store.workspace_reads import WorkspacePlace
+from chatd.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
 from support.chat_rows import insert_chat as insert_state
 from support.workspace_values import ANN, NODE, NOON, node, template, workspace
@@ -105,7 +106,7 @@ async def test_what_is_stored_is_what_was_decided(store: PostgresWorkspaces) -> 
         FinishStopping(1),
         Start({"a": "c"}),
         Fail(2, Failure(FailureKind.SETUP, "exit code 1")),
-        Remove(is_forced=True),
+        Remove(is_node_lost=True),
     ):
         before, after = await store.apply(made.id, command)
         assert (before, await store.get(made.id)) == (seen, after)
@@ -173,7 +174,7 @@ async def test_a_name_is_an_owners_own_until_it_is_deleted(store: PostgresWorksp
     with pytest.raises(NameTaken):
         await store.add(fresh("same"), HASH, QuotaLimits())
     await store.add(fresh("same", owner_id=OwnerId(next(IDS))), HASH, QuotaLimits())
-    await store.apply(first.id, Remove(is_forced=True))
+    await store.apply(first.id, Remove(is_node_lost=True))
     await store.add(fresh("same"), HASH, QuotaLimits())
 
 
@@ -250,7 +251,7 @@ async def test_the_chats_of_a_worker_keep_their_workspaces_in_use(
         chat_id,
         DRIVER,
     )
-    assert [each.id for each in await store.worked_in(DRIVER)] == [chat_id]
+    assert [each.workspace.id for each in await store.worked_in(DRIVER)] == [chat_id]
     assert await store.worked_in(OTHER) == ()
 
 

@@ -9,9 +9,17 @@ from chatd.domain.workspaces.workspace import Failure, NodeId, State, StopReason
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Give it to a node."""
+    """Give it to a node.
+
+    Attributes:
+        after: The placement that this one follows, None for whichever; after another one it is
+            old news.
+        parent_epoch: Number of the placement of what a fork is a copy of.
+    """
 
     node_id: NodeId
+    after: int | None = None
+    parent_epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,19 @@ class Report:
     is_busy: bool
     usage: Usage | None = None
     used_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lapse:
+    """Its node says that it does not run there any more.
+
+    Attributes:
+        epoch: The placement this is about.
+        failure: Why; None if it was stopped.
+    """
+
+    epoch: int
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +110,11 @@ class Remove:
     """Remove it with its files.
 
     Attributes:
-        is_forced: Whether its node need not agree; it cleans up when it comes back.
+        is_node_lost: Whether nobody need be asked, because its node is known to be lost; it is
+            told to clean up when it comes back.
     """
 
-    is_forced: bool = False
+    is_node_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +152,7 @@ Command = (
     | FinishPreparing
     | Fail
     | Report
+    | Lapse
     | Use
     | Warn
     | SetTtl

@@ -15,6 +15,7 @@ from chatd.domain.workspaces.commands import (
     FinishRemoving,
     FinishStopping,
     Grant,
+    Lapse,
     LoseNode,
     Place,
     Remove,
@@ -36,6 +37,7 @@ _OLD_NEWS: Final[tuple[type[Command], ...]] = (
     FinishPreparing,
     Fail,
     Report,
+    Lapse,
     Use,
     Warn,
     FinishStopping,
@@ -58,17 +60,20 @@ ALLOWED: Final[Mapping[State, Mapping[type[Command], tuple[State, ...]]]] = {
     PENDING: _row(
         PENDING,
         {
-            Place: (PREPARING,),
+            Place: (PREPARING, PENDING),
             Fail: (FAILED, PENDING),
             SetTtl: (PENDING,),
             Start: (PENDING,),
             Stop: (STOPPED,),
-            Remove: (DELETED,),
+            # Where it was before, something of it may be left.
+            Remove: (STOPPING, DELETED),
         },
     ),
     PREPARING: _row(
         PREPARING,
         {
+            # What it is a copy of was placed anew meanwhile.
+            Place: (PREPARING,),
             FinishPreparing: (READY, PREPARING),
             Fail: (FAILED, PREPARING),
             SetTtl: (PREPARING,),
@@ -82,6 +87,7 @@ ALLOWED: Final[Mapping[State, Mapping[type[Command], tuple[State, ...]]]] = {
         READY,
         {
             Report: (READY, BUSY),
+            Lapse: (STOPPED, FAILED, READY),
             SetTtl: (READY,),
             Start: (READY,),
             Stop: (STOPPING,),
@@ -93,6 +99,7 @@ ALLOWED: Final[Mapping[State, Mapping[type[Command], tuple[State, ...]]]] = {
         BUSY,
         {
             Report: (BUSY, READY),
+            Lapse: (STOPPED, FAILED, BUSY),
             SetTtl: (BUSY,),
             Start: (BUSY,),
             Stop: (STOPPING,),

@@ -12,6 +12,7 @@ from chatd.domain.workspaces.commands import (
     FinishRemoving,
     FinishStopping,
     Grant,
+    Lapse,
     LoseNode,
     Place,
     Remove,
@@ -30,6 +31,7 @@ from chatd.domain.workspaces.workspace import (
     Failure,
     FailureKind,
     State,
+    Usage,
     Workspace,
 )
 
@@ -50,14 +52,9 @@ def decide(workspace: Workspace, command: Command, now: datetime) -> Workspace:
 
 def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace:
     match command:
-        case Place(node_id):
-            return replace(
-                workspace,
-                state=State.PREPARING,
-                node_id=node_id,
-                epoch=workspace.epoch + 1,
-                has_files=workspace.has_files and node_id == workspace.node_id,
-            )
+        case Place(after=after):
+            is_next = after is None or after == workspace.epoch
+            return _placed(workspace, command) if is_next else workspace
         case FinishPreparing():
             return _prepared(workspace, command, now)
         case Fail(epoch, failure):
@@ -65,6 +62,9 @@ def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace
             return _failed(workspace, failure) if is_mine else workspace
         case Report():
             return _reported(workspace, command, now)
+        case Lapse(epoch, failure):
+            is_mine = workspace.is_usable and epoch == workspace.epoch
+            return _lapsed(workspace, failure, now) if is_mine else workspace
         case Use():
             return _used(workspace, now)
         case Warn():
@@ -77,8 +77,8 @@ def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace
             return _stopping(workspace, command, now)
         case FinishStopping(epoch):
             return _stopped(workspace, now) if _is_stopping(workspace, epoch) else workspace
-        case Remove(is_forced):
-            return _removing(workspace, is_forced=is_forced)
+        case Remove(is_node_lost):
+            return _removing(workspace, is_node_lost=is_node_lost)
         case FinishRemoving(epoch):
             is_mine = _is_stopping(workspace, epoch) and workspace.is_removing
             return _deleted(workspace) if is_mine else workspace
@@ -94,6 +94,23 @@ def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace
 
 
 _CAN_FAIL = frozenset({State.PENDING, State.PREPARING, State.STOPPING})
+#: Nothing runs in these, but files may be there.
+_AT_REST = frozenset({State.STOPPED, State.FAILED})
+
+
+def _placed(workspace: Workspace, command: Place) -> Workspace:
+    is_there = command.node_id == workspace.node_id
+    source = replace(workspace.recipe.source, parent_epoch=command.parent_epoch)
+    return replace(
+        workspace,
+        state=State.PREPARING,
+        node_id=command.node_id,
+        epoch=workspace.epoch + 1,
+        recipe=replace(workspace.recipe, source=source),
+        has_files=workspace.has_files and is_there,
+        # What it leaves behind elsewhere its node is told to remove.
+        usage=workspace.usage if is_there else None,
+    )
 
 
 def _prepared(workspace: Workspace, command: FinishPreparing, now: datetime) -> Workspace:
@@ -118,7 +135,11 @@ def _prepared(workspace: Workspace, command: FinishPreparing, now: datetime) -> 
 
 
 def _reported(workspace: Workspace, command: Report, now: datetime) -> Workspace:
-    if not workspace.is_usable or command.epoch != workspace.epoch:
+    if command.epoch != workspace.epoch:
+        return workspace
+    if workspace.state in _AT_REST and command.usage is not None:
+        return replace(workspace, usage=_kept(command.usage))
+    if not workspace.is_usable:
         return workspace
     told = replace(
         workspace,
@@ -127,6 +148,10 @@ def _reported(workspace: Workspace, command: Report, now: datetime) -> Workspace
     )
     is_news = command.used_at is not None and command.used_at > workspace.last_used_at
     return _used(told, min(now, command.used_at or now)) if is_news else told
+
+
+def _lapsed(workspace: Workspace, failure: Failure | None, now: datetime) -> Workspace:
+    return _stopped(workspace, now) if failure is None else _failed(workspace, failure)
 
 
 def _used(workspace: Workspace, now: datetime) -> Workspace:
@@ -191,7 +216,7 @@ def _stopped(workspace: Workspace, now: datetime) -> Workspace:
     return replace(
         workspace,
         state=State.STOPPED,
-        usage=None,
+        usage=_kept(workspace.usage),
         deadline_at=None,
         max_deadline_at=None,
         warned_for=None,
@@ -200,10 +225,15 @@ def _stopped(workspace: Workspace, now: datetime) -> Workspace:
     )
 
 
-def _removing(workspace: Workspace, *, is_forced: bool) -> Workspace:
+def _kept(usage: Usage | None) -> Usage | None:
+    """Return what is still used when nothing runs: the room of its files."""
+    return None if usage is None else Usage(disk_bytes=usage.disk_bytes, inodes=usage.inodes)
+
+
+def _removing(workspace: Workspace, *, is_node_lost: bool) -> Workspace:
     if workspace.state is State.DELETED:
         return workspace
-    if is_forced or workspace.node_id is None or workspace.state is State.PENDING:
+    if is_node_lost or workspace.node_id is None:
         return _deleted(workspace)
     return replace(workspace, state=State.STOPPING, is_removing=True, failure=None)
 
@@ -228,7 +258,7 @@ def _failed(workspace: Workspace, failure: Failure) -> Workspace:
         state=State.FAILED,
         failure=failure,
         is_removing=False,
-        usage=None,
+        usage=_kept(workspace.usage),
         deadline_at=None,
         max_deadline_at=None,
         warned_for=None,
@@ -241,7 +271,8 @@ def _lost(workspace: Workspace) -> Workspace:
             # The node is told to remove it when it comes back.
             return _deleted(workspace)
         case State.PREPARING | State.READY | State.BUSY | State.STOPPING:
-            return _failed(workspace, NODE_LOST)
+            # Nobody's disk is taken by what nobody can reach.
+            return replace(_failed(workspace, NODE_LOST), usage=None)
         case _:
             return workspace
 

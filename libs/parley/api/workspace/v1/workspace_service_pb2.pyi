@@ -924,19 +924,23 @@ class WatchWorkspaceRequest(_message.Message):
 
     WORKSPACE_ID_FIELD_NUMBER: _builtins.int
     AFTER_LOG_SEQUENCE_FIELD_NUMBER: _builtins.int
+    PASSIVE_FIELD_NUMBER: _builtins.int
     workspace_id: _builtins.str
     """The workspace."""
     after_log_sequence: _builtins.int
     """Log lines after this number only; 0 for all."""
+    passive: _builtins.bool
+    """Whether whoever follows does not use it by that, so that it stops in its time."""
     def __init__(
         self,
         *,
         workspace_id: _builtins.str = ...,
         after_log_sequence: _builtins.int = ...,
+        passive: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_log_sequence", b"after_log_sequence", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_log_sequence", b"after_log_sequence", "passive", b"passive", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
