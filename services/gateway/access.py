@@ -199,6 +199,9 @@ CATALOGUE: Mapping[tuple[str, str], Access] = {
         "WatchWorkspace", "Follow it: its state, its setup log, the warning before it stops."
     ),
     ("PUT", f"{_WORKSPACE}/ttl"): _catalogue("SetWorkspaceTtl", "Change its lifetime."),
+    ("PUT", f"{_WORKSPACE}/policy"): _catalogue(
+        "SetWorkspacePolicy", "Change what it may reach and use, also while it runs.", MANAGERS
+    ),
     ("GET", f"{_API}/quota"): _catalogue("GetQuota", "What one has and may have of workspaces."),
     ("GET", f"{_API}/nodes"): _nodes("ListNodes", "List the machines that host.", MANAGERS),
     ("GET", f"{_API}/secrets"): _secrets("ListSecrets", "List secrets, without their values."),

@@ -215,6 +215,7 @@ def _catalogue(templates: TemplateRoutes, workspaces: WorkspaceRoutes) -> tuple[
         UserRoute("POST", f"{workspace}/fork", workspaces.fork, body=given.ForkInput),
         UserRoute("POST", f"{workspace}/merge", workspaces.merge, body=given.MergeInput),
         UserRoute("PUT", f"{workspace}/ttl", workspaces.set_ttl, body=given.TtlInput),
+        UserRoute("PUT", f"{workspace}/policy", workspaces.set_policy, body=given.PolicyInput),
         UserRoute("GET", f"{API}/quota", workspaces.quota, query=("owner_id",)),
         UserRoute("GET", f"{API}/nodes", workspaces.nodes, query=PAGE),
     )

@@ -20,7 +20,9 @@ from gateway.chatd import Chatd
 from gateway.convert_catalogue import (
     STATE,
     changed_to_json,
+    limits_to_proto,
     merge_to_json,
+    network_to_proto,
     node_to_json,
     quota_to_json,
     workspace_to_json,
@@ -31,6 +33,7 @@ from gateway.inputs_catalogue import (
     ForkInput,
     MergeInput,
     NewWorkspace,
+    PolicyInput,
     StartInput,
     StopInput,
     TtlInput,
@@ -181,6 +184,19 @@ class WorkspaceRoutes:
             request_id=key, workspace_id=workspace_id, ttl_ms=body.ttl_ms
         )
         answer = await self._asked(visitor, lambda stub: stub.SetWorkspaceTtl(asked))
+        return json_response(workspace_to_json(answer.workspace))
+
+    async def set_policy(self, request: Request, visitor: SignedIn) -> Response:
+        """Change what a workspace may reach and use, also while it runs."""
+        workspace_id, key = self._named(request)
+        body = await read_json(request, PolicyInput)
+        asked = api.SetWorkspacePolicyRequest(
+            request_id=key,
+            workspace_id=workspace_id,
+            network=None if body.network is None else network_to_proto(body.network),
+            limits=None if body.limits is None else limits_to_proto(body.limits),
+        )
+        answer = await self._asked(visitor, lambda stub: stub.SetWorkspacePolicy(asked))
         return json_response(workspace_to_json(answer.workspace))
 
     async def quota(self, request: Request, visitor: SignedIn) -> Response:

@@ -108,7 +108,7 @@ class Catalogue:
 
         watch = WorkspaceWatch(store, changes, clock, stopping)
         servicers = (
-            WorkspaceServicer(control, known, NOTHING, watch, tickets),
+            WorkspaceServicer(control, known, NOTHING, watch, tickets, note_grant),
             NodeServicer(Registry(store, nodes), nodes, secrets, clock),
             SecretServicer(secrets, store, note_grant),
         )

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import asyncpg
 
-from chatd.clients.grants import GrantNews
 from chatd.clients.hosts import GrpcHost
 from chatd.clients.lifecycle import LifecycleTools
 from chatd.domain.chat import ChatId, WorkerId
@@ -18,6 +17,7 @@ from chatd.engine.workspaces.control import Control
 from chatd.engine.workspaces.driver import Driver
 from chatd.engine.workspaces.keeper import Keeper
 from chatd.engine.workspaces.node_list import NodeList
+from chatd.engine.workspaces.policies import Policies
 from chatd.engine.workspaces.registry import Registry
 from chatd.engine.workspaces.sites import ChatSites
 from chatd.engine.workspaces.watching import Changes
@@ -98,6 +98,7 @@ def open_workspaces(
 
     host = GrpcHost(lambda address: toolrunners.also(Address.parse(address)), granted)
     driver = Driver(worker_id, workspaces, known, host, clock)
+    policies = Policies(workspaces, known, host)
     control = Control(
         workspaces,
         PostgresTemplates(pool),
@@ -120,7 +121,13 @@ def open_workspaces(
         tools=LifecycleTools(control, configuration.chat),
         driver=driver,
         keeper=Keeper(
-            worker_id, workspaces, nodes, clock, known=known, chance=process.random.random
+            worker_id,
+            workspaces,
+            nodes,
+            clock,
+            known=known,
+            policies=policies,
+            chance=process.random.random,
         ),
         changes=changes,
         servicers=(
@@ -130,9 +137,10 @@ def open_workspaces(
                 host,
                 WorkspaceWatch(workspaces, changes, clock, process.stopping),
                 tickets(sites),
+                policies.tell,
             ),
             NodeServicer(Registry(workspaces, nodes), nodes, secrets, clock),
-            SecretServicer(secrets, workspaces, GrantNews(known, host.update_policy).tell),
+            SecretServicer(secrets, workspaces, policies.tell),
         ),
     )
 

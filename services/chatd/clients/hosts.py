@@ -1,7 +1,7 @@
 """Nodes as hosts of workspaces: the adapter that asks them, and the fake that behaves like one."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
@@ -207,6 +207,7 @@ class InMemoryHost:
         failures: What preparing a workspace comes to.
         refusals: What the next request of a method is refused with.
         parent_epochs: The placement of its parent that each fork was made of.
+        policies: The numbers of the policies that each workspace was told to go by.
         gate: Preparations wait for it.
     """
 
@@ -220,6 +221,7 @@ class InMemoryHost:
         self.failures: dict[str, Failure] = {}
         self.refusals: dict[str, HostRefused] = {}
         self.parent_epochs: dict[str, int] = {}
+        self.policies: defaultdict[str, list[int]] = defaultdict(list)
         self.gate = asyncio.Event()
         self.gate.set()
         self.asked = asyncio.Event()
@@ -260,6 +262,12 @@ class InMemoryHost:
         self.running.discard(workspace.id)
         self.files.discard(workspace.id)
         self._leave("remove")
+
+    async def update_policy(self, node: Node, workspace: Workspace) -> None:
+        """Have a workspace go by its policy."""
+        self._arrive("update_policy", workspace)
+        self.policies[workspace.id].append(workspace.policy)
+        self._leave("update_policy")
 
     def _arrive(self, method: str, workspace: Workspace) -> None:
         if self.away[method]:

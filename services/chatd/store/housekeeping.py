@@ -9,6 +9,7 @@ from parley.postgres import typed_outages
 KEYS_KEPT = timedelta(hours=24)  # As long as a client may repeat a request.
 WORKERS_KEPT = timedelta(days=1)
 FILES_KEPT = timedelta(days=7)  # For a message that is still being written.
+WORKSPACES_KEPT = timedelta(days=30)  # For a node that comes back and must be told to clean up.
 USES_KEPT = timedelta(days=90)
 #: Of one workspace: whoever uses secrets without end pushes out nobody's record but their own.
 USES_MAX = 100_000
@@ -50,6 +51,21 @@ DELETE_WORKERS = """
         DELETE FROM chat.workers WHERE id IN (
             SELECT id FROM chat.workers WHERE lease_until < clock_timestamp() - $1::interval
             LIMIT $2 FOR UPDATE SKIP LOCKED)
+        RETURNING 1)
+    SELECT count(*) FROM gone
+"""
+
+# Workspaces that were deleted long ago, with their logs. One that has the id of a chat, or that a
+# chat names, is what tells that chat what became of it.
+DELETE_WORKSPACES = """
+    WITH gone AS (
+        DELETE FROM chat.workspaces WHERE id IN (
+            SELECT w.id FROM chat.workspaces w
+            WHERE w.state = 'deleted' AND w.changed_at < clock_timestamp() - $1::interval
+                AND NOT EXISTS (SELECT 1 FROM chat.chats c WHERE c.id = w.id)
+                AND (w.is_scratch_of_chat
+                    OR NOT EXISTS (SELECT 1 FROM chat.chats c WHERE c.workspace_id = w.id))
+            LIMIT $2 FOR UPDATE OF w SKIP LOCKED)
         RETURNING 1)
     SELECT count(*) FROM gone
 """
@@ -102,7 +118,7 @@ DELETE_CROWDED_USES = """
 
 
 class PostgresHousekeeping:
-    """Removes keys, partial answers, workers, files and records of uses that are over."""
+    """Removes keys, partial answers, workers, workspaces, files and records of uses."""
 
     def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", *, uses_max: int = USES_MAX) -> None:
         self._pool = pool
@@ -122,6 +138,7 @@ class PostgresHousekeeping:
                     await connection.fetchval(DELETE_KEYS, KEYS_KEPT, rows_max),
                     await connection.fetchval(DELETE_PARTIALS, rows_max),
                     await connection.fetchval(DELETE_WORKERS, WORKERS_KEPT, rows_max),
+                    await connection.fetchval(DELETE_WORKSPACES, WORKSPACES_KEPT, rows_max),
                     await connection.fetchval(DELETE_UNHELD, [row["id"] for row in unheld]),
                     await connection.fetchval(DELETE_OLD_USES, USES_KEPT, rows_max),
                     await connection.fetchval(DELETE_CROWDED_USES, self._uses_max, rows_max),

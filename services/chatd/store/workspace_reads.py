@@ -74,6 +74,12 @@ SELECT_HOSTED = f"""
     WHERE $3 AND w.node_id = $2 AND w.state IN ('ready', 'busy') AND w.id <> ALL ($1::uuid[])
 """
 
+# Those whose nodes go by an older policy than they have; for no user.
+SELECT_UNTOLD = f"""
+    SELECT {_SEEN} FROM chat.workspaces w
+    WHERE w.state IN ('ready', 'busy') AND w.policy > w.policy_told LIMIT $1
+"""
+
 # What was on nodes that are lost and does not say so yet; for no user.
 SELECT_ON_LOST_NODES = f"""
     SELECT {_SEEN} FROM chat.nodes n JOIN chat.workspaces w ON w.node_id = n.id
@@ -184,6 +190,11 @@ class WorkspaceReads:
         """Return what is on a node."""
         with typed_outages():
             return _seen(await self._pool.fetch(SELECT_ON_NODE, node_id))
+
+    async def untold(self, rows_max: int) -> tuple[Seen, ...]:
+        """Return those whose nodes go by an older policy than they have."""
+        with typed_outages():
+            return _seen(await self._pool.fetch(SELECT_UNTOLD, rows_max))
 
     async def on_lost_nodes(self, rows_max: int) -> tuple[Seen, ...]:
         """Return what was on lost nodes and does not say so yet."""

@@ -50,13 +50,15 @@ MOVING = (
     "started_at",
     "stopped_at",
     "delete_at",
+    "policy",
+    "policy_told",
     "version",
 )
 COLUMNS = (*FIXED, *MOVING)
 #: Of what a command may change, for statements that write several rows.
 TYPES = dict.fromkeys(MOVING, "text") | {
     **dict.fromkeys(("recipe", "parameters", "lifetime", "failure", "usage"), "json"),
-    **dict.fromkeys(("epoch", "version"), "bigint"),
+    **dict.fromkeys(("epoch", "policy", "policy_told", "version"), "bigint"),
     **dict.fromkeys(("has_files", "is_removing", "is_scratch_of_chat"), "boolean"),
     **dict.fromkeys((name for name in MOVING if name.endswith("_at")), "timestamptz"),
     "warned_for": "timestamptz",
@@ -124,6 +126,8 @@ def workspace_of(row: Row) -> Workspace:
         started_at=row["started_at"],
         stopped_at=row["stopped_at"],
         delete_at=row["delete_at"],
+        policy=row["policy"],
+        policy_told=row["policy_told"],
         version=row["version"],
     )
 

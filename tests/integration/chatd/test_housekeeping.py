@@ -8,10 +8,16 @@ from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Role
 from chatd.domain.partials import Chunk
 from chatd.domain.parts import Text
 from chatd.domain.pieces import Piece
+from chatd.domain.workspaces.commands import Remove
+from chatd.domain.workspaces.ports import LogLine
+from chatd.domain.workspaces.quota import QuotaLimits
+from chatd.domain.workspaces.workspace import WorkspaceId
 from chatd.store.attachments import INSERT_LINKS, Attachments
 from chatd.store.housekeeping import TRY_TO_BEGIN, PostgresHousekeeping
 from chatd.store.partials import PostgresPartials
+from chatd.store.workspaces import PostgresWorkspaces
 from support.chat_rows import insert_chat
+from support.workspace_values import workspace
 
 RUNS = ChatId("00000000-0000-0000-0000-000000000001")
 RESTS = ChatId("00000000-0000-0000-0000-000000000002")
@@ -182,3 +188,31 @@ async def test_a_workspace_that_uses_secrets_without_end_pushes_out_its_own_reco
     while await housekeeping.tidy(2):
         pass
     assert await uses(pool) == ["0", "1", "2", "3", "another's"]
+
+
+async def test_workspaces_are_forgotten_a_month_after_they_were_deleted_unless_a_chat_has_them(
+    pool: "asyncpg.Pool[asyncpg.Record]",
+) -> None:
+    store = PostgresWorkspaces(pool)
+    await insert_chat(pool, RUNNING, ANN)
+    chat_id = RUNS
+    names = ("old", "young", "kept", "named")
+    ids = {name: f"00000000-0000-4000-9000-{number:012}" for number, name in enumerate(names)}
+    ids["of a chat"] = chat_id
+    for name, workspace_id in ids.items():
+        made = workspace(id=WorkspaceId(workspace_id), name=name.replace(" ", "-"))
+        await store.add(made, b"", QuotaLimits(live_workspaces=0))
+        await store.log(workspace_id, 1, [LogLine(1, made.created_at, "setup", "a line")])
+        if name != "kept":
+            await store.apply(workspace_id, Remove())
+    bind = "UPDATE chat.chats SET workspace_id = $2 WHERE id = $1"
+    await pool.execute(bind, chat_id, ids["named"])
+    aged = (
+        "UPDATE chat.workspaces SET changed_at = now() - interval '31 days' WHERE name <> 'young'"
+    )
+    await pool.execute(aged)
+    await PostgresHousekeeping(pool).tidy(1000)
+    rows = await pool.fetch("SELECT name FROM chat.workspaces ORDER BY name")
+    assert [row["name"] for row in rows] == ["kept", "named", "of-a-chat", "young"]
+    logged = await pool.fetch("SELECT DISTINCT workspace_id::text AS id FROM chat.workspace_logs")
+    assert {row["id"] for row in logged} == set(ids.values()) - {ids["old"]}

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from chatd.domain.chat import ChatId, Owner
-from chatd.domain.workspaces.commands import LoseNode, Stop, Warn
+from chatd.domain.workspaces.commands import LoseNode, Stop, TellPolicy, Warn
 from chatd.domain.workspaces.errors import WorkspaceNotReady
 from chatd.domain.workspaces.ports import Site
 from chatd.domain.workspaces.templates import SCRATCH_ID
@@ -263,6 +263,32 @@ async def test_a_fork_is_a_workspace_beside_its_source(
     ).node_id
     merge = api.MergeForkRequest(request_id="m", fork_workspace_id=made.workspace_id)
     assert (await served.ann.refusal(merge)).reason == "NOT_A_FORK"
+
+
+async def test_an_administrator_changes_what_a_workspace_may_do_while_it_runs(
+    served: ServedChats, admin: Person, catalogue: Catalogue
+) -> None:
+    made = (await create(served.ann)).workspace.workspace_id
+    await catalogue.drive()
+    request = api.SetWorkspacePolicyRequest(
+        request_id="p",
+        workspace_id=made,
+        network=sandbox_pb2.NetworkPolicy(access=sandbox_pb2.NETWORK_ACCESS_OPEN),
+    )
+    changed = (await admin.ask(request)).workspace
+    assert changed.network.access == sandbox_pb2.NETWORK_ACCESS_OPEN
+    assert [(each.id, each.policy) for each in catalogue.granted] == [(made, 1)]
+    (untold,) = await catalogue.store.untold(10)
+    assert untold.workspace.id == made
+    await catalogue.store.apply(made, TellPolicy(1, 1))
+    assert await catalogue.store.untold(10) == ()
+    narrower = api.SetWorkspacePolicyRequest(
+        request_id="q", workspace_id=made, limits=sandbox_pb2.ResourceLimits(pids=5)
+    )
+    after = (await admin.ask(narrower)).workspace
+    assert (after.network, after.limits.pids) == (changed.network, 5)
+    # Widening its network is not for whoever works in it.
+    assert (await served.ann.refusal(request)).reason == "ROLE_NOT_ALLOWED"
 
 
 async def test_a_watch_tells_states_lines_warnings_and_the_end(

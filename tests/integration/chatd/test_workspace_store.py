@@ -28,8 +28,10 @@ from chatd.domain.workspaces.commands import (
     Place,
     Remove,
     Report,
+    SetPolicy,
     Start,
     Stop,
+    TellPolicy,
     Use,
 )
 from chatd.domain.workspaces.errors import QuotaExhausted, StaleNode, TemplateNotFound
@@ -37,7 +39,7 @@ from chatd.domain.workspaces.nodes import Capacity, Directory, Load, NodeState
 from chatd.domain.workspaces.ports import LogLine
 from chatd.domain.workspaces.quota import Dimension, QuotaLimits, QuotaUse
 from chatd.domain.workspaces.ranking import Habit
-from chatd.domain.workspaces.recipe import Kind, Source
+from chatd.domain.workspaces.recipe import Kind, Limits, Source
 from chatd.domain.workspaces.templates import SCRATCH_ID, Parameter, Preset
 from chatd.domain.workspaces.workspace import (
     Failure,
@@ -101,6 +103,8 @@ async def test_what_is_stored_is_what_was_decided(store: PostgresWorkspaces) -> 
         Place(NODE),
         FinishPreparing(1, "/workspace", "agent/x", "ns"),
         Report(1, True, Usage(1, 2, 3, 4, 5, 6)),
+        SetPolicy(limits=Limits(pids=7)),
+        TellPolicy(1, 1),
         Use(),
         Stop(StopReason.AUTOSTOP),
         FinishStopping(1),

@@ -235,3 +235,20 @@ async def test_a_workspace_is_followed_with_its_log_and_the_warning_before_it_st
     assert last_request(stack) == api.WatchWorkspaceRequest(
         workspace_id=ID, after_log_sequence=3, passive=True
     )
+
+
+async def test_the_policy_of_a_workspace_is_changed_by_those_who_manage(
+    stack: GatewayStack,
+) -> None:
+    stack.chatd.answers["SetWorkspacePolicy"] = api.SetWorkspacePolicyResponse(workspace=WORKSPACE)
+    body = {"network": {"access": "proxy", "presets": ["pypi"]}}
+    reply = await stack.owner.request("PUT", f"{WORKSPACES}/{ID}/policy", body, KEY)
+    assert (reply.status, reply.json()["id"]) == (200, ID)
+    network = sandbox_pb2.NetworkPolicy(access=sandbox_pb2.NETWORK_ACCESS_PROXY, presets=["pypi"])
+    assert last_request(stack) == api.SetWorkspacePolicyRequest(
+        request_id="key-1", workspace_id=ID, network=network
+    )
+    await stack.owner.request("PUT", f"{WORKSPACES}/{ID}/policy", {"limits": {"pids": 5}}, KEY)
+    assert last_request(stack) == api.SetWorkspacePolicyRequest(
+        request_id="key-1", workspace_id=ID, limits=sandbox_pb2.ResourceLimits(pids=5)
+    )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from chatd.domain.workspaces.recipe import Limits, NetworkPolicy
 from chatd.domain.workspaces.workspace import Failure, NodeId, State, StopReason, Usage
 
 
@@ -28,12 +29,14 @@ class FinishPreparing:
 
     Attributes:
         epoch: The placement this is about; another one is no longer of interest.
+        policy: Number of the policy that it was made with.
     """
 
     epoch: int
     root_path: str = ""
     git_branch: str = ""
     sandbox_level: str = ""
+    policy: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,22 @@ class Grant:
     secret_names: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SetPolicy:
+    """Change what it may reach and use; None leaves one as it is."""
+
+    network: NetworkPolicy | None = None
+    limits: Limits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TellPolicy:
+    """Its node goes by a policy."""
+
+    epoch: int
+    policy: int
+
+
 Command = (
     Place
     | FinishPreparing
@@ -164,4 +183,6 @@ Command = (
     | LoseNode
     | FindAgain
     | Grant
+    | SetPolicy
+    | TellPolicy
 )

@@ -20,9 +20,11 @@ from chatd.domain.workspaces.commands import (
     Place,
     Remove,
     Report,
+    SetPolicy,
     SetTtl,
     Start,
     Stop,
+    TellPolicy,
     Use,
     Warn,
 )
@@ -44,6 +46,7 @@ _OLD_NEWS: Final[tuple[type[Command], ...]] = (
     FinishRemoving,
     LoseNode,
     FindAgain,
+    TellPolicy,
 )
 
 
@@ -52,7 +55,7 @@ def _row(
 ) -> Mapping[type[Command], tuple[State, ...]]:
     still: dict[type[Command], tuple[State, ...]] = dict.fromkeys(_OLD_NEWS, (state,))
     if state is not DELETED:
-        still[Grant] = (state,)
+        still[Grant] = still[SetPolicy] = (state,)
     return {**still, **moves}
 
 

@@ -17,15 +17,18 @@ from chatd.domain.workspaces.commands import (
     Place,
     Remove,
     Report,
+    SetPolicy,
     SetTtl,
     Start,
     Stop,
+    TellPolicy,
     Use,
     Warn,
 )
 from chatd.domain.workspaces.errors import WorkspaceNotReady
 from chatd.domain.workspaces.lifetime import bumped, deadlines, worth_writing
 from chatd.domain.workspaces.matrix import ALLOWED
+from chatd.domain.workspaces.recipe import Recipe
 from chatd.domain.workspaces.workspace import (
     NODE_LOST,
     Failure,
@@ -87,8 +90,17 @@ def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace
         case FindAgain():
             return _found(workspace, command)
         case Grant(secret_names):
-            recipe = replace(workspace.recipe, secret_names=secret_names)
-            return replace(workspace, recipe=recipe)
+            return _allowed(workspace, replace(workspace.recipe, secret_names=secret_names))
+        case SetPolicy(network, limits):
+            recipe = replace(
+                workspace.recipe,
+                network=network or workspace.recipe.network,
+                limits=limits or workspace.recipe.limits,
+            )
+            return _allowed(workspace, recipe)
+        case TellPolicy(epoch, policy):
+            is_mine = epoch == workspace.epoch and policy > workspace.policy_told
+            return replace(workspace, policy_told=policy) if is_mine else workspace
         case _:
             assert_never(command)
 
@@ -96,6 +108,12 @@ def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace
 _CAN_FAIL = frozenset({State.PENDING, State.PREPARING, State.STOPPING})
 #: Nothing runs in these, but files may be there.
 _AT_REST = frozenset({State.STOPPED, State.FAILED})
+
+
+def _allowed(workspace: Workspace, recipe: Recipe) -> Workspace:
+    if recipe == workspace.recipe:
+        return workspace
+    return replace(workspace, recipe=recipe, policy=workspace.policy + 1)
 
 
 def _placed(workspace: Workspace, command: Place) -> Workspace:
@@ -126,6 +144,7 @@ def _prepared(workspace: Workspace, command: FinishPreparing, now: datetime) -> 
         root_path=command.root_path,
         git_branch=command.git_branch,
         sandbox_level=command.sandbox_level,
+        policy_told=command.policy,
         started_at=now,
         last_used_at=now,
         deadline_at=deadline,

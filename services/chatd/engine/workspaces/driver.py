@@ -296,7 +296,11 @@ class Driver:
                             await self._workspaces.log(workspace.id, workspace.epoch, [each])
                         case Prepared(root_path, git_branch, sandbox_level):
                             return FinishPreparing(
-                                workspace.epoch, root_path, git_branch, sandbox_level
+                                workspace.epoch,
+                                root_path,
+                                git_branch,
+                                sandbox_level,
+                                workspace.policy,
                             )
                         case NotPrepared(failure):
                             return Fail(workspace.epoch, failure)

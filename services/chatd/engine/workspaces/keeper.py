@@ -76,9 +76,20 @@ class KnownNodes(Protocol):
         ...
 
 
+class Tells(Protocol):
+    """Whoever tells nodes of policies."""
+
+    async def tell_all(self) -> None:
+        """Tell what was not told yet."""
+        ...
+
+
 class _NothingKnown:
     async def refresh(self) -> None:
         """Remember nothing."""
+
+    async def tell_all(self) -> None:
+        """Tell nobody."""
 
 
 class Keeper:
@@ -91,6 +102,7 @@ class Keeper:
         clock: Time between two rounds; what is due is told by the database.
         chance: Sets apart the rounds of different processes.
         known: What is remembered of nodes, read again in every round.
+        policies: Tells nodes what they were not told.
     """
 
     def __init__(
@@ -102,6 +114,7 @@ class Keeper:
         *,
         chance: Callable[[], float],
         known: KnownNodes | None = None,
+        policies: Tells | None = None,
     ) -> None:
         self._worker_id = worker_id
         self._workspaces = workspaces
@@ -109,6 +122,7 @@ class Keeper:
         self._clock = clock
         self._chance = chance
         self._known = known or _NothingKnown()
+        self._policies = policies or _NothingKnown()
 
     async def run(self) -> None:
         """Go round for ever."""
@@ -120,6 +134,7 @@ class Keeper:
                 await self.keep_order()
                 await self.keep_nodes()
                 await self._known.refresh()
+                await self._policies.tell_all()
             except DatabaseUnavailable as outage:
                 logger.warning("workspaces are not looked after: %s", outage)
             except Exception:

@@ -21,14 +21,17 @@ from chatd.domain.workspaces.commands import (
     Place,
     Remove,
     Report,
+    SetPolicy,
     SetTtl,
     Start,
     Stop,
+    TellPolicy,
     Use,
     Warn,
 )
 from chatd.domain.workspaces.errors import WorkspaceNotReady
 from chatd.domain.workspaces.matrix import ALLOWED
+from chatd.domain.workspaces.recipe import Limits
 from chatd.domain.workspaces.transitions import decide
 from chatd.domain.workspaces.workspace import (
     NODE_LOST,
@@ -63,6 +66,8 @@ FORMS: dict[type[Command], tuple[Command, ...]] = {
     FinishRemoving: (FinishRemoving(1), FinishRemoving(9)),
     LoseNode: (LoseNode(NODE), LoseNode(OTHER_NODE)),
     Grant: (Grant(()), Grant(("deploy",))),
+    SetPolicy: (SetPolicy(), SetPolicy(limits=Limits(pids=1))),
+    TellPolicy: (TellPolicy(1, 1), TellPolicy(9, 1)),
     FindAgain: tuple(
         FindAgain(node_id, epoch, state)
         for node_id in (NODE, OTHER_NODE)
