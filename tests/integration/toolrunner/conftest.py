@@ -4,6 +4,7 @@ import pytest
 
 from support.row_sizes import FULL_SIZE, RowSizes
 from support.toolrunner_node import Client, House, connected, node, running
+from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, prctl
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -11,6 +12,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--names", type=int, default=None, help="names in one directory (1000000)")
     group.addoption("--line-mib", type=int, default=None, help="length of one line (1024)")
     group.addoption("--swaps", type=int, default=None, help="links swapped in a race (1000000)")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def reaping() -> Iterator[None]:
+    """Have whatever loses its parent come to this process, so that it is found as our own."""
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    yield
+    prctl(PR_SET_CHILD_SUBREAPER, 0)
 
 
 @pytest.fixture
