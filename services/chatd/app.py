@@ -176,6 +176,7 @@ async def run(settings: Settings, process: Process) -> None:
             configuration=configuration,
             changed=catalogue.changed,
             groups=groups,
+            box=catalogue.box,
             tickets=lambda sites: AttachTickets(door_to(sites), reached, neighbours.ticket_office),
         )
         setups = AllowedSetups(

@@ -33,6 +33,7 @@ from gateway.routes_pages import PageRoutes
 from gateway.routes_processes import ProcessRoutes
 from gateway.routes_providers import ProviderRoutes
 from gateway.routes_queue import QueueRoutes
+from gateway.routes_secrets import SecretRoutes
 from gateway.routes_settings import SettingsRoutes
 from gateway.routes_shares import ShareRoutes
 from gateway.routes_templates import TemplateRoutes
@@ -257,7 +258,8 @@ def _application(
         terminal=terminal,
         workspace_files=WorkspaceFileRoutes(workspaces),
         templates=TemplateRoutes(chatd, new_id=new_id),
-        workspaces=WorkspaceRoutes(chatd, new_id=new_id),
+        secrets=SecretRoutes(chatd, new_id=new_id),
+        workspaces=WorkspaceRoutes(chatd, stream=events.stream, new_id=new_id),
         checkpoints=CheckpointRoutes(workspaces, new_id=new_id),
         files=FileRoutes(chatd, new_id=new_id, clock=clock),
         models=ModelRoutes(chatd, new_id=new_id),

@@ -249,11 +249,9 @@ def _put(made: template_pb2.Template, name: str, value: Any) -> None:
         case _, LocalInput():
             made.local.CopyFrom(template_pb2.LocalSource(**msgspec.structs.asdict(value)))
         case _, NetworkInput():
-            access = sandbox_pb2.NetworkAccess.Value(f"NETWORK_ACCESS_{value.access.name}")
-            fields = {**msgspec.structs.asdict(value), "access": access}
-            made.network.CopyFrom(sandbox_pb2.NetworkPolicy(**fields))
+            made.network.CopyFrom(network_to_proto(value))
         case _, LimitsInput():
-            made.limits.CopyFrom(sandbox_pb2.ResourceLimits(**msgspec.structs.asdict(value)))
+            made.limits.CopyFrom(limits_to_proto(value))
         case "parameters", _:
             made.parameters.extend(map(_parameter_to_proto, value))
         case "presets", _:
@@ -324,3 +322,15 @@ def _usage_to_json(usage: workspace_pb2.WorkspaceUsage) -> Json:
         "inodes": usage.inodes,
         "egress_bytes": usage.egress_bytes,
     }
+
+
+def network_to_proto(given: NetworkInput) -> sandbox_pb2.NetworkPolicy:
+    """Return a network as chatd is told of it."""
+    access = sandbox_pb2.NetworkAccess.Value(f"NETWORK_ACCESS_{given.access.name}")
+    fields = {**msgspec.structs.asdict(given), "access": access}
+    return sandbox_pb2.NetworkPolicy(**fields)
+
+
+def limits_to_proto(given: LimitsInput) -> sandbox_pb2.ResourceLimits:
+    """Return bounds as chatd is told of them."""
+    return sandbox_pb2.ResourceLimits(**msgspec.structs.asdict(given))

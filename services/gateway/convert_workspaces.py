@@ -186,4 +186,5 @@ def _exit_to_json(exit: process_pb2.ProcessExit) -> Json:
         "oom_killed": exit.oom_killed,
         "timed_out": exit.timed_out,
         "pipes_open": exit.pipes_open,
+        "exceeded": exit.exceeded or None,
     }

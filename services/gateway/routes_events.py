@@ -47,7 +47,7 @@ class EventRoutes:
         chat_id = chat_id_of(request)
         query = read_query(request, "cursor", "after_id", "types")
         after_id = whole_number(query, "after_id", least=0, most=INTEGER_MAX) or 0
-        stream = self._stream(visitor, {"chat_id": chat_id}, query)
+        stream = self.stream(visitor, {"chat_id": chat_id}, query)
         subscription = await self._events.open(
             visitor.user,
             chat_id,
@@ -61,14 +61,15 @@ class EventRoutes:
     async def feed(self, request: Request, visitor: SignedIn) -> EventStream:
         """Follow a user's list of chats, from where the client left off."""
         query = read_query(request, "cursor", "types")
-        stream = self._stream(visitor, {}, query)
+        stream = self.stream(visitor, {}, query)
         cursor = _cursor(request, query.get("cursor"))
         stream.follow(await self._events.open_feed(visitor.user, stream, cursor=cursor))
         return stream
 
-    def _stream(
+    def stream(
         self, visitor: SignedIn, about: Mapping[str, str], query: Mapping[str, str]
     ) -> EventStream:
+        """Return the stream of one client, which nobody feeds yet."""
         spread = 1 + LIFETIME_SPREAD * (2 * self._chance.random() - 1)
         limits = replace(self._limits, lifetime_s=self._limits.lifetime_s * spread)
         around = Surroundings(

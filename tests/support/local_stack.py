@@ -50,12 +50,12 @@ class LocalStack:
         path = f"{PROGRAMS}{os.pathsep}{os.defpath}"
         return {"PATH": path, "HOME": str(self.home.root.parent), **self.environment}
 
-    def parley(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Call `parley` and wait for its end."""
+    def parley(self, *arguments: str, said: str = "") -> "subprocess.CompletedProcess[str]":
+        """Call `parley`, say something to it, and wait for its end."""
         return subprocess.run(
             self.command(*arguments),
             env=self.variables(),
-            stdin=subprocess.DEVNULL,
+            input=said,
             capture_output=True,
             text=True,
             timeout=COMMAND_S_MAX,
