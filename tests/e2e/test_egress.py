@@ -85,8 +85,10 @@ class Inside:
         async with asyncio.timeout(WITHIN_S):
             while True:
                 printed = await asked(self.client, 200, "GET", path)
-                if printed["process"]["state"] != "running":
-                    return printed["process"]["exit"]["exit_code"], printed["text"]
+                process = printed["process"]
+                if process["state"] != "running":
+                    assert process["state"] == "exited", process["start_error"]
+                    return process["exit"]["exit_code"], printed["text"]
 
 
 async def asked(client: HttpClient, status: int, method: str, path: str, body: Any = None) -> Any:
