@@ -19,6 +19,7 @@ from toolrunner.spawner.frames import CHUNK_BYTES, Line
 from toolrunner.spawner.kernel import Seen, children_of, freeze, send, send_to_child
 from toolrunner.spawner.kin import Kin
 from toolrunner.spawner.limits import GROUP_ONLY, limit_group
+from toolrunner.spawner.old_groups import OldGroups
 
 #: How long a new service waits for what is between fork and exec.
 REPORT_S = 2.0
@@ -41,6 +42,7 @@ class Kept:
     status: int | None = None
     has_memory_limit: bool = False  # A control group keeps a limit on it.
     is_oom_killed: bool = False
+    deaths_before: int = 0  # Of its workspace for want of memory, when it began.
 
     @property
     def descriptors(self) -> list[int]:
@@ -63,6 +65,7 @@ class Family:
     groups: ControlGroups
     open_files: tuple[int, int]
     kin: Kin
+    old_groups: OldGroups = field(default_factory=lambda: OldGroups({}))
     kept: dict[str, Kept] = field(default_factory=dict)
     leaders: dict[int, str] = field(default_factory=dict)  # Those that run, by pid.
     watched: dict[str, Callable[[], list[Seen]]] = field(default_factory=dict)
@@ -88,6 +91,9 @@ class Family:
             ends, kept = self.connections(message, opened)
             group = self.groups.make(message["workspace"], message["id"])
             self.groups.bound(message["workspace"], message["quota"])
+            joined = [group] if group else []
+            joined += self.old_groups.make(message["workspace"], message["quota"])
+            kept.deaths_before = self.old_groups.deaths(message["workspace"])
             stage = "namespaces"
             way = self.way(message["workspace"], message["confinement"])
             stage = "limits"
@@ -102,7 +108,7 @@ class Family:
             self.line.tell({"number": message["number"], "stage": stage, "errno": error.errno})
             return
         if pid == 0:
-            become(message, parent, ends, group, self.open_files, way)
+            become(message, parent, ends, joined, self.open_files, way)
         for fd in {ends.input_fd, ends.output_fd, ends.report_fd} - {-1}:
             os.close(fd)
         kept.pid = pid
@@ -228,20 +234,26 @@ class Family:
                 self.settle(kept)
             if self.leaders.pop(pid, None) is not None and kept is not None:
                 kept.status = status
-                kept.is_oom_killed = kept.has_memory_limit and self.groups.was_short_of_memory(
-                    kept.workspace, kept.id
-                )
+                kept.is_oom_killed = self.was_short_of_memory(kept, status)
                 self.line.tell(
                     {"exited": kept.id, "status": status, "is_oom_killed": kept.is_oom_killed}
                 )
         for name in [name for name, find in self.watched.items() if not find()]:
             del self.watched[name]
             self.kin.cells.end(name)
+            self.old_groups.remove(name)
             self.line.tell({"gone": name})
         if self.is_ending and not is_idle and not self.kin.everything():
             self.kin.cells.end_all()
         if is_idle and self.is_ending:
             self.line.tell({"idle": True})
+
+    def was_short_of_memory(self, kept: Kept, status: int) -> bool:
+        """Tell whether the kernel killed a process, or one that it started, for want of memory."""
+        if kept.has_memory_limit and self.groups.was_short_of_memory(kept.workspace, kept.id):
+            return True
+        # There the whole workspace counts as one; who ended well was not meant.
+        return status != 0 and self.old_groups.deaths(kept.workspace) > kept.deaths_before
 
     def signal(self, message: dict[str, Any]) -> None:
         """Signal a process and all it started, or its leader only while that is not reaped."""
@@ -270,6 +282,11 @@ class Family:
             # The kernel ends all who are in a cell at once; nobody has to be found and stopped.
             count = len(find())
             self.kin.cells.end(workspace)
+        elif message["signal"] == signal.SIGKILL and self.groups.base:
+            # At once, however fast they fork; what is left was never in the group.
+            count = len(self.groups.pids(workspace))
+            self.groups.kill(workspace)
+            count += self.signal_all(find, message["signal"])
         else:
             count = self.signal_all(find, message["signal"])
         if message["signal"] == signal.SIGKILL:
@@ -291,6 +308,11 @@ class Family:
         """Signal all that are found and return how many; those to be killed are stopped first."""
         found = freeze(find) if number == signal.SIGKILL else find()
         return sum(send(each, number) for each in found)
+
+    def give_way(self, message: dict[str, Any]) -> None:
+        """Have all of a workspace run only when nobody else wants to, or as usual again."""
+        self.groups.give_way(message["workspace"], is_idle=message["is_idle"])
+        self.old_groups.give_way(message["workspace"], is_idle=message["is_idle"])
 
     def wake(self, stopped: list[Seen], number: int) -> None:
         """Let those go on who could not end because they are stopped."""
