@@ -50,7 +50,7 @@ DOOR_BACKLOG = 128
 TREES_MAX = 8
 #: Making a cell takes longer than most commands, and one command follows another.
 RESTING_S = 60.0
-RESTING_MAX = 32
+RESTING_MAX = 256
 
 
 @dataclass
