@@ -141,8 +141,10 @@ async def gateway(
         streams = OpenStreams(process.clock)
         streams.measure(process.telemetry.meter)
         links = await stack.enter_async_context(_linked(channels, neighbours.signer, process))
+        chatd = Chatd(channels)
         events = EventRoutes(
             links,
+            Workspaces(chatd),
             streams,
             identity.sign_ins,
             clock=process.clock,
@@ -151,7 +153,6 @@ async def gateway(
         )
         # None is known before a ticket names one.
         nodes = await stack.enter_async_context(neighbours.channels(ServiceName.TOOLRUNNER, ()))
-        chatd = Chatd(channels)
         terminal = TerminalRoutes(
             chatd, nodes, identity.sign_ins, new_id=process.new_id, clock=process.clock
         )

@@ -80,7 +80,7 @@ def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
         *_chats(rooms),
         *_turns(rooms),
         *_workspaces(rooms.processes, rooms.workspace_files),
-        _terminal(rooms.terminal),
+        *_terminals(rooms.terminal),
         *_catalogue(rooms.templates, rooms.workspaces),
         *_checkpoints(rooms.checkpoints),
         *_files(rooms.files),
@@ -137,6 +137,7 @@ def _chats(rooms: Rooms) -> tuple[AnyRoute, ...]:
             answers_head=False,
             query=("cursor", "after_id", "types"),
         ),
+        UserRoute("GET", f"{CHAT}/git/events", rooms.events.git, answers_head=False),
         UserRoute(
             "GET",
             f"{API}/events",
@@ -229,14 +230,16 @@ def _workspaces(processes: ProcessRoutes, files: WorkspaceFileRoutes) -> tuple[A
     )
 
 
-def _terminal(terminal: TerminalRoutes) -> AnyRoute:
-    return UserRoute(
-        "GET",
-        f"{CHAT}/processes/{{process_id}}/terminal",
-        terminal.attach,
-        answers_head=False,
-        query=("cursor", "rows", "columns", "view_only"),
-        upgrades=True,
+def _terminals(terminal: TerminalRoutes) -> tuple[AnyRoute, ...]:
+    workspace, process = f"{API}/workspaces/{{workspace_id}}", "processes/{process_id}/terminal"
+    attached = ("cursor", "rows", "columns", "view_only")
+    return tuple(
+        UserRoute("GET", path, handler, answers_head=False, query=query, upgrades=True)
+        for path, handler, query in (
+            (f"{CHAT}/{process}", terminal.attach, attached),
+            (f"{workspace}/{process}", terminal.attach_in_workspace, attached),
+            (f"{workspace}/terminal", terminal.open_shell, ("workdir", "rows", "columns")),
+        )
     )
 
 

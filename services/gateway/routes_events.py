@@ -1,4 +1,4 @@
-"""Streams over HTTP: what happens in a chat, and in a user's list of chats."""
+"""Streams over HTTP: what happens in a chat, in its repositories, and in a list of chats."""
 
 import random  # noqa: TID251 (only the type; chance is an argument)
 from collections.abc import Mapping
@@ -11,10 +11,13 @@ from gateway.authentication import SignedIn
 from gateway.bodies import read_query, whole_number
 from gateway.chat_events import ChatEvents
 from gateway.event_stream import EventStream, StreamLimits, Surroundings
+from gateway.git_events import GitEvents, opened
 from gateway.inputs import INTEGER_MAX
 from gateway.open_streams import OpenStreams
 from gateway.paths import chat_id_of
 from gateway.sign_in_watch import SignInWatch
+from gateway.workspaces import Workspaces
+from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 from parley.clock import Clock
 
 CURSOR_CHARACTERS_MAX = 512
@@ -28,6 +31,7 @@ class EventRoutes:
     def __init__(
         self,
         events: ChatEvents,
+        workspaces: Workspaces,
         streams: OpenStreams,
         sign_ins: SignInWatch,
         *,
@@ -36,6 +40,7 @@ class EventRoutes:
         limits: StreamLimits,
     ) -> None:
         self._events = events
+        self._workspaces = workspaces
         self._streams = streams
         self._sign_ins = sign_ins
         self._clock = clock
@@ -65,6 +70,18 @@ class EventRoutes:
         cursor = _cursor(request, query.get("cursor"))
         stream.follow(await self._events.open_feed(visitor.user, stream, cursor=cursor))
         return stream
+
+    async def git(self, request: Request, visitor: SignedIn) -> GitEvents:
+        """Follow the repositories of a chat's workspace: all of them, then those that change."""
+        read_query(request)
+        chat_id = chat_id_of(request)
+        stream = self._stream(visitor, {"chat_id": chat_id}, {})
+        asked = api.WatchWorkspaceGitRequest(workspace_id=chat_id, chat_id=chat_id)
+        # The first answer is read here, so that a refusal still becomes a problem document.
+        call, first = await self._workspaces.ask(
+            visitor.user, chat_id, lambda stub: opened(stub.WatchWorkspaceGit(asked))
+        )
+        return GitEvents(stream, call, first, chat_id)
 
     def _stream(
         self, visitor: SignedIn, about: Mapping[str, str], query: Mapping[str, str]

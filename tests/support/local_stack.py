@@ -51,11 +51,14 @@ class LocalStack:
         path = f"{PROGRAMS}{os.pathsep}{os.defpath}"
         return {"PATH": path, "HOME": str(self.home.root.parent), **self.environment}
 
-    def parley(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Call `parley` and wait for its end."""
+    def parley(
+        self, *arguments: str, cwd: Path | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        """Call `parley` in a directory and wait for its end."""
         return subprocess.run(
             self.command(*arguments),
             env=self.variables(),
+            cwd=cwd,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
