@@ -47,6 +47,7 @@ def every_route() -> tuple[AnyRoute, ...]:
         NOBODY,
         NOBODY,
         NOBODY,
+        NOBODY,
         clock=FakeClock(),
         chance=random.Random(1),
         limits=StreamLimits(),
