@@ -29,7 +29,7 @@ import psutil
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
 from parley.client import MessageCommitted, Parley, Role, connect
-from support.faulty_stack import FaultyStack, Where, connect_to
+from support.faulty_stack import FaultyStack, Where, watching
 from support.local_stack import LocalStack
 from support.turn_costs import turn_costs
 
@@ -59,9 +59,8 @@ async def stack_of(chatd: int, **environment: str) -> AsyncIterator[FaultyStack]
         if started.returncode != 0:
             raise SystemExit(started.stdout + started.stderr)
         try:
-            admin = await connect_to(stack)
-            yield FaultyStack(stack, admin)
-            await admin.close()
+            async with watching(stack) as found:
+                yield found
         finally:
             await asyncio.to_thread(stack.parley, "down")
 

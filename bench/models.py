@@ -25,7 +25,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +39,7 @@ import uvloop
 
 from chatd.domain.catalogue import ProviderType
 from chatd.domain.chat import Role
-from chatd.domain.model import ModelRequest, PromptMessage, TextDelta
+from chatd.domain.model import ModelEvent, ModelRequest, PromptMessage, TextDelta
 from chatd.domain.parts import Text
 from chatd.providers.anthropic import AnthropicWire
 from chatd.providers.completions import CompletionsWire
@@ -60,7 +60,8 @@ WAYS = ("parley", "sdk", "raw")
 AIM = {"burst_cpu_ms": 1.0, "paced_cpu_ms": 2.0, "cheaper": 8.0}
 
 Texts = AsyncIterator[str]
-Ask = Callable[[str], Texts]
+Take = Callable[[str], None]
+Ask = Callable[[str, Take], Awaitable[None]]
 
 
 class Delta(msgspec.Struct):
@@ -179,7 +180,7 @@ class Clients:
         version = {"anthropic-version": "2023-06-01"}
         return {"authorization": "Bearer k", "content-type": "application/json", **version}
 
-    async def parley(self, model: str) -> Texts:
+    async def parley(self, model: str, take: Take) -> None:
         """Ask through our adapter."""
         request = ModelRequest(
             model,
@@ -189,16 +190,19 @@ class Clients:
         )
         protocol = self._protocol
         target = protocol.target(self._url, model)
-        async for event in self._models.stream(protocol.wire, request, target):
-            if isinstance(event, TextDelta):
-                yield event.text
 
-    async def sdk(self, model: str) -> Texts:
+        def took(event: ModelEvent) -> None:
+            if isinstance(event, TextDelta):
+                take(event.text)
+
+        await self._models.answer(protocol.wire, request, target, took)
+
+    async def sdk(self, model: str, take: Take) -> None:
         """Ask through the official SDK."""
         async for text in texts_of_sdk(await self._create(model=model)):
-            yield text
+            take(text)
 
-    async def raw(self, model: str) -> Texts:
+    async def raw(self, model: str, take: Take) -> None:
         """Ask with aiohttp, and read the bytes with nothing but msgspec."""
         body = msgspec.json.encode(self._protocol.body(model))
         async with self._session.post(self._url + self._protocol.path, data=body) as response:
@@ -207,7 +211,7 @@ class Clients:
                 *blocks, held = (held + chunk).split(b"\n\n")
                 for block in blocks:
                     if (data := data_in(block)) and (text := text_of(data)):
-                        yield text
+                        take(text)
 
 
 async def sdk_create(
@@ -238,10 +242,14 @@ async def one(ask: Ask, model: str) -> tuple[str, float]:
     """Return the whole text, and the seconds to its first piece."""
     began, first_s = time.perf_counter(), 0.0
     pieces: list[str] = []
-    async for text in ask(model):
+
+    def take(text: str) -> None:
+        nonlocal first_s
         if not pieces:
             first_s = time.perf_counter() - began
         pieces.append(text)
+
+    await ask(model, take)
     return "".join(pieces), first_s
 
 

@@ -31,8 +31,8 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from bench.chats import cpu_ms, processes_of, quantile, stack_of
 
 from parley.scaletest import Dialer, EventReader, Frame, Requests, Target
-from support.compose_file import free_ports
 from support.faulty_stack import FaultyStack
+from support.ports import free_ports
 
 HERE = Path(__file__).resolve()
 READERS = 300

@@ -1,5 +1,6 @@
 """What holds for all tests: patience, the simulated seeds, what is told, and several workers."""
 
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import HealthCheck, settings
 from xdist import is_xdist_worker
 from xdist.remote import Producer
 
+from support import second_chance
 from support.parallel_run import WholeFiles, end_leftovers, end_undisturbed, marks_of_workers
 from support.told_results import told_results
 
@@ -21,6 +23,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("simulation")
     group.addoption("--seed", type=int, default=None, help="simulate this seed alone")
     group.addoption("--seeds", type=int, default=SEEDS, help="how many seeds are simulated")
+    parser.addoption(
+        "--second-chance",
+        action="store_true",
+        help="these tests failed beside others: tell which pass now, and fail if they are many",
+    )
     parser.getgroup("toolrunner").addoption(
         "--full-size",
         action="store_true",
@@ -28,9 +35,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure() -> None:
+    # Jobs of a shell in the background ignore Ctrl-C, and so would every program that tests start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     # Here as well: a process that gives its tests to workers reads no conftest but this.
-    for title, lines in told_results(terminalreporter):
+    sections = list(told_results(terminalreporter))
+    if terminalreporter.config.getoption("--second-chance"):
+        lines = list(second_chance.told(second_chance.passed_alone(terminalreporter.stats)))
+        sections.append(("second chance", lines))
+    for title, lines in sections:
         terminalreporter.section(title)
         for line in lines:
             terminalreporter.write_line(line)
@@ -44,6 +61,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> WholeFi
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
     if is_xdist_worker(session):
         end_undisturbed()
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and session.config.getoption("--second-chance"):
+        names = second_chance.passed_alone(reporter.stats)
+        if len(names) > second_chance.PASSED_ALONE_MAX:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
     try:
         yield
     finally:

@@ -3,11 +3,12 @@
 import asyncio
 from contextlib import AsyncExitStack
 from datetime import datetime
-from functools import partial
 
 from chatd.assembly.barring import open_barring
 from chatd.assembly.groups import open_groups
+from chatd.assembly.labelling import open_labelling
 from chatd.assembly.models import open_catalogue
+from chatd.assembly.streams import open_streaming
 from chatd.assembly.tools import open_tools
 from chatd.assembly.workspaces import open_workspaces
 from chatd.clients.nodes import Nodes
@@ -19,14 +20,12 @@ from chatd.engine.configuration import CHAT_PREFIX
 from chatd.engine.diffs import DiffStatuses
 from chatd.engine.files import CachedFiles
 from chatd.engine.janitor import Janitor
-from chatd.engine.labelling import Labeller
 from chatd.engine.late_bills import LateBills
 from chatd.engine.leases import LeaseTiming
 from chatd.engine.live import LiveChats
 from chatd.engine.partials import PartialWriter
-from chatd.engine.quick import QuickModel, QuickPorts
 from chatd.engine.resting import Resting
-from chatd.engine.setups import ConfiguredSetups, ConfiguredUtilityModels
+from chatd.engine.setups import ConfiguredSetups
 from chatd.engine.small_jobs import SmallJobs
 from chatd.engine.spending import LimitedSpending
 from chatd.engine.turn import TurnPorts, TurnRunner
@@ -52,31 +51,18 @@ from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.file_servicer import FileServicer
 from chatd.rpc.model_servicer import ModelServicer
 from chatd.rpc.settings_servicer import SettingsServicer
-from chatd.rpc.stream_servicer import StreamServicer
-from chatd.rpc.streams.access import Access
-from chatd.rpc.streams.feeds import Feeds
-from chatd.rpc.streams.hubs import Hubs
-from chatd.rpc.streams.measures import measure_streams
-from chatd.rpc.streams.peers import ReplicaChannels, know_replicas
-from chatd.rpc.streams.relay_source import RelaySource
-from chatd.rpc.streams.relays import PeerRelays
-from chatd.rpc.streams.replicas import ReplicaWatch
-from chatd.rpc.streams.serving import Streams
 from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
 from chatd.rpc.workspace_door import Door, Sites
 from chatd.rpc.workspace_servicer import WorkspaceAccessServicer
 from chatd.settings import Settings
 from chatd.store.attachments import Attachments
 from chatd.store.diffs import PostgresDiffs
-from chatd.store.feeds import PostgresFeeds
 from chatd.store.file_bytes import PostgresFiles
 from chatd.store.fingerprints import check_keyring
-from chatd.store.following import Followings
 from chatd.store.held_files import HeldFiles
 from chatd.store.housekeeping import PostgresHousekeeping
 from chatd.store.ledger import PostgresLedger
 from chatd.store.limits import PostgresLimits
-from chatd.store.notes import PostgresNotes
 from chatd.store.partials import PostgresPartials
 from chatd.store.preferences import Preferences
 from chatd.store.schema import MIGRATIONS, SCHEMA
@@ -190,6 +176,7 @@ async def run(settings: Settings, process: Process) -> None:
             configuration=configuration,
             changed=catalogue.changed,
             groups=groups,
+            box=catalogue.box,
             tickets=lambda sites: AttachTickets(door_to(sites), reached, neighbours.ticket_office),
         )
         setups = AllowedSetups(
@@ -215,23 +202,16 @@ async def run(settings: Settings, process: Process) -> None:
         tools = faults.tools(
             TouchingTools(offered, lambda chat_id, owner: diffs.touched(chat_id, owner))
         )
-        labeller = Labeller(
-            QuickModel(
-                QuickPorts(
-                    model,
-                    setups,
-                    ConfiguredUtilityModels(configuration, catalogue.book),
-                    spending,
-                    bills.add,
-                ),
-                clock=process.clock,
-                chance=process.random.random,
-            ),
-            PostgresNotes(database.pool),
-            jobs,
-            rest=resting.add,
-            bill=bills.add,
-            changed=noted,
+        labeller = open_labelling(
+            process,
+            database.pool,
+            catalogue=catalogue,
+            setups=setups,
+            spending=spending,
+            bills=bills,
+            jobs=jobs,
+            resting=resting,
+            noted=noted,
         )
         turns = TurnRunner(
             TurnPorts(
@@ -274,28 +254,18 @@ async def run(settings: Settings, process: Process) -> None:
             PostgresHousekeeping(database.pool), process.clock, chance=process.random.random
         )
         background = await stack.enter_async_context(asyncio.TaskGroup())
-        followings = Followings(database.pool)
-        peers = await stack.enter_async_context(neighbours.channels(ServiceName.CHATD, ()))
-        replicas = ReplicaWatch(workers, process.clock, partial(know_replicas, peers))
-        relays = PeerRelays(
-            worker.worker_id,
-            ReplicaChannels(replicas, peers),
-            hubs=lambda: hubs,
+        streaming = await open_streaming(
+            neighbours,
+            process,
+            database.pool,
+            stack,
+            workers=workers,
+            worker_id=worker_id,
+            live=live,
+            groups=groups,
             tasks=background,
-            clock=process.clock,
         )
-        stack.callback(relays.close)
-        feeds = Feeds(PostgresFeeds(database.pool), process.clock)
-        hubs = Hubs(
-            followings,
-            live,
-            relays=relays,
-            tasks=background,
-            clock=process.clock,
-            news=feeds.poke,
-        )
-        measure_streams(process.telemetry.meter, hubs, feeds.drops)
-        access = Access(followings, groups, process.clock)
+        hubs = streaming.hubs
         working = background.create_task(worker.run())
         labelling = background.create_task(jobs.run())
         for following in (
@@ -315,10 +285,7 @@ async def run(settings: Settings, process: Process) -> None:
             background.create_task(writer.run()),
             background.create_task(janitor.run()),
             background.create_task(live.run()),
-            background.create_task(hubs.run()),
-            background.create_task(access.run()),
-            background.create_task(replicas.run()),
-            background.create_task(feeds.run()),
+            *map(background.create_task, streaming.works()),
             background.create_task(follow_workspaces(bus, rooms.changes)),
             background.create_task(rooms.driver.run()),
             background.create_task(rooms.keeper.run()),
@@ -337,17 +304,7 @@ async def run(settings: Settings, process: Process) -> None:
                 defaults=ConfiguredDefaults(configuration),
                 changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
             ),
-            StreamServicer(
-                Streams(
-                    hubs,
-                    RelaySource(live),
-                    access,
-                    neighbours.admission(revocations),
-                    feeds,
-                    replicas,
-                    process.clock,
-                )
-            ),
+            streaming.servicer(neighbours.admission(revocations)),
             UsageServicer(
                 UsagePorts(
                     PostgresUsage(database.pool),
@@ -368,8 +325,7 @@ async def run(settings: Settings, process: Process) -> None:
             neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)
         )
         await process.stopping.wait()
-        hubs.close()
-        feeds.close()
+        streaming.close()
         await worker.drain()
         await working
         labelling.cancel()

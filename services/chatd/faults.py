@@ -6,21 +6,22 @@ nothing. Points are named for what happens between them: `SendMessage.before` an
 answer, `model.event` after each, `tools.execute` and `tools.executed` around an effect.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+import asyncio
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chatd.domain.chat import ChatId, ChatState, Owner, WorkerId
 from chatd.domain.commands import Command
-from chatd.domain.model import ModelEvent, ModelRequest
+from chatd.domain.model import ModelEvent, ModelRequest, TakeEvent
 from chatd.domain.ports import LanguageModel, Tools
 from chatd.domain.tools import Execution, Found, Outcome, ToolSpec
 from chatd.domain.workers import Claimed
 from chatd.engine.mailbox import Mailbox
 from chatd.engine.runners import Runner
+from chatd.engine.tasks import owned_tasks
 from chatd.store.applying import Appended, Applied
 from chatd.store.chats import PostgresChats
 from chatd.store.creation import NewChat
@@ -114,13 +115,22 @@ class _FaultyModel:
         self._model = model
         self._reached = reached
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    async def answer(self, request: ModelRequest, take: TakeEvent) -> None:
         await self._reached("model.asked")
-        events: Any = self._model.stream(request)
-        async with aclosing(events):
-            async for event in events:
-                yield event
+        events: asyncio.Queue[ModelEvent | None] = asyncio.Queue()
+
+        async def asked() -> None:
+            try:
+                await self._model.answer(request, events.put_nowait)
+            finally:
+                events.put_nowait(None)
+
+        async with owned_tasks() as start:
+            asking = start(asked())
+            while (event := await events.get()) is not None:
+                take(event)
                 await self._reached("model.event")
+            await asking
 
 
 class _FaultyTools:

@@ -17,6 +17,7 @@ from parley.api.chat.v1 import (
 from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
 from parley.api.workspace.v1 import (
     node_service_pb2,
+    secret_service_pb2,
     workspace_access_service_pb2,
     workspace_service_pb2,
 )
@@ -87,6 +88,7 @@ _tokens = _Service(token_service_pb2.DESCRIPTOR)
 _workspaces = _Service(workspace_access_service_pb2.DESCRIPTOR)
 _catalogue = _Service(workspace_service_pb2.DESCRIPTOR)
 _nodes = _Service(node_service_pb2.DESCRIPTOR)
+_secrets = _Service(secret_service_pb2.DESCRIPTOR)
 
 _API = "/api/v1"
 _CHAT = f"{_API}/chats/{{chat_id}}"
@@ -202,9 +204,21 @@ CATALOGUE: Mapping[tuple[str, str], Access] = {
     ("POST", f"{_WORKSPACE}/stop"): _catalogue("StopWorkspace", "Stop it and keep its files."),
     ("POST", f"{_WORKSPACE}/fork"): _catalogue("ForkWorkspace", "Copy it to work beside it."),
     ("POST", f"{_WORKSPACE}/merge"): _catalogue("MergeFork", "Bring a fork home."),
+    ("GET", f"{_WORKSPACE}/events"): _catalogue(
+        "WatchWorkspace", "Follow it: its state, its setup log, the warning before it stops."
+    ),
     ("PUT", f"{_WORKSPACE}/ttl"): _catalogue("SetWorkspaceTtl", "Change its lifetime."),
+    ("PUT", f"{_WORKSPACE}/policy"): _catalogue(
+        "SetWorkspacePolicy", "Change what it may reach and use, also while it runs.", MANAGERS
+    ),
     ("GET", f"{_API}/quota"): _catalogue("GetQuota", "What one has and may have of workspaces."),
     ("GET", f"{_API}/nodes"): _nodes("ListNodes", "List the machines that host.", MANAGERS),
+    ("GET", f"{_API}/secrets"): _secrets("ListSecrets", "List secrets, without their values."),
+    ("POST", f"{_API}/secrets"): _secrets("PutSecret", "Store a secret, or a new value of it."),
+    ("DELETE", f"{_API}/secrets/{{secret_id}}"): _secrets("DeleteSecret", "Forget a secret."),
+    ("GET", f"{_API}/secrets/uses"): _secrets("ListSecretUses", "List uses of secrets."),
+    ("GET", f"{_WORKSPACE}/grants"): _secrets("ListGrants", "List what it may use of secrets."),
+    ("PUT", f"{_WORKSPACE}/grants"): _secrets("SetGrants", "Replace what it may use of secrets."),
 }
 FILES: Mapping[tuple[str, str], Access] = {
     ("POST", f"{_API}/files"): _files("UploadFile", "Store a file, to be sent with a message."),

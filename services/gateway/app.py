@@ -33,6 +33,7 @@ from gateway.routes_pages import PageRoutes
 from gateway.routes_processes import ProcessRoutes
 from gateway.routes_providers import ProviderRoutes
 from gateway.routes_queue import QueueRoutes
+from gateway.routes_secrets import SecretRoutes
 from gateway.routes_settings import SettingsRoutes
 from gateway.routes_shares import ShareRoutes
 from gateway.routes_templates import TemplateRoutes
@@ -144,7 +145,6 @@ async def gateway(
         chatd = Chatd(channels)
         events = EventRoutes(
             links,
-            Workspaces(chatd),
             streams,
             identity.sign_ins,
             clock=process.clock,
@@ -256,9 +256,10 @@ def _application(
         export=ExportRoutes(chatd),
         processes=ProcessRoutes(workspaces, new_id=new_id, draining=draining),
         terminal=terminal,
-        workspace_files=WorkspaceFileRoutes(workspaces),
+        workspace_files=WorkspaceFileRoutes(workspaces, stream=events.stream),
         templates=TemplateRoutes(chatd, new_id=new_id),
-        workspaces=WorkspaceRoutes(chatd, new_id=new_id),
+        secrets=SecretRoutes(chatd, new_id=new_id),
+        workspaces=WorkspaceRoutes(chatd, stream=events.stream, new_id=new_id),
         checkpoints=CheckpointRoutes(workspaces, new_id=new_id),
         files=FileRoutes(chatd, new_id=new_id, clock=clock),
         models=ModelRoutes(chatd, new_id=new_id),

@@ -18,6 +18,7 @@ from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
 from parley.api.workspace.v1.node_service_pb2_grpc import NodeServiceStub
+from parley.api.workspace.v1.secret_service_pb2_grpc import SecretServiceStub
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
 from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
 from parley.identity import User
@@ -44,6 +45,7 @@ class Stubs:
     settings: SettingsServiceStub
     workspaces: WorkspaceAccessServiceStub
     catalogue: WorkspaceServiceStub
+    secrets: SecretServiceStub
     nodes: NodeServiceStub
     health: HealthStub
 
@@ -117,6 +119,7 @@ class Chatd:
                 settings=SettingsServiceStub(channel),
                 workspaces=WorkspaceAccessServiceStub(channel),
                 catalogue=WorkspaceServiceStub(channel),
+                secrets=SecretServiceStub(channel),
                 nodes=NodeServiceStub(channel),
                 health=HealthStub(channel),
             )

@@ -249,11 +249,9 @@ def _put(made: template_pb2.Template, name: str, value: Any) -> None:
         case _, LocalInput():
             made.local.CopyFrom(template_pb2.LocalSource(**msgspec.structs.asdict(value)))
         case _, NetworkInput():
-            access = sandbox_pb2.NetworkAccess.Value(f"NETWORK_ACCESS_{value.access.name}")
-            fields = {**msgspec.structs.asdict(value), "access": access}
-            made.network.CopyFrom(sandbox_pb2.NetworkPolicy(**fields))
+            made.network.CopyFrom(network_to_proto(value))
         case _, LimitsInput():
-            made.limits.CopyFrom(sandbox_pb2.ResourceLimits(**msgspec.structs.asdict(value)))
+            made.limits.CopyFrom(limits_to_proto(value))
         case "parameters", _:
             made.parameters.extend(map(_parameter_to_proto, value))
         case "presets", _:
@@ -324,3 +322,36 @@ def _usage_to_json(usage: workspace_pb2.WorkspaceUsage) -> Json:
         "inodes": usage.inodes,
         "egress_bytes": usage.egress_bytes,
     }
+
+
+def network_to_proto(given: NetworkInput) -> sandbox_pb2.NetworkPolicy:
+    """Return a network as chatd is told of it."""
+    access = sandbox_pb2.NetworkAccess.Value(f"NETWORK_ACCESS_{given.access.name}")
+    fields = {**msgspec.structs.asdict(given), "access": access}
+    return sandbox_pb2.NetworkPolicy(**fields)
+
+
+def limits_to_proto(given: LimitsInput) -> sandbox_pb2.ResourceLimits:
+    """Return bounds as chatd is told of them."""
+    return sandbox_pb2.ResourceLimits(**msgspec.structs.asdict(given))
+
+
+def workspace_event(told: api.WatchWorkspaceResponse) -> tuple[str, Json] | None:
+    """Return the kind and the document of what is told of a workspace."""
+    match told.WhichOneof("kind"):
+        case "workspace":
+            return "workspace", workspace_to_json(told.workspace)
+        case "log_line":
+            line = told.log_line
+            document: Json = {
+                "sequence": line.sequence,
+                "logged_at": time_of(line, "logged_at"),
+                "stage": line.stage,
+                "text": line.text,
+            }
+            return "log_line", document
+        case "autostop_warning":
+            deadline = time_of(told.autostop_warning, "deadline")
+            return "autostop_warning", {"deadline": deadline}
+        case _:
+            return None

@@ -108,6 +108,20 @@ def repository_to_json(repository: git_pb2.GitRepository) -> Json:
     }
 
 
+def git_event(told: api.WatchWorkspaceGitResponse) -> tuple[str, Json] | None:
+    """Return the kind and the document of what is told of repositories."""
+    match told.WhichOneof("kind"):
+        case "snapshot":
+            repositories = [*map(repository_to_json, told.snapshot.repositories)]
+            return "git_snapshot", {"repositories": repositories}
+        case "changed":
+            return "git_changed", repository_to_json(told.changed)
+        case "removed":
+            return "git_removed", {"repository": told.removed}
+        case _:
+            return None
+
+
 def git_file_to_json(file: git_pb2.GitFile) -> Json:
     """Return a file that differs."""
     return {
@@ -186,4 +200,5 @@ def _exit_to_json(exit: process_pb2.ProcessExit) -> Json:
         "oom_killed": exit.oom_killed,
         "timed_out": exit.timed_out,
         "pipes_open": exit.pipes_open,
+        "exceeded": exit.exceeded or None,
     }

@@ -225,6 +225,13 @@ class MergeInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dry_run: bool = False
 
 
+class PolicyInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of PUT /workspaces/{workspace_id}/policy; what is left out stays as it is."""
+
+    network: NetworkInput | None = None
+    limits: LimitsInput | None = None
+
+
 class TtlInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of PUT /workspaces/{workspace_id}/ttl; 0 for no autostop."""
 

@@ -85,6 +85,17 @@ def template_id_of(request: Request) -> str:
     )
 
 
+def secret_id_of(request: Request) -> str:
+    """Return the secret that the path names.
+
+    Raises:
+        HttpRefusal: It is no id, so there is no such secret (404).
+    """
+    return _uuid(
+        request, "secret_id", "SECRET_NOT_FOUND", "There is no such secret, or it is not yours."
+    )
+
+
 def process_id_of(request: Request) -> str:
     """Return the process that the path names.
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,6 +14,8 @@ from gateway.responses import json_response
 
 # A version that nothing ever has: a tag that is not ours matches nothing.
 NO_VERSION = -1
+# As much of a hash as nobody finds twice.
+TAG_CHARACTERS = 32
 
 _TAG = re.compile(r'(?:W/)?"([!#-~]{1,128})"')
 
@@ -50,7 +53,7 @@ def refuse_condition(request: Request) -> None:
         HttpRefusal: There is one that could fail (422).
     """
     if request.headers.get("if-match", "*").strip() != "*":
-        detail = "This has no ETag and cannot be changed on a condition; leave the header out."
+        detail = "This cannot be changed on a condition; leave the header out."
         error = FieldError("INVALID", detail, parameter="If-Match")
         raise HttpRefusal(422, "INVALID_REQUEST", f"If-Match: {detail}", errors=(error,))
 
@@ -81,6 +84,16 @@ def tagged_response(request: Request, document: object, tag: str) -> Response:
     if is_known(request, tag):
         return Response(status_code=304, headers=headers)
     return json_response(document, headers=headers)
+
+
+def hashed_response(request: Request, document: object) -> Response:
+    """Return a document without a version, tagged by what it says, or that the reader has it."""
+    response = json_response(document)
+    tag = sha256(response.body).hexdigest()[:TAG_CHARACTERS]
+    if is_known(request, tag):
+        return Response(status_code=304, headers=tagged(tag))
+    response.headers.update(tagged(tag))
+    return response
 
 
 def is_known(request: Request, tag: str) -> bool:

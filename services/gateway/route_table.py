@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway import inputs, inputs_catalogue, inputs_models, inputs_users, inputs_workspaces
+from gateway import (
+    inputs,
+    inputs_catalogue,
+    inputs_models,
+    inputs_secrets,
+    inputs_users,
+    inputs_workspaces,
+)
 from gateway.application import AnyRoute, OpenHandler, OpenRoute, UserRoute
 from gateway.openapi import described
 from gateway.responses import json_response
@@ -21,6 +28,7 @@ from gateway.routes_pages import PageRoutes
 from gateway.routes_processes import ProcessRoutes
 from gateway.routes_providers import ProviderRoutes
 from gateway.routes_queue import QueueRoutes
+from gateway.routes_secrets import SecretRoutes
 from gateway.routes_settings import SettingsRoutes
 from gateway.routes_shares import ShareRoutes
 from gateway.routes_templates import TemplateRoutes
@@ -61,6 +69,7 @@ class Rooms:
     terminal: TerminalRoutes
     workspace_files: WorkspaceFileRoutes
     templates: TemplateRoutes
+    secrets: SecretRoutes
     workspaces: WorkspaceRoutes
     checkpoints: CheckpointRoutes
     files: FileRoutes
@@ -82,6 +91,7 @@ def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
         *_workspaces(rooms.processes, rooms.workspace_files),
         *_terminals(rooms.terminal),
         *_catalogue(rooms.templates, rooms.workspaces),
+        *_secrets(rooms.secrets),
         *_checkpoints(rooms.checkpoints),
         *_files(rooms.files),
         *_models(rooms.models),
@@ -137,7 +147,6 @@ def _chats(rooms: Rooms) -> tuple[AnyRoute, ...]:
             answers_head=False,
             query=("cursor", "after_id", "types"),
         ),
-        UserRoute("GET", f"{CHAT}/git/events", rooms.events.git, answers_head=False),
         UserRoute(
             "GET",
             f"{API}/events",
@@ -168,6 +177,18 @@ def _turns(rooms: Rooms) -> tuple[AnyRoute, ...]:
     )
 
 
+def _secrets(secrets: SecretRoutes) -> tuple[AnyRoute, ...]:
+    grants = f"{API}/workspaces/{{workspace_id}}/grants"
+    return (
+        UserRoute("GET", f"{API}/secrets", secrets.list, query=PAGE),
+        UserRoute("POST", f"{API}/secrets", secrets.put, body=inputs_secrets.NewSecret),
+        UserRoute("GET", f"{API}/secrets/uses", secrets.uses, query=("workspace_id", *PAGE)),
+        UserRoute("DELETE", f"{API}/secrets/{{secret_id}}", secrets.delete),
+        UserRoute("GET", grants, secrets.grants, query=PAGE),
+        UserRoute("PUT", grants, secrets.grant, body=inputs_secrets.GrantsInput),
+    )
+
+
 def _catalogue(templates: TemplateRoutes, workspaces: WorkspaceRoutes) -> tuple[AnyRoute, ...]:
     template, workspace = f"{API}/templates/{{template_id}}", f"{API}/workspaces/{{workspace_id}}"
     listed = ("owner_id", "node_id", *PAGE, "state")
@@ -182,11 +203,19 @@ def _catalogue(templates: TemplateRoutes, workspaces: WorkspaceRoutes) -> tuple[
         UserRoute("POST", f"{API}/workspaces", workspaces.create, body=given.NewWorkspace),
         UserRoute("GET", workspace, workspaces.read),
         UserRoute("DELETE", workspace, workspaces.delete, query=("force",)),
+        UserRoute(
+            "GET",
+            f"{workspace}/events",
+            workspaces.events,
+            answers_head=False,
+            query=("after", "types"),
+        ),
         UserRoute("POST", f"{workspace}/start", workspaces.start, body=given.StartInput),
         UserRoute("POST", f"{workspace}/stop", workspaces.stop, body=given.StopInput),
         UserRoute("POST", f"{workspace}/fork", workspaces.fork, body=given.ForkInput),
         UserRoute("POST", f"{workspace}/merge", workspaces.merge, body=given.MergeInput),
         UserRoute("PUT", f"{workspace}/ttl", workspaces.set_ttl, body=given.TtlInput),
+        UserRoute("PUT", f"{workspace}/policy", workspaces.set_policy, body=given.PolicyInput),
         UserRoute("GET", f"{API}/quota", workspaces.quota, query=("owner_id",)),
         UserRoute("GET", f"{API}/nodes", workspaces.nodes, query=PAGE),
     )
@@ -226,6 +255,9 @@ def _workspaces(processes: ProcessRoutes, files: WorkspaceFileRoutes) -> tuple[A
             "GET", f"{CHAT}/files/content", files.download, answers_head=False, query=("path",)
         ),
         UserRoute("GET", f"{CHAT}/git", files.git),
+        UserRoute(
+            "GET", f"{CHAT}/git/events", files.git_events, answers_head=False, query=("types",)
+        ),
         UserRoute("GET", f"{CHAT}/diff", files.diff, query=compared),
     )
 

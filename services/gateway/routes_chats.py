@@ -23,7 +23,7 @@ from gateway.convert_requests import chat_patch_to_proto, new_chat_to_proto
 from gateway.inputs import ChatPatch, Labels, NewChat, Nothing, ReadMark
 from gateway.paging import page_request, page_to_json
 from gateway.paths import chat_id_of
-from gateway.preconditions import refuse_condition
+from gateway.preconditions import hashed_response, refuse_condition
 from gateway.responses import json_response
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.identity import UserId
@@ -67,7 +67,7 @@ class ChatRoutes:
         )
         answer = await self._chatd.ask_any(visitor.user, lambda stubs: stubs.chats.ListChats(asked))
         items = map(chat_to_json, answer.chats)
-        return json_response(page_to_json(items, answer.next_page_token))
+        return hashed_response(request, page_to_json(items, answer.next_page_token))
 
     async def read(self, request: Request, visitor: SignedIn) -> Response:
         """Read one chat."""
@@ -77,7 +77,7 @@ class ChatRoutes:
         answer, _ = await self._chatd.ask(
             visitor.user, chat_id, lambda stubs: stubs.chats.GetChat(asked)
         )
-        return json_response(chat_to_json(answer.chat, answer.children))
+        return hashed_response(request, chat_to_json(answer.chat, answer.children))
 
     async def update(self, request: Request, visitor: SignedIn) -> Response:
         """Change title, labels, pin, mode, model, effort, workspace or MCP servers."""

@@ -1,4 +1,4 @@
-"""Streams over HTTP: what happens in a chat, in its repositories, and in a list of chats."""
+"""Streams over HTTP: what happens in a chat, and in a user's list of chats."""
 
 import random  # noqa: TID251 (only the type; chance is an argument)
 from collections.abc import Mapping
@@ -11,13 +11,10 @@ from gateway.authentication import SignedIn
 from gateway.bodies import read_query, whole_number
 from gateway.chat_events import ChatEvents
 from gateway.event_stream import EventStream, StreamLimits, Surroundings
-from gateway.git_events import GitEvents, opened
 from gateway.inputs import INTEGER_MAX
 from gateway.open_streams import OpenStreams
 from gateway.paths import chat_id_of
 from gateway.sign_in_watch import SignInWatch
-from gateway.workspaces import Workspaces
-from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 from parley.clock import Clock
 
 CURSOR_CHARACTERS_MAX = 512
@@ -31,7 +28,6 @@ class EventRoutes:
     def __init__(
         self,
         events: ChatEvents,
-        workspaces: Workspaces,
         streams: OpenStreams,
         sign_ins: SignInWatch,
         *,
@@ -40,7 +36,6 @@ class EventRoutes:
         limits: StreamLimits,
     ) -> None:
         self._events = events
-        self._workspaces = workspaces
         self._streams = streams
         self._sign_ins = sign_ins
         self._clock = clock
@@ -52,7 +47,7 @@ class EventRoutes:
         chat_id = chat_id_of(request)
         query = read_query(request, "cursor", "after_id", "types")
         after_id = whole_number(query, "after_id", least=0, most=INTEGER_MAX) or 0
-        stream = self._stream(visitor, {"chat_id": chat_id}, query)
+        stream = self.stream(visitor, {"chat_id": chat_id}, query)
         subscription = await self._events.open(
             visitor.user,
             chat_id,
@@ -66,26 +61,15 @@ class EventRoutes:
     async def feed(self, request: Request, visitor: SignedIn) -> EventStream:
         """Follow a user's list of chats, from where the client left off."""
         query = read_query(request, "cursor", "types")
-        stream = self._stream(visitor, {}, query)
+        stream = self.stream(visitor, {}, query)
         cursor = _cursor(request, query.get("cursor"))
         stream.follow(await self._events.open_feed(visitor.user, stream, cursor=cursor))
         return stream
 
-    async def git(self, request: Request, visitor: SignedIn) -> GitEvents:
-        """Follow the repositories of a chat's workspace: all of them, then those that change."""
-        read_query(request)
-        chat_id = chat_id_of(request)
-        stream = self._stream(visitor, {"chat_id": chat_id}, {})
-        asked = api.WatchWorkspaceGitRequest(workspace_id=chat_id, chat_id=chat_id)
-        # The first answer is read here, so that a refusal still becomes a problem document.
-        call, first = await self._workspaces.ask(
-            visitor.user, chat_id, lambda stub: opened(stub.WatchWorkspaceGit(asked))
-        )
-        return GitEvents(stream, call, first, chat_id)
-
-    def _stream(
+    def stream(
         self, visitor: SignedIn, about: Mapping[str, str], query: Mapping[str, str]
     ) -> EventStream:
+        """Return the stream of one client, which nobody feeds yet."""
         spread = 1 + LIFETIME_SPREAD * (2 * self._chance.random() - 1)
         limits = replace(self._limits, lifetime_s=self._limits.lifetime_s * spread)
         around = Surroundings(

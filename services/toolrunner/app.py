@@ -5,6 +5,7 @@ import fcntl
 import logging
 import os
 import socket
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import version
@@ -13,19 +14,23 @@ from typing import Final
 
 from parley.identity import InMemoryRevocations, ServiceName
 from parley.process import ConfigurationError, Neighbours, Process
+from toolrunner.census import Census
 from toolrunner.confining import Sandbox, find_sandbox
+from toolrunner.egress import Dialer, Egress, LoggedAudit, Proxy, SystemNetwork
 from toolrunner.errors import JournalUnusable, SpawnerGone
 from toolrunner.faults import with_points
 from toolrunner.file_room import FileRoom
 from toolrunner.git_room import GitRoom
 from toolrunner.hosting.assembly import Parts, hosting
-from toolrunner.hosting.mirrors import NoCredentials
+from toolrunner.hosting.exits import HostedExits
 from toolrunner.hosting.overlays import KernelOverlays, Overlays
 from toolrunner.hosting.points import points_of
+from toolrunner.hosting.programs import Programs
 from toolrunner.hosting.registration import Registration
 from toolrunner.hosting.reporting import NodeFacts, Reporter
 from toolrunner.journal_thread import open_journal
 from toolrunner.processes import Processes
+from toolrunner.quotas import Quotas
 from toolrunner.rpc.errors import DOMAIN, ERRORS
 from toolrunner.rpc.execution_servicer import ExecutionServicer
 from toolrunner.rpc.file_servicer import FileServicer
@@ -34,6 +39,7 @@ from toolrunner.rpc.host_servicer import WorkspaceHostServicer
 from toolrunner.rpc.node_client import GrpcRegistry
 from toolrunner.rpc.presenting import Presenter
 from toolrunner.rpc.process_servicer import ProcessServicer, cursor_of, encode_started
+from toolrunner.rpc.secret_client import GrpcSecrets, LateSecrets
 from toolrunner.sandbox import BelowMinimum
 from toolrunner.settings import Settings
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, end_marked, prctl
@@ -83,7 +89,10 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         end_marked(journal.lost)
         places = directory / "workspaces"
         users = sandbox.users(places)
-        workspaces = Workspaces(places, users)
+        workspaces = Workspaces(places, users, settings.quota)
+        secrets = LateSecrets()
+        exits = await stack.enter_async_context(_exits(settings, process, secrets))
+        spawner.process.serve_doors(exits.exits.take_door)
         processes = await stack.enter_async_context(
             Processes(
                 journal=journal,
@@ -96,6 +105,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                 encode_started=encode_started,
                 cursor_of=cursor_of,
                 limits=settings.process_limits,
+                exits=exits,
             )
         )
         files = await stack.enter_async_context(
@@ -119,7 +129,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                     workspaces=workspaces,
                     spawner=spawner.process,
                     sandbox=sandbox,
-                    credentials=NoCredentials(),
+                    exits=exits,
                     overlays=overlays,
                     users=users,
                     points=points_of(settings.faultpoints_directory, process.clock),
@@ -129,6 +139,11 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                     workspaces_max=settings.workspaces_max,
                     local_directories=settings.local_directories,
                     git_protocols=settings.git_protocols,
+                    git_private_hosts=settings.git_private_hosts,
+                    git_limits=settings.git_limits,
+                    mirror_bounds=settings.mirror_bounds,
+                    # Who is known to chatd is told by it of every workspace.
+                    requires_placement=bool(settings.chatd),
                 )
             )
         )
@@ -156,7 +171,15 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         await stack.enter_async_context(
             neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)
         )
-        async with _known(settings, process, neighbours, reporter):
+        quotas = Quotas(
+            processes,
+            workspaces,
+            Census(spawner.pid, workspaces.by_user),
+            Programs(spawner.process, process.new_id),
+            directory,
+            process.clock,
+        )
+        async with _known(settings, process, neighbours, reporter, secrets, quotas):
             try:
                 await _until_stopped(process.stopping, spawner.process.gone)
             finally:
@@ -165,10 +188,48 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
 
 
 @asynccontextmanager
+async def _exits(
+    settings: Settings, process: Process, secrets: LateSecrets
+) -> AsyncIterator[HostedExits]:
+    """Run the egress proxy."""
+    trust = _trust(settings.egress_authorities_file)
+    proxy = Proxy(
+        Dialer(SystemNetwork(), trust),
+        secrets,
+        LoggedAudit(process.telemetry.meter),
+        process.clock,
+    )
+    async with Egress(proxy, process.new_id) as egress:
+        yield HostedExits(egress, secrets, frozenset(settings.egress_private_hosts))
+
+
+def _trust(authorities_file: Path | None) -> ssl.SSLContext:
+    """Return which certificates are believed: those of the system, and of some authorities more.
+
+    Raises:
+        ConfigurationError: The file of these cannot be read.
+    """
+    trust = ssl.create_default_context()
+    trust.set_alpn_protocols(["http/1.1"])
+    if authorities_file is not None:
+        try:
+            trust.load_verify_locations(authorities_file)
+        except (OSError, ssl.SSLError) as error:
+            problem = f"TOOLRUNNER_EGRESS_AUTHORITIES_FILE {authorities_file} holds no certificates"
+            raise ConfigurationError(f"{problem} that can be read: {error}") from error
+    return trust
+
+
+@asynccontextmanager
 async def _known(
-    settings: Settings, process: Process, neighbours: Neighbours, reporter: Reporter
+    settings: Settings,
+    process: Process,
+    neighbours: Neighbours,
+    reporter: Reporter,
+    secrets: LateSecrets,
+    quotas: Quotas,
 ) -> AsyncIterator[None]:
-    """Measure what is hosted, and be known to chatd where there is one."""
+    """Measure what is hosted, hold it to its quotas, and be known to chatd where there is one."""
     async with (
         neighbours.channels(ServiceName.CHATD, settings.chatd) as channels,
         asyncio.TaskGroup() as tasks,
@@ -181,7 +242,15 @@ async def _known(
             chance=process.random.random,
             new_id=process.new_id,
         )
-        running = [tasks.create_task(reporter.measure())]
+        secrets.source = GrpcSecrets(
+            channels,
+            registration,
+            reporter.facts.node_id,
+            reporter.host.placements,
+            process.new_id,
+            process.telemetry.redact,
+        )
+        running = [tasks.create_task(reporter.measure()), tasks.create_task(quotas.run())]
         if settings.chatd:
             running.append(tasks.create_task(registration.run()))
         try:

@@ -67,7 +67,8 @@ class Exit:
     signal_number: int = 0
     is_timed_out: bool = False
     has_open_pipes: bool = False  # Someone it started still holds its output open.
-    is_oom_killed: bool = False  # The kernel killed it, or one it started, for want of memory.
+    is_oom_killed: bool = False  # It, or one it started, was killed for want of memory.
+    exceeded: str = ""  # The part of its workspace's quota that was passed, so that it was ended.
 
     @property
     def shell_exit_code(self) -> int:
@@ -167,6 +168,41 @@ class Limits:
 
 
 UNLIMITED = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What a workspace may use with all that runs in it; 0 for no bound.
+
+    The kernel keeps it where there are control groups; what it does not keep, the node looks at
+    and ends who uses too much.
+    """
+
+    memory_bytes: int = 0
+    disk_bytes: int = 0
+    inodes: int = 0
+    pids: int = 0
+    cpu_millicores: int = 0
+    output_bytes: int = 0  # Of each process.
+
+    def filled(self, other: "Quota") -> "Quota":
+        """Return this with another's bounds where it has none."""
+        return Quota(
+            *(mine or theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True))
+        )
+
+    @property
+    def limits(self) -> Limits:
+        """What one process may use at most, if all of it were its own."""
+        return Limits(
+            file_bytes=self.disk_bytes,
+            memory_bytes=self.memory_bytes,
+            pids=self.pids,
+            cpu_millicores=self.cpu_millicores,
+        )
+
+
+NO_QUOTA = Quota()
 
 
 @dataclass(frozen=True, slots=True)

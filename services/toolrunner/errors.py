@@ -26,6 +26,7 @@ ToolrunnerError
 ├── StalePlacement          the workspace was placed anew since
 ├── WorkspaceNotFound       no such workspace lives on this node
 ├── WorkspaceNotReady       the workspace is in the wrong state
+├── QuotaExceeded           the workspace uses more than it may
 ├── NodeFull                the node takes no more
 ├── NodeDraining            the node takes no more, because it is being emptied
 ├── ForkNotPossible         the workspace cannot be forked this way
@@ -174,6 +175,25 @@ class SandboxTooWeak(ToolrunnerError):
         )
         self.level = level
         self.required = required
+
+
+class QuotaExceeded(ToolrunnerError):
+    """The workspace uses more than it may.
+
+    Attributes:
+        dimension: What of: `disk_bytes` or `inodes`.
+        used: How much.
+        limit: How much it may.
+    """
+
+    def __init__(self, dimension: str, used: int, limit: int) -> None:
+        super().__init__(
+            f"the workspace uses {used} of {limit} {dimension}, so nothing can be written; remove "
+            "files that are not needed with a command (rm), then write again"
+        )
+        self.dimension = dimension
+        self.used = used
+        self.limit = limit
 
 
 class StaleOwner(ToolrunnerError):

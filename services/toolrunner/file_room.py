@@ -180,6 +180,7 @@ class FileRoom:
             return encode(changed)
 
         self._workspaces.check(scope)
+        self._workspaces.check_space(scope.workspace_id)
         return await self._once.run(effect, act)
 
     async def undo(
@@ -227,6 +228,7 @@ class FileRoom:
                 raise OutcomeUnknown(effect.request_id) from error
 
         self._workspaces.check(scope)
+        self._workspaces.check_space(scope.workspace_id)
         await self._changes.recover(scope.workspace_id)
         return await self._once.run(effect, act)
 
@@ -261,6 +263,7 @@ class FileRoom:
             ClerkGone: The program that works on files ended; upload it again.
         """
         self._workspaces.check(scope)
+        self._workspaces.check_space(scope.workspace_id)
         workspace_id = scope.workspace_id
         coming = patient(chunks, silence_s=SILENCE_S, clock=self._clock)
         try:

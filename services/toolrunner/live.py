@@ -12,6 +12,8 @@ from toolrunner.process_input import ProcessInput
 from toolrunner.spawning import Launched
 
 READS_MAX: Final = 16
+#: The part of a quota that is about memory.
+MEMORY: Final = "memory_bytes"
 
 
 class Signpost:
@@ -53,6 +55,7 @@ class LiveProcess:
         ended: Set when its exit is known and its output read.
         drained: Set when nobody holds its output open any more.
         is_timed_out: Whether its time limit ends it.
+        exceeded: The part of its workspace's quota that ends it, or one that it started.
         is_settled: Whether the journal has its end, so that it may be forgotten.
     """
 
@@ -66,6 +69,7 @@ class LiveProcess:
         self.ended = asyncio.Event()
         self.drained = asyncio.Event()
         self.is_timed_out = False
+        self.exceeded = ""
         self.is_settled = False
         self._started_s = started_s
         self._output_fd = -1
@@ -133,7 +137,11 @@ class LiveProcess:
     def exit(self, exit: Exit, *, now: datetime, now_s: float) -> None:
         """Note how it ended."""
         told = replace(
-            exit, is_timed_out=self.is_timed_out, has_open_pipes=not self.drained.is_set()
+            exit,
+            is_timed_out=self.is_timed_out,
+            has_open_pipes=not self.drained.is_set(),
+            is_oom_killed=exit.is_oom_killed or self.exceeded == MEMORY,
+            exceeded=self.exceeded,
         )
         self.record = replace(
             self.record,

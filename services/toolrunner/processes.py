@@ -8,6 +8,7 @@ from types import TracebackType
 
 from parley.clock import Clock
 from toolrunner.adopting import Adoption
+from toolrunner.census import Leader
 from toolrunner.confining import Sandbox
 from toolrunner.domain import (
     UNLIMITED,
@@ -23,6 +24,7 @@ from toolrunner.domain import (
     WorkspaceId,
 )
 from toolrunner.effects import Effects
+from toolrunner.egress.exits import Exits, NoExits
 from toolrunner.ending import Ends, Signalling
 from toolrunner.errors import ProcessNotRunning
 from toolrunner.journal_thread import JournalThread
@@ -52,6 +54,7 @@ class Processes:
         encode_started: Makes of a process the response of the method that started it.
         cursor_of: Reads from the response to a write where the output was before.
         limits: What every process may use.
+        exits: The ways out of workspaces; None for none.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class Processes:
         encode_started: Callable[[ProcessRecord], bytes],
         cursor_of: Callable[[bytes], int],
         limits: Limits = UNLIMITED,
+        exits: Exits | None = None,
     ) -> None:
         self._tasks = asyncio.TaskGroup()
         self._spawner = spawner
@@ -84,6 +88,7 @@ class Processes:
             clock=clock,
             new_id=new_id,
             limits=limits,
+            exits=exits or NoExits(),
         )
         self._ends = Ends(journal, spawner, self._registry, self._tasks)
         self._writes = Writes(journal, self._registry, tending, cursor_of)
@@ -202,6 +207,20 @@ class Processes:
         return Counter(
             live.record.workspace_id for live in self._registry.all_live() if live.is_live
         )
+
+    def leaders(self) -> dict[int, Leader]:
+        """Return the first processes of the commands that run, by their pids."""
+        return {
+            live.record.pid: Leader(live.record.workspace_id, live.record.process_id)
+            for live in self._registry.all_live()
+            if live.is_live and live.record.pid
+        }
+
+    def blame(self, process_id: ProcessId, exceeded: str) -> None:
+        """Note what of its workspace's quota a process passed; its end will tell."""
+        live = self._registry.live(process_id)
+        if live is not None and live.is_live:
+            live.exceeded = exceeded
 
     async def end_workspace(self, workspace_id: WorkspaceId, grace_s: float = GRACE_S) -> Ended:
         """End everything of a workspace, also what detached itself; return when it is gone."""

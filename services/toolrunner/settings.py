@@ -7,9 +7,13 @@ from pathlib import Path
 from parley.process import Environment, ServiceSettings
 from parley.rpc import Address
 from parley.settings import setting
-from toolrunner.domain import Limits
+from toolrunner.domain import Limits, Quota
+from toolrunner.egress.hosts import Place
+from toolrunner.hosting.bounds import Bounds
 from toolrunner.hosting.directories import LocalDirectory
 from toolrunner.sandbox import Level
+
+DAY_S = 86_400
 
 
 class SandboxLevel(StrEnum):
@@ -71,6 +75,24 @@ class Settings(ServiceSettings):
         default=0,
         at_least=0,
     )
+    workspace_memory_bytes: int = setting(
+        "Memory that a workspace may use with all that runs in it, in bytes, unless its template "
+        "says otherwise; 0 for no limit.",
+        default=8 * 1024**3,
+        at_least=0,
+    )
+    workspace_disk_bytes: int = setting(
+        "Disk that a workspace may use, in bytes, unless its template says otherwise; 0 for no "
+        "limit.",
+        default=10 * 1024**3,
+        at_least=0,
+    )
+    workspace_inodes: int = setting(
+        "Files and directories that a workspace may have, unless its template says otherwise; 0 "
+        "for no limit.",
+        default=1_000_000,
+        at_least=0,
+    )
     sandbox_minimum: SandboxLevel = setting(
         "The weakest sandbox to run commands in; below it the service does not start.",
         default=SandboxLevel.LANDLOCK,
@@ -102,6 +124,34 @@ class Settings(ServiceSettings):
         "Transports that git may fetch repositories by; file reads every repository of the node.",
         default=("https", "ssh"),
     )
+    git_private_hosts: tuple[str, ...] = setting(
+        "Hosts that git may fetch repositories from though their addresses are not public, in "
+        "lower case.",
+        default=(),
+    )
+    git_mirrors_max: int = setting(
+        "How many repositories it keeps a mirror of; those not used for longest go first.",
+        default=100,
+        at_least=1,
+    )
+    git_mirrors_bytes: int = setting(
+        "How much of the disk all mirrors may take, in bytes; no repository may be larger.",
+        default=20 * 1024**3,
+        at_least=1,
+    )
+    git_mirrors_days: float = setting(
+        "How long a mirror is kept that nobody uses, in days.", default=30.0, at_least=0
+    )
+    egress_private_hosts: tuple[Place, ...] = setting(
+        "Services of the node's own network that workspaces may reach through the egress proxy if "
+        "their policy allows them, each as HOST:PORT.",
+        default=(),
+    )
+    egress_authorities_file: Path | None = setting(
+        "Certificates of authorities, as PEM, that the egress proxy believes besides those of the "
+        "system where it adds secrets itself; for services of the node's own network.",
+        default=None,
+    )
     leaves_at_stop: bool = setting(
         "Whether it tells chatd at its stop that it leaves, so that its workspaces count as "
         "stopped at once; without, a restart goes unnoticed if it is quick.",
@@ -119,6 +169,26 @@ class Settings(ServiceSettings):
             pids=self.process_pids,
             cpu_millicores=self.process_cpu_millicores,
         )
+
+    @property
+    def quota(self) -> Quota:
+        """What a workspace may use."""
+        return Quota(
+            memory_bytes=self.workspace_memory_bytes,
+            disk_bytes=self.workspace_disk_bytes,
+            inodes=self.workspace_inodes,
+        )
+
+    @property
+    def git_limits(self) -> Limits:
+        """What the node's own git may use."""
+        return self.process_limits.narrowed(Limits(file_bytes=self.git_mirrors_bytes))
+
+    @property
+    def mirror_bounds(self) -> Bounds:
+        """How much of the mirrors is kept."""
+        age_s = self.git_mirrors_days * DAY_S
+        return Bounds(self.git_mirrors_max, self.git_mirrors_bytes, age_s)
 
     def __post_init__(self) -> None:
         if self.faultpoints_directory and self.environment is Environment.PRODUCTION:

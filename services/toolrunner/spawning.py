@@ -12,7 +12,15 @@ from signal import SIGKILL, SIGTERM
 from typing import Any, Final, Protocol
 
 from toolrunner import spawner as program
-from toolrunner.domain import UNLIMITED, Exit, Limits, ProcessId, WorkspaceId
+from toolrunner.domain import (
+    NO_QUOTA,
+    UNLIMITED,
+    Exit,
+    Limits,
+    ProcessId,
+    Quota,
+    WorkspaceId,
+)
 from toolrunner.errors import SpawnerGone, ToolrunnerError
 from toolrunner.sandbox import Confinement, Layer
 
@@ -26,6 +34,7 @@ DESCRIPTORS_MAX: Final = 16
 NO_SIGNAL: Final = 0
 
 OnExit = Callable[[ProcessId, Exit], None]
+OnDoor = Callable[[WorkspaceId, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,7 @@ class Launch:
     confinement: Confinement | None = None  # None for nothing.
     limits: Limits = UNLIMITED
     required: tuple[str, ...] = ()  # Limits without which it shall not start.
+    quota: Quota = NO_QUOTA  # Of its workspace, as far as a control group can keep it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +152,12 @@ class SpawnerProcess:
 
     Attributes:
         gone: Done when it ended unasked.
-        on_door: Gets a socket that listens on the loopback of a workspace with a network of its
-            own, at the port of the egress proxy, and owns it.
     """
 
     def __init__(self, channel: socket.socket) -> None:
         channel.setblocking(False)
         loop = asyncio.get_running_loop()
         self.gone: asyncio.Future[None] = loop.create_future()
-        self.on_door: Callable[[WorkspaceId, int], None] | None = None
         self._loop = loop
         self._reading = channel
         self._writing = channel.dup()
@@ -163,6 +170,8 @@ class SpawnerProcess:
         self._exits: dict[ProcessId, OnExit] = {}
         self._goings: dict[str, asyncio.Event] = {}
         self._adopted: list[Adopted] = []
+        self._on_door: OnDoor | None = None
+        self._doors: list[tuple[WorkspaceId, int]] = []
         self._idle = asyncio.Event()
         loop.add_reader(channel.fileno(), self._read)
 
@@ -201,6 +210,7 @@ class SpawnerProcess:
                 confinement=launch.confinement and launch.confinement.document(),
                 limits=_fields(launch.limits),
                 required=launch.required,
+                quota=_fields(launch.quota),
             )
             if "pid" not in answer:
                 raise LaunchFailed(answer["stage"], answer["errno"])
@@ -208,6 +218,18 @@ class SpawnerProcess:
             self._exits.pop(launch.process_id, None)
             raise
         return _launched(answer, answer["fds"])
+
+    def serve_doors(self, on_door: OnDoor) -> None:
+        """Have `on_door` called for each door, also for those that opened before.
+
+        A door is a socket that listens on the loopback of a workspace with a network of its own,
+        at the port of the egress proxy; `on_door` owns it.
+        """
+        self._on_door = on_door
+        # A spawner that was taken over tells of its doors before anybody can serve them.
+        doors, self._doors = self._doors, []
+        for workspace_id, door_fd in doors:
+            on_door(workspace_id, door_fd)
 
     def watch(self, process_id: ProcessId, on_exit: OnExit) -> None:
         """Have `on_exit` called for a process that was adopted while it ran."""
@@ -275,6 +297,8 @@ class SpawnerProcess:
         self.gone.cancel()
         while self._descriptors:
             os.close(self._descriptors.popleft())
+        while self._doors:
+            os.close(self._doors.pop()[1])
 
     async def _end(self, name: str, grace_s: float, first: int, **message: object) -> list[int]:
         gone = self._goings.setdefault(name, asyncio.Event())
@@ -354,11 +378,10 @@ class SpawnerProcess:
                 self._idle.set()
 
     def _open_door(self, workspace_id: WorkspaceId, door_fd: int) -> None:
-        if self.on_door is None:
-            # Nobody answers there, so nobody shall wait for an answer.
-            os.close(door_fd)
+        if self._on_door is None:
+            self._doors.append((workspace_id, door_fd))
         else:
-            self.on_door(workspace_id, door_fd)
+            self._on_door(workspace_id, door_fd)
 
     def _lose(self) -> None:
         self._loop.remove_reader(self._reading.fileno())
@@ -378,7 +401,7 @@ def _adopted(process_id: ProcessId, message: dict[str, Any], fds: list[int]) -> 
     return Adopted(process_id, launched, exit, failure)
 
 
-def _fields(value: Limits) -> dict[str, Any]:
+def _fields(value: Limits | Quota) -> dict[str, Any]:
     """Return a flat value by name; `asdict` would copy everything in it first."""
     return {each.name: getattr(value, each.name) for each in fields(value)}
 

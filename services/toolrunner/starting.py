@@ -10,7 +10,7 @@ import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import Final, assert_never
 
 from parley.clock import Clock
 from toolrunner.confining import Sandbox
@@ -25,7 +25,10 @@ from toolrunner.domain import (
     ProcessState,
     Scope,
     StdinMode,
+    WorkspaceId,
 )
+from toolrunner.egress.errors import SecretUnavailable
+from toolrunner.egress.exits import Exits, WayOut
 from toolrunner.environment import environment_of
 from toolrunner.errors import ProcessNotFound, ToolrunnerError
 from toolrunner.journal import Begun, Known, NotBegun
@@ -34,10 +37,13 @@ from toolrunner.kept_output import KeptOutput
 from toolrunner.live import LiveProcess
 from toolrunner.output_log import OutputLog
 from toolrunner.registry import Registry
-from toolrunner.sandbox import Confinement, Level, Network, Profile
+from toolrunner.sandbox import Confinement, Egress, Layer, Level, Network, Profile
 from toolrunner.spawning import Launch, LaunchFailed, Spawner
 from toolrunner.tending import Tending
 from toolrunner.workspaces import Workspace, Workspaces
+
+#: As much as a file may grow where none should; 0 would be no limit.
+FILE_BYTES_LEAST: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,7 @@ class Starts:
     clock: Clock
     new_id: Callable[[], str]
     limits: Limits  # Of every process; a caller may ask for narrower ones.
+    exits: Exits
 
     async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> Started:
         """Start a process once; the same request again attaches to it.
@@ -69,7 +76,8 @@ class Starts:
             ToolrunnerError: It is refused, and nothing was started.
         """
         workspace = self.workspaces.at(scope.workspace_id)
-        workdir, confinement, refusal = self._judged(workspace, scope, spec)
+        way_out = await self.exits.way_out(scope.workspace_id)
+        workdir, confinement, refusal = self._judged(workspace, scope, spec, way_out)
         live = self._entered(effect, scope, spec, workspace.root / workdir, workspace)
         if confinement is not None:
             live.record = replace(live.record, sandbox=confinement.used)
@@ -92,7 +100,7 @@ class Starts:
                 raise refusal
             case Begun():
                 assert confinement is not None
-                await self._launch(live, workspace, workdir, spec, confinement)
+                await self._launch(live, workspace, workdir, spec, confinement, way_out)
                 started = self.registry.present(live)
                 # Not waited for: whoever repeats this attaches, and whoever takes over after a
                 # kill has the process from the spawner.
@@ -102,24 +110,35 @@ class Starts:
                 assert_never(beginning)
 
     def _judged(
-        self, workspace: Workspace, scope: Scope, spec: ProcessSpec
+        self, workspace: Workspace, scope: Scope, spec: ProcessSpec, way_out: WayOut | None
     ) -> tuple[str, Confinement | None, ToolrunnerError | None]:
         """Return the directory to start in and the confinement, or what speaks against it."""
         try:
             self.workspaces.check(scope)
             self.workspaces.prepared(scope.workspace_id)
             self.registry.check_room(scope)
+            limits = self._limits(scope.workspace_id, spec)
             profile, network = self._allowed(workspace, spec)
             confinement = self.sandbox.confined(
                 workspace,
                 profile=profile,
                 network=network,
                 readable=workspace.particulars.readable,
-                processes=self.limits.narrowed(spec.limits).pids,
+                processes=limits.pids,
+                egress=None if way_out is None else Egress(way_out.exit.port),
             )
             return workspace.relative(spec.workdir), confinement, None
         except ToolrunnerError as refusal:
             return "", None, refusal
+
+    def _limits(self, workspace_id: WorkspaceId, spec: ProcessSpec) -> Limits:
+        """Return what a process may use: never more than its workspace."""
+        quota = self.workspaces.quota_of(workspace_id)
+        limits = self.limits.narrowed(spec.limits).narrowed(quota.limits)
+        if workspace_id in self.workspaces.overruns:
+            # Whoever removes files may run; no file grows.
+            limits = replace(limits, file_bytes=FILE_BYTES_LEAST)
+        return limits
 
     def _allowed(
         self, workspace: Workspace, spec: ProcessSpec
@@ -134,8 +153,8 @@ class Starts:
             profile = min(profile, widest.profile)
         if network is not None and widest.network is not None:
             network = min(network, widest.network)
-        elif widest.network is Network.OPEN:
-            network = Network.OPEN
+        elif widest.network in (Network.OPEN, Network.PROXY):
+            network = widest.network
         return profile, network
 
     def _entered(
@@ -158,10 +177,14 @@ class Starts:
             started_at=self.clock.now(),
             stdin_mode=spec.stdin_mode,
             timeout_s=spec.timeout_s,
-            log_bytes_max=spec.log_bytes_max,
+            log_bytes_max=self._log_bytes(scope.workspace_id, spec),
         )
-        log = OutputLog(workspace.logs, record.process_id, spec.log_bytes_max)
+        log = OutputLog(workspace.logs, record.process_id, record.log_bytes_max)
         return LiveProcess(record, KeptOutput(log), self.clock.monotonic())
+
+    def _log_bytes(self, workspace_id: WorkspaceId, spec: ProcessSpec) -> int:
+        bound = self.workspaces.quota_of(workspace_id).output_bytes
+        return min(spec.log_bytes_max, bound) if bound else spec.log_bytes_max
 
     async def _attached(self, execution: Execution) -> ProcessRecord:
         process_id = execution.process_id
@@ -186,14 +209,24 @@ class Starts:
         workdir: str,
         spec: ProcessSpec,
         confinement: Confinement,
+        way_out: WayOut | None,
     ) -> None:
         record = live.record
+        is_apart = confinement.has(Layer.NETWORK_NAMESPACE)
+        has_proxy = way_out is not None and confinement.network is Network.PROXY
+        led = {} if way_out is None else way_out.variables(is_apart=is_apart, has_proxy=has_proxy)
+        try:
+            secret = await self.exits.secret_variables(record.workspace_id, record.process_id)
+        except SecretUnavailable as error:
+            live.fail(f"The program was not run: {error}.", now=self.clock.now())
+            live.close()
+            return
         environment = environment_of(
             process_id=record.process_id,
             chat_id=record.chat_id,
             home=workspace.home,
             temporary=workspace.temporary,
-            declared={**workspace.particulars.environment, **spec.environment},
+            declared={**secret, **led, **workspace.particulars.environment, **spec.environment},
             has_terminal=spec.stdin_mode is StdinMode.TERMINAL,
         )
         launch = Launch(
@@ -210,8 +243,9 @@ class Starts:
                 else None
             ),
             confinement=confinement,
-            limits=self.limits.narrowed(spec.limits),
+            limits=self._limits(record.workspace_id, spec),
             required=spec.limits.given,
+            quota=self.workspaces.quota_of(record.workspace_id),
         )
         try:
             launched = await self.spawner.start(launch, self.tending.exited)

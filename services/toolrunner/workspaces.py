@@ -7,16 +7,18 @@ import errno
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final, Protocol
 
-from toolrunner.domain import Scope, WorkspaceId
-from toolrunner.errors import OutsideWorkspace, PathNotFound, WrongPathKind
+from toolrunner.domain import NO_QUOTA, Quota, Scope, WorkspaceId
+from toolrunner.errors import OutsideWorkspace, PathNotFound, QuotaExceeded, WrongPathKind
+from toolrunner.files.beneath import Root
 from toolrunner.sandbox import Network, Profile
 from toolrunner.spawner import open_directory_beneath
-from toolrunner.users import Users
+from toolrunner.trees import hand_over
+from toolrunner.users import FIRST, Users
 
 PRIVATE: Final = 0o700
 #: For others to walk through, not to look into.
@@ -35,6 +37,7 @@ class Particulars:
         environment: Variables that its processes have unless a call says otherwise.
         profile: The most that its processes may write; None for what a call says.
         network: The most that they may reach, and what they do unless a call says less.
+        quota: What it may use altogether.
     """
 
     files: Path | None = None
@@ -42,6 +45,7 @@ class Particulars:
     environment: Mapping[str, str] = field(default_factory=dict)
     profile: Profile | None = None
     network: Network | None = None
+    quota: Quota = NO_QUOTA
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +163,15 @@ class Workspaces:
         attachments: Terminals that someone is at.
         admission: Who may use them.
         particulars: What is not the same for all of them.
+        quota: What those may use that nobody gave another one.
+        overruns: Those that use more of the disk than they may.
     """
 
-    def __init__(self, directory: Path, users: Users | None = None) -> None:
+    def __init__(
+        self, directory: Path, users: Users | None = None, quota: Quota = NO_QUOTA
+    ) -> None:
+        self.quota = quota
+        self.overruns: dict[WorkspaceId, QuotaExceeded] = {}
         self.admission: Admission = EverythingAdmitted()
         self.particulars: dict[WorkspaceId, Particulars] = {}
         self.waits = Presence()
@@ -176,6 +186,30 @@ class Workspaces:
             ToolrunnerError: The workspace is not here, not ready, or was placed anew.
         """
         self.admission.check(scope, looks_back=looks_back)
+
+    def check_space(self, workspace_id: WorkspaceId) -> None:
+        """Refuse to write where too much was written.
+
+        Raises:
+            QuotaExceeded: The workspace uses more than it may.
+        """
+        if (overrun := self.overruns.get(workspace_id)) is not None:
+            raise QuotaExceeded(overrun.dimension, overrun.used, overrun.limit)
+
+    def quota_of(self, workspace_id: WorkspaceId) -> Quota:
+        """Return what a workspace may use."""
+        return self.at(workspace_id).particulars.quota.filled(self.quota)
+
+    def by_user(self) -> dict[int, WorkspaceId]:
+        """Return the workspaces that have a user of their own, by that."""
+        found: dict[int, WorkspaceId] = {}
+        if self._users is not None and self._directory.is_dir():
+            for entry in os.scandir(self._directory):
+                with suppress(OSError):
+                    user = os.stat(os.path.join(entry.path, "home")).st_uid
+                    if user >= FIRST:
+                        found[user] = WorkspaceId(entry.name)
+        return found
 
     def at(self, workspace_id: WorkspaceId) -> Workspace:
         """Return where a workspace is, whether it is there or not."""
@@ -196,11 +230,24 @@ class Workspaces:
         ):
             directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         if self._users is not None:
-            if is_new:
-                uid = self._users.take()
-                os.chown(workspace.root, uid, uid)
+            if is_new or _is_of_the_service(workspace):
+                root = Root.open_directory(str(workspace.root))
+                try:
+                    hand_over(root, self._users.take())
+                finally:
+                    root.close()
             _hand_over(workspace)
         return workspace
+
+
+def _is_of_the_service(workspace: Workspace) -> bool:
+    """Tell whether files were made when workspaces had no users, and are ours to give away.
+
+    A registered directory belongs to whoever has it, and what lies under an overlay as well.
+    """
+    if workspace.particulars.files is not None:
+        return False
+    return workspace.root.stat().st_uid == os.geteuid() and not os.path.ismount(workspace.root)
 
 
 def _hand_over(workspace: Workspace) -> None:

@@ -15,6 +15,7 @@ from parley.api.chat.v1 import (
 from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
 from parley.api.workspace.v1 import (
     node_service_pb2,
+    secret_service_pb2,
     workspace_access_service_pb2,
     workspace_service_pb2,
 )
@@ -33,6 +34,7 @@ FILES: tuple[FileDescriptor, ...] = (
     workspace_access_service_pb2.DESCRIPTOR,
     workspace_service_pb2.DESCRIPTOR,
     node_service_pb2.DESCRIPTOR,
+    secret_service_pb2.DESCRIPTOR,
 )
 #: Method -> why there is no route that stands for it.
 NOT_OVER_HTTP = {
@@ -42,7 +44,6 @@ NOT_OVER_HTTP = {
     "Heartbeat": "nodes alone say that they live",
     "DrainNode": "nodes alone take themselves out",
     "UseSecret": "nodes alone take the values of secrets",
-    "WatchWorkspace": "not yet; GET /workspaces/{workspace_id} tells the state",
     "WatchRevocations": "services alone follow what is revoked",
 }
 #: Streams between processes; routes follow chats through them.

@@ -1,22 +1,28 @@
-"""One real stack for everything here that needs a running one."""
+"""One real stack for everything here that needs a running one, and points to hold its chatd at."""
 
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 
+from support.fault_points import FaultPoints
 from support.local_stack import LocalStack
 
 
 @pytest.fixture(scope="session")
 def session_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     home = tmp_path_factory.mktemp("home")
-    stack = LocalStack.at(home, PARLEY_ENVIRONMENT="development")
+    armed = tmp_path_factory.mktemp("points") / "armed"
+    armed.mkdir()
+    stack = LocalStack.at(
+        home, PARLEY_ENVIRONMENT="development", CHATD_FAULTPOINTS_DIRECTORY=str(armed)
+    )
     yield stack
     stopped = stack.parley("down")
     assert stopped.returncode == 0, stopped.stderr
-    _, left = psutil.wait_procs(stack.strangers(), timeout=5)
+    _, left = psutil.wait_procs(stack.strangers(), timeout=30)
     assert left == []
 
 
@@ -31,3 +37,12 @@ def stack(session_stack: LocalStack, first_start: "subprocess.CompletedProcess[s
     """Give the stack, running, whatever the test before did to it."""
     session_stack.ensure_up()
     return session_stack
+
+
+@pytest.fixture
+def points(stack: LocalStack) -> Iterator[FaultPoints]:
+    """Give the points of the stack's chatd: who stands at one waits, so a test need not race."""
+    points = FaultPoints(Path(stack.environment["CHATD_FAULTPOINTS_DIRECTORY"]))
+    yield points
+    points.disarm()
+    points.forget()

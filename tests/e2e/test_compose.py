@@ -171,7 +171,7 @@ async def turn(stack: ComposeStack, prompt: str) -> str:
     created = await http(stack, 1).request("POST", "/api/v1/chats", body)
     assert created.status == 201, created.body
     path = f"/api/v1/chats/{created.json()['id']}"
-    async with asyncio.timeout(30), http(stack, 2).stream(f"{path}/events") as events:
+    async with asyncio.timeout(120), http(stack, 2).stream(f"{path}/events") as events:
         while (event := await events.event()) is not None:
             if event.event == "status" and event.data["status"]["status"] != "running":
                 break
@@ -239,7 +239,7 @@ async def test_nobody_talks_to_a_service_without_a_certificate(
     async with grpc.aio.secure_channel(f"127.0.0.1:{port}", credentials, (name,)) as channel:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await health_pb2_grpc.HealthStub(channel).Check(
-                health_pb2.HealthCheckRequest(), timeout=5
+                health_pb2.HealthCheckRequest(), timeout=30
             )
     assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
 

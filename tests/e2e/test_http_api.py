@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 CHATS = "/api/v1/chats"
 FILES = "/api/v1/files"
-REST_S_MAX = 30
+REST_S_MAX = 120
 
 
 def client_of(stack: LocalStack) -> HttpClient:

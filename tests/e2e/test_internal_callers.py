@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent.parent
 OURS = ("gateway", "chatd", "toolrunner", "mcpgateway")
 OPEN = {"grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}
-ANSWER_S_MAX = 5.0
+ANSWER_S_MAX = 30.0
 
 
 async def listed(channel: grpc.aio.Channel) -> set[str]:
@@ -78,7 +78,7 @@ async def test_nobody_without_a_token_is_let_in_anywhere(
     stack: LocalStack, service: str, authorization: str | None
 ) -> None:
     address = stack.endpoints()["grpc"][service][0]
-    async with asyncio.timeout(30), grpc.aio.insecure_channel(address) as channel:
+    async with asyncio.timeout(120), grpc.aio.insecure_channel(address) as channel:
         served = await listed(channel) - OPEN
         refusals = {
             method.full_name: await refusal(channel, method, authorization)
@@ -93,7 +93,7 @@ async def test_nobody_without_a_token_is_let_in_anywhere(
 @pytest.mark.parametrize("service", OURS)
 async def test_what_a_service_does_not_serve_is_not_there(stack: LocalStack, service: str) -> None:
     address = stack.endpoints()["grpc"][service][0]
-    async with asyncio.timeout(30), grpc.aio.insecure_channel(address) as channel:
+    async with asyncio.timeout(120), grpc.aio.insecure_channel(address) as channel:
         served = await listed(channel)
         answers = {
             method.full_name: await refusal(channel, method, None)
@@ -113,7 +113,7 @@ def ask(stack: LocalStack, token_file: Path) -> "subprocess.CompletedProcess[str
         env=stack.variables(),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
 
@@ -132,5 +132,5 @@ def test_the_example_caller_works_until_its_token_is_revoked(
     assert SHELL_RESULT in answered.stdout.partition("answer: ")[2]
 
     assert stack.parley("token", "revoke", token_id).returncode == 0
-    until(lambda: ask(stack, token_file).returncode == 1, "the revocation", within_s=10)
+    until(lambda: ask(stack, token_file).returncode == 1, "the revocation", within_s=60)
     assert "revoked" in ask(stack, token_file).stderr

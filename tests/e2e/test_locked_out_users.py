@@ -13,7 +13,7 @@ from support.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 
-SOON_S = 20
+SOON_S = 60
 STATUS = "SELECT status FROM chat.chat_exec WHERE chat_id = $1"
 
 

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 async def until_status(parley: Parley, chat_id: str, status: ChatStatus) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while (await parley.get_chat(chat_id)).status is not status:
             pass
 

@@ -1,6 +1,7 @@
 """Faults of providers as a client sees them: over HTTP and server-sent events, in a real stack."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 CHATS = "/api/v1/chats"
 KEY = "sk-a-key-that-nobody-may-see-0123"
-TURN_S_MAX = 30.0
+TURN_S_MAX = 120.0
 TYPES = {"anthropic": "anthropic", "openai": "openai"}
 
 
@@ -166,13 +167,19 @@ async def test_c18_a_chat_switches_providers_and_nobody_refuses(
     installation: Installation,
 ) -> None:
     chat_id = await installation.chat()
-    words = "reasoning=3,tools=1,tool=get_current_time,preface=2"
-    models = [await installation.model(name, words) for name in TYPES]
-    models.append(await installation.model("openai", "reasoning=2", {"wire": "responses"}))
-    installation.mock.reset()
+    # Nobody else asks models of these names; of others, small questions may come late.
+    words = ("reasoning=3,tools=1,tool=get_current_time,preface=2", "reasoning=2")
+    models = [await installation.model(name, words[0]) for name in TYPES]
+    models.append(await installation.model("openai", words[1], {"wire": "responses"}))
     for model in (*models, *models):
         assert _status(await installation.turn(chat_id, model)) == "waiting"
-    served = installation.mock.stats()
-    print(f"C18 over HTTP: {served.by_status}")
-    assert served.by_status.keys() == {200}
-    assert served.by_path.keys() == {"/v1/messages", "/v1/chat/completions", "/v1/responses"}
+    names = {f"mock:{each}" for each in words}
+    served = [each for each in installation.mock.requests() if each.model in names]
+    by_status = Counter(each.status for each in served)
+    print(f"C18 over HTTP: {by_status}")
+    assert by_status.keys() == {200}
+    assert {each.path for each in served} == {
+        "/v1/messages",
+        "/v1/chat/completions",
+        "/v1/responses",
+    }

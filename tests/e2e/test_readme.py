@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.cli.ports import any_free_port
+from support.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HTTP_DEFAULT = "127.0.0.1:8787"
@@ -28,7 +28,7 @@ def shell(script: str, home: Path) -> subprocess.CompletedProcess[str]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 
@@ -36,7 +36,7 @@ def shell(script: str, home: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def http() -> str:
     """Give an address of our own: a newcomer may be running Parley on the default one."""
-    return str(any_free_port("127.0.0.1"))
+    return f"127.0.0.1:{free_port()}"
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,10 @@
 """What one turn costs the database, counted by PostgreSQL for every role that works on it."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from support.faulty_stack import FaultyStack, connect_to
+from support.faulty_stack import watching
 from support.local_stack import LocalStack
 from support.turn_costs import turn_costs
 
@@ -12,34 +14,45 @@ STATEMENTS_MAX = 6
 COMMITS = 2
 TOOL_COMMITS = 4
 TOOL_STATEMENTS_MAX = 7
+TURNS = 10
 COUNT = "count to 1"
 
 
+@pytest.fixture
+def quiet_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """Give a stack in which nobody does anything else, with as few connections as can be."""
+    stack = LocalStack.at(
+        tmp_path_factory.mktemp("home"),
+        CHATD_DATABASE_CONNECTIONS_MAX="4",
+        GATEWAY_DATABASE_CONNECTIONS_MAX="2",
+    )
+    started = stack.up("--chatd", "1")
+    assert started.returncode == 0, started.stdout + started.stderr
+    yield stack
+    assert stack.parley("down").returncode == 0
+
+
 async def test_a_plain_turn_on_a_warm_chat_costs_two_commits_and_six_statements(
-    stack: LocalStack,
+    quiet_stack: LocalStack,
 ) -> None:
-    connection = await connect_to(stack)
-    watched = FaultyStack(stack, connection)
-    chat_id = watched.create(COUNT)
-    await watched.until(chat_id, lambda where: where.status == "waiting")
-    costs = await turn_costs(watched, chat_id, COUNT, turns=5)
+    async with watching(quiet_stack) as watched:
+        chat_id = watched.create(COUNT)
+        await watched.until(chat_id, lambda where: where.status == "waiting")
+        costs = await turn_costs(watched, chat_id, COUNT, turns=TURNS)
     for cost in costs:
         assert len(cost.statements) <= STATEMENTS_MAX, "\n".join(cost.statements)
-    # Not fewer either: then something that a turn needs was mistaken for something else.
-    assert [cost.commits for cost in costs] == [COMMITS] * 5
-    await connection.close()
+        # Not fewer either: then something that a turn needs was mistaken for something else.
+        assert cost.commits == COMMITS, "\n".join(cost.statements)
 
 
 async def test_a_turn_with_one_command_costs_four_commits_and_seven_statements(
-    stack: LocalStack,
+    quiet_stack: LocalStack,
 ) -> None:
-    connection = await connect_to(stack)
-    watched = FaultyStack(stack, connection)
-    chat_id = watched.create("run: true")
-    await watched.until(chat_id, lambda where: where.status == "waiting")
-    costs = await turn_costs(watched, chat_id, "run: true", turns=5)
+    async with watching(quiet_stack) as watched:
+        chat_id = watched.create("run: true")
+        await watched.until(chat_id, lambda where: where.status == "waiting")
+        costs = await turn_costs(watched, chat_id, "run: true", turns=TURNS)
     for cost in costs:
         assert len(cost.statements) <= TOOL_STATEMENTS_MAX, "\n".join(cost.statements)
-    # The message, the call before it leaves, its result with the next step, and the end.
-    assert [cost.commits for cost in costs] == [TOOL_COMMITS] * 5
-    await connection.close()
+        # The message, the call before it leaves, its result with the next step, and the end.
+        assert cost.commits == TOOL_COMMITS, "\n".join(cost.statements)

@@ -1,5 +1,6 @@
 """Streams as their readers meet them: curl, a gateway that dies, a chatd that dies, tail."""
 
+import asyncio
 import json
 import subprocess
 import time
@@ -10,47 +11,75 @@ from typing import Any
 import psutil
 import pytest
 
-from support.faulty_stack import FaultyStack, connect_to
-from support.local_stack import LocalStack, lines_of
+from support.fault_points import FaultPoints
+from support.faulty_stack import FaultyStack, watching
+from support.http_client import HttpClient
+from support.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
+
+Event = tuple[str, str, Any]
 
 
 @pytest.fixture
 async def watched(stack: LocalStack) -> AsyncIterator[FaultyStack]:
-    connection = await connect_to(stack)
-    yield FaultyStack(stack, connection)
-    await connection.close()
+    async with watching(stack) as found:
+        yield found
 
 
 def key_of(stack: LocalStack) -> str:
     return stack.home.api_key_file.read_text().strip()
 
 
-def events_of(text: str) -> list[tuple[str, str, Any]]:
+def events_of(text: str) -> list[Event]:
     """Return cursor, type and data of the events in what curl printed."""
     found = []
-    for frame in text.split("\n\n"):
+    # What comes after the last blank line is not whole yet.
+    for frame in text.split("\n\n")[:-1]:
         fields = dict(line.split(": ", 1) for line in frame.splitlines() if ": " in line)
         if "event" in fields:
             found.append((fields.get("id", ""), fields["event"], json.loads(fields["data"])))
     return found
 
 
-def curl(stack: LocalStack, chat_id: str, cursor: str = "", seconds: float = 3) -> str:
-    """Follow a chat with curl for a while."""
+def text_of(events: list[Event]) -> str:
+    """Return what the parts of an answer say together."""
+    parts = [data["message_part"]["part"] for _, kind, data in events if kind == "message_part"]
+    return "".join(part["text"] for part in parts)
+
+
+@contextmanager
+def curled(
+    stack: LocalStack, chat_id: str, cursor: str = ""
+) -> Iterator[Callable[[Callable[[list[Event]], bool]], list[Event]]]:
+    """Follow a chat with curl; give what reads until something holds of all that it printed."""
     url = f"http://{stack.http}/api/v1/chats/{chat_id}/events"
-    command = ["curl", "--no-buffer", "--silent", "--max-time", str(seconds), url]
+    command = ["curl", "--no-buffer", "--silent", "--max-time", "120", url]
     command += ["--header", f"Authorization: Bearer {key_of(stack)}"]
     command += ["--header", f"Last-Event-ID: {cursor}"] if cursor else []
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    printed = ""
+
+    def until(holds: Callable[[list[Event]], bool]) -> list[Event]:
+        nonlocal printed
+        assert following.stdout is not None
+        while not ((events := events_of(printed)) and holds(events)):
+            line = following.stdout.readline()
+            assert line, f"curl ended after {printed}"
+            printed += line
+        return events
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
+        try:
+            yield until
+        finally:
+            following.kill()
 
 
 @contextmanager
 def tailed(stack: LocalStack, chat_id: str) -> Iterator[Callable[[], str]]:
     """Run `parley tail` and give what reads its next line."""
     with subprocess.Popen(
-        stack.command("tail", chat_id, "--json", "--timeout", "60"),
+        stack.command("tail", chat_id, "--json", "--timeout", "120"),
         env=stack.variables(),
         stdout=subprocess.PIPE,
         text=True,
@@ -63,13 +92,20 @@ def tailed(stack: LocalStack, chat_id: str) -> Iterator[Callable[[], str]]:
 
 
 async def test_curl_follows_a_chat_and_resumes_in_the_middle_of_an_answer(
-    watched: FaultyStack,
+    watched: FaultyStack, points: FaultPoints
 ) -> None:
+    points.arm("model.event", nth=10)
+    points.arm("FinishTurn.before")
     chat_id = watched.create("count to 40")
-    first = events_of(curl(watched.stack, chat_id, seconds=1))
+    with curled(watched.stack, chat_id) as until:
+        first = until(lambda events: text_of(events).endswith(" 10 "))
     cursor, kind, last = first[-1]
     assert kind == "message_part"
-    second = events_of(curl(watched.stack, chat_id, cursor))
+    points.release("model.event")
+    with curled(watched.stack, chat_id, cursor) as until:
+        until(lambda events: text_of(events).endswith(" 40 "))
+        points.release("FinishTurn.before")
+        second = until(lambda events: events[-1][1] == "preview_reset")
     kinds = [kind for _, kind, _ in first + second]
     assert kinds[:2] == ["message", "status"]
     seqs = [
@@ -94,7 +130,7 @@ async def test_tail_loses_nothing_when_a_process_on_its_way_is_killed(
             where = await watched.where(chat_id)
             victim = next(p for p in stack.status()["processes"] if p["address"] == where.address)
         psutil.Process(victim["pid"]).kill()
-        deadline = time.monotonic() + 50
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             lines.append(read_line())
             event = json.loads(lines[-1])
@@ -115,15 +151,21 @@ async def test_tail_loses_nothing_when_a_process_on_its_way_is_killed(
     stack.until_whole(without=victim["pid"])
 
 
-def test_a_list_that_is_followed_tells_of_new_chats(stack: LocalStack) -> None:
-    url = f"http://{stack.http}/api/v1/events"
-    command = ["curl", "--no-buffer", "--silent", "--max-time", "6", url]
-    command += ["--header", f"Authorization: Bearer {key_of(stack)}"]
-    following = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    ran = stack.parley("run", "repeat after me: hello list", "--json", "--timeout", "20")
-    chat_id = json.loads(lines_of(ran.stdout)[0])["chat_id"]
-    ran = stack.parley("run", "repeat after me: again", "--json", "--timeout", "20")
-    printed, _ = following.communicate(timeout=20)
-    changed = {data["chat_id"] for _, _, data in events_of(printed)}
-    later = json.loads(lines_of(ran.stdout)[0])["chat_id"]
-    assert {chat_id, later} & changed
+async def test_a_list_that_is_followed_tells_of_new_chats(watched: FaultyStack) -> None:
+    stack = watched.stack
+    headers = {"Authorization": f"Bearer {key_of(stack)}"}
+    client = HttpClient(int(stack.http.rpartition(":")[2]), headers)
+    async with (
+        asyncio.timeout(120),
+        client.stream("/api/v1/events") as feed,
+        asyncio.TaskGroup() as tasks,
+    ):
+        # It is told of chats from some moment on, and of all from then on.
+        first = tasks.create_task(feed.event())
+        while not first.done():
+            await asyncio.to_thread(watched.create, "repeat after me: hello list")
+        wanted = await asyncio.to_thread(watched.create, "repeat after me: again")
+        event = first.result()
+        while event is not None and event.data["chat_id"] != wanted:
+            event = await feed.event()
+    assert event is not None

@@ -32,7 +32,7 @@ async def asked(
 
 async def settled(client: HttpClient, workspace: Any) -> Any:
     """Wait until nothing is being done about a workspace."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while workspace["state"] in SETTLING:
             await SystemClock().sleep(0.1)
             path = f"{WORKSPACES}/{workspace['id']}"
@@ -56,7 +56,7 @@ async def test_a_workspace_is_made_worked_in_stopped_started_and_removed(
     content = [{"type": "text", "text": "run: echo hello"}]
     chat = await asked(client, 201, "POST", "/api/v1/chats", {"content": content})
     processes = f"/api/v1/chats/{chat['id']}/processes"
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while not (await asked(client, 200, "GET", processes))["items"]:
             await SystemClock().sleep(0.2)
     own = await asked(client, 200, "GET", f"{WORKSPACES}/{chat['id']}")

@@ -11,7 +11,7 @@ from support.local_stack import LocalStack
 pytestmark = pytest.mark.slow
 
 CHATS = "/api/v1/chats"
-REST_S_MAX = 30
+REST_S_MAX = 120
 
 
 def client_of(stack: LocalStack) -> HttpClient:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from support.compose_file import free_ports
 from support.fault_lab import FaultLab, issue_token, lab_of
 from support.fault_report import FaultReport
 from support.local_stack import LocalStack
+from support.ports import free_ports
 from support.told_results import FAULT_ROW
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -28,6 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--repeats", type=int, default=None, help="trials of each row (200 in full)")
     group.addoption("--chats-per-fault", type=int, default=10, help="trials that one fault makes")
     group.addoption("--lease-s", type=float, default=6.0, help="lease of chatd (15 as shipped)")
+    group.addoption("--lives", type=int, default=1, help="workspaces in each state at a crash")
     group.addoption("--fault-report", type=Path, default=None, help="file for one line per row")
 
 
@@ -57,7 +58,7 @@ def faulty_stack(
     points = tmp_path_factory.mktemp("points") / "armed"
     points.mkdir()
     lease_s = pytestconfig.getoption("--lease-s")
-    (metrics_port,) = free_ports(1)
+    metrics_port, mcp_port = free_ports(2)
     stack = LocalStack.at(
         home,
         PARLEY_ENVIRONMENT="development",
@@ -65,7 +66,11 @@ def faulty_stack(
         CHATD_LEASE_S=str(lease_s),
         CHATD_LEASE_RENEW_S=str(min(4.0, lease_s / 6)),
         CHATD_RUNNING_CHATS_PER_USER_MAX="400",
+        CHATD_LIVE_WORKSPACES_PER_USER_MAX="1000",
+        CHATD_WORKSPACES_PER_USER_MAX="10000",
+        TOOLRUNNER_FAULTPOINTS_DIRECTORY=str(points),
         GATEWAY_METRICS_LISTEN=f"127.0.0.1:{metrics_port}",
+        MCPGATEWAY_ALLOWED_HOSTS=f"127.0.0.1:{mcp_port}",
     )
     started = stack.up("--chatd", "3")
     assert started.returncode == 0, started.stdout + started.stderr

@@ -2,8 +2,10 @@
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import aclosing
+from functools import partial
 
 import psutil
 import pytest
@@ -16,11 +18,13 @@ from parley.client import (
     Parley,
     Resync,
     StatusChanged,
+    ToolOutcome,
     ToolResult,
 )
 from parley.faultpoints import Action
-from support.fault_lab import FaultLab
-from support.fault_trials import faults
+from support.delegating_server import calling, delegating
+from support.fault_lab import ChatdProcess, FaultLab
+from support.fault_trials import REST_S_MAX, Fault, faults
 
 pytestmark = pytest.mark.slow
 
@@ -209,3 +213,73 @@ async def test_h27_steps_that_were_done_are_not_done_again_by_the_next_owner(
             if numbers != [0, 1, 2, 3] or results != 4:
                 lab.row.double_executions += max(0, len(numbers) - 4)
                 lab.row.problems.append(f"{chat_id}: ran {numbers}, has {results} results")
+
+
+@pytest.mark.row("H27/children")
+@pytest.mark.parametrize(
+    "is_shared",
+    [False, pytest.param(True, marks=pytest.mark.short)],
+    ids=["other_owner", "same_owner"],
+)
+async def test_h27_what_another_chat_did_for_a_call_is_not_done_again_by_the_next_owner(
+    lab: FaultLab, is_shared: bool
+) -> None:
+    script = "\n".join(f"run: echo @-{number} >> runs; seq 1 9" for number in range(4))
+    async for fault in faults(lab):
+        victim = await lab.victim()
+        others = [each for each in lab.processes() if each.address != victim.address]
+        beneath = victim if is_shared else others[0]
+        children: defaultdict[str, list[str]] = defaultdict(list)
+        async with delegating(lab, partial(delegate, fault, beneath, children)):
+            lab.points.arm("tools.execute", Action.HOLD, pid=beneath.pid, nth=3)
+            here = await lab.client(victim.address)
+            scripts = fault.texts(script)
+            parents = await fault.create_all(here, [calling(each) for each in scripts])
+            # The children stand at their third call when the owner of their parents dies.
+            await fault.until_many_held("tools.execute", len(parents))
+            before = await lab.states(parents)
+            victim.kill()
+            killed_s = time.monotonic()
+            fault.trial(len(parents))
+            await fault.measure_takeover(before, killed_s)
+            lab.points.disarm()
+            for parent in parents:
+                # It has a call and an answer, which the check does not know from its message.
+                fault.expect(parent).may_be_cut = True
+            await fault.at_rest()
+        for parent in parents:
+            await check_parent(fault, parent)
+        for each in scripts:
+            await check_children(fault, children[each])
+
+
+async def delegate(
+    fault: Fault, beneath: ChatdProcess, children: dict[str, list[str]], script: str
+) -> str:
+    """Do what a tool is called for in a new chat, as any internal caller would."""
+    child_id = await fault.create(await fault.lab.client(beneath.address), script)
+    assert child_id is not None
+    children[script].append(child_id)
+    return await (await fault.lab.client()).answer(child_id, within_s=REST_S_MAX)
+
+
+async def check_parent(fault: Fault, chat_id: str) -> None:
+    """Require that its one call has one result, and that this is the answer of its child."""
+    results = [
+        part
+        for message in await fault.messages(chat_id)
+        for part in message.content
+        if isinstance(part, ToolResult)
+    ]
+    outcomes = [part.outcome for part in results]
+    if outcomes != [ToolOutcome.DONE] or "That is all the demo does." not in str(results[0]):
+        fault.row.problems.append(f"{chat_id}: its call has {results}")
+
+
+async def check_children(fault: Fault, chat_ids: list[str]) -> None:
+    """Require that one chat did it, each of its steps once."""
+    runs = [(fault.lab.workspace(each) / "files" / "runs").read_text() for each in chat_ids]
+    numbers = [int(run.rpartition("-")[2]) for text in runs for run in text.split()]
+    if len(chat_ids) != 1 or numbers != [0, 1, 2, 3]:
+        fault.row.double_executions += max(0, len(numbers) - 4)
+        fault.row.problems.append(f"{chat_ids}: ran {numbers}")

@@ -30,7 +30,7 @@ FLAGS = (
 )
 LISTENING = re.compile(rb"DevTools listening on (ws://\S+)")
 START_S_MAX = 60.0
-ANSWER_S_MAX = 30.0
+ANSWER_S_MAX = 60.0
 
 
 class ScriptFailed(Exception):

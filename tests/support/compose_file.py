@@ -2,14 +2,14 @@
 
 import os
 import re
-import socket
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from support.ports import free_ports
 
 FILE = Path(__file__).resolve().parent.parent.parent / "compose.yaml"
 
@@ -176,12 +176,3 @@ class Placement:
     def _own(self, found: re.Match[str], replica: Replica) -> str:
         port = self._ports.get((replica.name, int(found[1])))
         return found[0] if port is None else f"127.0.0.1:{port}"
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports of 127.0.0.1 that are free now and all different."""
-    with ExitStack() as held:
-        taken = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in taken:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in taken]

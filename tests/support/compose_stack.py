@@ -13,16 +13,17 @@ from pathlib import Path
 import asyncpg
 
 from parley.postgres import EmbeddedServer
-from support.compose_file import ComposeService, Placement, Replica, document, free_ports, services
+from support.compose_file import ComposeService, Placement, Replica, document, services
 from support.conditions import until
+from support.ports import free_ports
 
 #: Runs in this order and ends, before anything that stays.
 ONE_SHOTS = ("keys", "roles")
 POSTGRES = "postgres"
 
-ONE_SHOT_S_MAX = 30.0
-HEALTHY_S_MAX = 60.0
-STOPPING_S_MAX = 15.0
+ONE_SHOT_S_MAX = 120.0
+HEALTHY_S_MAX = 180.0
+STOPPING_S_MAX = 60.0
 
 PROGRAMS = Path(sys.executable).parent
 

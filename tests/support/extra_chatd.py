@@ -11,7 +11,7 @@ import psutil
 
 from support.fault_lab import ChatdProcess, FaultLab
 
-STOP_S_MAX = 20.0
+STOP_S_MAX = 60.0
 
 
 @asynccontextmanager

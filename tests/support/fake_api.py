@@ -94,7 +94,7 @@ def fake_api(*answers: Answer) -> Iterator[FakeApi]:
             self.end_headers()
             self.wfile.write(sent)
 
-        do_GET = do_POST = do_PATCH = do_DELETE = _play  # noqa: N815 (the names are http.server's)
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _play  # noqa: N815 (the names are http.server's)
 
     listener = ThreadingHTTPServer(("127.0.0.1", 0), Playing)
     listener.daemon_threads = True

@@ -33,6 +33,8 @@ from parley.api.chat.v1.stream_service_pb2_grpc import (
 from parley.api.workspace.v1 import (
     node_service_pb2,
     node_service_pb2_grpc,
+    secret_service_pb2,
+    secret_service_pb2_grpc,
     workspace_access_service_pb2,
     workspace_access_service_pb2_grpc,
     workspace_service_pb2,
@@ -204,6 +206,7 @@ class FakeChatd:
                 "WorkspaceAccessService",
             ),
             (workspace_service_pb2, workspace_service_pb2_grpc, "WorkspaceService"),
+            (secret_service_pb2, secret_service_pb2_grpc, "SecretService"),
             (node_service_pb2, node_service_pb2_grpc, "NodeService"),
         )
         return tuple(

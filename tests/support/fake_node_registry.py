@@ -28,6 +28,9 @@ class FakeNodeRegistry(NodeServiceServicer):
         drains: Every good-bye.
         orders: What the next answer orders.
         is_forgetful: Whether the next heartbeat is refused as of an unknown node.
+        secrets: Values by the names of secrets; others are not granted.
+        uses: Every wish for one.
+        outages: How many of the next wishes find the database away.
     """
 
     registrations: list[api.RegisterNodeRequest] = field(default_factory=list)
@@ -35,6 +38,9 @@ class FakeNodeRegistry(NodeServiceServicer):
     drains: list[api.DrainNodeRequest] = field(default_factory=list)
     orders: list[api.WorkspaceOrder] = field(default_factory=list)
     is_forgetful: bool = False
+    secrets: dict[str, bytes] = field(default_factory=dict)
+    uses: list[api.UseSecretRequest] = field(default_factory=list)
+    outages: int = 0
     _heard: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def RegisterNode(  # noqa: N802 (the name is the proto's)
@@ -53,10 +59,8 @@ class FakeNodeRegistry(NodeServiceServicer):
     ) -> api.HeartbeatResponse:
         if self.is_forgetful:
             self.is_forgetful = False
-            status = grpc.StatusCode.FAILED_PRECONDITION
-            problem = Problem(status, "STALE_NODE", "register again")
-            await context.abort(
-                status, problem.message, trailers(problem, domain="workspace.parley")
+            await _refuse(
+                context, grpc.StatusCode.FAILED_PRECONDITION, "STALE_NODE", "register again"
             )
         self.heartbeats.append(request)
         await self._tell()
@@ -69,6 +73,18 @@ class FakeNodeRegistry(NodeServiceServicer):
         self.drains.append(request)
         return api.DrainNodeResponse()
 
+    async def UseSecret(  # noqa: N802 (the name is the proto's)
+        self, request: api.UseSecretRequest, context: Any
+    ) -> api.UseSecretResponse:
+        if self.outages:
+            self.outages -= 1
+            await _refuse(context, grpc.StatusCode.UNAVAILABLE, "DATABASE_UNAVAILABLE", "wait")
+        self.uses.append(request)
+        if request.secret_name not in self.secrets:
+            message = f"the secret {request.secret_name} is not granted: not_granted"
+            await _refuse(context, grpc.StatusCode.PERMISSION_DENIED, "SECRET_NOT_GRANTED", message)
+        return api.UseSecretResponse(value=self.secrets[request.secret_name])
+
     async def until(self, is_so: Callable[[], bool], within_s: float = 20.0) -> None:
         """Wait until something is so after what was heard."""
         async with asyncio.timeout(within_s), self._heard:
@@ -77,6 +93,11 @@ class FakeNodeRegistry(NodeServiceServicer):
     async def _tell(self) -> None:
         async with self._heard:
             self._heard.notify_all()
+
+
+async def _refuse(context: Any, status: grpc.StatusCode, reason: str, message: str) -> None:
+    problem = Problem(status, reason, message)
+    await context.abort(status, problem.message, trailers(problem, domain="workspace.parley"))
 
 
 @asynccontextmanager

@@ -37,6 +37,7 @@ WHOLE_S_MAX = 60.0
 WAIT_S_MAX = 90.0
 ONCE = Patience(deadline_s=45.0, calls=Backoff(attempts_max=1))
 STUBBORN = Patience(deadline_s=90.0, calls=Backoff(attempts_max=60, last_s=1.0))
+CHAT_SCOPES = ("chat:read", "chat:write")
 LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, asyncpg.PostgresError)
 
 STATES = """
@@ -264,12 +265,10 @@ async def lab_of(
         lab.points.disarm()
 
 
-def issue_token(stack: LocalStack) -> str:
-    """Return a token with which a client may do everything with chats."""
-    issued = stack.parley(
-        "token", "issue", f"faults-{time.monotonic_ns()}",
-        "--scope", "chat:read", "--scope", "chat:write", "--json",
-    )  # fmt: skip
+def issue_token(stack: LocalStack, *scopes: str) -> str:
+    """Return a token with these scopes, by default for everything with chats."""
+    wanted = [word for scope in scopes or CHAT_SCOPES for word in ("--scope", scope)]
+    issued = stack.parley("token", "issue", f"faults-{time.monotonic_ns()}", *wanted, "--json")
     assert issued.returncode == 0, issued.stderr
     token: str = json.loads(issued.stdout)["token"]
     return token

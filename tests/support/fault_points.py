@@ -30,6 +30,10 @@ class FaultPoints:
         arming = Arming(str(time.monotonic_ns()), action, pid, subjects, nth, seconds=seconds)
         self._write(point, arming.to_json())
 
+    def release(self, point: str) -> None:
+        """Ask for nothing at one point any more: whoever is held there goes on."""
+        (self.directory / point).unlink()
+
     def disarm(self) -> None:
         """Ask for nothing any more: whoever is held goes on."""
         for file in self.directory.iterdir():

@@ -3,7 +3,8 @@
 import json
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +45,7 @@ class FaultyStack:
         data = None if body is None else json.dumps(body).encode()
         url = f"http://{self.stack.http}/api/v1{path}"
         request = urllib.request.Request(url, data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return json.loads(answer.read())
 
     def create(self, text: str, key: str = "") -> str:
@@ -52,6 +53,12 @@ class FaultyStack:
         body = {"content": [{"type": "text", "text": text}]}
         chat_id: str = self.request("POST", "/chats", body, key)["id"]
         return chat_id
+
+    def send(self, chat_id: str, text: str) -> int:
+        """Send a message and return the version that the chat has with it."""
+        body = {"content": [{"type": "text", "text": text}]}
+        sent = self.request("POST", f"/chats/{chat_id}/messages", body)
+        return int(sent["snapshot_version"])
 
     def messages(self, chat_id: str) -> list[tuple[str, str]]:
         """Return role and text of each message, oldest first."""
@@ -68,7 +75,7 @@ class FaultyStack:
         return Where(*row)
 
     async def until(
-        self, chat_id: str, holds: Callable[[Where], bool], within_s: float = 40.0
+        self, chat_id: str, holds: Callable[[Where], bool], within_s: float = 120.0
     ) -> Where:
         """Wait until something holds of a chat, looking without pause but briefly."""
         deadline = time.monotonic() + within_s
@@ -93,7 +100,11 @@ class FaultyStack:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-async def connect_to(stack: LocalStack) -> "asyncpg.Connection[asyncpg.Record]":
-    """Open a connection as the superuser."""
-    endpoints = json.loads(stack.home.endpoints_file.read_text())
-    return await asyncpg.connect(endpoints["database"])
+@asynccontextmanager
+async def watching(stack: LocalStack) -> AsyncIterator[FaultyStack]:
+    """Give a stack with a connection to its database, as the superuser."""
+    connection = await asyncpg.connect(stack.endpoints()["database"])
+    try:
+        yield FaultyStack(stack, connection)
+    finally:
+        await connection.close()

@@ -11,7 +11,7 @@ from parley.api.workspace.v1 import file_service_pb2 as api
 from parley.rpc import problem_of
 from support.toolrunner_node import Client
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from gateway.routes_pages import PageRoutes
 from gateway.routes_processes import ProcessRoutes
 from gateway.routes_providers import ProviderRoutes
 from gateway.routes_queue import QueueRoutes
+from gateway.routes_secrets import SecretRoutes
 from gateway.routes_settings import SettingsRoutes
 from gateway.routes_shares import ShareRoutes
 from gateway.routes_templates import TemplateRoutes
@@ -47,7 +48,6 @@ def every_route() -> tuple[AnyRoute, ...]:
         NOBODY,
         NOBODY,
         NOBODY,
-        NOBODY,
         clock=FakeClock(),
         chance=random.Random(1),
         limits=StreamLimits(),
@@ -64,9 +64,10 @@ def every_route() -> tuple[AnyRoute, ...]:
             export=ExportRoutes(NOBODY),
             processes=ProcessRoutes(NOBODY, new_id=new_id, draining=asyncio.Event()),
             terminal=TerminalRoutes(NOBODY, NOBODY, NOBODY, new_id=new_id, clock=FakeClock()),
-            workspace_files=WorkspaceFileRoutes(NOBODY),
+            workspace_files=WorkspaceFileRoutes(NOBODY, stream=NOBODY),
             templates=TemplateRoutes(NOBODY, new_id=new_id),
-            workspaces=WorkspaceRoutes(NOBODY, new_id=new_id),
+            secrets=SecretRoutes(NOBODY, new_id=new_id),
+            workspaces=WorkspaceRoutes(NOBODY, stream=NOBODY, new_id=new_id),
             checkpoints=CheckpointRoutes(NOBODY, new_id=new_id),
             files=FileRoutes(NOBODY, new_id=new_id, clock=FakeClock()),
             models=ModelRoutes(NOBODY, new_id=new_id),

@@ -43,6 +43,9 @@ class Placer:
     def root(self, workspace_id: str) -> Path:
         return self.house_data / "workspaces" / workspace_id / "files"
 
+    def logs(self, workspace_id: str) -> Path:
+        return self.root(workspace_id).parent / "logs"
+
     async def prepare(
         self,
         workspace_id: str,

@@ -80,7 +80,7 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
         """Make a request and return its answer; a body that is no bytes is sent as JSON."""
-        async with asyncio.timeout(10), self._opened(method, path, body, headers) as opened:
+        async with asyncio.timeout(60), self._opened(method, path, body, headers) as opened:
             reader, reply = opened
             if reply.headers.get("transfer-encoding") == "chunked":
                 content = b""

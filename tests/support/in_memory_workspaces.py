@@ -1,16 +1,17 @@
 """Workspaces in a dictionary, by the clock of a test: the fake behind the ports of the engine."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from chatd.domain.chat import ChatId, OwnerId, WorkerId
 from chatd.domain.errors import WorkspaceNotFound
-from chatd.domain.workspaces.commands import Command
-from chatd.domain.workspaces.errors import NodeNotFound
+from chatd.domain.workspaces.commands import Command, Start
+from chatd.domain.workspaces.errors import NodeNotFound, WorkspaceNotReady
 from chatd.domain.workspaces.lifetime import is_due, is_warning_due
-from chatd.domain.workspaces.nodes import LOST_AFTER, Node, NodeState
-from chatd.domain.workspaces.ports import ChatWorkspace, LogLine
+from chatd.domain.workspaces.nodes import LOST_AFTER, Load, Node, NodeState
+from chatd.domain.workspaces.ports import ChatWorkspace, LogLine, Seen
 from chatd.domain.workspaces.transitions import decide
 from chatd.domain.workspaces.workspace import DRIVEN, USABLE, State, Workspace, WorkspaceId
 from parley.clock import Clock
@@ -50,6 +51,10 @@ class InMemoryWorkspaces:
     working: dict[WorkerId, list[str]] = field(default_factory=dict)
     chats: dict[str, ChatWorkspace] = field(default_factory=dict)
     states: list[State] = field(default_factory=list)
+    lost: set[str] = field(default_factory=set)
+    barred: dict[OwnerId, bool] = field(default_factory=dict)
+    reads: int = 0
+    lookups: int = 0
     crash: CrashPlan = field(default_factory=CrashPlan)
 
     async def add_scratch(
@@ -76,6 +81,20 @@ class InMemoryWorkspaces:
             self.states.append(after.state)
             self.crash.after()
         return before, after
+
+    async def own(self, workspace_id: str, owner_id: OwnerId) -> Workspace:
+        found = await self.get(workspace_id)
+        if found.owner_id != owner_id:
+            raise WorkspaceNotFound(workspace_id)
+        return found
+
+    async def restart_scratch(self, workspace_id: str) -> Workspace:
+        return (await self.apply(workspace_id, Start()))[1]
+
+    async def apply_all(self, commands: Iterable[tuple[Seen, Command]]) -> None:
+        for seen, command in commands:
+            with suppress(WorkspaceNotReady):
+                await self.apply(seen.workspace.id, command)
 
     async def claim(
         self, driver_id: WorkerId, lease_s: float, rows_max: int
@@ -114,40 +133,66 @@ class InMemoryWorkspaces:
         for line in lines:
             known.setdefault(line.sequence, line)
 
-    async def due(self, rows_max: int) -> tuple[tuple[Workspace, datetime], ...]:
-        now = self.clock.now()
-        found = [
-            row
-            for row in self.rows.values()
-            if (
-                row.state in USABLE
-                and (
-                    is_due(row.deadline_at, now)
-                    or is_warning_due(row.deadline_at, row.warned_for, now)
-                )
-            )
-            or (row.state is State.STOPPED and is_due(row.delete_at, now))
-        ]
-        return tuple((row, now) for row in found[:rows_max])
+    async def lines(
+        self, workspace_id: str, epoch: int, after: int, lines_max: int = 500
+    ) -> tuple[LogLine, ...]:
+        known = self.logs.get((workspace_id, epoch), {})
+        return tuple(line for number, line in sorted(known.items()) if number > after)
 
-    async def orphaned(self, rows_max: int) -> tuple[Workspace, ...]:
+    async def due(self, rows_max: int) -> tuple[Seen, ...]:
+        now = self.clock.now()
+        return self._seen(
+            lambda row: (
+                (
+                    row.state in USABLE
+                    and (
+                        is_due(row.deadline_at, now)
+                        or is_warning_due(row.deadline_at, row.warned_for, now)
+                    )
+                )
+                or (row.state is State.STOPPED and is_due(row.delete_at, now))
+            )
+        )
+
+    async def orphaned(self, rows_max: int) -> tuple[Seen, ...]:
         return ()
 
-    async def on_node(self, node_id: str) -> tuple[Workspace, ...]:
-        rows = self.rows.values()
-        return tuple(r for r in rows if r.node_id == node_id and r.state is not State.DELETED)
+    async def of_barred(self, rows_max: int) -> tuple[tuple[Seen, bool], ...]:
+        found = self._seen(
+            lambda row: row.owner_id in self.barred and row.state is not State.DELETED
+        )
+        return tuple((seen, self.barred[seen.workspace.owner_id]) for seen in found)
 
-    async def many(self, workspace_ids: Collection[str]) -> dict[str, Workspace]:
-        return {each: self.rows[each] for each in workspace_ids if each in self.rows}
+    async def on_node(self, node_id: str) -> tuple[Seen, ...]:
+        return self._seen(lambda row: row.node_id == node_id and row.state is not State.DELETED)
 
-    async def worked_in(self, worker_id: WorkerId) -> tuple[Workspace, ...]:
+    async def untold(self, rows_max: int) -> tuple[Seen, ...]:
+        return self._seen(lambda row: row.state in USABLE and row.policy > row.policy_told)
+
+    async def on_lost_nodes(self, rows_max: int) -> tuple[Seen, ...]:
+        return self._seen(lambda row: row.node_id in self.lost and row.state in (*USABLE, *DRIVEN))
+
+    async def hosted(
+        self, node_id: str, workspace_ids: Collection[str], *, is_all: bool
+    ) -> dict[str, Seen]:
+        self.reads += 1
+        found = self._seen(
+            lambda row: (
+                row.id in workspace_ids
+                or (is_all and row.node_id == node_id and row.state in USABLE)
+            )
+        )
+        return {seen.workspace.id: seen for seen in found}
+
+    async def worked_in(self, worker_id: WorkerId) -> tuple[Seen, ...]:
         ids = self.working.get(worker_id, [])
-        return tuple(self.rows[each] for each in ids if self.rows[each].state in USABLE)
+        return self._seen(lambda row: row.id in ids and row.state in USABLE)
 
     async def of_chat(self, chat_id: ChatId) -> ChatWorkspace | None:
+        self.lookups += 1
         known = self.chats.get(chat_id)
         if known is not None:
-            return known
+            return replace(known, workspace=known.workspace and self.rows[known.workspace.id])
         return ChatWorkspace(
             workspace=self.rows.get(chat_id),
             scratch_id=WorkspaceId(chat_id),
@@ -159,6 +204,9 @@ class InMemoryWorkspaces:
             now=self.clock.now(),
         )
 
+    def _seen(self, is_wanted: Callable[[Workspace], bool]) -> tuple[Seen, ...]:
+        return tuple(Seen(row, self.clock.now()) for row in self.rows.values() if is_wanted(row))
+
     def _free(self, workspace_id: str) -> bool:
         claim = self.claims.get(workspace_id)
         return claim is None or claim[1] <= self.clock.now()
@@ -169,10 +217,11 @@ class InMemoryWorkspaces:
 
 @dataclass(slots=True)
 class InMemoryNodes:
-    """Nodes in a dictionary."""
+    """Nodes in a dictionary; those that fall silent are told to the workspaces."""
 
     clock: Clock
     rows: dict[str, Node] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
 
     async def list(self) -> Sequence[Node]:
         return tuple(node for node in self.rows.values() if node.state is not NodeState.GONE)
@@ -195,6 +244,7 @@ class InMemoryNodes:
         ]
         for node in silent:
             self.rows[node.id] = replace(node, state=NodeState.LOST)
+            self.lost.add(node.id)
         return silent
 
     async def drained(self) -> Sequence[Node]:
@@ -208,3 +258,28 @@ class InMemoryNodes:
 
     async def leave(self, node_id: str) -> None:
         self.rows[node_id] = replace(self.rows[node_id], state=NodeState.GONE)
+
+    async def register(self, node: Node, request_id: str) -> Node:
+        before = self.rows.get(node.id)
+        epoch = 1 if before is None else before.registration_epoch + 1
+        seen = replace(node, registration_epoch=epoch, last_seen_at=self.clock.now())
+        self.rows[node.id] = seen
+        self.lost.discard(node.id)
+        return seen
+
+    async def heartbeat(self, node_id: str, registration_epoch: int, load: Load) -> Node:
+        node = replace(self.rows[node_id], load=load, last_seen_at=self.clock.now())
+        self.rows[node_id] = node
+        return node
+
+    async def drain(
+        self, node_id: str, registration_epoch: int, grace: timedelta, *, is_leaving: bool
+    ) -> Node:
+        node = replace(
+            self.rows[node_id],
+            state=NodeState.DRAINING,
+            drain_at=self.clock.now() + grace,
+            is_leaving=is_leaving,
+        )
+        self.rows[node_id] = node
+        return node

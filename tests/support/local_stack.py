@@ -16,16 +16,16 @@ import psutil
 from parley.cli import process_table
 from parley.cli.home import Home
 from parley.cli.leftovers import running
-from support.compose_file import free_ports
 from support.conditions import until
+from support.ports import free_port
 
 PROGRAMS = Path(sys.executable).parent
 #: What an answer of the scripted model holds when both of its tools have worked.
 SHELL_RESULT = "hello from the workspace"
 CLOCK_RESULT = r"get_current_time answered: .*UTC"
 
-COMMAND_S_MAX = 60.0
-WHOLE_S_MAX = 30.0
+COMMAND_S_MAX = 180.0
+WHOLE_S_MAX = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,7 @@ class LocalStack:
     @classmethod
     def at(cls, directory: Path, **environment: str) -> "LocalStack":
         """Return the stack that would run in `directory`; nothing is started."""
-        (port,) = free_ports(1)
-        return cls(Home.at(directory), f"127.0.0.1:{port}", environment)
+        return cls(Home.at(directory), f"127.0.0.1:{free_port()}", environment)
 
     def command(self, *arguments: str) -> list[str]:
         """Return the words of a call of `parley` for this home."""
@@ -52,14 +51,14 @@ class LocalStack:
         return {"PATH": path, "HOME": str(self.home.root.parent), **self.environment}
 
     def parley(
-        self, *arguments: str, cwd: Path | None = None
+        self, *arguments: str, said: str = "", cwd: Path | None = None
     ) -> "subprocess.CompletedProcess[str]":
-        """Call `parley` in a directory and wait for its end."""
+        """Call `parley` in a directory, say something to it, and wait for its end."""
         return subprocess.run(
             self.command(*arguments),
             env=self.variables(),
             cwd=cwd,
-            stdin=subprocess.DEVNULL,
+            input=said,
             capture_output=True,
             text=True,
             timeout=COMMAND_S_MAX,

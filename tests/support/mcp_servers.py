@@ -3,21 +3,12 @@
 import asyncio
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 SESSION_SERVER = Path(__file__).with_name("mcp_session_server.py")
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ SHARED = {
         "test_readme.py",
         "test_real_keys.py",
         "test_real_model.py",
+        "test_statement_counts.py",
     ),
     "tests/faults/": (),
 }

@@ -86,8 +86,7 @@ async def ask(
     events: list[ModelEvent] = []
     async with asyncio.timeout(10):
         try:
-            async for event in models.stream(wire or PlainWire(), REQUEST, target(url)):
-                events.append(event)
+            await models.answer(wire or PlainWire(), REQUEST, target(url), events.append)
         except ModelError as error:
             return list(joined_deltas(events)), error
     return list(joined_deltas(events)), None
@@ -102,7 +101,7 @@ async def played(models: HttpModels, *script: bytes | Act) -> tuple[list[ModelEv
 
 
 def said(events: list[ModelEvent]) -> list[ModelEvent]:
-    return [event for event in events if event != Heartbeat()]
+    return list(joined_deltas(event for event in events if event != Heartbeat()))
 
 
 def seen(error: ModelError) -> tuple[ErrorKind, bool, int]:

@@ -7,8 +7,8 @@ memory. Run tests on it in virtual time, and an outage of five minutes takes a s
 import asyncio
 import random  # noqa: TID251 (a seed of the stage's own)
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -29,7 +29,7 @@ from chatd.domain.chat import (
 from chatd.domain.choice import ModelChoice
 from chatd.domain.commands import BusyBehavior, Command, RecordRetry, SendMessage, UserCommand
 from chatd.domain.ledger import LedgerEntry
-from chatd.domain.model import ModelEvent, ModelRequest, TextDelta
+from chatd.domain.model import ModelEvent, ModelRequest, TakeEvent, TextDelta
 from chatd.domain.parts import Text
 from chatd.domain.price_book import PriceBook
 from chatd.domain.tools import Executor, ToolSpec
@@ -42,10 +42,11 @@ from chatd.providers.anthropic import AnthropicWire
 from chatd.providers.breaker import Breakers
 from chatd.providers.completions import CompletionsWire
 from chatd.providers.guarded import GuardedModels
+from chatd.providers.http import HttpOptions
 from chatd.providers.responses import ResponsesWire
 from chatd.providers.router import Call, RoutedModel
 from chatd.providers.scripted import ScriptedModel, demo_with
-from chatd.providers.transport import HttpModels, HttpOptions
+from chatd.providers.transport import HttpModels
 from chatd.providers.wire_choice import WireName
 from parley.llm_mock import MockModels
 from support.in_memory_chats import InMemoryChats
@@ -206,17 +207,17 @@ async def provider_stage(
         configuration = StagedConfiguration({way: provider_at(url or mock.url, way) for way in Way})
         guarded = GuardedModels(http, breakers=breakers, clock=clock, chance=luck)
 
-        async def stream(call: Call, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-            model = guarded.of(call.wire, call.target, call.credential_id)
-            async with aclosing(model.stream(request)) as events:
-                async for event in events:
-                    if isinstance(event, TextDelta):
-                        heard.characters += len(event.text)
-                    yield event
+        async def make(call: Call, request: ModelRequest, take: TakeEvent) -> None:
+            def took(event: ModelEvent) -> None:
+                if isinstance(event, TextDelta):
+                    heard.characters += len(event.text)
+                take(event)
+
+            await guarded.of(call.wire, call.target, call.credential_id).answer(request, took)
 
         model = RoutedModel(
             configuration,
-            stream=stream,
+            make=make,
             wires={
                 WireName.ANTHROPIC: AnthropicWire(),
                 WireName.RESPONSES: ResponsesWire(),

@@ -1,5 +1,6 @@
 """Sandboxes for tests: none at all, and those that this machine offers, weakest first."""
 
+import json
 from functools import cache
 from pathlib import Path
 
@@ -25,9 +26,37 @@ def trials() -> Trials:
 
 
 def offered() -> tuple[Level, ...]:
-    """Return the levels that are worth attacking, as far as this machine has them."""
+    """Return the levels that keep everything, as far as this machine has them."""
     highest = judge(trials(), minimum=Level.NONE).level
     return tuple(level for level in (Level.LANDLOCK, Level.NS) if level <= highest)
+
+
+def all_offered() -> tuple[Level, ...]:
+    """Return these, and `uid` where the machine has it, which keeps less."""
+    has_users = trials().works(Layer.UID)
+    return ((Level.UID,) if has_users else ()) + offered()
+
+
+def judged(row: str, level: Level, told: str) -> dict[str, str]:
+    """Say how many attempts an attack made, and return those that succeeded.
+
+    Args:
+        row: Of the matrix.
+        level: At which it was made.
+        told: What it printed: JSON of each attempt, with whether it succeeded and what came of it.
+    """
+    try:
+        tried = json.loads(told)
+    except ValueError:
+        raise AssertionError(told) from None
+    successes = {name: detail for name, (is_success, detail) in tried.items() if is_success}
+    tell(row, level, len(successes), len(tried))
+    return successes
+
+
+def tell(row: str, level: Level, successes: int, attempts: int) -> None:
+    """Say how many attempts succeeded."""
+    print(f"{row} at {level.word}: {successes} of {attempts} succeeded")
 
 
 def sandbox_at(level: Level) -> Sandbox:

@@ -20,12 +20,15 @@ from chatd.engine.workspaces.watching import Changes
 from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.catalogue_servicer import WorkspaceServicer
 from chatd.rpc.node_servicer import NodeServicer
+from chatd.rpc.secret_servicer import SecretServicer
 from chatd.rpc.workspace_watch import WorkspaceWatch
 from chatd.store.catalogue import ChatFacts, StoredCatalogue
 from chatd.store.nodes import PostgresNodes
+from chatd.store.secrets import PostgresSecrets
 from chatd.store.templates import PostgresTemplates
 from chatd.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
+from parley.secrets import Keyring, SecretBox
 
 DRIVER = WorkerId("00000000-0000-0000-0000-0000000000dd")
 ADDRESS = "unix:/run/static.sock"
@@ -54,7 +57,9 @@ class Catalogue:
     sites: ChatSites
     host: InMemoryHost
     ttl: Ttl
-    servicers: tuple[WorkspaceServicer, NodeServicer]
+    servicers: tuple[WorkspaceServicer, NodeServicer, SecretServicer]
+    secrets: PostgresSecrets
+    granted: list[Workspace]
     bound: list[ChatId] = field(default_factory=list)
     moved: list[Workspace] = field(default_factory=list)
 
@@ -86,6 +91,7 @@ class Catalogue:
             groups=groups,
             ttl=ttl,
             limits=QuotaLimits(live_workspaces=2),
+            nodes=known,
             changes=changes,
             bound=bound.append,
             clock=clock,
@@ -94,12 +100,33 @@ class Catalogue:
         sites = ChatSites(
             store, facts, known, driver, changes, clock, made=bound.append, waiting_s=20.0
         )
+        secrets = PostgresSecrets(pool, SecretBox(Keyring.generate()))
+        granted: list[Workspace] = []
+
+        async def note_grant(workspace: Workspace) -> None:
+            granted.append(workspace)
+
         watch = WorkspaceWatch(store, changes, clock, stopping)
         servicers = (
-            WorkspaceServicer(control, known, NOTHING, watch, tickets),
-            NodeServicer(Registry(store, nodes), nodes, clock),
+            WorkspaceServicer(control, known, NOTHING, watch, tickets, note_grant),
+            NodeServicer(Registry(store, nodes), nodes, secrets, clock),
+            SecretServicer(secrets, store, note_grant),
         )
-        return cls(store, nodes, known, control, driver, sites, host, ttl, servicers, bound, moved)
+        return cls(
+            store,
+            nodes,
+            known,
+            control,
+            driver,
+            sites,
+            host,
+            ttl,
+            servicers,
+            secrets,
+            granted,
+            bound,
+            moved,
+        )
 
     async def drive(self) -> None:
         """Do all that waits to be done."""

@@ -59,6 +59,7 @@ from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
 from parley.api.workspace.v1.node_service_pb2_grpc import NodeServiceStub
+from parley.api.workspace.v1.secret_service_pb2_grpc import SecretServiceStub
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
 from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
 from parley.clock import FakeClock
@@ -140,11 +141,12 @@ class Person:
     workspaces: Any = None
     catalogue: Any = None
     nodes: Any = None
+    secrets: Any = None
 
     async def ask(self, request: Any) -> Any:
         """Call the method whose request this is."""
         method = request.DESCRIPTOR.name.removesuffix("Request")
-        stubs = (self.usage, self.workspaces, self.catalogue, self.nodes)
+        stubs = (self.usage, self.workspaces, self.catalogue, self.nodes, self.secrets)
         offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)
         with acting_for(User(UserId(self.id), self.role)):
@@ -361,6 +363,7 @@ async def served_chats(
                 workspaces=workspaces,
                 catalogue=WorkspaceServiceStub(channel),
                 nodes=NodeServiceStub(channel),
+                secrets=SecretServiceStub(channel),
             )
             for each in (ANN_ID, BOB_ID, EVE_ID)
         )

@@ -6,7 +6,7 @@ import os
 from toolrunner.domain import Exit
 from toolrunner.spawning import Launch, SpawnerProcess
 
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 
 
 async def printed(spawner: SpawnerProcess, launch: Launch) -> tuple[str, Exit]:

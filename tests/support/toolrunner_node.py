@@ -34,8 +34,8 @@ from parley.telemetry import InMemoryTelemetry
 from toolrunner.app import serve_node
 from toolrunner.settings import Settings
 
-READY_S = 20
-STOP_S = 15
+READY_S = 60
+STOP_S = 60
 
 
 @dataclass(frozen=True)

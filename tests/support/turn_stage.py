@@ -28,7 +28,14 @@ from chatd.domain.commands import (
     UserCommand,
 )
 from chatd.domain.ledger import LedgerEntry
-from chatd.domain.model import Finished, ModelEvent, ModelRequest, TextDelta, ToolCallRequested
+from chatd.domain.model import (
+    Finished,
+    ModelEvent,
+    ModelRequest,
+    TakeEvent,
+    TextDelta,
+    ToolCallRequested,
+)
 from chatd.domain.parts import Part, Text, ToolCall, ToolResult
 from chatd.domain.ports import Partials, Spending, Unlimited
 from chatd.domain.tools import Executor, StoredExecution, ToolSpec
@@ -128,9 +135,9 @@ class NotingModel(ScriptedModel):
         super().__init__(play)
         self.requests: list[ModelRequest] = []
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    async def answer(self, request: ModelRequest, take: TakeEvent) -> None:
         self.requests.append(request)
-        return super().stream(request)
+        await super().answer(request, take)
 
 
 class Stage:

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 class BusTiming:
     """How fast the bus sends, gives up and tries again."""
 
-    flush_pause_s: float = 0.01
+    flush_pause_s: float = 0.025
     send_timeout_s: float = 5.0
     retry_first_s: float = 0.1
     retry_max_s: float = 5.0

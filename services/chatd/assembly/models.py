@@ -1,11 +1,11 @@
 """The models of a process: what is configured, and all of it as one model."""
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from chatd.domain.model import ModelEvent, ModelRequest
+from chatd.domain.model import ModelRequest, TakeEvent
 from chatd.domain.price_book import PriceBook, shipped_book
 from chatd.engine.configuration import ConfigurationCache
 from chatd.news import CONFIG_TOPIC
@@ -49,6 +49,7 @@ class Catalogue:
         book: The shipped prices.
         discovery: Asks endpoints of the environment for their models.
         ports: What ModelService is made of.
+        box: Seals and opens what is secret.
     """
 
     configuration: ConfigurationCache
@@ -58,6 +59,7 @@ class Catalogue:
     book: PriceBook
     discovery: Discovery
     ports: ModelPorts
+    box: SecretBox
 
 
 async def open_catalogue(
@@ -89,6 +91,7 @@ async def open_catalogue(
         book=book,
         discovery=discovery,
         ports=ModelPorts(Providers(changes, box), Models(changes), configuration, book, check),
+        box=box,
     )
 
 
@@ -101,12 +104,12 @@ def _routed(configuration: ConfigurationCache, http: HttpModels, process: Proces
         chance=process.random.random,
     )
 
-    def stream(call: Call, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        return guarded.of(call.wire, call.target, call.credential_id).stream(request)
+    def make(call: Call, request: ModelRequest, take: TakeEvent) -> Awaitable[None]:
+        return guarded.of(call.wire, call.target, call.credential_id).answer(request, take)
 
     return RoutedModel(
         configuration,
-        stream=stream,
+        make=make,
         wires={
             WireName.ANTHROPIC: AnthropicWire(),
             WireName.BEDROCK: BedrockWire(process.clock),

@@ -6,16 +6,18 @@ from dataclasses import dataclass
 import asyncpg
 
 from chatd.clients.hosts import GrpcHost
-from chatd.clients.lifecycle_tools import LifecycleTools
+from chatd.clients.lifecycle import LifecycleTools
 from chatd.domain.chat import ChatId, WorkerId
 from chatd.domain.groups import Groups
 from chatd.domain.workspaces.quota import QuotaLimits
+from chatd.domain.workspaces.secrets import Secret
 from chatd.domain.workspaces.workspace import Workspace
 from chatd.engine.configuration import CHAT_PREFIX, ConfigurationCache
 from chatd.engine.workspaces.control import Control
 from chatd.engine.workspaces.driver import Driver
 from chatd.engine.workspaces.keeper import Keeper
 from chatd.engine.workspaces.node_list import NodeList
+from chatd.engine.workspaces.policies import Policies
 from chatd.engine.workspaces.registry import Registry
 from chatd.engine.workspaces.sites import ChatSites
 from chatd.engine.workspaces.watching import Changes
@@ -23,15 +25,18 @@ from chatd.news import WORKSPACES_TOPIC
 from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.catalogue_servicer import WorkspaceServicer
 from chatd.rpc.node_servicer import NodeServicer
+from chatd.rpc.secret_servicer import SecretServicer
 from chatd.rpc.workspace_watch import WorkspaceWatch
 from chatd.settings import Settings
 from chatd.store.config_version import Changed
 from chatd.store.nodes import PostgresNodes
+from chatd.store.secrets import PostgresSecrets
 from chatd.store.templates import PostgresTemplates
 from chatd.store.workspaces import PostgresWorkspaces
 from parley.bus import Bus, Notice
 from parley.process import Process
 from parley.rpc import Address, Channels
+from parley.secrets import SecretBox
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class WorkspaceRooms:
     driver: Driver
     keeper: Keeper
     changes: Changes
-    servicers: tuple[WorkspaceServicer, NodeServicer]
+    servicers: tuple[WorkspaceServicer, NodeServicer, SecretServicer]
 
 
 def open_workspaces(
@@ -68,6 +73,7 @@ def open_workspaces(
     configuration: ConfigurationCache,
     changed: Changed,
     groups: Groups,
+    box: SecretBox,
     tickets: Callable[[ChatSites], AttachTickets],
 ) -> WorkspaceRooms:
     """Return the control plane of this process."""
@@ -85,8 +91,14 @@ def open_workspaces(
     workspaces = PostgresWorkspaces(pool, moved)
     nodes = PostgresNodes(pool)
     known = NodeList(nodes, map(str, settings.toolrunner))
-    host = GrpcHost(lambda address: toolrunners.also(Address.parse(address)))
+    secrets = PostgresSecrets(pool, box)
+
+    async def granted(workspace: Workspace) -> tuple[Secret, ...]:
+        return await secrets.named(workspace.owner_id, workspace.recipe.secret_names)
+
+    host = GrpcHost(lambda address: toolrunners.also(Address.parse(address)), granted)
     driver = Driver(worker_id, workspaces, known, host, clock)
+    policies = Policies(workspaces, known, host)
     control = Control(
         workspaces,
         PostgresTemplates(pool),
@@ -97,6 +109,7 @@ def open_workspaces(
             workspaces=settings.workspaces_per_user_max,
             disk_bytes=settings.workspace_disk_bytes_per_user_max,
         ),
+        nodes=known,
         changes=changes,
         bound=bound,
         clock=clock,
@@ -108,7 +121,13 @@ def open_workspaces(
         tools=LifecycleTools(control, configuration.chat),
         driver=driver,
         keeper=Keeper(
-            worker_id, workspaces, nodes, clock, known=known, chance=process.random.random
+            worker_id,
+            workspaces,
+            nodes,
+            clock,
+            known=known,
+            policies=policies,
+            chance=process.random.random,
         ),
         changes=changes,
         servicers=(
@@ -118,8 +137,10 @@ def open_workspaces(
                 host,
                 WorkspaceWatch(workspaces, changes, clock, process.stopping),
                 tickets(sites),
+                policies.tell,
             ),
-            NodeServicer(Registry(workspaces, nodes), nodes, clock),
+            NodeServicer(Registry(workspaces, nodes), nodes, secrets, clock),
+            SecretServicer(secrets, workspaces, policies.tell),
         ),
     )
 

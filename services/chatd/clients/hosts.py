@@ -1,7 +1,7 @@
 """Nodes as hosts of workspaces: the adapter that asks them, and the fake that behaves like one."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
@@ -9,6 +9,7 @@ from typing import Final
 import grpc
 
 from chatd.clients.failures import AMBIGUOUS
+from chatd.clients.grants import Granted, grant_to_proto, nothing_granted
 from chatd.clients.nodes import answered
 from chatd.domain.workspaces.nodes import Node
 from chatd.domain.workspaces.ports import (
@@ -20,11 +21,11 @@ from chatd.domain.workspaces.ports import (
     Progress,
 )
 from chatd.domain.workspaces.recipe import Kind, Limits, Network, NetworkPolicy, Profile, Recipe
+from chatd.domain.workspaces.secrets import Secret
 from chatd.domain.workspaces.workspace import Failure, FailureKind, Workspace
 from parley.api.workspace.v1 import (
     host_service_pb2,
     sandbox_pb2,
-    secret_pb2,
     template_pb2,
     workspace_pb2,
 )
@@ -66,10 +67,16 @@ class GrpcHost:
 
     Args:
         channel_at: Gives the channel to the address of a node.
+        granted: Tells which secrets a workspace may use.
     """
 
-    def __init__(self, channel_at: Callable[[str], grpc.aio.Channel]) -> None:
+    def __init__(
+        self,
+        channel_at: Callable[[str], grpc.aio.Channel],
+        granted: Granted = nothing_granted,
+    ) -> None:
         self._channel_at = channel_at
+        self._granted = granted
 
     async def prepare(
         self, node: Node, workspace: Workspace, after_line: int = 0
@@ -80,7 +87,7 @@ class GrpcHost:
             workspace_id=workspace.id,
             epoch=workspace.epoch,
             owner_id=workspace.owner_id,
-            recipe=recipe_to_proto(workspace.recipe),
+            recipe=recipe_to_proto(workspace.recipe, await self._granted(workspace)),
             must_exist=workspace.has_files,
             after_log_sequence=after_line,
         )
@@ -94,7 +101,7 @@ class GrpcHost:
                         yield _prepared(response.prepared)
                         return
                     case "failed":
-                        yield NotPrepared(_failure(response.failed))
+                        yield NotPrepared(failure_of(response.failed))
                         return
                     case _:
                         return
@@ -127,6 +134,27 @@ class GrpcHost:
         )
         try:
             await self._stub(node).RemoveWorkspace(request, timeout=STOP_S)
+        except grpc.aio.AioRpcError as error:
+            raise _trouble(error) from error
+
+    async def update_policy(self, node: Node, workspace: Workspace) -> None:
+        """Have a running workspace go by its network, bounds and grants as they are now.
+
+        Raises:
+            HostAway: The node does not answer.
+            HostRefused: The node has another placement, or lacks this.
+        """
+        recipe = recipe_to_proto(workspace.recipe, await self._granted(workspace))
+        request = host_service_pb2.UpdateWorkspacePolicyRequest(
+            request_id=f"policy-{workspace.id}-{workspace.epoch}-{workspace.version}",
+            workspace_id=workspace.id,
+            epoch=workspace.epoch,
+            network=recipe.network,
+            limits=recipe.limits,
+            secrets=recipe.secrets,
+        )
+        try:
+            await self._stub(node).UpdateWorkspacePolicy(request, timeout=STOP_S)
         except grpc.aio.AioRpcError as error:
             raise _trouble(error) from error
 
@@ -177,6 +205,9 @@ class InMemoryHost:
         away: How many of the next requests get no answer, by method.
         lost: How many of the next requests are done without anybody hearing of it, by method.
         failures: What preparing a workspace comes to.
+        refusals: What the next request of a method is refused with.
+        parent_epochs: The placement of its parent that each fork was made of.
+        policies: The numbers of the policies that each workspace was told to go by.
         gate: Preparations wait for it.
     """
 
@@ -188,6 +219,9 @@ class InMemoryHost:
         self.away: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
         self.failures: dict[str, Failure] = {}
+        self.refusals: dict[str, HostRefused] = {}
+        self.parent_epochs: dict[str, int] = {}
+        self.policies: defaultdict[str, list[int]] = defaultdict(list)
         self.gate = asyncio.Event()
         self.gate.set()
         self.asked = asyncio.Event()
@@ -197,6 +231,7 @@ class InMemoryHost:
     ) -> AsyncIterator[Progress]:
         """Make a workspace once for each placement."""
         self._arrive("prepare", workspace)
+        self._check_parent(workspace)
         self.asked.set()
         if after_line < 1:
             yield LogLine(1, datetime(2026, 1, 1, tzinfo=UTC), "copy", "making it")
@@ -228,14 +263,32 @@ class InMemoryHost:
         self.files.discard(workspace.id)
         self._leave("remove")
 
+    async def update_policy(self, node: Node, workspace: Workspace) -> None:
+        """Have a workspace go by its policy."""
+        self._arrive("update_policy", workspace)
+        self.policies[workspace.id].append(workspace.policy)
+        self._leave("update_policy")
+
     def _arrive(self, method: str, workspace: Workspace) -> None:
         if self.away[method]:
             self.away[method] -= 1
             raise HostAway(f"{method} is away")
+        if method in self.refusals:
+            raise self.refusals.pop(method)
         highest = self.epochs.get(workspace.id, 0)
         if workspace.epoch < highest:
             raise HostRefused("STALE_PLACEMENT", f"epoch {highest} is newer")
         self.epochs[workspace.id] = workspace.epoch
+
+    def _check_parent(self, workspace: Workspace) -> None:
+        """Refuse a fork of another placement of its parent than the one that is here."""
+        source = workspace.recipe.source
+        if workspace.id in self.files or source.parent_id not in self.epochs:
+            return
+        here = self.epochs[source.parent_id]
+        if source.parent_epoch < here:
+            raise HostRefused("STALE_PLACEMENT", f"epoch {here} of its parent is newer")
+        self.parent_epochs[workspace.id] = source.parent_epoch
 
     def _leave(self, method: str) -> None:
         if self.lost[method]:
@@ -243,7 +296,9 @@ class InMemoryHost:
             raise HostAway(f"the answer to {method} got lost")
 
 
-def recipe_to_proto(recipe: Recipe) -> host_service_pb2.WorkspaceRecipe:
+def recipe_to_proto(
+    recipe: Recipe, granted: tuple[Secret, ...] = ()
+) -> host_service_pb2.WorkspaceRecipe:
     """Return a recipe as a node reads it."""
     source = recipe.source
     made = host_service_pb2.WorkspaceRecipe(
@@ -255,7 +310,7 @@ def recipe_to_proto(recipe: Recipe) -> host_service_pb2.WorkspaceRecipe:
         limits=limits_to_proto(recipe.limits),
         profile=PROFILES[recipe.profile],
         sandbox_minimum=level_to_proto(recipe.sandbox_minimum),
-        secrets=[secret_pb2.SecretGrant(name=name) for name in recipe.secret_names],
+        secrets=map(grant_to_proto, granted),
     )
     match recipe.kind:
         case Kind.SCRATCH:
@@ -311,7 +366,8 @@ def _prepared(prepared: host_service_pb2.WorkspacePrepared) -> Prepared:
     return Prepared(prepared.root_path, prepared.git_branch, level_of(prepared.sandbox.level))
 
 
-def _failure(failure: workspace_pb2.WorkspaceFailure) -> Failure:
+def failure_of(failure: workspace_pb2.WorkspaceFailure) -> Failure:
+    """Return why a node cannot make or keep a workspace."""
     kind = FAILURES.get(failure.kind, FailureKind.INTERNAL)
     return Failure(kind, failure.message, failure.recreatable)
 

@@ -1,6 +1,7 @@
 """Tools that work in a workspace, through toolrunner."""
 
 import logging
+from typing import Final
 
 import grpc
 
@@ -31,6 +32,8 @@ from parley.rpc import Address, Channels, acting_for
 
 logger = logging.getLogger(__name__)
 
+#: What a node says of a workspace that is not there, or not as it was thought to be.
+MOVED: Final = ("STALE_PLACEMENT", "WORKSPACE_NOT_FOUND", "WORKSPACE_NOT_READY")
 OFFER_TIMEOUT_S = 5.0
 ASK_TIMEOUT_S = 10.0
 
@@ -82,10 +85,14 @@ class WorkspaceTools:
         except ChatError as unready:
             return not_ready(unready)
         place = Place(site.address, execution.owner.id)
-        outcome = await self._offers.after(place, self._execute(execution, site))
-        if outcome.outcome is not ToolOutcome.DONE:
-            self._sites.forget(execution.chat_id)
-        return outcome
+        is_there = False
+        try:
+            outcome = await self._offers.after(place, self._execute(execution, site))
+            is_there = not _tells_of_another_place(outcome)
+            return outcome
+        finally:
+            if not is_there:
+                self._sites.forget(execution.chat_id)
 
     async def _execute(self, execution: Execution, site: Site) -> Outcome:
         name = execution.dispatch.call.tool_name
@@ -143,3 +150,10 @@ class WorkspaceTools:
         except ChatError:
             return None
         return ExecutionServiceStub(self._channel(site))
+
+
+def _tells_of_another_place(outcome: Outcome) -> bool:
+    """Return whether a result may come of looking in the wrong place; else nobody looks again."""
+    if outcome.outcome is ToolOutcome.DONE:
+        return False
+    return any(reason in outcome.result_json for reason in MOVED)

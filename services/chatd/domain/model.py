@@ -3,7 +3,7 @@
 The deltas are structs, not dataclasses: one is made for nearly everything that a model sends.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -164,6 +164,9 @@ ModelEvent = (
     | Heartbeat
     | Finished
 )
+
+# Takes the next event of an answer; it must not wait, for it runs where the bytes arrive.
+TakeEvent = Callable[[ModelEvent], None]
 
 
 class ModelError(Exception):

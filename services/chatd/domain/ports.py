@@ -1,13 +1,13 @@
 """What the engine needs from the world, as small as it can be said."""
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from chatd.domain.chat import ChatId, ChatState, Message, MessageId, Owner, OwnerId, TurnError
 from chatd.domain.choice import ModelChoice
 from chatd.domain.commands import Command
 from chatd.domain.ledger import CallPurpose, LedgerEntry
-from chatd.domain.model import FileData, ModelEvent, ModelRequest
+from chatd.domain.model import FileData, ModelRequest, TakeEvent
 from chatd.domain.pieces import Piece
 from chatd.domain.tools import Execution, Found, Outcome, StoredExecution, ToolSpec
 from chatd.domain.turn import ModelProfile, TurnSetup
@@ -42,11 +42,13 @@ class Chats(Protocol):
 class LanguageModel(Protocol):
     """A model that answers."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Ask and yield what comes back, ending with `Finished`.
+    async def answer(self, request: ModelRequest, take: TakeEvent) -> None:
+        """Ask, and give what comes back to `take` as it comes, `Finished` last.
+
+        What `take` raises ends the call and comes out here.
 
         Raises:
-            ModelError: the call failed, at any place of the stream.
+            ModelError: the call failed, at any place of the answer.
         """
         ...
 

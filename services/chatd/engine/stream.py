@@ -1,12 +1,12 @@
 """One call of a model, watched: it ends when it is answered, broken, silent or not wanted."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
 from chatd.domain.chat import ChatState, ErrorKind
-from chatd.domain.model import Finished, ModelError, ModelEvent, ModelRequest
+from chatd.domain.model import ModelError, ModelEvent, ModelRequest
 from chatd.domain.ports import LanguageModel
 from chatd.engine.answer import Answer
 from chatd.engine.tasks import first_of
@@ -50,6 +50,10 @@ class Superseded:
 StreamEnd = Answered | Broken | Superseded
 
 
+class _Endless(Exception):
+    """An answer that grows beyond what one may hold."""
+
+
 class ModelStream:
     """Reads one answer."""
 
@@ -75,31 +79,30 @@ class ModelStream:
         )
 
     async def _fill(self, request: ModelRequest, answer: Answer) -> StreamEnd:
-        stream = self._model.stream(request)
         try:
-            return await self._consume(stream, answer)
+            await self._model.answer(request, partial(self._take, answer))
         except ModelError as error:
             return Broken(error)
+        except _Endless:
+            return Broken(self._endless())
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
             # Nobody cancelled us: the provider's connection was torn down underneath.
             return Broken(self._cut_off("the connection was reset"))
-        finally:
-            if isinstance(stream, AsyncGenerator):
-                await stream.aclose()
+        if answer.finished is None:
+            return Broken(self._cut_off("the stream ended without its last event"))
+        return Answered()
 
-    async def _consume(self, stream: AsyncIterator[ModelEvent], answer: Answer) -> StreamEnd:
+    def _take(self, answer: Answer, event: ModelEvent) -> None:
+        if answer.finished is not None:
+            return
+        self._last_event_s = self._clock.monotonic()
+        answer.take(event)
         limits = self._limits
-        async for event in stream:
-            self._last_event_s = self._clock.monotonic()
-            answer.take(event)
-            if isinstance(event, Finished):
-                return Answered()
-            if answer.length > limits.characters_max or answer.parts_count > limits.parts_max:
-                return Broken(self._endless())
-        return Broken(self._cut_off("the stream ended without its last event"))
+        if answer.length > limits.characters_max or answer.parts_count > limits.parts_max:
+            raise _Endless
 
     async def _until_silent(self) -> StreamEnd:
         while True:

@@ -1,11 +1,10 @@
 """Models behind their credentials, held back while a provider cannot cope."""
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import Callable
 from typing import Protocol
 
 from chatd.domain.chat import ErrorKind
-from chatd.domain.model import Heartbeat, ModelError, ModelEvent, ModelRequest
+from chatd.domain.model import Heartbeat, ModelError, ModelEvent, ModelRequest, TakeEvent
 from chatd.providers.breaker import Breaker, Breakers
 from chatd.providers.classifier import OVERLOADED
 from chatd.providers.target import Target
@@ -17,12 +16,12 @@ SILENT_S = 45.0
 
 
 class Models(Protocol):
-    """Streams the answers of models, as `HttpModels` does."""
+    """Has models answer, as `HttpModels` does."""
 
-    def stream(
-        self, wire: Wire, request: ModelRequest, target: Target
-    ) -> AsyncGenerator[ModelEvent, None]:
-        """Ask a model and yield what comes back."""
+    async def answer(
+        self, wire: Wire, request: ModelRequest, target: Target, take: TakeEvent
+    ) -> None:
+        """Ask a model and give what comes back to `take`."""
         ...
 
 
@@ -65,8 +64,8 @@ class GuardedModel:
         self._clock = clock
         self._chance = chance
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Ask and yield what comes back.
+    async def answer(self, request: ModelRequest, take: TakeEvent) -> None:
+        """Ask, and give what comes back to `take`.
 
         Raises:
             ModelError: the call failed, or is held back; it says for how long.
@@ -77,13 +76,16 @@ class GuardedModel:
         if wait_s is not None:
             raise self._held_back(wait_s)
         is_settled = False
+
+        def took(event: ModelEvent) -> None:
+            nonlocal is_settled
+            if not is_settled and not isinstance(event, Heartbeat):
+                is_settled = True
+                self._breaker.succeeded(asked_s if is_retry else None)
+            take(event)
+
         try:
-            async with aclosing(self._models.stream(self._wire, request, self._target)) as events:
-                async for event in events:
-                    if not is_settled and not isinstance(event, Heartbeat):
-                        is_settled = True
-                        self._breaker.succeeded(asked_s if is_retry else None)
-                    yield event
+            await self._models.answer(self._wire, request, self._target, took)
         except ModelError as error:
             is_settled = True
             self._failed(error.kind)

@@ -1,14 +1,13 @@
 """One model for the engine, all providers behind it: each call goes where the catalogue says."""
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from chatd.domain.catalogue import Model, Provider, ProviderType
 from chatd.domain.chat import ErrorKind, OwnerId
-from chatd.domain.model import Heartbeat, ModelError, ModelEvent, ModelRequest
+from chatd.domain.model import Heartbeat, ModelError, ModelEvent, ModelRequest, TakeEvent
 from chatd.domain.ports import LanguageModel
 from chatd.domain.resolution import usable_provider
 from chatd.providers.credentials import OF_THE_KEY, Credential, SetAside
@@ -47,8 +46,8 @@ class Call:
     credential_id: str
 
 
-# Makes a call; ends with `Finished` or raises `ModelError`.
-StreamCall = Callable[[Call, ModelRequest], AsyncGenerator[ModelEvent, None]]
+# Makes a call; gives `Finished` last, or raises `ModelError`.
+MakeCall = Callable[[Call, ModelRequest, TakeEvent], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class RoutedModel:
 
     Args:
         configuration: What there is.
-        stream: Makes one call.
+        make: Makes one call.
         wires: The wire formats.
         demo: Answers for the demo.
         clock: Time, for keys that rest.
@@ -74,44 +73,44 @@ class RoutedModel:
         self,
         configuration: Configuration,
         *,
-        stream: StreamCall,
+        make: MakeCall,
         wires: Mapping[WireName, Wire],
         demo: LanguageModel,
         clock: Clock,
     ) -> None:
         self._configuration = configuration
-        self._stream = stream
+        self._make = make
         self._wires = wires
         self._demo = demo
         self._set_aside = SetAside(clock)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    async def answer(self, request: ModelRequest, take: TakeEvent) -> None:
         """Ask the model that the request names, with the first key that works.
 
         Raises:
-            ModelError: it cannot be asked, or the call failed at any place of the stream.
+            ModelError: it cannot be asked, or the call failed at any place of the answer.
         """
         route = await self._route(request)
         if route.provider.type is ProviderType.SCRIPTED:
-            async with aclosing(_closable(self._demo.stream(request))) as demo:
-                async for event in demo:
-                    yield event
+            await self._demo.answer(request, take)
             return
         reader = Reader(
             route.model.id, route.provider.id, has_bound_thoughts=route.provider.type in BOUND
         )
         messages = for_reader(request.messages, reader, route.snapshot.catalogue.provider_of)
         sent = replace(request, messages=messages)
+        is_answered = False
+
+        def took(event: ModelEvent) -> None:
+            nonlocal is_answered
+            is_answered = is_answered or not isinstance(event, Heartbeat)
+            take(event)
+
         credentials = self._credentials(route)
         for place, credential in enumerate(credentials):
             is_last = place == len(credentials) - 1
-            is_answered = False
-            call = self._call(route, credential)
             try:
-                async with aclosing(self._stream(call, sent)) as answer:
-                    async for event in answer:
-                        is_answered = is_answered or not isinstance(event, Heartbeat)
-                        yield event
+                await self._make(self._call(route, credential), sent, took)
             except ModelError as error:
                 if error.kind in OF_THE_KEY and not is_answered:
                     self._rest(route, credential, error)
@@ -193,8 +192,3 @@ class RoutedModel:
                 "rest_s": rest_s,
             },
         )
-
-
-async def _closable(events: AsyncIterator[ModelEvent]) -> AsyncGenerator[ModelEvent, None]:
-    async for event in events:
-        yield event

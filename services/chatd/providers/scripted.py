@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
 
 from chatd.domain.chat import Role
 from chatd.domain.model import (
@@ -10,6 +10,7 @@ from chatd.domain.model import (
     ModelEvent,
     ModelRequest,
     PromptMessage,
+    TakeEvent,
     TextDelta,
     ToolCallRequested,
     UsageReported,
@@ -40,15 +41,19 @@ class ScriptedModel:
     def __init__(self, play: Play) -> None:
         self._play = play
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Yield the events of the play."""
+    async def answer(self, request: ModelRequest, take: TakeEvent) -> None:
+        """Give the events of the play."""
         events = self._play(request)
-        if isinstance(events, AsyncIterable):
-            async for event in events:
-                yield event
-        else:
+        if isinstance(events, Iterable):
             for event in events:
-                yield event
+                take(event)
+            return
+        try:
+            async for event in events:
+                take(event)
+        finally:
+            if isinstance(events, AsyncGenerator):
+                await events.aclose()
 
 
 def demo_with(clock: Clock) -> Play:

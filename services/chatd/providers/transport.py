@@ -1,24 +1,18 @@
-"""Calls over HTTP: one session for all providers, bytes in, events out, one kind of error.
+"""Calls over HTTP: connections for all providers, bytes in, events out, one kind of error.
 
-The path of an answer is short on purpose: each piece of the body that arrives is framed, decoded
-and yielded in the task that asked for it. Nothing else runs beside it.
+The path of an answer is short on purpose: each piece of the body is framed, decoded and given on in
+the callback that receives it. The task that asked sleeps until the answer is over.
 """
 
-import asyncio
-import io
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from ssl import SSLContext
 from types import TracebackType
 from typing import Protocol, Self
 
-import aiohttp
-from yarl import URL
-
-from chatd.domain.model import Finished, Heartbeat, ModelError, ModelEvent, ModelRequest
+from chatd.domain.model import Finished, Heartbeat, ModelError, ModelEvent, ModelRequest, TakeEvent
 from chatd.providers.bedrock import EventStreamFrames
 from chatd.providers.classifier import classify
+from chatd.providers.http import Connections, HttpError, HttpOptions, Response
 from chatd.providers.http_failures import (
     failure_of_answer,
     failure_of_document,
@@ -32,7 +26,6 @@ from chatd.providers.wire import (
     Decoder,
     Failure,
     Framing,
-    HttpRequest,
     ProviderFailed,
     Wire,
 )
@@ -42,8 +35,6 @@ BODY_BYTES_MAX = 256 * 1024 * 1024
 HEARTBEAT_S = 1.0
 # An answer that is complete waits so long for the body to end: a connection is worth keeping.
 REUSE_S = 0.2
-# Bodies beyond this are sent in pieces, so that other chats get their turn.
-WHOLE_BODY_BYTES = 512 * 1024
 
 _HEARTBEAT = Heartbeat()
 _OPENINGS_OF_DOCUMENTS = (b"{", b"[", b"<")
@@ -59,23 +50,6 @@ class Frames(Protocol):
     def end(self) -> Iterable[bytes]:
         """Give what is left once the body ended."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class HttpOptions:
-    """How connections are made and kept.
-
-    Attributes:
-        connect_s: How long it may take until a connection stands.
-        idle_s: How long a connection is kept that nobody uses.
-        uses_proxy_of_environment: Whether the process's proxy variables count.
-        trust: Whom to trust; True for whom the machine trusts.
-    """
-
-    connect_s: float = 10.0
-    idle_s: float = 30.0
-    uses_proxy_of_environment: bool = False
-    trust: SSLContext | bool = True
 
 
 class WatchedCall(Protocol):
@@ -115,32 +89,19 @@ class HttpModels:
     Args:
         clock: Time.
         options: How connections are made and kept.
-        calls: Is told of all calls. They run through one generator only, whoever looks on: each
-            more would cost every delta as much as reading it does.
+        calls: Is told of all calls.
     """
 
     def __init__(
         self, clock: Clock, options: HttpOptions | None = None, calls: WatchedCalls | None = None
     ) -> None:
         self._clock = clock
-        self._options = options or HttpOptions()
         self._calls = calls or UnwatchedCalls()
-        self._session: aiohttp.ClientSession | None = None
+        self._connections = Connections(options)
 
     async def __aenter__(self) -> Self:
-        """Open the pool of connections."""
-        options = self._options
-        self._session = aiohttp.ClientSession(
-            # How many calls there are is limited by whoever makes them.
-            connector=aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=options.idle_s, ssl=options.trust
-            ),
-            timeout=aiohttp.ClientTimeout(total=None, connect=options.connect_s),
-            # A cookie of one user's call must not come along with another's.
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"User-Agent": "parley", "Accept-Encoding": "identity"},
-            trust_env=options.uses_proxy_of_environment,
-        )
+        """Begin to make connections."""
+        await self._connections.__aenter__()
         return self
 
     async def __aexit__(
@@ -150,63 +111,42 @@ class HttpModels:
         traceback: TracebackType | None,
     ) -> None:
         """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._connections.__aexit__(kind, error, traceback)
 
-    async def stream(
-        self, wire: Wire, request: ModelRequest, target: Target
-    ) -> AsyncGenerator[ModelEvent, None]:
-        """Ask a model and yield what comes back, ending with `Finished`.
+    async def answer(
+        self, wire: Wire, request: ModelRequest, target: Target, take: TakeEvent
+    ) -> None:
+        """Ask a model and give what comes back to `take` where it arrives, `Finished` last.
 
-        Closing the generator closes the connection.
+        Who stops waiting closes the connection.
 
         Raises:
-            ModelError: the call failed, at any place of the stream.
+            ModelError: the call failed, at any place of the answer.
         """
         with self._calls.watching(request, target) as call:
             sent = wire.request(request, target)
             try:
-                response = await self._post(sent)
-            except (aiohttp.ClientError, OSError, ValueError) as error:
+                response = await self._connections.post(sent.url, sent.headers, sent.body)
+            except (HttpError, OSError) as error:
                 raise self._judged(failure_of_error(error), target) from None
+            body = _Body(_frames(sent.framing), wire.decoder(), self._clock, (call.took, take))
             try:
-                if not 200 <= response.status < 300:
-                    raise ProviderFailed(await failure_of_answer(response))
-                body = _Body(_frames(sent.framing), wire.decoder(), self._clock)
-                readany = response.content.readany
-                while chunk := await readany():
-                    if body.is_unseen and body.is_document(chunk):
-                        raise ProviderFailed(await failure_of_document(response, chunk))
-                    for event in body.take(chunk):
-                        call.took(event)
-                        if isinstance(event, Finished):
-                            await _drain(response.content)
-                            yield event
-                            return
-                        yield event
-                for event in body.end():
-                    call.took(event)
-                    yield event
+                await self._read(response, body)
             except ProviderFailed as failed:
                 raise self._judged(failed.failure, target) from None
-            except (aiohttp.ClientError, OSError) as error:
+            except (HttpError, OSError) as error:
                 raise self._judged(failure_of_error(error, is_begun=True), target) from None
             finally:
-                # Of no effect once the body was read to its end: the connection is in the pool.
-                response.close()
+                response.close(REUSE_S if body.is_finished else 0.0)
 
-    async def _post(self, sent: HttpRequest) -> aiohttp.ClientResponse:
-        if self._session is None:
-            raise RuntimeError("open the models first: async with HttpModels(...)")
-        body = sent.body
-        return await self._session.post(
-            # As it is: a signature covers the very path that the wire format wrote.
-            URL(sent.url, encoded=True),
-            data=body if len(body) <= WHOLE_BODY_BYTES else io.BytesIO(body),
-            headers=sent.headers,
-            allow_redirects=False,
-        )
+    async def _read(self, response: Response, body: "_Body") -> None:
+        if not 200 <= response.status < 300:
+            raise ProviderFailed(await failure_of_answer(response))
+        await response.pour(body.take)
+        if body.document:
+            raise ProviderFailed(await failure_of_document(response, body.document))
+        if not body.is_finished:
+            body.end()
 
     def _judged(self, failure: Failure, target: Target) -> ModelError:
         return classify(
@@ -218,29 +158,37 @@ class HttpModels:
 
 
 class _Body:
-    """The body of one answer, turned into events as it comes."""
+    """The body of one answer, turned into events as it comes.
 
-    def __init__(self, frames: Frames, decoder: Decoder, clock: Clock) -> None:
-        self.is_unseen = True  # Until the first byte that is not blank.
+    Attributes:
+        is_finished: Whether the last event was given.
+        document: The beginning of a body that is a document, which no stream of events is.
+    """
+
+    def __init__(
+        self, frames: Frames, decoder: Decoder, clock: Clock, takers: tuple[TakeEvent, ...]
+    ) -> None:
+        self.is_finished = False
+        self.document = b""
         self._frames = frames
         self._decoder = decoder
         self._clock = clock
+        self._takers = takers
+        self._is_unseen = True  # Until the first byte that is not blank.
         self._received_bytes = 0
         self._beat_s = float("-inf")
 
-    def is_document(self, chunk: bytes) -> bool:
-        """Return whether the body begins like a document, which no stream of events does."""
-        opening = chunk.lstrip()
-        self.is_unseen = not opening
-        return opening.startswith(_OPENINGS_OF_DOCUMENTS)
-
-    def take(self, chunk: bytes) -> Iterable[ModelEvent]:
+    def take(self, chunk: bytes) -> bool:
         """Give the events that are complete now, or now and then a sign of life.
 
+        Returns whether nothing more is wanted.
+
         Raises:
-            ProviderFailed: the provider reports an error, or cannot be understood; also while the
-                events that came before the error are iterated.
+            ProviderFailed: the provider reports an error, or cannot be understood.
         """
+        if self._is_unseen and self._is_document(chunk):
+            self.document = chunk
+            return True
         self._received_bytes += len(chunk)
         if self._received_bytes > BODY_BYTES_MAX:
             raise ProviderFailed(Failure(f"the answer has more than {BODY_BYTES_MAX} bytes"))
@@ -249,42 +197,45 @@ class _Body:
             # Nearly always so while a model writes, and there is nothing to join then.
             events = self._decoder.take(found[0])
             if type(events) is list and len(events) == 1:
-                return events
+                return self._give(events[0])
         else:
             events = self._decoded(found)
-        return self._joined(events)
+        return self._give_joined(events)
 
-    def end(self) -> Iterator[ModelEvent]:
+    def end(self) -> None:
         """Give what is left once the body ended.
 
         Raises:
             ProviderFailed: the answer was cut off, or its last event reports an error.
         """
-        yield from self._decoded(self._frames.end())
-        yield from self._decoder.end()
+        for event in (*self._decoded(self._frames.end()), *self._decoder.end()):
+            self._give(event)
 
-    def _joined(self, events: Iterable[ModelEvent]) -> Iterator[ModelEvent]:
+    def _is_document(self, chunk: bytes) -> bool:
+        opening = chunk.lstrip()
+        self._is_unseen = not opening
+        return opening.startswith(_OPENINGS_OF_DOCUMENTS)
+
+    def _give(self, event: ModelEvent) -> bool:
+        for take in self._takers:
+            take(event)
+        self.is_finished = isinstance(event, Finished)
+        return self.is_finished
+
+    def _give_joined(self, events: Iterable[ModelEvent]) -> bool:
         is_silent = True
         for event in joined_deltas(events):
             is_silent = False
-            yield event
+            if self._give(event):
+                return True
         if is_silent and (now_s := self._clock.monotonic()) - self._beat_s >= HEARTBEAT_S:
             self._beat_s = now_s
-            yield _HEARTBEAT
+            self._give(_HEARTBEAT)
+        return False
 
     def _decoded(self, found: Iterable[bytes]) -> Iterator[ModelEvent]:
         for data in found:
             yield from self._decoder.take(data)
-
-
-async def _drain(content: aiohttp.StreamReader) -> None:
-    """Read the rest of a body, so that its connection can be used again."""
-    try:
-        async with asyncio.timeout(REUSE_S):
-            while await content.readany():
-                pass
-    except (TimeoutError, aiohttp.ClientError, OSError):
-        return
 
 
 def _frames(framing: Framing) -> Frames:

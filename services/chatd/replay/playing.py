@@ -1,6 +1,5 @@
 """Playing one recording: its bytes from a server on this machine, through the real adapter."""
 
-from contextlib import aclosing
 from pathlib import Path
 
 from chatd.domain.catalogue import ProviderType
@@ -46,9 +45,7 @@ async def play(path: Path, models: HttpModels, clock: Clock) -> Outcome:
     async with MockModels.serving(clock=clock, recordings=(recording,)) as server:
         target = _target(recording, server.url)
         try:
-            async with aclosing(models.stream(wire, QUESTION, target)) as events:
-                async for event in events:
-                    outcome.take(event)
+            await models.answer(wire, QUESTION, target, outcome.take)
         except ModelError as error:
             outcome.error = error
     return outcome

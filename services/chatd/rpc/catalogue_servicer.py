@@ -2,7 +2,7 @@
 
 import hashlib
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
 import grpc
@@ -10,6 +10,7 @@ import grpc
 from chatd.clients.hosts import GrpcHost
 from chatd.domain.chat import Owner, OwnerId
 from chatd.domain.errors import NotPermitted
+from chatd.domain.workspaces.commands import SetPolicy
 from chatd.domain.workspaces.errors import NodeLost, NotAFork, WorkspaceNotReady
 from chatd.domain.workspaces.ports import Nodes
 from chatd.domain.workspaces.requests import NewFork, NewWorkspace
@@ -24,7 +25,9 @@ from chatd.rpc.page_tokens import length_of, place_of, token_of
 from chatd.rpc.template_convert import (
     CHANGEABLE,
     changed_template,
+    limits_of,
     merged_template,
+    network_of,
     summary_to_proto,
     template_of,
     template_to_proto,
@@ -38,7 +41,7 @@ from chatd.rpc.workspace_convert import (
     workspace_to_proto,
 )
 from chatd.rpc.workspace_watch import WorkspaceWatch
-from chatd.store.workspaces import WorkspacePlace
+from chatd.store.workspace_reads import WorkspacePlace
 from parley.api.workspace.v1 import workspace_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
 from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceServicer
@@ -62,6 +65,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         host: Asked for merges.
         watch: Follows workspaces.
         tickets: Issues tickets for terminals.
+        tell_policy: Is told of a workspace whose policy is another one now.
     """
 
     def __init__(
@@ -71,12 +75,14 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         host: GrpcHost,
         watch: WorkspaceWatch,
         tickets: AttachTickets,
+        tell_policy: Callable[[Workspace], Awaitable[None]],
     ) -> None:
         self._control = control
         self._nodes = nodes
         self._host = host
         self._watch = watch
         self._tickets = tickets
+        self._tell_policy = tell_policy
 
     async def ListTemplates(  # noqa: N802 (the name is the proto's)
         self, request: api.ListTemplatesRequest, context: Context
@@ -310,13 +316,28 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         after = await self._control.set_ttl(workspace, request.ttl_ms)
         return api.SetWorkspaceTtlResponse(workspace=workspace_to_proto(after))
 
+    async def SetWorkspacePolicy(  # noqa: N802 (the name is the proto's)
+        self, request: api.SetWorkspacePolicyRequest, context: Context
+    ) -> api.SetWorkspacePolicyResponse:
+        """Change what a workspace may reach and use."""
+        fields.request_id_of(request.request_id)
+        workspace = await self._own(request.workspace_id)
+        command = SetPolicy(
+            network_of(request.network, "") if request.HasField("network") else None,
+            limits_of(request.limits, "") if request.HasField("limits") else None,
+        )
+        _, after = await self._control.workspaces.apply(workspace.id, command)
+        await self._tell_policy(after)
+        return api.SetWorkspacePolicyResponse(workspace=workspace_to_proto(after))
+
     async def WatchWorkspace(  # noqa: N802 (the name is the proto's)
         self, request: api.WatchWorkspaceRequest, context: Context
     ) -> AsyncIterator[api.WatchWorkspaceResponse]:
         """Follow a workspace until it is over or this process stops."""
         workspace = await self._own(request.workspace_id)
         after = fields.whole(request.after_log_sequence, "after_log_sequence", at_least=0)
-        async for response in self._watch.follow(workspace, after):
+        following = self._watch.follow(workspace, after, is_using=not request.passive)
+        async for response in following:
             yield response
 
     async def GetQuota(  # noqa: N802 (the name is the proto's)

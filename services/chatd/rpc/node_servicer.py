@@ -6,8 +6,10 @@ from typing import Final
 
 import grpc
 
+from chatd.clients.hosts import failure_of
 from chatd.domain.errors import InvalidRequest
 from chatd.domain.workspaces.nodes import HEARTBEAT_S, LOST_AFTER
+from chatd.domain.workspaces.secrets import WishedUse
 from chatd.engine.workspaces.registry import Hosted, Instruction, Order, Registry
 from chatd.rpc import fields
 from chatd.rpc.page_tokens import length_of, place_of, token_of
@@ -21,6 +23,7 @@ from chatd.rpc.workspace_convert import (
     usage_of,
 )
 from chatd.store.nodes import NodePlace, PostgresNodes
+from chatd.store.secrets import PostgresSecrets
 from parley.api.workspace.v1 import node_pb2
 from parley.api.workspace.v1 import node_service_pb2 as api
 from parley.api.workspace.v1.node_service_pb2_grpc import NodeServiceServicer
@@ -39,9 +42,12 @@ INSTRUCTIONS: Final = {
 class NodeServicer(NodeServiceServicer):
     """Serves the registry; errors become problems in the server's table."""
 
-    def __init__(self, registry: Registry, nodes: PostgresNodes, clock: Clock) -> None:
+    def __init__(
+        self, registry: Registry, nodes: PostgresNodes, secrets: PostgresSecrets, clock: Clock
+    ) -> None:
         self._registry = registry
         self._nodes = nodes
+        self._secrets = secrets
         self._clock = clock
 
     async def RegisterNode(  # noqa: N802 (the name is the proto's)
@@ -100,6 +106,27 @@ class NodeServicer(NodeServiceServicer):
         token = token_of(NodePage(shown[-1].id)) if len(found) > length else ""
         return api.ListNodesResponse(nodes=map(node_to_proto, shown), next_page_token=token)
 
+    async def UseSecret(  # noqa: N802 (the name is the proto's)
+        self, request: api.UseSecretRequest, context: Context
+    ) -> api.UseSecretResponse:
+        """Give the value of a granted secret for one use, which is on record."""
+        secret, value = await self._secrets.use(
+            WishedUse(
+                request_id=fields.request_id_of(request.request_id),
+                node_id=fields.uuid_of(request.node_id, "node_id"),
+                registration_epoch=request.registration_epoch,
+                workspace_id=fields.uuid_of(request.workspace_id, "workspace_id"),
+                epoch=request.epoch,
+                secret_name=fields.words(request.secret_name, "secret_name", characters_max=64),
+                host=fields.words(request.host, "host", characters_max=255),
+                purpose=fields.words(request.purpose, "purpose", characters_max=500),
+            )
+        )
+        answer = api.UseSecretResponse(username=secret.username, value=value)
+        # Each use is asked for, so that each is on record and a grant that is gone is gone at once.
+        answer.expires_at.FromDatetime(self._clock.now())
+        return answer
+
     def _hosted(self, given: Sequence[node_pb2.HostedWorkspace]) -> list[Hosted]:
         if len(given) > HOSTED_MAX:
             raise InvalidRequest("workspaces", f"holds more than {HOSTED_MAX}")
@@ -119,6 +146,7 @@ class NodeServicer(NodeServiceServicer):
             processes=given.processes,
             usage=usage_of(given.usage) if given.HasField("usage") else None,
             used_at=used_at,
+            failure=failure_of(given.failure) if given.HasField("failure") else None,
         )
 
 

@@ -105,8 +105,8 @@ def template_of(given: template_pb2.Template, template_id: str, preset_ids: list
             given.setup_script, "template.setup_script", bytes_max=SCRIPT_BYTES_MAX
         ),
         setup_timeout_ms=_span(given.setup_timeout_ms, "setup_timeout_ms", SETUP_MS_MAX) or 600_000,
-        network=_network(given.network),
-        limits=_limits(given.limits),
+        network=network_of(given.network),
+        limits=limits_of(given.limits),
         group_ids=_groups(given),
         is_for_agents=given.enabled_for_agents,
         lifetime=Lifetime(
@@ -296,11 +296,16 @@ def _groups(given: template_pb2.Template) -> tuple[str, ...]:
     )
 
 
-def _network(given: sandbox_pb2.NetworkPolicy) -> NetworkPolicy:
+def network_of(given: sandbox_pb2.NetworkPolicy, at: str = "template.") -> NetworkPolicy:
+    """Return a network policy as somebody gives it.
+
+    Raises:
+        InvalidRequest: it holds too much.
+    """
     for name in ("presets", "allowed_hosts", "denied_hosts"):
         hosts = getattr(given, name)
         if len(hosts) > HOSTS_MAX or any(len(host) > 255 for host in hosts):
-            raise InvalidRequest(f"template.network.{name}", "holds too much")
+            raise InvalidRequest(f"{at}network.{name}", "holds too much")
     return NetworkPolicy(
         access=NETWORKS_OF.get(given.access, Network.NONE),
         presets=tuple(given.presets),
@@ -309,9 +314,15 @@ def _network(given: sandbox_pb2.NetworkPolicy) -> NetworkPolicy:
     )
 
 
-def _limits(given: sandbox_pb2.ResourceLimits) -> Limits:
+def limits_of(given: sandbox_pb2.ResourceLimits, at: str = "template.") -> Limits:
+    """Return bounds as somebody gives them.
+
+    Raises:
+        InvalidRequest: one is below 0.
+    """
+
     def bound(name: str) -> int:
-        return fields.whole(getattr(given, name), f"template.limits.{name}", at_least=0)
+        return fields.whole(getattr(given, name), f"{at}limits.{name}", at_least=0)
 
     return Limits(
         bound("cpu_millicores"),

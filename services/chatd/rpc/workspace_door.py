@@ -26,12 +26,14 @@ class Visit:
         workspace_id: The workspace.
         named: The id by which they asked for it: its own, or that of a chat.
         epoch: Number of its placement.
+        is_there: Whether it was made; a chat's own is made when something is done in it.
     """
 
     workspace_id: str
     user: User
     named: str
     epoch: int = 0
+    is_there: bool = True
 
     def context(self, chat_id: str = "") -> workspace_pb2.WorkspaceContext:
         """Return what a node is told; without a chat the call is a person's, who sees all."""
@@ -143,4 +145,5 @@ class Door:
 
     def _at(self, site: Site, owner: Owner, named: str) -> Visit:
         self._placed(site)
-        return Visit(site.workspace_id, user_of(owner), named, site.epoch)
+        is_there = site.epoch > 0 and site.is_made
+        return Visit(site.workspace_id, user_of(owner), named, site.epoch, is_there)

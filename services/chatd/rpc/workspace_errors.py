@@ -12,6 +12,7 @@ from chatd.domain.workspaces.errors import (
     TemplateNotFound,
     WorkspaceNotReady,
 )
+from chatd.domain.workspaces.secrets import SecretNotFound, SecretNotGranted
 from parley.api.workspace.v1.error_reason_pb2 import ErrorReason
 from parley.rpc import ErrorTable, Problem
 
@@ -103,6 +104,24 @@ def _not_a_fork(error: NotAFork) -> Problem:
     )
 
 
+def _secret_not_found(error: SecretNotFound) -> Problem:
+    return Problem(
+        grpc.StatusCode.NOT_FOUND,
+        _reason(ErrorReason.ERROR_REASON_SECRET_NOT_FOUND),
+        "There is no such secret, or it is not yours; list them to see which there are.",
+        {"secret": error.secret},
+    )
+
+
+def _secret_not_granted(error: SecretNotGranted) -> Problem:
+    return Problem(
+        grpc.StatusCode.PERMISSION_DENIED,
+        _reason(ErrorReason.ERROR_REASON_SECRET_NOT_GRANTED),
+        "The workspace may not use this secret there; its owner can grant it.",
+        {"secret": error.name, "cause": error.outcome.value},
+    )
+
+
 WORKSPACE_ERRORS: ErrorTable = {
     WorkspaceNotReady: _not_ready,
     QuotaExhausted: _quota,
@@ -112,4 +131,6 @@ WORKSPACE_ERRORS: ErrorTable = {
     StaleNode: _stale_node,
     TemplateNotFound: _template_not_found,
     NotAFork: _not_a_fork,
+    SecretNotFound: _secret_not_found,
+    SecretNotGranted: _secret_not_granted,
 }

@@ -10,6 +10,8 @@ import grpc
 from chatd.clients.nodes import Nodes, answered, passed_on
 from chatd.domain.chat import ChatId, Owner
 from chatd.domain.errors import RequestIdReused
+from chatd.domain.workspaces.errors import WorkspaceNotReady
+from chatd.domain.workspaces.workspace import State
 from chatd.rpc import fields
 from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.stopping import DRAINING, unless_stopping
@@ -37,6 +39,7 @@ DOWNLOAD_S: Final = 3600.0
 CHECKPOINT_S: Final = 320.0
 PROCESSES: Final = 50
 REQUEST_ID_REUSED: Final = "REQUEST_ID_REUSED"
+WORKSPACE_NOT_FOUND: Final = "WORKSPACE_NOT_FOUND"
 
 R = TypeVar("R")
 
@@ -68,15 +71,16 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     ) -> api.ListWorkspaceProcessesResponse:
         """List processes, those of people included."""
         visit = await self._door.for_reading(request.workspace_id)
+        if not visit.is_there:
+            return api.ListWorkspaceProcessesResponse()
         asked = process_service_pb2.ListProcessesRequest(
             context=visit.context(fields.optional_uuid(request.chat_id, "chat_id")),
             page_size=request.page_size or PROCESSES,
             page_token=request.page_token,
             states=request.states,
         )
-        with acting_for(visit.user):
-            stub = self._nodes.processes(visit.workspace_id)
-            page = await answered(stub.ListProcesses(asked, timeout=ANSWER_S))
+        node = self._nodes.processes(visit.workspace_id)
+        page = await _answered(visit, lambda: node.ListProcesses(asked, timeout=ANSWER_S))
         return api.ListWorkspaceProcessesResponse(
             processes=page.processes, next_page_token=page.next_page_token
         )
@@ -99,10 +103,9 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             condition=request.condition,
             budget=request.budget,
         )
-        with acting_for(visit.user):
-            stub = self._nodes.processes(visit.workspace_id)
-            call = stub.WaitOutput(asked, timeout=wait_ms / 1000 + HEADROOM_S)
-        waited = await unless_stopping(self._stopping, answered(call))
+        node, within_s = self._nodes.processes(visit.workspace_id), wait_ms / 1000 + HEADROOM_S
+        waiting = _answered(visit, lambda: node.WaitOutput(asked, timeout=within_s))
+        waited = await unless_stopping(self._stopping, waiting)
         return api.WaitWorkspaceOutputResponse(
             process=waited.process, output=waited.output, reason=waited.reason
         )
@@ -117,10 +120,10 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             request_id=visit.request_id(request.request_id),
             spec=request.spec,
         )
-        stub = self._nodes.processes(visit.workspace_id)
-        with acting_for(visit.user):
-            call = stub.StartProcess(asked, timeout=ANSWER_S)
-        started = await _changed(call, request.request_id)
+        node = self._nodes.processes(visit.workspace_id)
+        started = await _changed(
+            visit, request.request_id, lambda: node.StartProcess(asked, timeout=ANSWER_S)
+        )
         self._touched(ChatId(visit.named), caller_as_owner())
         return api.StartWorkspaceProcessResponse(process=started.process)
 
@@ -136,10 +139,10 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             data=request.data,
             end_of_input=request.end_of_input,
         )
-        stub = self._nodes.processes(visit.workspace_id)
-        with acting_for(visit.user):
-            call = stub.WriteStdin(asked, timeout=ANSWER_S)
-        written = await _changed(call, request.request_id)
+        node = self._nodes.processes(visit.workspace_id)
+        written = await _changed(
+            visit, request.request_id, lambda: node.WriteStdin(asked, timeout=ANSWER_S)
+        )
         self._touched(ChatId(visit.named), caller_as_owner())
         return api.WriteWorkspaceStdinResponse(process=written.process)
 
@@ -155,10 +158,10 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             signal=request.signal,
             escalate_after_ms=request.escalate_after_ms,
         )
-        stub = self._nodes.processes(visit.workspace_id)
-        with acting_for(visit.user):
-            call = stub.SignalProcess(asked, timeout=ANSWER_S)
-        signalled = await _changed(call, request.request_id)
+        node = self._nodes.processes(visit.workspace_id)
+        signalled = await _changed(
+            visit, request.request_id, lambda: node.SignalProcess(asked, timeout=ANSWER_S)
+        )
         return api.SignalWorkspaceProcessResponse(process=signalled.process)
 
     async def ListWorkspaceDirectory(  # noqa: N802 (the name is the proto's)
@@ -166,6 +169,9 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     ) -> api.ListWorkspaceDirectoryResponse:
         """List a directory."""
         visit = await self._door.for_reading(request.workspace_id)
+        if not visit.is_there and not request.path.strip("./"):
+            # Looking into what is not made yet shows what is in it, and makes nothing.
+            return api.ListWorkspaceDirectoryResponse()
         asked = file_service_pb2.ListDirectoryRequest(
             context=visit.context(),
             path=request.path,
@@ -175,9 +181,8 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             include_hidden=request.include_ignored,
             include_ignored=request.include_ignored,
         )
-        with acting_for(visit.user):
-            stub = self._nodes.files(visit.workspace_id)
-            page = await answered(stub.ListDirectory(asked, timeout=ANSWER_S))
+        node = self._nodes.files(visit.workspace_id)
+        page = await _answered(visit, lambda: node.ListDirectory(asked, timeout=ANSWER_S))
         return api.ListWorkspaceDirectoryResponse(
             entries=page.entries, next_page_token=page.next_page_token
         )
@@ -205,12 +210,13 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     ) -> api.GetWorkspaceGitStatusResponse:
         """Read how repositories differ from their last commit."""
         visit = await self._door.for_reading(request.workspace_id)
+        if not visit.is_there:
+            return api.GetWorkspaceGitStatusResponse()
         asked = git_service_pb2.GetStatusRequest(
             context=visit.context(fields.optional_uuid(request.chat_id, "chat_id"))
         )
-        with acting_for(visit.user):
-            stub = self._nodes.git(visit.workspace_id)
-            found = await answered(stub.GetStatus(asked, timeout=ANSWER_S))
+        node = self._nodes.git(visit.workspace_id)
+        found = await _answered(visit, lambda: node.GetStatus(asked, timeout=ANSWER_S))
         return api.GetWorkspaceGitStatusResponse(repositories=found.repositories)
 
     async def WatchWorkspaceGit(  # noqa: N802 (the name is the proto's)
@@ -251,9 +257,8 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             paths=request.paths,
             max_bytes=request.max_bytes,
         )
-        with acting_for(visit.user):
-            stub = self._nodes.git(visit.workspace_id)
-            found = await answered(stub.GetDiff(asked, timeout=ANSWER_S))
+        node = self._nodes.git(visit.workspace_id)
+        found = await _answered(visit, lambda: node.GetDiff(asked, timeout=ANSWER_S))
         return api.GetWorkspaceDiffResponse(
             files=found.files, patch=found.patch, truncated=found.truncated
         )
@@ -269,10 +274,10 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             repository=request.repository,
             label=request.label,
         )
-        stub = self._nodes.git(visit.workspace_id)
-        with acting_for(visit.user):
-            call = stub.CreateCheckpoint(asked, timeout=CHECKPOINT_S)
-        made = await _changed(call, request.request_id)
+        node = self._nodes.git(visit.workspace_id)
+        made = await _changed(
+            visit, request.request_id, lambda: node.CreateCheckpoint(asked, timeout=CHECKPOINT_S)
+        )
         return api.CreateWorkspaceCheckpointResponse(checkpoint=made.checkpoint, files=made.files)
 
     async def ListWorkspaceCheckpoints(  # noqa: N802 (the name is the proto's)
@@ -286,9 +291,8 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             page_size=request.page_size,
             page_token=request.page_token,
         )
-        with acting_for(visit.user):
-            stub = self._nodes.git(visit.workspace_id)
-            page = await answered(stub.ListCheckpoints(asked, timeout=ANSWER_S))
+        node = self._nodes.git(visit.workspace_id)
+        page = await _answered(visit, lambda: node.ListCheckpoints(asked, timeout=ANSWER_S))
         return api.ListWorkspaceCheckpointsResponse(
             checkpoints=page.checkpoints, next_page_token=page.next_page_token
         )
@@ -307,10 +311,10 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             if_unchanged_since_ref=request.if_unchanged_since_ref,
             remove_later_files=request.remove_later_files,
         )
-        stub = self._nodes.git(visit.workspace_id)
-        with acting_for(visit.user):
-            call = stub.RestoreCheckpoint(asked, timeout=CHECKPOINT_S)
-        restored = await _changed(call, request.request_id)
+        node = self._nodes.git(visit.workspace_id)
+        restored = await _changed(
+            visit, request.request_id, lambda: node.RestoreCheckpoint(asked, timeout=CHECKPOINT_S)
+        )
         self._touched(ChatId(visit.named), caller_as_owner())
         return api.RestoreWorkspaceCheckpointResponse(
             files=restored.files, previous=restored.previous
@@ -362,15 +366,33 @@ def _repositories_told(
             return None
 
 
-async def _changed(call: Awaitable[R], request_id: str) -> R:
+async def _answered(visit: Visit, ask: Callable[[], Awaitable[R]]) -> R:
+    """Return what a node answers a visitor.
+
+    Raises:
+        WorkspaceNotReady: The workspace is still on its way to the node.
+        Refusal: The node refuses, lacks this, or is away.
+    """
+    with acting_for(visit.user):
+        call = ask()
+    try:
+        return await answered(call)
+    except Refusal as refusal:
+        if refusal.problem.reason == WORKSPACE_NOT_FOUND and not visit.is_there:
+            raise WorkspaceNotReady(visit.workspace_id, State.PREPARING) from refusal
+        raise
+
+
+async def _changed(visit: Visit, request_id: str, ask: Callable[[], Awaitable[R]]) -> R:
     """Return what a node answers to a change; the caller's own id is the one they know.
 
     Raises:
         RequestIdReused: The caller used the id before, for something else.
+        WorkspaceNotReady: The workspace is still on its way to the node.
         Refusal: The node refuses, lacks this, or is away.
     """
     try:
-        return await answered(call)
+        return await _answered(visit, ask)
     except Refusal as refusal:
         if refusal.problem.reason == REQUEST_ID_REUSED:
             raise RequestIdReused(request_id) from refusal

@@ -3,15 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from chatd.domain.errors import WorkspaceNotFound
-from chatd.domain.workspaces.commands import Use
+from chatd.domain.workspaces.commands import Command, Use
+from chatd.domain.workspaces.ports import LogLine
 from chatd.domain.workspaces.workspace import State, Workspace
 from chatd.engine.workspaces.watching import Changes
 from chatd.rpc.convert import time_to_proto
 from chatd.rpc.workspace_convert import line_to_proto, workspace_to_proto
-from chatd.store.workspaces import PostgresWorkspaces
 from parley.api.workspace.v1 import workspace_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
 from parley.clock import Clock
@@ -21,12 +21,28 @@ USE_EVERY_S: Final = 30.0
 LOOK_S: Final = 2.0
 
 
+class FollowedWorkspaces(Protocol):
+    """Workspaces as those see them who follow them."""
+
+    async def get(self, workspace_id: str) -> Workspace:
+        """Return a workspace."""
+        ...
+
+    async def lines(self, workspace_id: str, epoch: int, after: int) -> tuple[LogLine, ...]:
+        """Return lines of a preparation after a number."""
+        ...
+
+    async def apply(self, workspace_id: str, command: Command) -> tuple[Workspace, Workspace]:
+        """Decide and write."""
+        ...
+
+
 class WorkspaceWatch:
     """Tells whoever follows a workspace what happens to it."""
 
     def __init__(
         self,
-        workspaces: PostgresWorkspaces,
+        workspaces: FollowedWorkspaces,
         changes: Changes,
         clock: Clock,
         stopping: asyncio.Event,
@@ -37,9 +53,15 @@ class WorkspaceWatch:
         self._stopping = stopping
 
     async def follow(
-        self, workspace: Workspace, after_line: int
+        self, workspace: Workspace, after_line: int, *, is_using: bool = True
     ) -> AsyncIterator[api.WatchWorkspaceResponse]:
-        """Yield the workspace, lines of its log after a number, and what happens from then on."""
+        """Yield the workspace, lines of its log after a number, and what happens from then on.
+
+        Args:
+            workspace: The workspace as it is now.
+            after_line: The last line that is known.
+            is_using: Whether whoever follows uses it by that.
+        """
         told: Workspace | None = None
         line = after_line
         used_s = self._clock.monotonic()
@@ -59,7 +81,7 @@ class WorkspaceWatch:
             if workspace.state is State.DELETED:
                 yield _end(workspace_pb2.STREAM_END_REASON_WORKSPACE_STOPPED)
                 return
-            if self._clock.monotonic() - used_s >= USE_EVERY_S:
+            if is_using and self._clock.monotonic() - used_s >= USE_EVERY_S:
                 used_s = self._clock.monotonic()
                 await self._workspaces.apply(workspace.id, Use())
             await self._changes.next(workspace.id, LOOK_S)

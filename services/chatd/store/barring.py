@@ -25,7 +25,9 @@ UNBAR = "DELETE FROM chat.barred_users WHERE user_id = $1 AND NOT is_deleted"
 SELECT_BARRED = "SELECT user_id FROM chat.barred_users"
 
 SELECT_OWNERS = """
-    SELECT DISTINCT owner_id FROM chat.chats WHERE owner_id > $1 ORDER BY owner_id LIMIT $2
+    SELECT owner_id FROM chat.chats WHERE owner_id > $1
+    UNION SELECT owner_id FROM chat.workspaces WHERE owner_id > $1 AND state <> 'deleted'
+    ORDER BY owner_id LIMIT $2
 """
 
 # Chats of barred users that would still spend their credentials.
@@ -47,7 +49,8 @@ DELETE_REST = """
     shares AS (DELETE FROM chat.chat_shares s USING gone
         WHERE s.grantee_kind = 'user' AND s.grantee_id = gone.user_id),
     own_settings AS (DELETE FROM chat.settings s USING gone WHERE s.scope = gone.user_id),
-    own_keys AS (DELETE FROM chat.provider_keys k USING gone WHERE k.user_id = gone.user_id)
+    own_keys AS (DELETE FROM chat.provider_keys k USING gone WHERE k.user_id = gone.user_id),
+    own_secrets AS (DELETE FROM chat.secrets s USING gone WHERE s.owner_id = gone.user_id)
     DELETE FROM chat.files f USING gone WHERE f.owner_id = gone.user_id
         AND NOT EXISTS (SELECT 1 FROM chat.chat_files l WHERE l.file_id = f.id)
 """
@@ -84,7 +87,7 @@ class PostgresBarring:
         return frozenset(OwnerId(str(row["user_id"])) for row in rows)
 
     async def owners(self, after: OwnerId, limit: int) -> tuple[OwnerId, ...]:
-        """Return owners of chats in the order of their ids."""
+        """Return owners of chats and workspaces in the order of their ids."""
         with typed_outages():
             rows = await self._pool.fetch(SELECT_OWNERS, after, limit)
         return tuple(OwnerId(str(row["owner_id"])) for row in rows)

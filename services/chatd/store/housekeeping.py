@@ -9,6 +9,10 @@ from parley.postgres import typed_outages
 KEYS_KEPT = timedelta(hours=24)  # As long as a client may repeat a request.
 WORKERS_KEPT = timedelta(days=1)
 FILES_KEPT = timedelta(days=7)  # For a message that is still being written.
+WORKSPACES_KEPT = timedelta(days=30)  # For a node that comes back and must be told to clean up.
+USES_KEPT = timedelta(days=90)
+#: Of one workspace: whoever uses secrets without end pushes out nobody's record but their own.
+USES_MAX = 100_000
 
 # One process at a time; the others have nothing to wait for.
 TRY_TO_BEGIN = "SELECT pg_try_advisory_xact_lock(hashtextextended('chat housekeeping', 0))"
@@ -51,6 +55,21 @@ DELETE_WORKERS = """
     SELECT count(*) FROM gone
 """
 
+# Workspaces that were deleted long ago, with their logs. One that has the id of a chat, or that a
+# chat names, is what tells that chat what became of it.
+DELETE_WORKSPACES = """
+    WITH gone AS (
+        DELETE FROM chat.workspaces WHERE id IN (
+            SELECT w.id FROM chat.workspaces w
+            WHERE w.state = 'deleted' AND w.changed_at < clock_timestamp() - $1::interval
+                AND NOT EXISTS (SELECT 1 FROM chat.chats c WHERE c.id = w.id)
+                AND (w.is_scratch_of_chat
+                    OR NOT EXISTS (SELECT 1 FROM chat.chats c WHERE c.workspace_id = w.id))
+            LIMIT $2 FOR UPDATE OF w SKIP LOCKED)
+        RETURNING 1)
+    SELECT count(*) FROM gone
+"""
+
 # Files that no chat holds; from here on none can begin to. For no user.
 LOCK_UNHELD = """
     SELECT f.id FROM chat.files f
@@ -68,12 +87,42 @@ DELETE_UNHELD = """
     SELECT count(*) FROM gone
 """
 
+# The record of uses of secrets, when it is old; for no user.
+DELETE_OLD_USES = """
+    WITH gone AS (
+        DELETE FROM chat.secret_uses WHERE id IN (
+            SELECT id FROM chat.secret_uses WHERE used_at < clock_timestamp() - $1::interval
+            ORDER BY used_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+        RETURNING 1)
+    SELECT count(*) FROM gone
+"""
+
+# The oldest of those workspaces that have too many, among the workspaces that used one last.
+DELETE_CROWDED_USES = """
+    WITH active AS MATERIALIZED (
+        SELECT DISTINCT workspace_id FROM (
+            SELECT workspace_id FROM chat.secret_uses ORDER BY used_at DESC LIMIT 10000) latest),
+    surplus AS MATERIALIZED (
+        SELECT workspace_id, (
+            SELECT u.used_at FROM chat.secret_uses u WHERE u.workspace_id = active.workspace_id
+            ORDER BY u.used_at DESC OFFSET $1 LIMIT 1) AS until
+        FROM active),
+    gone AS (
+        DELETE FROM chat.secret_uses WHERE id IN (
+            SELECT u.id FROM chat.secret_uses u JOIN surplus ON surplus.until >= u.used_at
+                AND surplus.workspace_id = u.workspace_id
+            ORDER BY u.used_at LIMIT $2 FOR UPDATE OF u SKIP LOCKED)
+        RETURNING 1)
+    SELECT count(*) FROM gone
+"""
+
 
 class PostgresHousekeeping:
-    """Removes keys, partial answers, workers and files that are over."""
+    """Removes keys, partial answers, workers, workspaces, files and records of uses."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", *, uses_max: int = USES_MAX) -> None:
         self._pool = pool
+        self._uses_max = uses_max
 
     async def tidy(self, rows_max: int) -> bool:
         """Remove at most `rows_max` rows of each kind; return whether there may be more.
@@ -89,6 +138,9 @@ class PostgresHousekeeping:
                     await connection.fetchval(DELETE_KEYS, KEYS_KEPT, rows_max),
                     await connection.fetchval(DELETE_PARTIALS, rows_max),
                     await connection.fetchval(DELETE_WORKERS, WORKERS_KEPT, rows_max),
+                    await connection.fetchval(DELETE_WORKSPACES, WORKSPACES_KEPT, rows_max),
                     await connection.fetchval(DELETE_UNHELD, [row["id"] for row in unheld]),
+                    await connection.fetchval(DELETE_OLD_USES, USES_KEPT, rows_max),
+                    await connection.fetchval(DELETE_CROWDED_USES, self._uses_max, rows_max),
                 )
         return max(removed) >= rows_max

@@ -30,6 +30,7 @@ from chatd.store.columns import (
 )
 from chatd.store.constraints import Constraint
 from chatd.store.model_tables import models, providers
+from chatd.store.secret_tables import secret_uses, secrets
 from chatd.store.usage_tables import spend_limits, usage
 from chatd.store.workspace_tables import nodes, templates, workspace_logs, workspaces
 
@@ -40,6 +41,8 @@ __all__ = [
     "models",
     "nodes",
     "providers",
+    "secret_uses",
+    "secrets",
     "spend_limits",
     "templates",
     "usage",

@@ -50,9 +50,20 @@ MOVING = (
     "started_at",
     "stopped_at",
     "delete_at",
+    "policy",
+    "policy_told",
     "version",
 )
 COLUMNS = (*FIXED, *MOVING)
+#: Of what a command may change, for statements that write several rows.
+TYPES = dict.fromkeys(MOVING, "text") | {
+    **dict.fromkeys(("recipe", "parameters", "lifetime", "failure", "usage"), "json"),
+    **dict.fromkeys(("epoch", "policy", "policy_told", "version"), "bigint"),
+    **dict.fromkeys(("has_files", "is_removing", "is_scratch_of_chat"), "boolean"),
+    **dict.fromkeys((name for name in MOVING if name.endswith("_at")), "timestamptz"),
+    "warned_for": "timestamptz",
+    "node_id": "uuid",
+}
 
 NODE_COLUMNS = (
     "id",
@@ -89,16 +100,16 @@ def workspace_of(row: Row) -> Workspace:
         name=row["name"],
         owner_id=OwnerId(str(row["owner_id"])),
         kind=Kind(row["kind"]),
-        recipe=_read(row["recipe"], Recipe),
-        lifetime=_read(row["lifetime"], Lifetime),
+        recipe=read_json(row["recipe"], Recipe),
+        lifetime=read_json(row["lifetime"], Lifetime),
         created_at=row["created_at"],
         last_used_at=row["last_used_at"],
         template_id="" if template_id is None else str(template_id),
         template_name=row["template_name"],
-        parameters=_read(row["parameters"], dict[str, str]),
+        parameters=read_json(row["parameters"], dict[str, str]),
         parent_id="" if parent_id is None else str(parent_id),
         state=State(row["state"]),
-        failure=None if row["failure"] is None else _read(row["failure"], Failure),
+        failure=None if row["failure"] is None else read_json(row["failure"], Failure),
         stop_reason=StopReason(row["stop_reason"]) if row["stop_reason"] else None,
         node_id=None if node_id is None else NodeId(str(node_id)),
         epoch=row["epoch"],
@@ -108,13 +119,15 @@ def workspace_of(row: Row) -> Workspace:
         root_path=row["root_path"],
         git_branch=row["git_branch"],
         sandbox_level=row["sandbox_level"],
-        usage=None if row["usage"] is None else _read(row["usage"], Usage),
+        usage=None if row["usage"] is None else read_json(row["usage"], Usage),
         deadline_at=row["deadline_at"],
         max_deadline_at=row["max_deadline_at"],
         warned_for=row["warned_for"],
         started_at=row["started_at"],
         stopped_at=row["stopped_at"],
         delete_at=row["delete_at"],
+        policy=row["policy"],
+        policy_told=row["policy_told"],
         version=row["version"],
     )
 
@@ -164,13 +177,13 @@ def node_of(row: Row, placed: int = 0) -> Node:
         address=row["address"],
         name=row["name"],
         state=NodeState(row["state"]),
-        capacity=_read(row["capacity"], Capacity),
-        load=_read(row["load"], Load),
+        capacity=read_json(row["capacity"], Capacity),
+        load=read_json(row["load"], Load),
         sandbox_level=row["sandbox_level"],
         sandbox=row["sandbox"],
-        labels=_read(row["labels"], dict[str, str]),
-        directories=_read(row["directories"], tuple[Directory, ...]),
-        mirrors=_read(row["mirrors"], tuple[str, ...]),
+        labels=read_json(row["labels"], dict[str, str]),
+        directories=read_json(row["directories"], tuple[Directory, ...]),
+        mirrors=read_json(row["mirrors"], tuple[str, ...]),
         journal_generation=row["journal_generation"],
         registration_epoch=row["registration_epoch"],
         version=row["version"],
@@ -187,5 +200,6 @@ def written(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _read(text: str, kind: type[T]) -> T:
+def read_json(text: str, kind: type[T]) -> T:
+    """Return a value from its JSON."""
     return msgspec.json.decode(text, type=kind)

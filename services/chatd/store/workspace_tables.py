@@ -1,6 +1,7 @@
 """The tables of workspaces: templates, workspaces, the nodes that host them, and setup logs."""
 
 from sqlalchemy import (
+    BigInteger,
     CheckConstraint,
     Column,
     ForeignKeyConstraint,
@@ -79,6 +80,9 @@ workspaces = Table(
     time_column("started_at", nullable=True),
     time_column("stopped_at", nullable=True),
     time_column("delete_at", nullable=True),
+    # With a default, for processes of the version before that still make workspaces.
+    Column("policy", BigInteger, nullable=False, server_default=text("0")),
+    Column("policy_told", BigInteger, nullable=False, server_default=text("0")),
     count_column("version"),
     time_column("changed_at"),
     Column("request_hash", LargeBinary, nullable=False),
@@ -133,6 +137,12 @@ workspaces = Table(
         postgresql_where=text("state IN ('ready', 'busy')"),
     ),
     Index("workspaces_by_deletion", "delete_at", postgresql_where=text("state = 'stopped'")),
+    Index(
+        "workspaces_to_tell",
+        "id",
+        postgresql_where=text("state IN ('ready', 'busy') AND policy > policy_told"),
+    ),
+    Index("workspaces_gone", "changed_at", postgresql_where=text("state = 'deleted'")),
     Index("workspaces_by_node", "node_id", postgresql_where=text("state <> 'deleted'")),
 )
 

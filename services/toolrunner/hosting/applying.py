@@ -23,7 +23,7 @@ from toolrunner.hosting.bases import Identity, link_target
 from toolrunner.hosting.comparing import STAGE, Change, Side
 from toolrunner.hosting.copying import copy_content
 from toolrunner.hosting.removal import Trash
-from toolrunner.hosting.walking import Kind, create, hand_over, look
+from toolrunner.trees import Kind, create, hand_over, look
 
 PLAN: Final = "merge.json"
 DIRECTORY_MODE: Final = 0o755

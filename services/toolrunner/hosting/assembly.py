@@ -8,17 +8,21 @@ from typing import Final
 
 from parley.clock import Clock
 from toolrunner.confining import Sandbox
-from toolrunner.domain import ProcessRecord
+from toolrunner.domain import Limits, ProcessRecord
 from toolrunner.file_room import FileRoom
+from toolrunner.hosting.bounds import Bounds
 from toolrunner.hosting.cloning import Cloning
 from toolrunner.hosting.directories import LocalDirectory
+from toolrunner.hosting.exits import HostedExits
+from toolrunner.hosting.git_runs import GitRuns
 from toolrunner.hosting.host import Host
 from toolrunner.hosting.merging import Merges
-from toolrunner.hosting.mirrors import Credentials, Mirrors
+from toolrunner.hosting.mirrors import Mirrors
 from toolrunner.hosting.overlays import Overlays
 from toolrunner.hosting.points import Points
 from toolrunner.hosting.preparing import Preparing
 from toolrunner.hosting.programs import Programs
+from toolrunner.hosting.remotes import Remotes, SystemResolver
 from toolrunner.hosting.removal import Trash
 from toolrunner.hosting.runs import Rooms
 from toolrunner.hosting.setup import Setup
@@ -42,6 +46,10 @@ class Parts:
         workspaces_max: Workspaces that are not stopped, at most.
         local_directories: What is offered to local workspaces.
         git_protocols: Transports that git may use.
+        git_private_hosts: Hosts that it may fetch from though their addresses are not public.
+        git_limits: What the node's own git may use.
+        mirror_bounds: How much of the mirrors is kept.
+        requires_placement: Whether nothing is done in a workspace that nobody placed here.
     """
 
     directory: Path
@@ -50,7 +58,7 @@ class Parts:
     workspaces: Workspaces
     spawner: Spawner
     sandbox: Sandbox
-    credentials: Credentials
+    exits: HostedExits
     overlays: Overlays
     users: Users | None
     points: Points
@@ -60,6 +68,10 @@ class Parts:
     workspaces_max: int
     local_directories: tuple[LocalDirectory, ...]
     git_protocols: tuple[str, ...]
+    git_private_hosts: tuple[str, ...]
+    git_limits: Limits
+    mirror_bounds: Bounds
+    requires_placement: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +93,28 @@ async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
     """
     path = parts.directory / PLACEMENTS
     async with open_placements(path, new_id=parts.new_id) as placements:
+        parts.exits.placements = placements.all
         trash = Trash(parts.directory / "trash")
         programs = Programs(parts.spawner, parts.new_id)
+        git = GitRuns(programs, parts.sandbox, parts.git_limits)
+
+        def is_borrowed(mirror: Path) -> bool:
+            objects = str(mirror / "objects")
+            return any(objects in placement.readable for placement in placements.all.values())
+
         mirrors = Mirrors(
-            parts.directory / "mirrors", programs, parts.credentials, parts.git_protocols, trash
+            parts.directory / "mirrors",
+            git,
+            Remotes(parts.git_protocols, parts.git_private_hosts, SystemResolver()),
+            parts.exits,
+            parts.mirror_bounds,
+            trash,
+            parts.clock,
+            is_borrowed,
         )
         sourcing = Sourcing(
             parts.workspaces,
-            Cloning(mirrors, programs),
+            Cloning(mirrors, git),
             parts.overlays,
             parts.local_directories,
             trash,
@@ -110,13 +136,20 @@ async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
             trash=trash,
             points=parts.points,
             sandbox=parts.sandbox,
+            exits=parts.exits,
             clock=parts.clock,
         )
         log_directory = parts.directory / "preparations"
         async with Host(
-            rooms, log_directory=log_directory, workspaces_max=parts.workspaces_max
+            rooms,
+            log_directory=log_directory,
+            workspaces_max=parts.workspaces_max,
+            requires_placement=parts.requires_placement,
         ) as host:
             merges = Merges(host, rooms)
+            for workspace_id in tuple(placements.all):
+                # Of processes that outlived the service; theirs may be open doors.
+                await parts.exits.way_out(workspace_id)
             for placement in tuple(host.placements.values()):
                 await merges.recover(placement)
             yield Hosting(host, merges, mirrors, placements.node_id)

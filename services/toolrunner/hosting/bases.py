@@ -17,7 +17,7 @@ import msgspec
 
 from toolrunner.files.beneath import Root
 from toolrunner.hosting.copying import Copied, copy_tree
-from toolrunner.hosting.walking import Found, Kind
+from toolrunner.trees import Found, Kind
 
 #: Larger files are told by their identity alone: reading them would take longer than copying.
 DIGEST_BYTES_MAX: Final = 64 * 1024 * 1024

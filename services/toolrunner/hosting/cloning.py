@@ -1,5 +1,6 @@
 """Making the files of a git workspace from the node's mirror, and reading where a workspace is."""
 
+import asyncio
 import os
 import re
 from dataclasses import dataclass
@@ -8,8 +9,9 @@ from typing import Final
 
 from toolrunner.domain import WorkspaceId
 from toolrunner.files.beneath import Root
-from toolrunner.hosting.mirrors import GIT, GIT_ENVIRONMENT, Mirrors, is_commit
-from toolrunner.hosting.programs import OnLine, ProgramFailed, Programs
+from toolrunner.hosting.git_runs import Bench, GitRuns
+from toolrunner.hosting.mirrors import Mirrors, is_commit
+from toolrunner.hosting.programs import OnLine, ProgramFailed
 from toolrunner.hosting.recipes import Git
 
 CLONE_S: Final = 1800.0
@@ -23,7 +25,7 @@ class Cloning:
     """Clones from mirrors."""
 
     mirrors: Mirrors
-    programs: Programs
+    git: GitRuns
 
     async def clone(
         self, workspace_id: WorkspaceId, source: Git, target: Path, on_line: OnLine
@@ -32,21 +34,19 @@ class Cloning:
 
         Raises:
             ProgramFailed: There is no such repository, or no such ref in it.
+            RemoteRefused: It may not be fetched from there.
         """
         async with self.mirrors.fetched(workspace_id, source.url, source.ref, on_line) as mirror:
-            work = _Work(self.programs, workspace_id, target, on_line)
-            await work.git(
-                target.parent,
-                "clone",
-                *_options(source),
-                "--",
-                _origin(mirror, source),
-                target.name,
+            bench = Bench(
+                f"clone-{workspace_id}", target, (str(mirror.directory),), mirror.has_own_user
             )
-            start = await self._start(work, mirror, source)
-            await work.git(target, "remote", "set-url", "origin", source.url)
+            await asyncio.to_thread(self.git.own, bench)
+            work = _Work(self.git, bench, on_line)
+            await work.git("clone", *_options(source), "--", _origin(mirror.directory, source), ".")
+            start = await self._start(work, mirror.directory, source)
+            await work.git("remote", "set-url", "origin", source.url)
             branch = ("-B", source.branch, "--no-track") if source.branch else ()
-            await work.git(target, "checkout", "--quiet", *branch, start, "--")
+            await work.git("checkout", "--quiet", *branch, start, "--")
 
     async def _start(self, work: "_Work", mirror: Path, source: Git) -> str:
         """Return what to check out, brought in if a shallow clone has not got it."""
@@ -56,9 +56,7 @@ class Cloning:
             if source.depth:
                 depth = str(source.depth)
                 origin = f"file://{mirror}"
-                await work.git(
-                    work.target, "fetch", "--quiet", "--depth", depth, origin, source.ref
-                )
+                await work.git("fetch", "--quiet", "--depth", depth, origin, source.ref)
             return source.ref
         for name in (f"refs/remotes/origin/{source.ref}", f"refs/tags/{source.ref}"):
             if await work.has(name):
@@ -71,18 +69,16 @@ class Cloning:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    programs: Programs
-    workspace_id: WorkspaceId
-    target: Path
+    runs: GitRuns
+    bench: Bench
     on_line: OnLine
 
-    async def git(self, directory: Path, *words: str) -> tuple[str, ...]:
-        return await self.programs.run(
-            (*GIT, *words),
-            workspace_id=self.workspace_id,
-            directory=directory,
+    async def git(self, *words: str) -> tuple[str, ...]:
+        return await self.runs.run(
+            self.bench,
+            *words,
             # Only the node's own mirror is read here.
-            environment={**GIT_ENVIRONMENT, "GIT_ALLOW_PROTOCOL": "file"},
+            environment={"GIT_ALLOW_PROTOCOL": "file"},
             limit_s=CLONE_S,
             on_line=self.on_line,
         )
@@ -109,8 +105,7 @@ class _Work:
         return branch
 
     async def _quietly(self, *words: str) -> tuple[str, ...]:
-        quiet = _Work(self.programs, self.workspace_id, self.target, lambda line: None)
-        return await quiet.git(self.target, *words)
+        return await _Work(self.runs, self.bench, lambda line: None).git(*words)
 
 
 def _options(source: Git) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from toolrunner.hosting.bases import (
     link_digest,
 )
 from toolrunner.hosting.three_way import ConflictKind, Step, Version, decide, merge_lines
-from toolrunner.hosting.walking import Found, Kind, walk
+from toolrunner.trees import Found, Kind, walk
 
 #: Where a merge keeps its files until they have their place.
 STAGE: Final = ".parley-merge"

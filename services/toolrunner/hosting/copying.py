@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from toolrunner.files.beneath import Root
-from toolrunner.hosting.walking import Found, Kind, walk
+from toolrunner.trees import Found, Kind, walk
 
 FICLONE: Final = 0x40049409
 CHUNK_BYTES: Final = 1024 * 1024

@@ -29,6 +29,7 @@ from toolrunner.errors import (
     WorkspaceNotReady,
 )
 from toolrunner.hosting.endings import Endings, Stopped
+from toolrunner.hosting.exits import OVER
 from toolrunner.hosting.placements import (
     LIVE,
     Failure,
@@ -147,7 +148,8 @@ class Host:
         workspace_id = scope.workspace_id
         placement = self.placements.get(workspace_id)
         if placement is None or placement.state is HostState.REMOVED:
-            if scope.epoch or placement is not None or self._requires_placement:
+            is_missed = self._requires_placement and not looks_back
+            if scope.epoch or placement is not None or is_missed:
                 raise WorkspaceNotFound(workspace_id)
             return
         if scope.epoch != placement.epoch:
@@ -167,18 +169,10 @@ class Host:
         begun = await self.effects.run(self._begin(request, wanted))
         preparation = begun if isinstance(begun, Preparation) else None
         log = self._runs.log(wanted.workspace_id) if preparation is None else preparation.log
-        sent = after
-        while True:
-            # Whether it is over before how much there is: nothing can come in between.
-            is_over = (
-                preparation is None or preparation.ended.is_set() or self._runs.stopping.is_set()
-            )
-            for line in log.lines[sent:]:
-                yield line
-            sent = max(sent, len(log.lines))
-            if is_over:
-                break
-            await log.grew.wait()
+        async for line in log.followed(
+            after, lambda: preparation is None or self._runs.is_over(preparation)
+        ):
+            yield line
         yield self._runs.outcome(begun) if isinstance(begun, Preparation) else begun
 
     async def stop(
@@ -260,6 +254,7 @@ class Host:
             if workspace_id in self._rooms.workspaces.particulars:
                 # The next process is held to it.
                 self._rooms.workspaces.particulars[workspace_id] = particulars_of(changed)
+            await self._rooms.exits.refresh(workspace_id)
             return answer
 
         return await self.effects.run(self._once(request, workspace_id, act))
@@ -325,6 +320,8 @@ class Host:
         moved = msgspec.structs.replace(placement, state=state, epoch=epoch, changed_at=now)
         answers = () if request is None else ((request, response),)
         await self._rooms.placements.commit(moved, *answers)
+        if state in OVER:
+            self._rooms.exits.close(moved.workspace_id)
         self._runs.changed.set()
         return moved
 

@@ -4,44 +4,35 @@ Theory: a mirror is a bare repository that only the node writes. It is fetched b
 the credentials of the workspace that asks, so that nobody gets what they could not have fetched
 themselves. One at a time works on a mirror. Nothing is ever pruned from it, because workspaces may
 read objects from it, and no workspace may write to it: whoever could change its configuration
-would decide what the node's git runs.
+would decide what the node's git runs. What a stranger's server sends is read by a git that is
+confined to the one mirror; the service itself writes nothing there. Mirrors that nobody borrows
+from go when they are too many, too old or too large.
 """
 
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, Protocol
 
+from parley.clock import Clock
 from parley.files import write_atomically
 from toolrunner.domain import WorkspaceId
-from toolrunner.hosting.programs import OnLine, ProgramFailed, Programs
-from toolrunner.hosting.removal import PRIVATE, Trash
+from toolrunner.files.beneath import Root
+from toolrunner.hosting.bounds import ENTRIES_MAX, MEBIBYTE, Bounds, Kept
+from toolrunner.hosting.git_runs import Bench, GitRuns, ssh_to
+from toolrunner.hosting.programs import OnLine, ProgramFailed
+from toolrunner.hosting.remotes import Remote, Remotes, is_led, pinned
+from toolrunner.hosting.removal import Trash
+from toolrunner.sandbox import Network
+from toolrunner.trees import measure
 
 FETCH_S: Final = 1800.0
-QUICK_S: Final = 60.0
-MIRRORS: Final = WorkspaceId("mirrors")
-ADDRESS: Final = "parley-address"
-
-#: Nothing of the machine's or of anybody's git settings, and nobody to ask.
-GIT_ENVIRONMENT: Final[Mapping[str, str]] = {
-    "HOME": "/nonexistent",
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_ASKPASS": "true",
-    "GIT_ADVICE": "0",
-    "LC_ALL": "C.UTF-8",
-}
-GIT: Final = (
-    "git",
-    *("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.hooksPath=/dev/null"),
-    *("-c", "advice.detachedHead=false", "-c", "init.defaultBranch=main"),
-)
+ADDRESS: Final = ".address"
 
 
 class Credentials(Protocol):
@@ -65,134 +56,190 @@ class Mirrors:
     """The mirrors below one directory.
 
     Attributes:
-        directory: Where they are.
-        programs: What runs git.
+        directory: Where they are; beside each is its address, which tells when it was used last.
+        git: What runs git.
+        remotes: Says where it may fetch from.
         credentials: What lets it fetch what is not public.
-        protocols: Transports that may be used.
+        bounds: How much of them is kept.
         trash: Where a broken mirror goes.
+        clock: Says how long ago one was used.
+        is_borrowed: Tells whether a workspace reads objects from a mirror.
     """
 
     directory: Path
-    programs: Programs
+    git: GitRuns
+    remotes: Remotes
     credentials: Credentials
-    protocols: tuple[str, ...]
+    bounds: Bounds
     trash: Trash
+    clock: Clock
+    is_borrowed: Callable[[Path], bool] = lambda mirror: False
     _locks: "defaultdict[Path, asyncio.Lock]" = field(
         default_factory=lambda: defaultdict(asyncio.Lock)
     )
+    _unlocked: set[Path] = field(default_factory=set)
 
     def addresses(self) -> tuple[str, ...]:
         """Return the repositories of which there is a mirror."""
-        try:
-            found = [each / ADDRESS for each in self.directory.iterdir()]
-        except FileNotFoundError:
-            return ()
-        return tuple(sorted(path.read_text() for path in found if path.exists()))
+        return tuple(sorted(path.read_text() for path in self.directory.glob(f"*{ADDRESS}")))
 
     def at(self, url: str) -> Path:
         """Return where the mirror of a repository is, whether there is one or not."""
         return self.directory / hashlib.sha256(url.encode()).hexdigest()[:32]
 
+    def bench(self, url: str, remote: Remote) -> Bench:
+        """Return where git works on the mirror of a repository.
+
+        What is on this machine belongs to somebody, whom git has to be; and ssh runs only as a user
+        who has a name.
+        """
+        mirror = self.at(url)
+        readable = (remote.path,) if remote.path else ()
+        has_own_user = remote.protocol in ("http", "https", "git")
+        return Bench(f"mirror-{mirror.name}", mirror, readable, has_own_user)
+
     @asynccontextmanager
     async def fetched(
         self, workspace_id: WorkspaceId, url: str, ref: str, on_line: OnLine
-    ) -> AsyncIterator[Path]:
+    ) -> AsyncIterator[Bench]:
         """Have the mirror of a repository as that is now; nobody else works on it meanwhile.
 
         Raises:
             ProgramFailed: It cannot be fetched.
+            RemoteRefused: It may not be.
         """
-        mirror = self.at(url)
+        remote = self.remotes.read(url)
+        bench = self.bench(url, remote)
+        mirror = bench.directory
         async with self._locks[mirror]:
-            is_old = (mirror / ADDRESS).exists()
+            is_old = self._address(mirror).exists()
+            fetch = _Fetch(workspace_id, url, remote, ref, on_line)
             try:
-                await self._fetch(mirror, workspace_id, url, ref, on_line)
+                await self._fetch(bench, fetch)
             except ProgramFailed:
-                if not is_old or not await self._is_broken(mirror):
+                if not is_old or not await self._is_broken(bench):
                     raise
                 on_line("the node's mirror is broken and is made anew")
-                await asyncio.to_thread(self.trash.throw, mirror)
-                await self._fetch(mirror, workspace_id, url, ref, on_line)
-            yield mirror
+                await asyncio.to_thread(self._throw, mirror)
+                await self._fetch(bench, fetch)
+            await self._bound(mirror, on_line)
+            yield bench
 
-    async def _fetch(
-        self, mirror: Path, workspace_id: WorkspaceId, url: str, ref: str, on_line: OnLine
-    ) -> None:
-        if not await asyncio.to_thread(_made_usable, mirror):
-            await self._git(mirror, "init", "--quiet", "--bare", "--template=", ".")
+    async def _fetch(self, bench: Bench, fetch: "_Fetch") -> None:
+        mirror, url, ref = bench.directory, fetch.url, fetch.ref
+        await asyncio.to_thread(self.git.own, bench)
+        if mirror not in self._unlocked:
+            await self._unlock(bench)
+        if not self._address(mirror).exists():
+            await self.git.run(bench, "init", "--quiet", "--bare", "--template=", ".")
+        led = await self.credentials.environment(fetch.workspace_id, url)
+        # Whoever is led another way is judged there.
+        addresses = () if is_led(url, led) else await self.remotes.judged(fetch.remote)
         variables = {
-            "GIT_ALLOW_PROTOCOL": ":".join(self.protocols),
-            **await self.credentials.environment(workspace_id, url),
+            "GIT_ALLOW_PROTOCOL": ":".join((*self.remotes.protocols, *(("http",) if led else ()))),
+            **(ssh_to(fetch.remote.host, addresses) if fetch.remote.protocol == "ssh" else {}),
+            **led,
         }
-        on_line(f"fetching {url}")
-        await self._git(
-            mirror,
+        going = partial(
+            self.git.run,
+            bench,
+            network=Network.NONE if fetch.remote.path else Network.OPEN,
+            options=pinned(fetch.remote, addresses),
+            environment=variables,
+            on_line=fetch.on_line,
+        )
+        fetch.on_line(f"fetching {url}")
+        await going(
             *("fetch", "--quiet", "--prune", "--force", "--", url),
             *("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"),
-            on_line=on_line,
             limit_s=FETCH_S,
-            variables=variables,
         )
-        if is_commit(ref) and not await self._has(mirror, ref):
-            words = ("fetch", "--quiet", "--", url, ref)
-            await self._git(mirror, *words, on_line=on_line, variables=variables)
+        if is_commit(ref) and not await self._has(bench, ref):
+            await going("fetch", "--quiet", "--", url, ref)
         if not ref:
-            await self._follow_head(mirror, url, variables)
-        write_atomically(mirror / ADDRESS, url.encode())
+            told = await going("ls-remote", "--symref", "--", url, "HEAD", on_line=_ignored)
+            await self._follow_head(bench, told)
+        await asyncio.to_thread(write_atomically, self._address(mirror), url.encode())
 
-    async def _follow_head(self, mirror: Path, url: str, variables: Mapping[str, str]) -> None:
+    async def _follow_head(self, bench: Bench, told: tuple[str, ...]) -> None:
         """Have the default branch of the repository for the mirror's too."""
-        words = ("ls-remote", "--symref", "--", url, "HEAD")
-        told = await self._git(mirror, *words, variables=variables)
         for line in told:
             if line.startswith("ref: refs/heads/"):
                 branch = line.removeprefix("ref: ").split("\t")[0]
-                if (mirror / "HEAD").read_text() != f"ref: {branch}\n":
-                    await self._git(mirror, "symbolic-ref", "HEAD", branch)
+                await self.git.run(bench, "symbolic-ref", "HEAD", branch)
                 return
 
-    async def _has(self, mirror: Path, commit: str) -> bool:
+    async def _has(self, bench: Bench, commit: str) -> bool:
         try:
-            await self._git(mirror, "cat-file", "-e", f"{commit}^{{commit}}")
+            await self.git.run(bench, "cat-file", "-e", f"{commit}^{{commit}}")
         except ProgramFailed:
             return False
         return True
 
-    async def _is_broken(self, mirror: Path) -> bool:
+    async def _is_broken(self, bench: Bench) -> bool:
         try:
-            await self._git(mirror, "fsck", "--connectivity-only", limit_s=FETCH_S)
+            await self.git.run(bench, "fsck", "--connectivity-only", limit_s=FETCH_S)
         except ProgramFailed:
             return True
         return False
 
-    async def _git(
-        self,
-        mirror: Path,
-        *words: str,
-        on_line: OnLine = lambda line: None,
-        limit_s: float = QUICK_S,
-        variables: Mapping[str, str] = MappingProxyType({}),
-    ) -> tuple[str, ...]:
-        return await self.programs.run(
-            (*GIT, *words),
-            workspace_id=MIRRORS,
-            directory=mirror,
-            environment={**GIT_ENVIRONMENT, **variables},
-            limit_s=limit_s,
-            on_line=on_line,
-        )
+    async def _unlock(self, bench: Bench) -> None:
+        """Remove locks of a git that was killed: only this process works here."""
+        await self.git.clear_locks(bench)
+        self._unlocked.add(bench.directory)
+
+    def _address(self, mirror: Path) -> Path:
+        return mirror.with_name(f"{mirror.name}{ADDRESS}")
+
+    def _throw(self, mirror: Path) -> None:
+        """Take a mirror away; first its address, without which it is none."""
+        self._address(mirror).unlink(missing_ok=True)
+        self.trash.throw(mirror)
+
+    async def _bound(self, used: Path, on_line: OnLine) -> None:
+        """Let go of mirrors that are too many, too old or too large, those of long ago first.
+
+        Raises:
+            ProgramFailed: The one that is used is too large by itself.
+        """
+        kept = await asyncio.to_thread(self._kept)
+        if any(each.mirror == used and each.size > self.bounds.size_max for each in kept):
+            if not self.is_borrowed(used):
+                await asyncio.to_thread(self._throw, used)
+                await asyncio.to_thread(self.trash.empty)
+            size_mib = self.bounds.size_max // MEBIBYTE
+            cause = f"fetched more than the {size_mib} MiB that mirrors may take on this node"
+            raise ProgramFailed("git", f"{cause}; see TOOLRUNNER_GIT_MIRRORS_BYTES")
+        for mirror in self.bounds.surplus(kept, self.clock.now().timestamp()):
+            if mirror != used and not self._locks[mirror].locked() and not self.is_borrowed(mirror):
+                on_line("letting go of a mirror that was not used for long")
+                await asyncio.to_thread(self._throw, mirror)
+        await asyncio.to_thread(self.trash.empty)
+
+    def _kept(self) -> list[Kept]:
+        found = []
+        for address in self.directory.glob(f"*{ADDRESS}"):
+            mirror = address.with_suffix("")
+            root = Root.open_directory(str(mirror))
+            try:
+                size, _ = measure(root, entries_max=ENTRIES_MAX)
+            finally:
+                root.close()
+            found.append(Kept(mirror, size, address.stat().st_mtime))
+        return found
 
 
-def _made_usable(mirror: Path) -> bool:
-    """Have the directory, without locks of a git that was killed: only this process works here.
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    workspace_id: WorkspaceId
+    url: str
+    remote: Remote
+    ref: str
+    on_line: OnLine
 
-    Returns whether it is a repository already.
-    """
-    mirror.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-    for lock in (*mirror.glob("*.lock"), *(mirror / "refs").rglob("*.lock")):
-        lock.unlink(missing_ok=True)
-    # Written after the first fetch, so that everything else is there.
-    return (mirror / ADDRESS).exists()
+
+def _ignored(line: str) -> None:
+    """Take a line that nobody needs to see."""
 
 
 def is_commit(ref: str) -> bool:

@@ -1,6 +1,7 @@
 """What preparing a workspace printed: kept on disk line by line, and followed by those who wait."""
 
 import os
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -42,6 +43,19 @@ class PreparationLog:
         with self._path.open("ab") as file:
             file.write(msgspec.json.encode(line) + b"\n")
         self.grew.changed()
+
+    async def followed(self, after: int, is_over: Callable[[], bool]) -> AsyncIterator[LogLine]:
+        """Yield the lines after the first so many, and those to come until it is over."""
+        sent = after
+        while True:
+            if sent < len(self.lines):
+                sent += 1
+                # While it is taken more may be said, and the end may come: all is looked at anew.
+                yield self.lines[sent - 1]
+            elif is_over():
+                return
+            else:
+                await self.grew.wait()
 
     def count(self, stage: str, since: int) -> int:
         """Return how many lines of a stage there are after the first so many lines."""

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from parley.clock import Clock
+from toolrunner.domain import Quota
 from toolrunner.errors import SandboxTooWeak, SpawnerGone
 from toolrunner.files.beneath import Root
 from toolrunner.hosting.cloning import head_of
@@ -23,7 +24,7 @@ from toolrunner.hosting.placements import (
 )
 from toolrunner.hosting.points import Points
 from toolrunner.hosting.preparation_log import PreparationLog
-from toolrunner.hosting.recipes import NetworkAccess
+from toolrunner.hosting.recipes import Limits, NetworkAccess
 from toolrunner.hosting.setup import PROFILES, NodeStops, Setup, SetupFailed
 from toolrunner.hosting.sourcing import SourceFailed, Sourcing
 from toolrunner.hosting.store import Placements, Request
@@ -196,4 +197,16 @@ def particulars_of(placement: Placement) -> Particulars:
         placement.recipe.environment,
         PROFILES.get(placement.recipe.profile),
         NETWORKS.get(placement.recipe.policy.network.access),
+        _quota(placement.recipe.policy.limits),
+    )
+
+
+def _quota(limits: Limits) -> Quota:
+    return Quota(
+        memory_bytes=limits.memory_bytes,
+        disk_bytes=limits.disk_bytes,
+        inodes=limits.inodes,
+        pids=limits.pids,
+        cpu_millicores=limits.cpu_millicores,
+        output_bytes=limits.output_bytes,
     )

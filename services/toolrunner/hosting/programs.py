@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from toolrunner.domain import Exit, ProcessId, WorkspaceId
+from toolrunner.domain import UNLIMITED, Exit, Limits, ProcessId, WorkspaceId
 from toolrunner.environment import SEARCH_PATH
+from toolrunner.sandbox import Confinement
 from toolrunner.spawner import PROCESS_MARK
 from toolrunner.spawning import GRACE_S, Launch, LaunchFailed, Spawner
 
@@ -51,6 +52,8 @@ class Programs:
         environment: Mapping[str, str],
         limit_s: float,
         on_line: OnLine = lambda line: None,
+        confinement: Confinement | None = None,
+        limits: Limits = UNLIMITED,
     ) -> tuple[str, ...]:
         """Run a program in a directory; return the last lines that it printed.
 
@@ -72,6 +75,8 @@ class Programs:
                 **environment,
                 PROCESS_MARK: process_id,
             },
+            confinement=confinement,
+            limits=limits,
         )
         try:
             async with asyncio.timeout(limit_s), self._started(launch, exited) as output_fd:

@@ -2,7 +2,9 @@
 
 Theory: whatever changes is told with the next heartbeat, and told again until one was answered, so
 that neither side has to remember what the other may have missed. What chatd wants done with a
-workspace comes with the answers and is done beside the heartbeats, which must not wait for it.
+workspace comes with the answers and is done beside the heartbeats, which must not wait for it. What
+could not be done is told of again with the next heartbeat, so that the order comes again; and what
+has not changed is told of once a minute, because what chatd wants of it may have.
 """
 
 import asyncio
@@ -10,6 +12,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import count
 from typing import Final, Protocol
 
 from parley.clock import Clock
@@ -24,6 +27,8 @@ RETRY_MAX_S: Final = 30.0
 #: Changes that follow one another closely are told together.
 GATHER_S: Final = 0.25
 LEAVE_S: Final = 5.0
+#: With every so many heartbeats everything is told.
+ALL_EVERY_BEATS: Final = 6
 
 
 class Instruction(StrEnum):
@@ -145,6 +150,7 @@ class Registration:
     registered: Registered | None = None
     _told: dict[WorkspaceId, Hosted] = field(default_factory=dict)
     _obeying: set[Order] = field(default_factory=set)
+    _undone: set[WorkspaceId] = field(default_factory=set)
 
     async def run(self) -> None:
         """Be known; runs until cancelled."""
@@ -181,11 +187,12 @@ class Registration:
 
     async def _beat(self, tasks: asyncio.TaskGroup) -> None:
         assert self.registered is not None, "it was just registered"
-        while True:
+        for beat in count(1):
             await self._until_due(self.registered.heartbeat_s)
             self.host.changed.clear()
             hosted = {each.workspace_id: each for each in self.hosted()}
-            changed = self._changes(hosted)
+            changed = self._changes(hosted, is_all=beat % ALL_EVERY_BEATS == 0)
+            self._undone.clear()
             heard = await self._heard(self.registered.registration_epoch, changed)
             self._told = hosted
             self.host.is_draining = heard.is_draining
@@ -203,8 +210,8 @@ class Registration:
                 await self.clock.sleep(delay_s * (1 + self.chance() / 4))
                 delay_s = min(RETRY_MAX_S, delay_s * 2)
 
-    def _changes(self, hosted: dict[WorkspaceId, Hosted]) -> tuple[Hosted, ...]:
-        """Return what is otherwise than was told last, and what is gone since."""
+    def _changes(self, hosted: dict[WorkspaceId, Hosted], *, is_all: bool) -> tuple[Hosted, ...]:
+        """Return what is otherwise than was told last or wished, and what is gone since."""
         gone = [
             Hosted(workspace_id, told.epoch, HostState.REMOVED)
             for workspace_id, told in self._told.items()
@@ -214,7 +221,11 @@ class Registration:
             each
             for each in hosted.values()
             # Someone who stays in a workspace uses it all the time.
-            if each.waits or each.attachments or self._told.get(each.workspace_id) != each
+            if is_all
+            or each.waits
+            or each.attachments
+            or each.workspace_id in self._undone
+            or self._told.get(each.workspace_id) != each
         ]
         return (*changed, *gone)
 
@@ -247,5 +258,6 @@ class Registration:
             logger.info("an order for an older placement is left alone")
         except (OSError, ToolrunnerError):
             logger.exception("an order could not be carried out; it will come again")
+            self._undone.add(order.workspace_id)
         finally:
             self._obeying.discard(order)

@@ -16,8 +16,8 @@ from toolrunner.hosting.directories import LocalDirectory
 from toolrunner.hosting.host import Host
 from toolrunner.hosting.mirrors import Mirrors
 from toolrunner.hosting.placements import LIVE, Hosted, HostState, Usage
-from toolrunner.hosting.walking import measure
 from toolrunner.processes import Processes
+from toolrunner.trees import measure
 from toolrunner.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)

@@ -13,6 +13,7 @@ from toolrunner.confining import Sandbox
 from toolrunner.domain import WorkspaceId
 from toolrunner.errors import SpawnerGone
 from toolrunner.file_room import FileRoom
+from toolrunner.hosting.exits import HostedExits
 from toolrunner.hosting.placements import (
     Failure,
     FailureKind,
@@ -60,6 +61,7 @@ class Rooms:
     trash: Trash
     points: Points
     sandbox: Sandbox
+    exits: HostedExits
     clock: Clock
 
 

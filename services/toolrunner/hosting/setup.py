@@ -32,7 +32,13 @@ PROFILES: Final = {
 
 def network_of(network: recipes.Network) -> Network | None:
     """Return what a workspace may reach; None for nothing, as far as the node can keep that."""
-    return Network.OPEN if network.access is recipes.NetworkAccess.OPEN else None
+    match network.access:
+        case recipes.NetworkAccess.OPEN:
+            return Network.OPEN
+        case recipes.NetworkAccess.PROXY:
+            return Network.PROXY
+        case _:
+            return None
 
 
 class SetupFailed(Exception):

@@ -21,8 +21,9 @@ from toolrunner.hosting.directories import LocalDirectory
 from toolrunner.hosting.overlays import Overlays
 from toolrunner.hosting.programs import ProgramFailed
 from toolrunner.hosting.recipes import Fork, ForkMode, Git, Local, Scratch, Source
+from toolrunner.hosting.remotes import RemoteRefused
 from toolrunner.hosting.removal import PRIVATE, Trash
-from toolrunner.hosting.walking import hand_over
+from toolrunner.trees import hand_over
 from toolrunner.workspaces import Workspace, Workspaces
 
 T = TypeVar("T")
@@ -129,6 +130,8 @@ class Sourcing:
             await asyncio.to_thread(self.trash.throw, workspace.directory / left_behind)
         try:
             await self._make(workspace_id, workspace, source, say)
+        except RemoteRefused as error:
+            raise SourceFailed(str(error), is_recreatable=False) from error
         except ProgramFailed as error:
             is_full = "No space left" in str(error)
             raise SourceFailed(str(error), is_full=is_full) from error

@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import Final
 
-from toolrunner.hosting.walking import Kind
+from toolrunner.trees import Kind
 
 #: Longer texts are compared without their most frequent lines, which finds fewer matches, faster.
 EXACT_LINES_MAX: Final = 2000

@@ -124,6 +124,7 @@ def exit_to_proto(exit: Exit) -> process_pb2.ProcessExit:
         oom_killed=exit.is_oom_killed,
         timed_out=exit.is_timed_out,
         pipes_open=exit.has_open_pipes,
+        exceeded=exit.exceeded,
     )
 
 

@@ -206,6 +206,15 @@ ERRORS: Final[ErrorTable] = {
         state=error.state,
         next_step=error.next_step,
     ),
+    errors.QuotaExceeded: lambda error: _problem(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        ErrorReason.ERROR_REASON_QUOTA_EXHAUSTED,
+        error,
+        dimension=error.dimension,
+        used=error.used,
+        limit=error.limit,
+        remedy="remove files that are not needed",
+    ),
     errors.NodeFull: lambda error: _problem(
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         ErrorReason.ERROR_REASON_NODE_FULL,

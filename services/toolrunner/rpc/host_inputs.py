@@ -55,11 +55,21 @@ STRATEGY: Final = {
 
 
 def request_of(request: Message, request_id: str, *ignored: str) -> Request:
-    """Return a request that changes something; two that differ only in what is ignored are one."""
+    """Return a request that changes something; two that differ only in what is ignored are one.
+
+    Args:
+        request: The request.
+        request_id: Its id.
+        ignored: Fields, with a point before those of a field.
+    """
     body = type(request)()
     body.CopyFrom(request)
     for field in ignored:
-        body.ClearField(field)
+        *path, name = field.split(".")
+        message: Message = body
+        for step in path:
+            message = getattr(message, step)
+        message.ClearField(name)
     name = request.DESCRIPTOR.name
     body_hash = hashlib.sha256(body.SerializeToString(deterministic=True)).digest()
     return Request(request_id_of(request_id), name, body_hash)
@@ -207,7 +217,9 @@ def _scratch(scratch: template_pb2.ScratchSource) -> Scratch:
 def _git(git: template_pb2.GitSource) -> Git:
     if not 1 <= len(git.url) <= URL_MAX or git.url.startswith("-") or not git.url.isprintable():
         raise InvalidRequest("recipe.git.url", f"is no address of at most {URL_MAX} characters")
-    if urlsplit(git.url).password is not None:
+    parts = urlsplit(git.url)
+    is_token = parts.scheme in ("http", "https") and parts.username is not None
+    if parts.password is not None or is_token:
         problem = "holds a credential; grant the workspace a secret instead"
         raise InvalidRequest("recipe.git.url", problem)
     for field, name in (("ref", git.ref), ("branch", git.branch)):

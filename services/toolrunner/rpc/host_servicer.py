@@ -36,7 +36,9 @@ class WorkspaceHostServicer(WorkspaceHostServiceServicer):
     ) -> AsyncIterator[api.PrepareWorkspaceResponse]:
         """Prepare a workspace: its log, then its end."""
         wanted = inputs.wanted_of(request)
-        asked = inputs.request_of(request, request.request_id, "after_log_sequence", "must_exist")
+        # Grants may change while it is made; whoever asks again then means the same placement.
+        ignored = ("after_log_sequence", "must_exist", "recipe.secrets")
+        asked = inputs.request_of(request, request.request_id, *ignored)
         events = self._host.prepare(asked, wanted, after=request.after_log_sequence)
         sandbox = self._reporter.sandbox.report
         async with aclosing(events):

@@ -20,7 +20,7 @@ import struct
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from toolrunner.sandbox.confinement import Confinement
 from toolrunner.sandbox.mounts import Kind, build_tree, kind_of
@@ -38,7 +38,7 @@ from toolrunner.sandbox.syscalls import (
     setns,
     unshare,
 )
-from toolrunner.sandbox.values import Layer, Network
+from toolrunner.sandbox.values import Layer, Network, Profile
 
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1
 HOST_NAME = b"workspace"
@@ -47,6 +47,7 @@ KINDS = ("user", "ipc", "uts", "pid", "net")
 NUMBER = struct.Struct("=i")
 GO = b"g"
 DOOR_BACKLOG = 128
+SHARED_MEMORY_PAGES = 64 * 1024 * 1024 // os.sysconf("SC_PAGE_SIZE")
 TREES_MAX = 8
 #: Making a cell takes longer than most commands, and one command follows another.
 RESTING_S = 60.0
@@ -122,24 +123,46 @@ class Cell:
                 os.close(fd)
 
 
+class Key(NamedTuple):
+    """Whose a cell is, and what all who share it have in common."""
+
+    workspace: str
+    network: Network
+    profile: Profile | None  # None where processes of all profiles share it.
+
+
+def key_of(workspace: str, confinement: Confinement) -> Key:
+    """Return which cell a process belongs to.
+
+    A process sees the files of another of its cell as that one does, by `/proc/PID/root`, and
+    what one may only read the other may write. Landlock keeps those apart who were not confined
+    together; without it only those who may write the same share a cell.
+    """
+    is_kept_apart = confinement.has(Layer.LANDLOCK_FILES)
+    profile = None if is_kept_apart else confinement.profile
+    return Key(workspace, confinement.network, profile)
+
+
 @dataclass
 class Cells:
     """The cells of all workspaces: one for each network that processes of a workspace have.
+
+    Without Landlock each profile has its own.
 
     Attributes:
         on_door: Is told of each door that opens, with its workspace.
         resting: Workspaces in whose cells nobody is, and since when.
     """
 
-    cells: dict[tuple[str, Network], Cell] = field(default_factory=dict)
+    cells: dict[Key, Cell] = field(default_factory=dict)
     on_door: Callable[[str, int], None] = field(default=lambda workspace, door: None)
     resting: dict[str, float] = field(default_factory=dict)
 
     def show_doors(self) -> None:
         """Tell of every door once more."""
-        for (workspace, _), cell in self.cells.items():
+        for key, cell in self.cells.items():
             if cell.door >= 0:
-                self.on_door(workspace, cell.door)
+                self.on_door(key.workspace, cell.door)
 
     @property
     def firsts(self) -> set[int]:
@@ -153,7 +176,7 @@ class Cells:
             OSError: The kernel refused.
         """
         self.resting.pop(workspace, None)
-        key = (workspace, confinement.network)
+        key = key_of(workspace, confinement)
         if key not in self.cells:
             self.cells[key] = make_cell(confinement)
             if self.cells[key].door >= 0:
@@ -162,7 +185,7 @@ class Cells:
 
     def of(self, workspace: str) -> list[Cell]:
         """Return the cells of a workspace."""
-        return [cell for (name, _), cell in self.cells.items() if name == workspace]
+        return [cell for key, cell in self.cells.items() if key.workspace == workspace]
 
     def rest(self, workspace: str, now_s: float) -> None:
         """Keep the cells of a workspace, in which nobody is, for the next who comes soon."""
@@ -184,12 +207,12 @@ class Cells:
     def end(self, workspace: str) -> None:
         """Kill everything in the cells of a workspace."""
         self.resting.pop(workspace, None)
-        for key in [key for key in self.cells if key[0] == workspace]:
+        for key in [key for key in self.cells if key.workspace == workspace]:
             self.cells.pop(key).close()
 
     def end_all(self) -> None:
         """Kill everything in all cells."""
-        for workspace in {name for name, _ in self.cells}:
+        for workspace in {key.workspace for key in self.cells}:
             self.end(workspace)
 
     def lose(self, pid: int) -> None:
@@ -291,6 +314,9 @@ def _begin(channel: socket.socket, *, is_apart: bool, port: int) -> None:
         return
     prctl(PR_SET_DUMPABLE, 0)
     call("sethostname", HOST_NAME, len(HOST_NAME))
+    with suppress(OSError):
+        # Memory that lies in the kernel is no process's, so that nobody could be ended for it.
+        _write("/proc/sys/kernel/shmall", str(SHARED_MEMORY_PAGES))
     doors: list[socket.socket] = []
     if is_apart:
         _raise_loopback()

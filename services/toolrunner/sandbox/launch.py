@@ -27,6 +27,8 @@ def prepared_filter(confinement: Confinement) -> bytes:
         has_tcp=is_apart or confinement.network is not Network.NONE,
         has_udp=is_apart or confinement.network is Network.OPEN,
         keeps_attributes=confinement.profile is Profile.READ_ONLY and not is_hidden,
+        # The namespace of these is made with that of processes.
+        shares_objects=not confinement.has(Layer.PID_NAMESPACE),
         shares_user=not confinement.has(Layer.PID_NAMESPACE) and not confinement.has(Layer.UID),
     )
     return seccomp.program(openings)

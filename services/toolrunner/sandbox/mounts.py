@@ -31,6 +31,8 @@ MEMORY_OPTIONS = b"mode=1777,size=64m,nr_inodes=1k"
 class Kind(NamedTuple):
     """What distinguishes one tree from another."""
 
+    root: str
+    inode: int  # Of the root; another directory in its place is another tree.
     profile: Profile
     network: Network
     readable: tuple[str, ...]
@@ -45,10 +47,19 @@ class Mount(NamedTuple):
 
 
 def kind_of(confinement: Confinement) -> Kind:
-    """Return which tree a process needs."""
+    """Return which tree a process needs.
+
+    Raises:
+        OSError: There is no such workspace.
+    """
     guarded = guarded_in(confinement.root) if _guards_git(confinement) else {}
     return Kind(
-        confinement.profile, confinement.network, confinement.readable, tuple(guarded.values())
+        confinement.root,
+        os.stat(confinement.root).st_ino,
+        confinement.profile,
+        confinement.network,
+        confinement.readable,
+        tuple(guarded.values()),
     )
 
 

@@ -31,11 +31,12 @@ FILTERS = frozenset(
 #: What a level may use; what of it does not work is left out unless the level needs it.
 LAYERS = {
     Level.NONE: ALWAYS,
-    Level.UID: ALWAYS | {Layer.UID, Layer.NO_NEW_PRIVILEGES},
+    Level.UID: ALWAYS | {Layer.UID, Layer.NO_NEW_PRIVILEGES, Layer.SECCOMP},
     Level.LANDLOCK: ALWAYS | {Layer.UID} | FILTERS,
     Level.NS: ALWAYS | {Layer.UID} | FILTERS | NAMESPACES,
 }
 UNREACHABLE = "the service's data directory or its Python is closed to other users"
+SHARED_USER = "a workspace whose files belong to the user of the service"
 #: Where a workspace with a network of its own finds the egress proxy, on its own loopback.
 DOOR_PORT = 3128
 #: Commands give way to the services that look after them.
@@ -141,6 +142,8 @@ def plan(
     Raises:
         NotEnforceable: The node cannot keep what is asked for.
     """
+    if place.uid < 0:
+        _check_shared_user(report)
     reached = _network(report, network, egress)
     written = _profile(report, profile)
     layers = [layer for layer in report.layers if _is_applied(layer, report, reached, place)]
@@ -163,6 +166,15 @@ def plan(
         processes=processes,
         nice=NICE,
     )
+
+
+def _check_shared_user(report: Report) -> None:
+    """Refuse what belongs to the service's own user where only another user would confine it."""
+    if report.level is Level.UID:
+        raise NotEnforceable(report.level, Level.LANDLOCK, SHARED_USER)
+    is_apart = Layer.UID not in report.layers or report.landlock_abi >= ABI_SCOPES
+    if report.level is Level.LANDLOCK and not is_apart:
+        raise NotEnforceable(report.level, Level.NS, SHARED_USER)
 
 
 def _is_applied(layer: Layer, report: Report, network: Network, place: Place) -> bool:

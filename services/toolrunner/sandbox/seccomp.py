@@ -31,6 +31,8 @@ ATTRIBUTES = (
     *("fremovexattr", "fsetxattr", "futimesat", "lchown", "lremovexattr", "lsetxattr"),
     *("removexattr", "removexattrat", "setxattr", "setxattrat", "utime", "utimensat", "utimes"),
 )
+#: What lies in the kernel under a number or name that everybody knows, and outlives who made it.
+SHARED_OBJECTS = ("mq_open", "msgget", "semget", "shmat", "shmget")
 #: All flags of clone that make namespaces.
 NAMESPACES = 0x7E020000
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
@@ -63,6 +65,7 @@ class Openings:
         has_udp: Datagrams over IP.
         shares_user: Processes that are not the workspace's have the same user and are seen, so
             that only this keeps their limits and priorities from being changed.
+        shares_objects: Queues, semaphores and memory of the kernel are those of the whole host.
         keeps_attributes: No file's mode, owner, times or attributes may be changed, which Landlock
             does not look at.
     """
@@ -71,6 +74,7 @@ class Openings:
     has_tcp: bool
     has_udp: bool
     shares_user: bool = False
+    shares_objects: bool = False
     keeps_attributes: bool = False
 
 
@@ -217,7 +221,12 @@ def program(openings: Openings, machine: str = MACHINE) -> bytes:
     if machine == "x86_64":
         code.jump(_IF_AT_LEAST, X32_BIT, 0, 1)
         code.end(refusal(errno.ENOSYS))
-    for name in (*REFUSED, *(ATTRIBUTES if openings.keeps_attributes else ())):
+    refused = (
+        *REFUSED,
+        *(ATTRIBUTES if openings.keeps_attributes else ()),
+        *(SHARED_OBJECTS if openings.shares_objects else ()),
+    )
+    for name in refused:
         if NUMBERS[name][column] >= 0:
             code.when(NUMBERS[name][column], _verdict(refusal(errno.EPERM)))
     bodies = {

@@ -8,6 +8,7 @@ from toolrunner.spawner.kernel import (
     PR_SET_CHILD_SUBREAPER,
     PROCESS_MARK,
     Seen,
+    children_of,
     descendants,
     end_descendants,
     end_marked,
@@ -15,6 +16,8 @@ from toolrunner.spawner.kernel import (
     prctl,
     running_below,
     running_processes,
+    send,
+    words_of,
 )
 from toolrunner.spawner.program import SOCKET_NAME, group_name, kept_secret, main, socket_path
 
@@ -27,6 +30,7 @@ __all__ = [
     "ControlGroups",
     "Frames",
     "Seen",
+    "children_of",
     "descendants",
     "end_descendants",
     "end_marked",
@@ -38,6 +42,8 @@ __all__ = [
     "prctl",
     "running_below",
     "running_processes",
+    "send",
     "set_size",
     "socket_path",
+    "words_of",
 ]

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from toolrunner.sandbox import Cell, Confinement, LayerFailed, confine
 from toolrunner.spawner.control_groups import join
 from toolrunner.spawner.kernel import PR_SET_PDEATHSIG, open_directory_beneath, prctl
-from toolrunner.spawner.limits import limit_process
+from toolrunner.spawner.limits import limit_process, offer_to_the_killer
 
 REPORT_FD = 3
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -57,6 +57,7 @@ def become(
         if group:
             stage = "group"
             join(group)
+        offer_to_the_killer()
         if way.cell is not None:
             stage = "namespaces"
             enter(way.cell, way.tree, report_fd)

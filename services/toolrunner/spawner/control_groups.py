@@ -10,7 +10,7 @@ import select
 from contextlib import suppress
 
 from toolrunner.sandbox import own_group
-from toolrunner.spawner.limits import pass_controllers_on, was_short_of_memory
+from toolrunner.spawner.limits import limit_group, pass_controllers_on, was_short_of_memory
 
 PROCS, KILL = "cgroup.procs", "cgroup.kill"
 END_ROUND_S = 0.01
@@ -25,6 +25,7 @@ class ControlGroups:
     def __init__(self, base: str) -> None:
         self.base = base
         self._workspaces: set[str] = set()
+        self._bounds: dict[str, dict[str, int]] = {}
 
     @classmethod
     def made(cls, name: str) -> "ControlGroups":
@@ -70,6 +71,12 @@ class ControlGroups:
             return directory
         return ""
 
+    def bound(self, workspace: str, quota: dict[str, int]) -> None:
+        """Hold all of a workspace together to its quota, as far as its group can."""
+        if self.base and self._bounds.get(workspace) != quota:
+            limit_group(os.path.join(self.base, workspace), quota, dies_together=False)
+            self._bounds[workspace] = quota
+
     def _make_workspace(self, workspace: str) -> None:
         """Make the group of a workspace; those of others go first, when there are many."""
         if len(self._workspaces) >= WORKSPACES_MAX:
@@ -110,6 +117,7 @@ class ControlGroups:
                     os.rmdir(directory)
             if len(names) == 1 and not os.path.exists(os.path.join(self.base, *names)):
                 self._workspaces.discard(names[0])
+                self._bounds.pop(names[0], None)
 
     def remove_below(self) -> None:
         """Remove all groups of workspaces, save those that still have processes."""

@@ -114,6 +114,7 @@ class Family:
         try:
             ends, kept = self.connections(message, opened)
             group = self.groups.make(message["workspace"], message["id"])
+            self.groups.bound(message["workspace"], message["quota"])
             stage = "namespaces"
             way = self.way(message["workspace"], message["confinement"])
             stage = "limits"

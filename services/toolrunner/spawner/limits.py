@@ -13,6 +13,8 @@ from contextlib import suppress
 #: After the first signal a process may still tidy up.
 CPU_GRACE_S = 5
 CPU_PERIOD_US = 100_000
+#: Of at most 1000; services have 0 or less.
+KILLED_FIRST = 900
 CONTROLLERS = ("memory", "pids", "cpu")
 SUBTREE = "cgroup.subtree_control"
 #: What only a control group can keep, and all that it can.
@@ -59,8 +61,16 @@ def pass_controllers_on(group: str) -> None:
             file.write(f"+{controller}")
 
 
-def limit_group(group: str, limits: dict[str, int]) -> frozenset[str]:
-    """Limit all that is in a control group; return the names of what it keeps."""
+def limit_group(
+    group: str, limits: dict[str, int], *, dies_together: bool = True
+) -> frozenset[str]:
+    """Limit all that is in a control group; return the names of what it keeps.
+
+    Args:
+        group: The group.
+        limits: The limits.
+        dies_together: Whether all of it is killed when memory runs out, or only whoever has most.
+    """
     if not group or not any(limits[name] for name in GROUP_LIMITS):
         return frozenset()
     wanted = {
@@ -74,9 +84,18 @@ def limit_group(group: str, limits: dict[str, int]) -> frozenset[str]:
     kept = {
         name for name, (file, value) in wanted.items() if limits[name] and put(group, file, value)
     }
-    if "memory_bytes" in kept:
+    if "memory_bytes" in kept and dies_together:
         put(group, "memory.oom.group", 1)
     return frozenset(kept)
+
+
+def offer_to_the_killer() -> None:
+    """Have this process, and whatever it becomes, killed before any service when memory runs out.
+
+    Only root keeps it from taking that back.
+    """
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write(str(KILLED_FIRST))
 
 
 def put(group: str, name: str, value: object) -> bool:

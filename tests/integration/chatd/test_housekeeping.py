@@ -8,10 +8,16 @@ from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Role
 from chatd.domain.partials import Chunk
 from chatd.domain.parts import Text
 from chatd.domain.pieces import Piece
+from chatd.domain.workspaces.commands import Remove
+from chatd.domain.workspaces.ports import LogLine
+from chatd.domain.workspaces.quota import QuotaLimits
+from chatd.domain.workspaces.workspace import WorkspaceId
 from chatd.store.attachments import INSERT_LINKS, Attachments
 from chatd.store.housekeeping import TRY_TO_BEGIN, PostgresHousekeeping
 from chatd.store.partials import PostgresPartials
+from chatd.store.workspaces import PostgresWorkspaces
 from support.chat_rows import insert_chat
+from support.workspace_values import workspace
 
 RUNS = ChatId("00000000-0000-0000-0000-000000000001")
 RESTS = ChatId("00000000-0000-0000-0000-000000000002")
@@ -32,6 +38,12 @@ ADD_WORKER = """
 ADD_FILE = """
     INSERT INTO chat.files (id, owner_id, name, media_type, sha256, data, created_at)
     VALUES ($1, $2, 'a.txt', 'text/plain', '', 'a', now() - make_interval(hours => $3))
+"""
+ADD_USE = """
+    INSERT INTO chat.secret_uses (id, node_id, request_id, workspace_id, secret_name, host, purpose,
+        outcome, used_at)
+    VALUES (gen_random_uuid(), $1, $2, $1, 'deploy', 'github.com:443', 'GET /', 'given',
+        now() - make_interval(days => $3))
 """
 
 
@@ -146,3 +158,61 @@ async def test_files_that_no_chat_holds_go_after_a_week(
         pass
     rows = await pool.fetch("SELECT id::text AS id FROM chat.files")
     assert [row["id"] for row in rows] == [file_id(3)]
+
+
+async def uses(pool: "asyncpg.Pool[asyncpg.Record]") -> list[str]:
+    """Return the uses of secrets that are on record, newest first."""
+    rows = await pool.fetch("SELECT request_id FROM chat.secret_uses ORDER BY used_at DESC")
+    return [row["request_id"] for row in rows]
+
+
+async def test_the_record_of_uses_is_kept_for_ninety_days(
+    pool: "asyncpg.Pool[asyncpg.Record]",
+) -> None:
+    for name, age_days in (("oldest", 200), ("old", 91), ("kept", 89), ("young", 0)):
+        await pool.execute(ADD_USE, RUNS, name, age_days)
+    housekeeping = PostgresHousekeeping(pool)
+    assert await housekeeping.tidy(1)
+    assert await uses(pool) == ["young", "kept", "old"]
+    assert not await housekeeping.tidy(1000)
+    assert await uses(pool) == ["young", "kept"]
+
+
+async def test_a_workspace_that_uses_secrets_without_end_pushes_out_its_own_record_alone(
+    pool: "asyncpg.Pool[asyncpg.Record]",
+) -> None:
+    await pool.execute(ADD_USE, RESTS, "another's", 80)
+    for age_days in range(10):
+        await pool.execute(ADD_USE, RUNS, str(age_days), age_days)
+    housekeeping = PostgresHousekeeping(pool, uses_max=4)
+    while await housekeeping.tidy(2):
+        pass
+    assert await uses(pool) == ["0", "1", "2", "3", "another's"]
+
+
+async def test_workspaces_are_forgotten_a_month_after_they_were_deleted_unless_a_chat_has_them(
+    pool: "asyncpg.Pool[asyncpg.Record]",
+) -> None:
+    store = PostgresWorkspaces(pool)
+    await insert_chat(pool, RUNNING, ANN)
+    chat_id = RUNS
+    names = ("old", "young", "kept", "named")
+    ids = {name: f"00000000-0000-4000-9000-{number:012}" for number, name in enumerate(names)}
+    ids["of a chat"] = chat_id
+    for name, workspace_id in ids.items():
+        made = workspace(id=WorkspaceId(workspace_id), name=name.replace(" ", "-"))
+        await store.add(made, b"", QuotaLimits(live_workspaces=0))
+        await store.log(workspace_id, 1, [LogLine(1, made.created_at, "setup", "a line")])
+        if name != "kept":
+            await store.apply(workspace_id, Remove())
+    bind = "UPDATE chat.chats SET workspace_id = $2 WHERE id = $1"
+    await pool.execute(bind, chat_id, ids["named"])
+    aged = (
+        "UPDATE chat.workspaces SET changed_at = now() - interval '31 days' WHERE name <> 'young'"
+    )
+    await pool.execute(aged)
+    await PostgresHousekeeping(pool).tidy(1000)
+    rows = await pool.fetch("SELECT name FROM chat.workspaces ORDER BY name")
+    assert [row["name"] for row in rows] == ["kept", "named", "of-a-chat", "young"]
+    logged = await pool.fetch("SELECT DISTINCT workspace_id::text AS id FROM chat.workspace_logs")
+    assert {row["id"] for row in logged} == set(ids.values()) - {ids["old"]}

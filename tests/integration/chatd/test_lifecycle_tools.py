@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chatd.clients.lifecycle_tools import TOOLS, LifecycleTools
+from chatd.clients.lifecycle import TOOLS, LifecycleTools
 from chatd.domain.chat import ChatId, ExecutionId, Owner
 from chatd.domain.parts import ToolCall, ToolOutcome
 from chatd.domain.tools import Dispatch, Execution, Executor, StillRunning

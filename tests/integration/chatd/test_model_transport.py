@@ -3,9 +3,9 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from datetime import timedelta
 from email.utils import format_datetime
+from functools import partial
 
 import pytest
 
@@ -14,6 +14,7 @@ from chatd.domain.model import (
     Finished,
     Heartbeat,
     ModelError,
+    ModelEvent,
     ModelRequest,
     TextDelta,
 )
@@ -22,6 +23,7 @@ from chatd.providers.transport import HttpModels
 from chatd.providers.wire import HttpRequest
 from parley.clock import FakeClock
 from parley.clock.fake import EPOCH
+from support.answers import answering
 from support.model_server import (
     LAST_CHUNK,
     Act,
@@ -186,20 +188,19 @@ async def test_bytes_without_events_are_a_sign_of_life_once_a_second() -> None:
     script: Script = (head(), comment, may_think, comment, comment, chunk(EVENTS[0]), may_rest)
     script = (*script, comment, may_end, chunk(EVENTS[2]), LAST_CHUNK)
     async with (
-        asyncio.timeout(5),
         model_server(script) as server,
         HttpModels(clock) as models,
-        aclosing(models.stream(PlainWire(), REQUEST, target(server.url))) as events,
+        answering(partial(models.answer, PlainWire(), REQUEST, target(server.url))) as following,
     ):
-        assert await anext(events) == Heartbeat()
+        assert await following() == Heartbeat()
         clock.advance(0.9)
         may_think.set()
-        assert await anext(events) == TextDelta("hel")
+        assert await following() == TextDelta("hel")
         clock.advance(0.1)
         may_rest.set()
-        assert await anext(events) == Heartbeat()
+        assert await following() == Heartbeat()
         may_end.set()
-        assert await anext(events) == Finished()
+        assert await following() == Finished()
 
 
 async def test_a_slow_drip_arrives_whole(models: HttpModels) -> None:
@@ -209,31 +210,23 @@ async def test_a_slow_drip_arrives_whole(models: HttpModels) -> None:
     assert (said(events), error) == (HELLO, None)
 
 
-async def test_closing_the_stream_closes_its_connection_at_once(models: HttpModels) -> None:
+async def test_who_stops_waiting_closes_the_connection_at_once(models: HttpModels) -> None:
     script = (head(), chunk(EVENTS[0]), Act.HANG)
     async with asyncio.timeout(5), model_server(script) as server:
-        async with aclosing(models.stream(PlainWire(), REQUEST, target(server.url))) as events:
-            assert await anext(events) == TextDelta("hel")
+        ask = partial(models.answer, PlainWire(), REQUEST, target(server.url))
+        async with answering(ask) as following:
+            assert await following() == TextDelta("hel")
         await server.hung_up.wait()
 
 
-async def test_cancelling_the_reader_closes_its_connection_at_once(models: HttpModels) -> None:
-    has_begun = asyncio.Event()
+async def test_what_a_taker_raises_ends_the_call_and_comes_out_of_it(models: HttpModels) -> None:
+    def take(event: ModelEvent) -> None:
+        raise ArithmeticError
 
-    async def read(url: str) -> None:
-        async for _ in models.stream(PlainWire(), REQUEST, target(url)):
-            has_begun.set()
-
-    async with (
-        asyncio.timeout(5),
-        model_server((head(), chunk(EVENTS[0]), Act.HANG)) as server,
-        asyncio.TaskGroup() as tasks,
-    ):
-        reading = tasks.create_task(read(server.url))
-        await has_begun.wait()
-        reading.cancel()
+    async with asyncio.timeout(5), model_server((head(), chunk(EVENTS[0]), Act.HANG)) as server:
+        with pytest.raises(ArithmeticError):
+            await models.answer(PlainWire(), REQUEST, target(server.url), take)
         await server.hung_up.wait()
-    assert reading.cancelled()
 
 
 async def test_a_large_request_arrives_whole(models: HttpModels) -> None:

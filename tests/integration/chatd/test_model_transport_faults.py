@@ -1,12 +1,14 @@
 """Answers of models that break on their way, or never were any."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +19,8 @@ from chatd.domain.model import (
     ModelEvent,
     TextDelta,
 )
-from chatd.providers.transport import HttpModels, HttpOptions
+from chatd.providers.http import HttpOptions
+from chatd.providers.transport import HttpModels
 from parley.clock import FakeClock
 from parley.settings import Secret
 from support.model_server import (
@@ -53,11 +56,17 @@ async def models() -> AsyncIterator[HttpModels]:
         yield opened
 
 
+RUNS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+
+
+@RUNS
 @given(st.lists(st.integers(min_value=1, max_value=len(BODY) - 1), max_size=8))
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_how_the_body_is_cut_into_chunks_changes_nothing(cuts: list[int]) -> None:
+def test_how_the_body_is_cut_into_chunks_changes_nothing(
+    run: Callable[..., Any], cuts: list[int]
+) -> None:
     places = [0, *sorted(set(cuts)), len(BODY)]
     pieces = [chunk(BODY[start:end]) for start, end in pairwise(places)]
 
@@ -68,7 +77,7 @@ def test_how_the_body_is_cut_into_chunks_changes_nothing(cuts: list[int]) -> Non
         ):
             return await ask(models, server.url)
 
-    events, error = asyncio.run(answer())
+    events, error = run(answer())
     assert (said(events), error) == (HELLO, None)
 
 
@@ -178,10 +187,13 @@ async def test_an_address_that_is_none_is_a_matter_of_configuration(
 
 
 async def test_a_key_with_a_line_break_is_refused_and_not_shown(models: HttpModels) -> None:
+    def nothing(event: ModelEvent) -> None:
+        raise AssertionError(event)
+
     async with model_server(whole(BODY)) as server:
         broken = replace(target(server.url), api_key=Secret(f"{KEY}\r\nHost: elsewhere"))
         with pytest.raises(ModelError) as failed:
-            await anext(models.stream(PlainWire(), REQUEST, broken))
+            await models.answer(PlainWire(), REQUEST, broken, nothing)
     assert seen(failed.value) == (ErrorKind.CONFIG, False, 0)
     assert KEY not in f"{failed.value!r} {failed.value.detail}"
     assert server.asked == []

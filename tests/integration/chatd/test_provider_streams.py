@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from chatd.domain.chat import ErrorKind, Status
-from chatd.providers.transport import HttpOptions
+from chatd.providers.http import HttpOptions
 from parley.llm_mock import Served
 from support.completions import DONE
 from support.completions import chunk as completion

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from chatd.domain.chat import ChatId, Owner
-from chatd.domain.workspaces.commands import LoseNode, Stop, Warn
+from chatd.domain.workspaces.commands import LoseNode, Stop, TellPolicy, Warn
 from chatd.domain.workspaces.errors import WorkspaceNotReady
 from chatd.domain.workspaces.ports import Site
 from chatd.domain.workspaces.templates import SCRATCH_ID
@@ -140,6 +140,39 @@ async def test_a_used_up_quota_is_refused_with_its_structure(
     await create(served.eve)
 
 
+async def test_a_forced_removal_counts_until_the_node_has_removed_it(
+    served: ServedChats, catalogue: Catalogue
+) -> None:
+    ann = served.ann
+    beating = Beating(served, ann.nodes)
+    await beating.register()
+    made = [(await create(ann)).workspace.workspace_id for _ in range(2)]
+    await catalogue.drive()
+    gone, lost = made
+    forced = api.DeleteWorkspaceRequest(request_id="d", workspace_id=gone, force=True)
+    removing = (await ann.ask(forced)).workspace
+    assert removing.state == workspace_pb2.WORKSPACE_STATE_STOPPING
+    more = api.CreateWorkspaceRequest(request_id="more", template_id=SCRATCH_ID)
+    assert (await ann.refusal(more)).reason == "QUOTA_EXHAUSTED"
+    assert catalogue.host.files == set(made)
+    await catalogue.drive()
+    assert (catalogue.host.files, await live(ann)) == ({lost}, 1)
+    # Of a node that is lost nobody waits for an answer; it is told when it comes back.
+    await served.pool.execute("UPDATE chat.nodes SET state = 'lost'")
+    forced = api.DeleteWorkspaceRequest(request_id="e", workspace_id=lost, force=True)
+    assert (await ann.ask(forced)).workspace.state == workspace_pb2.WORKSPACE_STATE_DELETED
+    assert await live(ann) == 0
+    back = await beating.register(hosted(lost, STOPPED))
+    assert [(each.workspace_id, each.instruction) for each in back.orders] == [
+        (lost, nodes_api.WORKSPACE_INSTRUCTION_REMOVE)
+    ]
+
+
+async def live(person: Person) -> int:
+    """Return how many workspaces count as live."""
+    return int((await person.ask(api.GetQuotaRequest())).dimensions[0].used)
+
+
 async def test_templates_are_managed_and_seen_by_their_groups(
     served: ServedChats, admin: Person
 ) -> None:
@@ -232,6 +265,32 @@ async def test_a_fork_is_a_workspace_beside_its_source(
     assert (await served.ann.refusal(merge)).reason == "NOT_A_FORK"
 
 
+async def test_an_administrator_changes_what_a_workspace_may_do_while_it_runs(
+    served: ServedChats, admin: Person, catalogue: Catalogue
+) -> None:
+    made = (await create(served.ann)).workspace.workspace_id
+    await catalogue.drive()
+    request = api.SetWorkspacePolicyRequest(
+        request_id="p",
+        workspace_id=made,
+        network=sandbox_pb2.NetworkPolicy(access=sandbox_pb2.NETWORK_ACCESS_OPEN),
+    )
+    changed = (await admin.ask(request)).workspace
+    assert changed.network.access == sandbox_pb2.NETWORK_ACCESS_OPEN
+    assert [(each.id, each.policy) for each in catalogue.granted] == [(made, 1)]
+    (untold,) = await catalogue.store.untold(10)
+    assert untold.workspace.id == made
+    await catalogue.store.apply(made, TellPolicy(1, 1))
+    assert await catalogue.store.untold(10) == ()
+    narrower = api.SetWorkspacePolicyRequest(
+        request_id="q", workspace_id=made, limits=sandbox_pb2.ResourceLimits(pids=5)
+    )
+    after = (await admin.ask(narrower)).workspace
+    assert (after.network, after.limits.pids) == (changed.network, 5)
+    # Widening its network is not for whoever works in it.
+    assert (await served.ann.refusal(request)).reason == "ROLE_NOT_ALLOWED"
+
+
 async def test_a_watch_tells_states_lines_warnings_and_the_end(
     served: ServedChats, catalogue: Catalogue
 ) -> None:
@@ -261,6 +320,7 @@ async def test_a_watch_tells_states_lines_warnings_and_the_end(
             seen.clear()
             await seen.wait()
         await catalogue.control.remove(made.workspace_id, is_forced=True)
+        await catalogue.drive()
         await following
     assert told[0] == "pending"
     assert told[-1] == "closed"
@@ -331,8 +391,8 @@ async def test_a_node_registers_hosts_is_lost_and_comes_back_with_what_it_has(
     silent = "UPDATE chat.nodes SET last_seen_at = now() - interval '1 min'"
     await served.pool.execute(silent)
     for each in await catalogue.nodes.lose():
-        for workspace in await catalogue.store.on_node(each.id):
-            await catalogue.store.apply(workspace.id, LoseNode(each.id))
+        for there in await catalogue.store.on_node(each.id):
+            await catalogue.store.apply(there.workspace.id, LoseNode(each.id))
     lost = (await served.ann.ask(api.GetWorkspaceRequest(workspace_id=made.workspace_id))).workspace
     assert lost.failure.kind == workspace_pb2.WORKSPACE_FAILURE_KIND_NODE_LOST
     (shown,) = (await admin.ask(nodes_api.ListNodesRequest())).nodes

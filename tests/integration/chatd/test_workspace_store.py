@@ -28,8 +28,10 @@ from chatd.domain.workspaces.commands import (
     Place,
     Remove,
     Report,
+    SetPolicy,
     Start,
     Stop,
+    TellPolicy,
     Use,
 )
 from chatd.domain.workspaces.errors import QuotaExhausted, StaleNode, TemplateNotFound
@@ -37,7 +39,7 @@ from chatd.domain.workspaces.nodes import Capacity, Directory, Load, NodeState
 from chatd.domain.workspaces.ports import LogLine
 from chatd.domain.workspaces.quota import Dimension, QuotaLimits, QuotaUse
 from chatd.domain.workspaces.ranking import Habit
-from chatd.domain.workspaces.recipe import Kind, Source
+from chatd.domain.workspaces.recipe import Kind, Limits, Source
 from chatd.domain.workspaces.templates import SCRATCH_ID, Parameter, Preset
 from chatd.domain.workspaces.workspace import (
     Failure,
@@ -53,7 +55,8 @@ from chatd.engine.workspaces.keeper import Keeper
 from chatd.engine.workspaces.node_list import NodeList
 from chatd.store.nodes import NodePlace, PostgresNodes
 from chatd.store.templates import PostgresTemplates
-from chatd.store.workspaces import PostgresWorkspaces, WorkspacePlace
+from chatd.store.workspace_reads import WorkspacePlace
+from chatd.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
 from support.chat_rows import insert_chat as insert_state
 from support.workspace_values import ANN, NODE, NOON, node, template, workspace
@@ -100,12 +103,14 @@ async def test_what_is_stored_is_what_was_decided(store: PostgresWorkspaces) -> 
         Place(NODE),
         FinishPreparing(1, "/workspace", "agent/x", "ns"),
         Report(1, True, Usage(1, 2, 3, 4, 5, 6)),
+        SetPolicy(limits=Limits(pids=7)),
+        TellPolicy(1, 1),
         Use(),
         Stop(StopReason.AUTOSTOP),
         FinishStopping(1),
         Start({"a": "c"}),
         Fail(2, Failure(FailureKind.SETUP, "exit code 1")),
-        Remove(is_forced=True),
+        Remove(is_node_lost=True),
     ):
         before, after = await store.apply(made.id, command)
         assert (before, await store.get(made.id)) == (seen, after)
@@ -173,7 +178,7 @@ async def test_a_name_is_an_owners_own_until_it_is_deleted(store: PostgresWorksp
     with pytest.raises(NameTaken):
         await store.add(fresh("same"), HASH, QuotaLimits())
     await store.add(fresh("same", owner_id=OwnerId(next(IDS))), HASH, QuotaLimits())
-    await store.apply(first.id, Remove(is_forced=True))
+    await store.apply(first.id, Remove(is_node_lost=True))
     await store.add(fresh("same"), HASH, QuotaLimits())
 
 
@@ -250,7 +255,7 @@ async def test_the_chats_of_a_worker_keep_their_workspaces_in_use(
         chat_id,
         DRIVER,
     )
-    assert [each.id for each in await store.worked_in(DRIVER)] == [chat_id]
+    assert [each.workspace.id for each in await store.worked_in(DRIVER)] == [chat_id]
     assert await store.worked_in(OTHER) == ()
 
 

@@ -26,9 +26,10 @@ from parley.cli.preparation import prepare_secrets
 from parley.cli.progress import RecordedProgress
 from parley.clock import SystemClock
 from support import fake_stack
+from support.ports import free_port
 
 SERVICES = ("postgres", "mcp-demo", "toolrunner", "mcpgateway", "chatd", "gateway")
-WAIT_S = 20.0
+WAIT_S = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def home(module_home: Path) -> Iterator[Home]:
 
 @pytest.fixture
 def http() -> str:
-    return str(any_free_port("127.0.0.1"))
+    return f"127.0.0.1:{free_port()}"
 
 
 def parley(home: Home, *arguments: str) -> int:

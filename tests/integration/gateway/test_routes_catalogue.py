@@ -1,9 +1,11 @@
 """Templates, workspaces, quotas and nodes over HTTP, and what chatd is asked for them."""
 
+import json
 from typing import Any
 
 import grpc
 from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.api.workspace.v1 import (
     node_pb2,
@@ -203,3 +205,50 @@ async def test_what_is_no_id_names_no_workspace_and_no_template(stack: GatewaySt
     for path, code in ((WORKSPACES, "WORKSPACE_NOT_FOUND"), (TEMPLATES, "TEMPLATE_NOT_FOUND")):
         reply = await stack.owner.request("GET", f"{path}/one")
         assert (reply.status, reply.json()["code"]) == (404, code)
+
+
+async def test_a_workspace_is_followed_with_its_log_and_the_warning_before_it_stops(
+    stack: GatewayStack,
+) -> None:
+    deadline = Timestamp(seconds=1767232800)
+    line = workspace_pb2.SetupLogLine(sequence=4, stage="setup", text="made", logged_at=deadline)
+    stack.chatd.answers["WatchWorkspace"] = [
+        api.WatchWorkspaceResponse(workspace=WORKSPACE),
+        api.WatchWorkspaceResponse(log_line=line),
+        api.WatchWorkspaceResponse(autostop_warning=api.AutostopWarning(deadline=deadline)),
+        api.WatchWorkspaceResponse(closed=workspace_pb2.StreamEnd()),
+    ]
+    reply = await stack.owner.request("GET", f"{WORKSPACES}/{ID}/events?after=3")
+    assert reply.headers["content-type"] == "text/event-stream; charset=utf-8"
+    frames = [each for each in reply.body.decode().split("\n\n") if each.startswith("event: ")]
+    told = [json.loads(each.partition("data: ")[2]) for each in frames]
+    assert [each["type"] for each in told] == ["workspace", "log_line", "autostop_warning", "bye"]
+    assert {each["workspace_id"] for each in told} == {ID}
+    assert told[0]["workspace"]["state"] == "failed"
+    assert told[1]["log_line"] == {
+        "sequence": 4,
+        "logged_at": "2026-01-01T02:00:00Z",
+        "stage": "setup",
+        "text": "made",
+    }
+    assert told[2]["autostop_warning"] == {"deadline": "2026-01-01T02:00:00Z"}
+    assert last_request(stack) == api.WatchWorkspaceRequest(
+        workspace_id=ID, after_log_sequence=3, passive=True
+    )
+
+
+async def test_the_policy_of_a_workspace_is_changed_by_those_who_manage(
+    stack: GatewayStack,
+) -> None:
+    stack.chatd.answers["SetWorkspacePolicy"] = api.SetWorkspacePolicyResponse(workspace=WORKSPACE)
+    body = {"network": {"access": "proxy", "presets": ["pypi"]}}
+    reply = await stack.owner.request("PUT", f"{WORKSPACES}/{ID}/policy", body, KEY)
+    assert (reply.status, reply.json()["id"]) == (200, ID)
+    network = sandbox_pb2.NetworkPolicy(access=sandbox_pb2.NETWORK_ACCESS_PROXY, presets=["pypi"])
+    assert last_request(stack) == api.SetWorkspacePolicyRequest(
+        request_id="key-1", workspace_id=ID, network=network
+    )
+    await stack.owner.request("PUT", f"{WORKSPACES}/{ID}/policy", {"limits": {"pids": 5}}, KEY)
+    assert last_request(stack) == api.SetWorkspacePolicyRequest(
+        request_id="key-1", workspace_id=ID, limits=sandbox_pb2.ResourceLimits(pids=5)
+    )

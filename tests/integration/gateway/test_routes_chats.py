@@ -94,6 +94,21 @@ async def test_chats_are_listed_in_pages_with_filters(stack: GatewayStack) -> No
     }
 
 
+async def test_whoever_has_a_chat_or_a_list_already_is_told_so(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+    for path in (CHATS, f"{CHATS}/{chat_id}"):
+        read = await stack.owner.request("GET", path)
+        known = {"If-None-Match": f'"other", {read.headers["etag"]}'}
+        same = await stack.owner.request("GET", path, None, known)
+        await stack.owner.request("POST", f"{CHATS}/{chat_id}/archive")
+        changed = await stack.owner.request("GET", f"{CHATS}/{chat_id}", None, known)
+        await stack.owner.request("POST", f"{CHATS}/{chat_id}/unarchive")
+
+        assert (same.status, same.headers["etag"], same.body) == (304, read.headers["etag"], b"")
+        assert (changed.status, changed.json()["archived"]) == (200, True)
+        assert changed.headers["etag"] != read.headers["etag"]
+
+
 IMPOSSIBLE_LISTS = (
     ("label=team", "label"),
     ("label=-:x", "label"),

@@ -46,6 +46,7 @@ PROCESS_JSON: dict[str, Any] = {
         "oom_killed": False,
         "timed_out": False,
         "pipes_open": False,
+        "exceeded": None,
     },
     "start_error": None,
     "lost_reason": None,

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
 from dataclasses import dataclass
 
 import pytest
@@ -128,11 +127,9 @@ class Asking:
     async def events(self, model: str, *messages: PromptMessage) -> list[ModelEvent]:
         request = ModelRequest(model, messages or (ASKED,), (TOOL,))
         target = self._way.target(self._server.url, model)
-        found = []
+        found: list[ModelEvent] = []
         async with asyncio.timeout(10):
-            async with aclosing(self._models.stream(self._way.wire, request, target)) as events:
-                async for event in events:
-                    found.append(event)
+            await self._models.answer(self._way.wire, request, target, found.append)
         return found
 
     async def answer(self, model: str, *messages: PromptMessage) -> Answer:

@@ -11,7 +11,8 @@ from mcpgateway.store import Servers
 from parley.postgres import Database, migrate
 from parley.secrets import Keyring, SecretBox
 from support.mcp_gateway import McpGateway, mcp_gateway
-from support.mcp_servers import demo_process, free_port, until_listening
+from support.mcp_servers import demo_process, until_listening
+from support.ports import free_port
 from support.postgres import TestPostgres, postgres
 
 __all__ = ["postgres"]

@@ -16,7 +16,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-un
 from mcpgateway.settings import Settings
 from parley.secrets import Keyring
 from support.mcp_gateway import make_settings
-from support.mcp_servers import demo_process, free_port, until_listening
+from support.mcp_servers import demo_process, until_listening
+from support.ports import free_port
 
 PATIENCE_S = 60  # Many programs may be starting on the machine, and a start is mostly imports.
 

@@ -19,12 +19,12 @@ from mcpgateway.sessions import Sessions
 from parley.clock import SystemClock
 from support.mcp_servers import (
     demo_process,
-    free_port,
     raw_server,
     session_process,
     until_listening,
 )
 from support.mcp_values import a_server, a_target
+from support.ports import free_port
 
 SUM = b'{"a":1,"b":2}'
 ADDED = ToolAnswer(False, (TextPart("3"),))

@@ -80,3 +80,26 @@ async def test_a_policy_that_is_narrowed_holds_for_the_next_process(placer: Plac
         sandbox_pb2.NETWORK_ACCESS_OPEN,
         sandbox_pb2.NETWORK_ACCESS_NONE,
     )
+
+
+async def test_the_limits_of_a_template_hold_for_every_process_and_can_be_changed(
+    placer: Placer,
+) -> None:
+    recipe = scratch("ulimit -f > bounds; ulimit -d >> bounds")
+    recipe.limits.memory_bytes, recipe.limits.disk_bytes = 512 << 20, 64 << 20
+    recipe.limits.pids, recipe.limits.output_bytes = 200, 4096
+    workspace_id = await placer.ready(recipe)
+    placer.enter(workspace_id)
+    # In blocks of 512 bytes and of 1 KiB, as sh tells them; the setup script is a process too.
+    bounds = f"{(64 << 20) // 512}\n{512 << 10}\n"
+    told = await placer.client.run("cat bounds; ulimit -f; ulimit -d")
+    assert told.output.text == bounds * 2
+    await placer.client.run("head -c 4000000 /dev/zero | tr '\\0' x")
+    assert sum(each.stat().st_size for each in placer.logs(workspace_id).iterdir()) < 200_000
+    narrower = sandbox_pb2.ResourceLimits(memory_bytes=256 << 20)
+    request = api.UpdateWorkspacePolicyRequest(
+        request_id=placer.new_id(), workspace_id=workspace_id, epoch=1, limits=narrower
+    )
+    await placer.stub.UpdateWorkspacePolicy(request)
+    told = await placer.client.run("ulimit -f; ulimit -d")
+    assert told.output.text.split("\n")[1] == str(256 << 10)

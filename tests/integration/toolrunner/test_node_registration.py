@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncIterator
 
+import grpc
 import pytest
 
-from parley.api.workspace.v1 import node_pb2, workspace_pb2
+from parley.api.workspace.v1 import file_service_pb2, node_pb2, process_service_pb2, workspace_pb2
 from parley.api.workspace.v1 import node_service_pb2 as api
 from support.fake_node_registry import FakeNodeRegistry, node_registry
 from support.hosted_workspaces import Placer
-from support.toolrunner_node import House, connected, node
+from support.toolrunner_node import House, connected, node, reason_of
 
 
 @pytest.fixture
@@ -84,3 +85,24 @@ async def test_a_node_that_was_forgotten_or_restarted_registers_with_all_it_host
     hosted = [[(each.workspace_id, each.epoch) for each in one.workspaces] for one in again]
     assert hosted == [[(workspace_id, 1)], [(workspace_id, 1)]]
     assert registry.heartbeats[-1].load != node_pb2.NodeLoad()
+
+
+async def test_a_node_that_chatd_knows_makes_nothing_that_nobody_placed(
+    house: House, registry: FakeNodeRegistry
+) -> None:
+    async with node(house), connected(house) as client:
+        unplaced = client.context.workspace_id
+        missing = (grpc.StatusCode.NOT_FOUND, "WORKSPACE_NOT_FOUND")
+        assert await reason_of(client.run("true")) == missing
+        reading = file_service_pb2.ReadFileRequest(context=client.context, path="a")
+        assert await reason_of(client.files.ReadFile(reading)) == missing
+        # Who looks at processes sees that there are none.
+        context = client.context
+        listed = await client.processes.ListProcesses(
+            process_service_pb2.ListProcessesRequest(context=context)
+        )
+        assert list(listed.processes) == []
+        assert not (house.data / "workspaces" / unplaced).exists()
+        placer = Placer(client, house.data)
+        placer.enter(await placer.ready())
+        assert (await client.run("echo here")).output.text == "here\n"

@@ -13,7 +13,7 @@ import pytest
 
 from support import attacks
 from support.jail import PYTHON, Jail
-from support.sandboxes import offered, sandbox_at
+from support.sandboxes import judged, offered, sandbox_at, tell
 from support.victims import SECRET, Service, service
 from toolrunner.sandbox import DOOR_PORT, Egress, Layer, Level, Network, Profile
 
@@ -39,17 +39,6 @@ async def jail(request: pytest.FixtureRequest, directory: Path) -> AsyncIterator
 async def victim(directory: Path) -> AsyncIterator[Service]:
     async with service(directory) as opened:
         yield opened
-
-
-def judged(row: str, jail: Jail, text: str) -> dict[str, str]:
-    """Say how many attempts there were, and return those that succeeded."""
-    try:
-        told = json.loads(text)
-    except ValueError:
-        raise AssertionError(text) from None
-    successes = {name: detail for name, (is_success, detail) in told.items() if is_success}
-    print(f"{row} at {jail.sandbox.report.level.word}: {len(successes)} of {len(told)} succeeded")
-    return successes
 
 
 def test_both_levels_were_attacked() -> None:
@@ -102,12 +91,12 @@ async def test_e10_nothing_of_others_is_read_or_written(jail: Jail, victim: Serv
         "make": [str(other.parent), str(jail.directory), "/usr", "/", "/etc", str(logs)],
     }
     ran = await jail.python(attacks.READING, json.dumps(targets))
-    successes = judged("E10", jail, ran.text)
+    successes = judged("E10", jail.level, ran.text)
     # In a tree of its own there are directories of these names, with nothing in them but the way.
     bare = ("[]", "['workspaces']", "['w1']")
     empty = {name: detail for name, detail in successes.items() if detail in bare}
     inside = {"read", "through_link", "through_own_root"}
-    assert jail.sandbox.report.level is Level.NS or not empty
+    assert jail.level is Level.NS or not empty
     assert all(name.split()[0] in inside for name in empty)
     assert {name: detail for name, detail in successes.items() if name not in empty} == {}
     assert other.read_text() == private.read_text() == SECRET
@@ -115,7 +104,7 @@ async def test_e10_nothing_of_others_is_read_or_written(jail: Jail, victim: Serv
 
 async def test_e11_and_e12_nothing_is_reached_over_a_network(jail: Jail, victim: Service) -> None:
     ran = await jail.python(attacks.CONNECTING, victim.addresses(), network=Network.NONE)
-    assert judged("E11, E12", jail, ran.text) == {}
+    assert judged("E11, E12", jail.level, ran.text) == {}
     assert victim.reached == []
 
 
@@ -139,17 +128,17 @@ async def test_e11_with_a_proxy_only_the_proxy_is_reached(
     loop = asyncio.get_running_loop()
     outside = listening
     doors: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
-    jail.spawner.on_door = lambda workspace, door: doors.put_nowait((workspace, door))
+    jail.spawner.serve_doors(lambda workspace, door: doors.put_nowait((workspace, door)))
     egress = Egress(outside.getsockname()[1])
     given = {"network": Network.PROXY, "egress": egress}
     # A cell, and its door, is there as long as somebody is inside.
     await jail.begin("sleep", "60", **given)
     ran = await jail.python(attacks.CONNECTING, victim.addresses(), **given)
-    assert judged("E11 with a proxy", jail, ran.text) == {}
+    assert judged("E11 with a proxy", jail.level, ran.text) == {}
     assert victim.reached == []
 
     port, proxy = egress.port, outside
-    if jail.sandbox.report.level is Level.NS:
+    if jail.level is Level.NS:
         workspace, door = doors.get_nowait()
         assert workspace == "w1"
         port, proxy = DOOR_PORT, socket.socket(fileno=door)
@@ -170,7 +159,7 @@ async def test_e18_and_e19_no_dangerous_call_is_made_and_no_process_meddled_with
     _, pid = await jail.begin("sleep", "60", workspace="w2")
     targets = json.dumps({"victim": [victim.pid, os.getpid(), jail.spawner_pid, pid]})
     ran = await jail.python(attacks.CALLING, targets)
-    assert judged("E18, E19", jail, ran.text) == {}
+    assert judged("E18, E19", jail.level, ran.text) == {}
     await jail.stop("w2")
 
 
@@ -201,7 +190,7 @@ async def test_e9_no_program_gives_rights_away(jail: Jail) -> None:
     rights = [line for line in ran.text.splitlines() if line.startswith("CapEff")]
     own = before.splitlines()[0]
     successes = [line for line in ran.text.splitlines() if line.isdecimal() and line != own]
-    print(f"E9 at {jail.sandbox.report.level.word}: {len(successes)} of 2 succeeded")
+    tell("E9", jail.level, len(successes), 2)
     assert successes == []
     assert all(int(line.split()[1], 16) == 0 for line in rights)
 
@@ -214,7 +203,7 @@ async def test_what_was_applied_is_what_was_planned(jail: Jail) -> None:
     }
     if IS_ROOT:
         expected.add(Layer.UID)
-    if jail.sandbox.report.level is Level.NS:
+    if jail.level is Level.NS:
         # In a network of its own there is nothing to keep a port from.
         expected -= {Layer.LANDLOCK_NETWORK}
         expected |= {
@@ -244,7 +233,7 @@ async def test_a_read_only_workspace_is_read_only(jail: Jail, path: str) -> None
 
 
 async def test_hooks_and_configuration_of_git_are_kept_from_writing(jail: Jail) -> None:
-    if jail.sandbox.report.level is not Level.NS:
+    if jail.level is not Level.NS:
         pytest.skip("only a mount takes a file out of a directory; the profile told is `full`")
     jail.put(".git/config", "kept\n")
     jail.put(".git/hooks/pre-commit", "kept\n")
@@ -270,7 +259,7 @@ async def test_hooks_and_configuration_of_git_are_kept_from_writing(jail: Jail) 
 
 
 async def test_commands_of_a_workspace_find_one_another(jail: Jail) -> None:
-    if jail.sandbox.report.level is not Level.NS:
+    if jail.level is not Level.NS:
         pytest.skip("without a network namespace there is no socket at all")
     await jail.begin("bash", "-c", "exec -a findme sleep 60")
     server = (
@@ -290,7 +279,7 @@ async def test_commands_of_a_workspace_find_one_another(jail: Jail) -> None:
 
 
 async def test_the_first_process_of_a_cell_cannot_be_ended_from_inside(jail: Jail) -> None:
-    if jail.sandbox.report.level is not Level.NS:
+    if jail.level is not Level.NS:
         pytest.skip("there is none")
     ran = await jail.shell("kill -9 1; kill -TERM 1; kill -STOP 1; sleep 0.1; echo alive")
     assert ran.text.splitlines()[-1] == "alive"

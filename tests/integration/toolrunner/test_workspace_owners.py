@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from support.merged_trees import Pair, write
+from toolrunner.domain import WorkspaceId
 from toolrunner.files.beneath import Root
-from toolrunner.hosting.walking import hand_over
+from toolrunner.trees import hand_over
+from toolrunner.users import FIRST, Users
+from toolrunner.workspaces import Particulars, Workspaces
 
 OWNER = 23_456
 
@@ -28,6 +31,23 @@ def test_a_tree_is_handed_over_and_no_link_followed(tmp_path: Path) -> None:
     hand_over(root, OWNER)
     root.close()
     assert (owners(tree), outside.stat().st_uid) == ({OWNER}, 0)
+
+
+def test_files_from_before_there_were_users_get_one(tmp_path: Path) -> None:
+    before = Workspaces(tmp_path).prepared(WorkspaceId("w"))
+    write(before.root, {"d/f": "f"})
+    after = Workspaces(tmp_path, Users(tmp_path)).prepared(WorkspaceId("w"))
+    assert owners(after.root) == owners(after.home) == owners(after.temporary) == {FIRST}
+    assert owners(after.undo) == {0}
+
+
+def test_a_registered_directory_keeps_its_owner(tmp_path: Path) -> None:
+    registered = tmp_path / "registered"
+    write(registered, {"d/f": "f"})
+    workspaces = Workspaces(tmp_path / "w", Users(tmp_path / "w"))
+    workspaces.particulars[WorkspaceId("w")] = Particulars(registered)
+    workspaces.prepared(WorkspaceId("w"))
+    assert owners(registered) == {0}
 
 
 def test_what_a_merge_brings_belongs_to_whom_the_parent_does(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from support.parallel_run import SHARED, end_leftovers, unit_of
+from support.second_chance import PASSED_ALONE_MAX, passed_alone, told
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 UNTIL_TOLD = [sys.executable, "-c", "import sys; sys.stdin.read()"]
@@ -41,3 +43,35 @@ def test_what_a_killed_worker_left_is_ended_and_nothing_else(tmp_path: Path) -> 
         end_leftovers((mark,))
         assert left.poll() is not None
         assert other.poll() is None
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    nodeid: str
+
+
+def test_what_passes_alone_is_told_by_name_and_number() -> None:
+    a, b, c = Reported("a"), Reported("b"), Reported("c")
+    names = passed_alone({"passed": [b, a, c], "error": [c], "": [a]})
+    assert list(told(names)) == [
+        "a", "b", f"2 failed beside others and passed alone; at most {PASSED_ALONE_MAX} may",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("count", "exit_code"), [(PASSED_ALONE_MAX, 0), (PASSED_ALONE_MAX + 1, 1)])
+def test_too_many_that_pass_only_alone_fail_the_run(
+    tmp_path: Path, count: int, exit_code: int
+) -> None:
+    tests = "\n".join(f"def test_{number}(): pass" for number in range(count))
+    (tmp_path / "test_it.py").write_text(tests)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "conftest"]
+    ran = subprocess.run(
+        [*command, "--second-chance", "-c", str(ROOT / "pyproject.toml"), str(tmp_path)],
+        env={"PYTHONPATH": str(ROOT / "tests")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == exit_code, ran.stdout
+    assert f"{count} failed beside others and passed alone" in ran.stdout

@@ -34,6 +34,7 @@ GIVEN: tuple[Exception, ...] = (
     errors.WorkspaceNotFound("w"),
     errors.WorkspaceNotReady("w", "stopped", "start_workspace"),
     errors.NodeFull("workspaces"),
+    errors.QuotaExceeded("disk_bytes", 2, 1),
     errors.NodeDraining(),
     errors.ForkNotPossible("overlay", "it cannot"),
     errors.NotAFork("w"),

@@ -61,6 +61,7 @@ class ObedientFake:
     is_draining: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     done: list[tuple[str, WorkspaceId, int]] = field(default_factory=list)
+    failures: list[Exception] = field(default_factory=list)
 
     async def stop(self, request: None, workspace_id: WorkspaceId, epoch: int) -> bytes:
         if epoch < 2:
@@ -69,6 +70,8 @@ class ObedientFake:
         return b""
 
     async def remove(self, request: None, workspace_id: WorkspaceId, epoch: int) -> bytes:
+        if self.failures:
+            raise self.failures.pop()
         self.done.append(("remove", workspace_id, epoch))
         return b""
 
@@ -195,6 +198,28 @@ async def test_orders_are_obeyed_and_those_for_older_placements_left_alone() -> 
         await node.beat()
         assert not node.host.is_draining
     assert node.host.done == [("stop", W, 2), ("remove", WorkspaceId("v"), 3)]
+
+
+async def test_an_order_that_could_not_be_carried_out_comes_again() -> None:
+    """Nothing of the workspace changes by the failure, so nothing else would tell of it."""
+    remove = Heard(orders=(Order(W, 1, Instruction.REMOVE),))
+    async with stage(ScriptedRegistry([remove, remove])) as node:
+        node.host.failures.append(OSError("the disk is full"))
+        await node.beat()
+        await node.beat()
+        await node.beat()
+    assert [changed for _, _, changed in node.registry.heard] == [(), (READY,), ()]
+    assert node.host.done == [("remove", W, 1)]
+
+
+async def test_everything_is_told_once_a_minute_because_what_is_wanted_of_it_may_change() -> None:
+    """A workspace that was stopped here and deleted in chatd never changes by itself."""
+    async with stage(ScriptedRegistry()) as node:
+        for _ in range(12):
+            await node.beat()
+        assert node.clock.monotonic() == 120
+    told = [changed for _, _, changed in node.registry.heard]
+    assert told == [*[()] * 5, (READY,)] * 2
 
 
 async def test_a_node_that_leaves_says_so() -> None:

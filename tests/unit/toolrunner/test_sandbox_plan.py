@@ -208,6 +208,27 @@ def test_files_of_the_service_keep_its_user() -> None:
     assert (found.uid, found.has(Layer.UID)) == (-1, False)
 
 
+@pytest.mark.parametrize(
+    ("report", "required"),
+    [
+        (report_of(EVERYTHING, Level.UID), Level.LANDLOCK),
+        (report_of(replace(CONTAINER, landlock_abi=5)), Level.NS),
+    ],
+)
+def test_files_of_the_service_are_refused_where_only_another_user_would_confine(
+    report: Report, required: Level
+) -> None:
+    with pytest.raises(NotEnforceable) as refused:
+        plan(report, place=replace(PLACE, uid=-1), profile=Profile.FULL)
+    assert refused.value.required is required
+
+
+def test_level_uid_refuses_dangerous_calls_too_where_there_is_a_filter() -> None:
+    assert Layer.SECCOMP in report_of(EVERYTHING, Level.UID).layers
+    without = replace(EVERYTHING, failures={Layer.SECCOMP: "none"})
+    assert Layer.SECCOMP not in report_of(without, Level.UID).layers
+
+
 def test_a_user_that_cannot_walk_to_its_files_is_used_only_where_they_are_mounted() -> None:
     closed = replace(EVERYTHING, is_reachable=False)
     assert Layer.UID in report_of(closed).layers

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolrunner.hosting.three_way import ConflictKind, Merged, Step, Version, decide, merge_lines
-from toolrunner.hosting.walking import Kind
+from toolrunner.trees import Kind
 
 OLD, NEW, OTHER = (Version(Kind.FILE, text) for text in ("old", "new", "other"))
 RUN = Version(Kind.FILE, "old", is_executable=True)

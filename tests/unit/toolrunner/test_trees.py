@@ -9,7 +9,7 @@ import pytest
 from toolrunner.files.beneath import Root
 from toolrunner.hosting.copying import copy_tree
 from toolrunner.hosting.removal import Trash
-from toolrunner.hosting.walking import measure
+from toolrunner.trees import measure
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from math import inf
 from time import monotonic, sleep  # noqa: TID251 (a command waits in the time of its caller)
 from typing import Any
 
@@ -13,7 +14,9 @@ from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.cli.remote_shell import Exited, Left, RemoteShell
 from parley.cli.server import find_server
+from parley.cli.sse import follow
 from parley.cli.text_table import text_table
+from parley.cli.workspace_events import told
 
 PATH = "/api/v1/workspaces"
 TEMPLATES = "/api/v1/templates"
@@ -132,6 +135,16 @@ def rm(name: str, force: bool) -> None:
     if settled["state"] != "deleted":
         raise WorkspaceFailed(settled)
     click.echo(f"Removed {settled['name']}.")
+
+
+@workspace.command()
+@click.argument("name")
+def watch(name: str) -> None:
+    """Follow the workspace NAME: what becomes of it, its setup log, and when it will stop."""
+    api = _api()
+    events = follow(api, f"{_path(api, name)}/events", deadline=inf, pause=sleep)
+    for line in told(event.data for event in events):
+        click.echo(line)
 
 
 @workspace.command()

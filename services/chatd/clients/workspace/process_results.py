@@ -84,6 +84,7 @@ def process_fields(process: process_pb2.Process) -> dict[str, object]:
                 "shell_exit_code": ended.shell_exit_code if ended.signal else 0,
                 "oom_killed": ended.oom_killed,
                 "reached_time_limit": ended.timed_out,
+                "exceeded_quota": ended.exceeded,
                 "background": process.background,
                 "wall_duration_ms": process.wall_duration_ms,
                 "sandbox": SANDBOX.get(process.sandbox.level, ""),
@@ -139,6 +140,11 @@ def _ended(
 
 
 def _why_it_failed(ended: process_pb2.ProcessExit) -> tuple[str, str, str]:
+    if ended.exceeded in ("disk_bytes", "inodes"):
+        what = "disk space" if ended.exceeded == "disk_bytes" else "files and directories"
+        hint = "Remove what is not needed (rm), then go on; until then nothing can be written."
+        told = f"Everything in the workspace was ended because it used more {what} than it may."
+        return told, "QUOTA_EXCEEDED", hint
     if ended.oom_killed:
         hint = "Make it need less memory, for example by doing less at once."
         return "It was killed because memory ran out.", "OUT_OF_MEMORY", hint

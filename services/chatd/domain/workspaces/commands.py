@@ -4,14 +4,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from chatd.domain.workspaces.recipe import Limits, NetworkPolicy
 from chatd.domain.workspaces.workspace import Failure, NodeId, State, StopReason, Usage
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Give it to a node."""
+    """Give it to a node.
+
+    Attributes:
+        after: The placement that this one follows, None for whichever; after another one it is
+            old news.
+        parent_epoch: Number of the placement of what a fork is a copy of.
+    """
 
     node_id: NodeId
+    after: int | None = None
+    parent_epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +29,14 @@ class FinishPreparing:
 
     Attributes:
         epoch: The placement this is about; another one is no longer of interest.
+        policy: Number of the policy that it was made with.
     """
 
     epoch: int
     root_path: str = ""
     git_branch: str = ""
     sandbox_level: str = ""
+    policy: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +55,19 @@ class Report:
     is_busy: bool
     usage: Usage | None = None
     used_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lapse:
+    """Its node says that it does not run there any more.
+
+    Attributes:
+        epoch: The placement this is about.
+        failure: Why; None if it was stopped.
+    """
+
+    epoch: int
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +113,11 @@ class Remove:
     """Remove it with its files.
 
     Attributes:
-        is_forced: Whether its node need not agree; it cleans up when it comes back.
+        is_node_lost: Whether nobody need be asked, because its node is known to be lost; it is
+            told to clean up when it comes back.
     """
 
-    is_forced: bool = False
+    is_node_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +143,35 @@ class FindAgain:
     state: State
 
 
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Let it use these secrets, and no others."""
+
+    secret_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetPolicy:
+    """Change what it may reach and use; None leaves one as it is."""
+
+    network: NetworkPolicy | None = None
+    limits: Limits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TellPolicy:
+    """Its node goes by a policy."""
+
+    epoch: int
+    policy: int
+
+
 Command = (
     Place
     | FinishPreparing
     | Fail
     | Report
+    | Lapse
     | Use
     | Warn
     | SetTtl
@@ -133,4 +182,7 @@ Command = (
     | FinishRemoving
     | LoseNode
     | FindAgain
+    | Grant
+    | SetPolicy
+    | TellPolicy
 )

@@ -14,13 +14,17 @@ from chatd.domain.workspaces.commands import (
     FinishPreparing,
     FinishRemoving,
     FinishStopping,
+    Grant,
+    Lapse,
     LoseNode,
     Place,
     Remove,
     Report,
+    SetPolicy,
     SetTtl,
     Start,
     Stop,
+    TellPolicy,
     Use,
     Warn,
 )
@@ -35,12 +39,14 @@ _OLD_NEWS: Final[tuple[type[Command], ...]] = (
     FinishPreparing,
     Fail,
     Report,
+    Lapse,
     Use,
     Warn,
     FinishStopping,
     FinishRemoving,
     LoseNode,
     FindAgain,
+    TellPolicy,
 )
 
 
@@ -48,6 +54,8 @@ def _row(
     state: State, moves: Mapping[type[Command], tuple[State, ...]]
 ) -> Mapping[type[Command], tuple[State, ...]]:
     still: dict[type[Command], tuple[State, ...]] = dict.fromkeys(_OLD_NEWS, (state,))
+    if state is not DELETED:
+        still[Grant] = still[SetPolicy] = (state,)
     return {**still, **moves}
 
 
@@ -55,17 +63,20 @@ ALLOWED: Final[Mapping[State, Mapping[type[Command], tuple[State, ...]]]] = {
     PENDING: _row(
         PENDING,
         {
-            Place: (PREPARING,),
+            Place: (PREPARING, PENDING),
             Fail: (FAILED, PENDING),
             SetTtl: (PENDING,),
             Start: (PENDING,),
             Stop: (STOPPED,),
-            Remove: (DELETED,),
+            # Where it was before, something of it may be left.
+            Remove: (STOPPING, DELETED),
         },
     ),
     PREPARING: _row(
         PREPARING,
         {
+            # What it is a copy of was placed anew meanwhile.
+            Place: (PREPARING,),
             FinishPreparing: (READY, PREPARING),
             Fail: (FAILED, PREPARING),
             SetTtl: (PREPARING,),
@@ -79,6 +90,7 @@ ALLOWED: Final[Mapping[State, Mapping[type[Command], tuple[State, ...]]]] = {
         READY,
         {
             Report: (READY, BUSY),
+            Lapse: (STOPPED, FAILED, READY),
             SetTtl: (READY,),
             Start: (READY,),
             Stop: (STOPPING,),
@@ -90,6 +102,7 @@ ALLOWED: Final[Mapping[State, Mapping[type[Command], tuple[State, ...]]]] = {
         BUSY,
         {
             Report: (BUSY, READY),
+            Lapse: (STOPPED, FAILED, BUSY),
             SetTtl: (BUSY,),
             Start: (BUSY,),
             Stop: (STOPPING,),

@@ -27,6 +27,10 @@ class NodeState(StrEnum):
     GONE = "gone"
 
 
+#: Nobody waits for these; what was on them is given up until they register again.
+OUT_OF_REACH: Final = frozenset({NodeState.LOST, NodeState.GONE})
+
+
 @dataclass(frozen=True, slots=True)
 class Capacity:
     """What a node can hold; 0 says that nobody knows."""

@@ -11,6 +11,14 @@ from chatd.domain.workspaces.workspace import Failure, NodeId, Workspace, Worksp
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """A workspace as it was read, and when, by the time of record."""
+
+    workspace: Workspace
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class LogLine:
     """A line of what preparing a workspace printed."""
 
@@ -126,11 +134,16 @@ class ChatWorkspace:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where calls of a chat's tools go: which node, which workspace, which placement of it."""
+    """Where calls of a chat's tools go: which node, which workspace, which placement of it.
+
+    Attributes:
+        is_made: Whether there is something in it; one that is made for the first time has nothing.
+    """
 
     address: str
     workspace_id: str
     epoch: int = 0
+    is_made: bool = True
 
 
 class Sites(Protocol):

@@ -102,6 +102,9 @@ def exhausted(
                 more = 1
             case Dimension.WORKSPACES:
                 more = 1 if is_new else 0
+            case Dimension.DISK_BYTES if not is_new:
+                # Its files are there already, and only in one that runs can any be deleted.
+                continue
             case _:
                 # What it will use nobody knows yet; one that used all of it gets no more.
                 more = 1

@@ -154,6 +154,22 @@ def recipe_of(template: Template, values: Mapping[str, str], *, chat: str) -> Re
     )
 
 
+def restarted(present: Recipe, wanted: Recipe) -> Recipe:
+    """Return the recipe of a workspace that starts with other values.
+
+    What its template says now holds from then on. Its branch, its secrets and what a fork is a copy
+    of are the workspace's own, and what was set up for a fork's parent is not set up again.
+    """
+    if present.kind is Kind.FORK:
+        wanted = replace(wanted, kind=Kind.FORK, source=present.source, setup_script="")
+    return replace(
+        wanted,
+        source=replace(wanted.source, branch=present.source.branch),
+        secret_names=present.secret_names,
+        profile=present.profile,
+    )
+
+
 def check_template(template: Template) -> None:
     """Require that a template makes sense.
 

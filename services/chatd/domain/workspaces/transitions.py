@@ -11,24 +11,30 @@ from chatd.domain.workspaces.commands import (
     FinishPreparing,
     FinishRemoving,
     FinishStopping,
+    Grant,
+    Lapse,
     LoseNode,
     Place,
     Remove,
     Report,
+    SetPolicy,
     SetTtl,
     Start,
     Stop,
+    TellPolicy,
     Use,
     Warn,
 )
 from chatd.domain.workspaces.errors import WorkspaceNotReady
 from chatd.domain.workspaces.lifetime import bumped, deadlines, worth_writing
 from chatd.domain.workspaces.matrix import ALLOWED
+from chatd.domain.workspaces.recipe import Recipe
 from chatd.domain.workspaces.workspace import (
     NODE_LOST,
     Failure,
     FailureKind,
     State,
+    Usage,
     Workspace,
 )
 
@@ -49,14 +55,9 @@ def decide(workspace: Workspace, command: Command, now: datetime) -> Workspace:
 
 def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace:
     match command:
-        case Place(node_id):
-            return replace(
-                workspace,
-                state=State.PREPARING,
-                node_id=node_id,
-                epoch=workspace.epoch + 1,
-                has_files=workspace.has_files and node_id == workspace.node_id,
-            )
+        case Place(after=after):
+            is_next = after is None or after == workspace.epoch
+            return _placed(workspace, command) if is_next else workspace
         case FinishPreparing():
             return _prepared(workspace, command, now)
         case Fail(epoch, failure):
@@ -64,6 +65,9 @@ def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace
             return _failed(workspace, failure) if is_mine else workspace
         case Report():
             return _reported(workspace, command, now)
+        case Lapse(epoch, failure):
+            is_mine = workspace.is_usable and epoch == workspace.epoch
+            return _lapsed(workspace, failure, now) if is_mine else workspace
         case Use():
             return _used(workspace, now)
         case Warn():
@@ -76,8 +80,8 @@ def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace
             return _stopping(workspace, command, now)
         case FinishStopping(epoch):
             return _stopped(workspace, now) if _is_stopping(workspace, epoch) else workspace
-        case Remove(is_forced):
-            return _removing(workspace, is_forced=is_forced)
+        case Remove(is_node_lost):
+            return _removing(workspace, is_node_lost=is_node_lost)
         case FinishRemoving(epoch):
             is_mine = _is_stopping(workspace, epoch) and workspace.is_removing
             return _deleted(workspace) if is_mine else workspace
@@ -85,11 +89,46 @@ def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace
             return _lost(workspace) if workspace.node_id == node_id else workspace
         case FindAgain():
             return _found(workspace, command)
+        case Grant(secret_names):
+            return _allowed(workspace, replace(workspace.recipe, secret_names=secret_names))
+        case SetPolicy(network, limits):
+            recipe = replace(
+                workspace.recipe,
+                network=network or workspace.recipe.network,
+                limits=limits or workspace.recipe.limits,
+            )
+            return _allowed(workspace, recipe)
+        case TellPolicy(epoch, policy):
+            is_mine = epoch == workspace.epoch and policy > workspace.policy_told
+            return replace(workspace, policy_told=policy) if is_mine else workspace
         case _:
             assert_never(command)
 
 
 _CAN_FAIL = frozenset({State.PENDING, State.PREPARING, State.STOPPING})
+#: Nothing runs in these, but files may be there.
+_AT_REST = frozenset({State.STOPPED, State.FAILED})
+
+
+def _allowed(workspace: Workspace, recipe: Recipe) -> Workspace:
+    if recipe == workspace.recipe:
+        return workspace
+    return replace(workspace, recipe=recipe, policy=workspace.policy + 1)
+
+
+def _placed(workspace: Workspace, command: Place) -> Workspace:
+    is_there = command.node_id == workspace.node_id
+    source = replace(workspace.recipe.source, parent_epoch=command.parent_epoch)
+    return replace(
+        workspace,
+        state=State.PREPARING,
+        node_id=command.node_id,
+        epoch=workspace.epoch + 1,
+        recipe=replace(workspace.recipe, source=source),
+        has_files=workspace.has_files and is_there,
+        # What it leaves behind elsewhere its node is told to remove.
+        usage=workspace.usage if is_there else None,
+    )
 
 
 def _prepared(workspace: Workspace, command: FinishPreparing, now: datetime) -> Workspace:
@@ -105,6 +144,7 @@ def _prepared(workspace: Workspace, command: FinishPreparing, now: datetime) -> 
         root_path=command.root_path,
         git_branch=command.git_branch,
         sandbox_level=command.sandbox_level,
+        policy_told=command.policy,
         started_at=now,
         last_used_at=now,
         deadline_at=deadline,
@@ -114,7 +154,11 @@ def _prepared(workspace: Workspace, command: FinishPreparing, now: datetime) -> 
 
 
 def _reported(workspace: Workspace, command: Report, now: datetime) -> Workspace:
-    if not workspace.is_usable or command.epoch != workspace.epoch:
+    if command.epoch != workspace.epoch:
+        return workspace
+    if workspace.state in _AT_REST and command.usage is not None:
+        return replace(workspace, usage=_kept(command.usage))
+    if not workspace.is_usable:
         return workspace
     told = replace(
         workspace,
@@ -123,6 +167,10 @@ def _reported(workspace: Workspace, command: Report, now: datetime) -> Workspace
     )
     is_news = command.used_at is not None and command.used_at > workspace.last_used_at
     return _used(told, min(now, command.used_at or now)) if is_news else told
+
+
+def _lapsed(workspace: Workspace, failure: Failure | None, now: datetime) -> Workspace:
+    return _stopped(workspace, now) if failure is None else _failed(workspace, failure)
 
 
 def _used(workspace: Workspace, now: datetime) -> Workspace:
@@ -187,7 +235,7 @@ def _stopped(workspace: Workspace, now: datetime) -> Workspace:
     return replace(
         workspace,
         state=State.STOPPED,
-        usage=None,
+        usage=_kept(workspace.usage),
         deadline_at=None,
         max_deadline_at=None,
         warned_for=None,
@@ -196,10 +244,15 @@ def _stopped(workspace: Workspace, now: datetime) -> Workspace:
     )
 
 
-def _removing(workspace: Workspace, *, is_forced: bool) -> Workspace:
+def _kept(usage: Usage | None) -> Usage | None:
+    """Return what is still used when nothing runs: the room of its files."""
+    return None if usage is None else Usage(disk_bytes=usage.disk_bytes, inodes=usage.inodes)
+
+
+def _removing(workspace: Workspace, *, is_node_lost: bool) -> Workspace:
     if workspace.state is State.DELETED:
         return workspace
-    if is_forced or workspace.node_id is None or workspace.state is State.PENDING:
+    if is_node_lost or workspace.node_id is None:
         return _deleted(workspace)
     return replace(workspace, state=State.STOPPING, is_removing=True, failure=None)
 
@@ -224,7 +277,7 @@ def _failed(workspace: Workspace, failure: Failure) -> Workspace:
         state=State.FAILED,
         failure=failure,
         is_removing=False,
-        usage=None,
+        usage=_kept(workspace.usage),
         deadline_at=None,
         max_deadline_at=None,
         warned_for=None,
@@ -237,7 +290,8 @@ def _lost(workspace: Workspace) -> Workspace:
             # The node is told to remove it when it comes back.
             return _deleted(workspace)
         case State.PREPARING | State.READY | State.BUSY | State.STOPPING:
-            return _failed(workspace, NODE_LOST)
+            # Nobody's disk is taken by what nobody can reach.
+            return replace(_failed(workspace, NODE_LOST), usage=None)
         case _:
             return workspace
 

@@ -110,6 +110,8 @@ class Workspace:
         is_removing: Whether it is on its way to be deleted.
         is_scratch_of_chat: Whether a chat got it without asking; it has the id of that chat.
         warned_for: The deadline that its people were warned of, None for none.
+        policy: Number of what it may reach, use and know; grows when that changes.
+        policy_told: The number that its node goes by.
         version: Grows with every change.
     """
 
@@ -143,6 +145,8 @@ class Workspace:
     started_at: datetime | None = None
     stopped_at: datetime | None = None
     delete_at: datetime | None = None
+    policy: int = 0
+    policy_told: int = 0
     version: int = 1
 
     @property

@@ -12,7 +12,8 @@ from chatd.domain.workspaces.commands import Remove, SetTtl, Start, Stop
 from chatd.domain.workspaces.errors import TemplateNotFound, WorkspaceNotReady
 from chatd.domain.workspaces.lifetime import TTL_MS_MAX, TTL_MS_MIN, chosen_ttl_ms
 from chatd.domain.workspaces.names import fitting_name, made_name
-from chatd.domain.workspaces.ports import ChatWorkspace, LogLine
+from chatd.domain.workspaces.nodes import OUT_OF_REACH
+from chatd.domain.workspaces.ports import ChatWorkspace, LogLine, Nodes
 from chatd.domain.workspaces.quota import QuotaLimits, QuotaUse, uses
 from chatd.domain.workspaces.ranking import Ranking, rank
 from chatd.domain.workspaces.recipe import Kind, Source
@@ -22,6 +23,7 @@ from chatd.domain.workspaces.templates import (
     changed_values,
     chosen_values,
     recipe_of,
+    restarted,
 )
 from chatd.domain.workspaces.workspace import (
     USABLE,
@@ -63,6 +65,7 @@ class Control:
         groups: Who may use which templates.
         ttl: The installation's lifetime.
         limits: What one user may have.
+        nodes: Where they are.
         changes: Who is woken.
         bound: Is told of a chat that works elsewhere now.
         clock: The time of what is made now.
@@ -76,6 +79,7 @@ class Control:
         groups: Groups,
         ttl: InstallationTtl,
         limits: QuotaLimits,
+        nodes: Nodes,
         changes: Changes,
         bound: Callable[[ChatId], None],
         clock: Clock,
@@ -86,6 +90,7 @@ class Control:
         self._groups = groups
         self._ttl = ttl
         self._limits = limits
+        self._nodes = nodes
         self._bound = bound
         self._clock = clock
 
@@ -165,7 +170,8 @@ class Control:
         workspace_id = workspace_id_for(asked.owner_id, asked.key)
         suffix = workspace_id[-4:]
         now = self._clock.now()
-        copied = Source(parent_id=source.id, parent_epoch=source.epoch, fork_mode=asked.mode)
+        # Which placement of it that will be is known when this one is placed.
+        copied = Source(parent_id=source.id, fork_mode=asked.mode)
         workspace = Workspace(
             id=workspace_id,
             name=fitting_name(asked.name, f"{source.name}-fork", suffix),
@@ -196,9 +202,7 @@ class Control:
             return await self.workspaces.start(workspace.id, Start(), self._limits)
         template = await self._template_of(workspace)
         values = changed_values(template, workspace.parameters, parameters)
-        recipe = recipe_of(template, values, chat=workspace.id[:8])
-        branch = workspace.recipe.source.branch
-        kept = replace(recipe, source=replace(recipe.source, branch=branch))
+        kept = restarted(workspace.recipe, recipe_of(template, values, chat=workspace.id[:8]))
         return await self.workspaces.start(
             workspace.id,
             Start(values),
@@ -213,8 +217,15 @@ class Control:
         return await self.workspaces.apply(workspace_id, Stop(reason))
 
     async def remove(self, workspace_id: str, *, is_forced: bool) -> tuple[Workspace, Workspace]:
-        """Remove a workspace with its files; return it before and after."""
-        return await self.workspaces.apply(workspace_id, Remove(is_forced))
+        """Remove a workspace with its files; return it before and after.
+
+        Args:
+            workspace_id: The workspace.
+            is_forced: Whether it is gone at once if its node is lost. A node that is there is told
+                to remove it in any case, and until it has, the workspace counts.
+        """
+        is_lost = is_forced and await self._is_node_lost(workspace_id)
+        return await self.workspaces.apply(workspace_id, Remove(is_node_lost=is_lost))
 
     async def set_ttl(self, workspace: Workspace, ttl_ms: int) -> Workspace:
         """Change the lifetime of a workspace.
@@ -262,6 +273,13 @@ class Control:
         if chat_id and await self.workspaces.bind(ChatId(chat_id), added[0].id):
             self._bound(ChatId(chat_id))
         return added
+
+    async def _is_node_lost(self, workspace_id: str) -> bool:
+        workspace = await self.workspaces.get(workspace_id)
+        if workspace.node_id is None:
+            return False
+        node = await self._nodes.find(workspace.node_id)
+        return node is None or node.state in OUT_OF_REACH
 
     async def _template_of(self, workspace: Workspace) -> Template:
         if not workspace.template_id:

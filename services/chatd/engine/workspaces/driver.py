@@ -26,7 +26,7 @@ from chatd.domain.workspaces.commands import (
     Place,
 )
 from chatd.domain.workspaces.errors import NoNode, WorkspaceNotReady
-from chatd.domain.workspaces.nodes import Node, NodeState, choose, need_of
+from chatd.domain.workspaces.nodes import OUT_OF_REACH, Node, choose, need_of
 from chatd.domain.workspaces.ports import (
     Host,
     HostAway,
@@ -42,7 +42,6 @@ from chatd.domain.workspaces.workspace import (
     NODE_LOST,
     Failure,
     FailureKind,
-    NodeId,
     State,
     Workspace,
 )
@@ -51,8 +50,13 @@ from parley.postgres import DatabaseUnavailable
 
 logger = logging.getLogger(__name__)
 
-#: Nobody waits for these; what was on them is given up until they register again.
-OUT_OF_REACH: Final = frozenset({NodeState.LOST, NodeState.GONE})
+#: A node that says this of a placement has a newer one or none: nothing of this one is there.
+NOT_THERE: Final = frozenset({"STALE_PLACEMENT", "WORKSPACE_NOT_FOUND", "UNIMPLEMENTED"})
+#: A node that says this of a fork means what it is a copy of, which was placed anew or is gone.
+PARENT_MOVED: Final = frozenset({"STALE_PLACEMENT", "WORKSPACE_NOT_FOUND", "WORKSPACE_NOT_READY"})
+PARENT_GONE: Final = Failure(
+    FailureKind.SOURCE, "What it is a copy of is gone. Fork another one.", is_recreatable=False
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,11 @@ class Driver:
         self._news = asyncio.Event()
         self._troubled_s: dict[tuple[str, int], float] = {}
 
+    @property
+    def troubles(self) -> int:
+        """How many placements wait for something that did not work."""
+        return len(self._troubled_s)
+
     def poke(self, workspace: Workspace) -> None:
         """Learn that a workspace changed; if it waits for somebody, look at once."""
         if workspace.state in DRIVEN and workspace.id not in self._driving:
@@ -166,6 +175,8 @@ class Driver:
                     rest_s = self.timing.retry_s
                     break
                 workspace = after
+            else:
+                self._forget_trouble(workspace)
         finally:
             self._driving.discard(workspace.id)
         await self._workspaces.release(self.driver_id, workspace.id, rest_s)
@@ -210,7 +221,7 @@ class Driver:
             return None
         with suppress(WorkspaceNotReady):
             _, after = await self._workspaces.apply(workspace.id, command)
-            self._troubled_s.pop((workspace.id, workspace.epoch), None)
+            self._forget_trouble(workspace)
             return after
         return await self._workspaces.get(workspace.id)
 
@@ -249,7 +260,10 @@ class Driver:
         return doing.result()
 
     async def _place(self, workspace: Workspace) -> Command | None:
-        near = await self._near(workspace)
+        parent = await self._parent(workspace)
+        if workspace.parent_id and (parent is None or parent.state is State.DELETED):
+            return Fail(workspace.epoch, PARENT_GONE)
+        near = None if parent is None else parent.node_id
         try:
             node = choose(await self._nodes.list(), need_of(workspace.recipe, near))
         except NoNode as problem:
@@ -257,14 +271,14 @@ class Driver:
                 return None
             failure = Failure(FailureKind.NO_NODE, f"{problem}. Start it again later.")
             return Fail(workspace.epoch, failure)
-        return Place(node.id)
+        return Place(node.id, workspace.epoch, 0 if parent is None else parent.epoch)
 
-    async def _near(self, workspace: Workspace) -> NodeId | None:
-        """Return the node of what a fork is a copy of."""
+    async def _parent(self, workspace: Workspace) -> Workspace | None:
+        """Return what a fork is a copy of."""
         if not workspace.parent_id:
             return None
         with suppress(WorkspaceNotFound):
-            return (await self._workspaces.get(workspace.parent_id)).node_id
+            return await self._workspaces.get(workspace.parent_id)
         return None
 
     async def _prepare(self, workspace: Workspace) -> Command | None:
@@ -282,7 +296,11 @@ class Driver:
                             await self._workspaces.log(workspace.id, workspace.epoch, [each])
                         case Prepared(root_path, git_branch, sandbox_level):
                             return FinishPreparing(
-                                workspace.epoch, root_path, git_branch, sandbox_level
+                                workspace.epoch,
+                                root_path,
+                                git_branch,
+                                sandbox_level,
+                                workspace.policy,
                             )
                         case NotPrepared(failure):
                             return Fail(workspace.epoch, failure)
@@ -291,14 +309,30 @@ class Driver:
         except HostAway as away:
             logger.info("a workspace waits for its node: %s", away)
         except HostRefused as refused:
-            failure = Failure(FailureKind.INTERNAL, f"{refused.reason}: {refused.message}")
-            return Fail(workspace.epoch, failure)
-        return self._away(workspace, is_static=node.is_static)
+            return await self._refused(workspace, node, refused)
+        return self._away(workspace, node, Fail(workspace.epoch, NODE_LOST))
 
-    def _away(self, workspace: Workspace, *, is_static: bool) -> Command | None:
-        if is_static and self._is_over(workspace, self.timing.away_s):
-            return Fail(workspace.epoch, NODE_LOST)
-        return None
+    async def _refused(
+        self, workspace: Workspace, node: Node, refused: HostRefused
+    ) -> Command | None:
+        """Return what follows from a refusal: a fork whose parent moved is placed once more."""
+        failure = Failure(FailureKind.INTERNAL, f"{refused.reason}: {refused.message}")
+        if refused.reason not in PARENT_MOVED or not workspace.parent_id or workspace.has_files:
+            return Fail(workspace.epoch, failure)
+        parent = await self._parent(workspace)
+        if parent is None or parent.state is State.DELETED:
+            return Fail(workspace.epoch, PARENT_GONE)
+        if parent.epoch == workspace.recipe.source.parent_epoch or parent.node_id != node.id:
+            # It may be about to move; whoever waits longer than that asks in vain.
+            is_over = self._is_over(workspace, self.timing.placing_s)
+            return Fail(workspace.epoch, failure) if is_over else None
+        return Place(node.id, workspace.epoch, parent.epoch)
+
+    def _away(self, workspace: Workspace, node: Node, given_up: Command) -> Command | None:
+        """Return nothing, so that a node is asked again, until it was silent for too long."""
+        # Of registered nodes somebody else says when they are lost.
+        is_over = node.is_static and self._is_over(workspace, self.timing.away_s)
+        return given_up if is_over else None
 
     async def _stop(self, workspace: Workspace) -> Command | None:
         assert workspace.node_id is not None
@@ -319,9 +353,12 @@ class Driver:
                 await self._host.stop(node, workspace)
         except HostAway as away:
             logger.info("a workspace is not stopped yet: %s", away)
-            return None
+            lost = Fail(workspace.epoch, NODE_LOST)
+            return self._away(workspace, node, done if workspace.is_removing else lost)
         except HostRefused as refused:
-            # It has a newer placement or none at all: nothing of this one runs there.
+            if refused.reason not in NOT_THERE:
+                logger.warning("a node refuses to stop a workspace: %s", refused)
+                return None
             logger.info("a workspace is not there any more: %s", refused)
         return done
 
@@ -329,6 +366,10 @@ class Driver:
         now_s = self._clock.monotonic()
         began_s = self._troubled_s.setdefault((workspace.id, workspace.epoch), now_s)
         return now_s - began_s >= patience_s
+
+    def _forget_trouble(self, workspace: Workspace) -> None:
+        for key in [each for each in self._troubled_s if each[0] == workspace.id]:
+            del self._troubled_s[key]
 
     async def _until_news_or_due(self) -> None:
         async with asyncio.TaskGroup() as group:

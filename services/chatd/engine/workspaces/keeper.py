@@ -1,23 +1,21 @@
 """The keeper of workspaces: what time brings, and what becomes of those on nodes that are lost."""
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from datetime import datetime
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
 
 from chatd.domain.chat import WorkerId
-from chatd.domain.errors import WorkspaceNotFound
 from chatd.domain.workspaces.commands import Command, LoseNode, Remove, Stop, Use, Warn
-from chatd.domain.workspaces.errors import WorkspaceNotReady
-from chatd.domain.workspaces.lifetime import is_due, is_warning_due
+from chatd.domain.workspaces.lifetime import is_due
 from chatd.domain.workspaces.nodes import Node
-from chatd.domain.workspaces.workspace import USABLE, State, StopReason, Workspace
+from chatd.domain.workspaces.ports import Seen
+from chatd.domain.workspaces.workspace import USABLE, State, StopReason
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
 EVERY_S = 4.0
 ROWS_MAX = 100
+DRAINED: Final = frozenset({*USABLE, State.PREPARING})
 
 logger = logging.getLogger(__name__)
 
@@ -25,23 +23,31 @@ logger = logging.getLogger(__name__)
 class KeptWorkspaces(Protocol):
     """Workspaces as time and nodes change them."""
 
-    async def apply(self, workspace_id: str, command: Command) -> tuple[Workspace, Workspace]:
-        """Decide and write."""
+    async def apply_all(self, commands: Iterable[tuple[Seen, Command]]) -> None:
+        """Decide on workspaces that were just read, and write all of it at once."""
         ...
 
-    async def due(self, rows_max: int) -> Sequence[tuple[Workspace, datetime]]:
-        """Return those whose time has come for something, with the time."""
+    async def due(self, rows_max: int) -> Sequence[Seen]:
+        """Return those whose time has come for something."""
         ...
 
-    async def orphaned(self, rows_max: int) -> Sequence[Workspace]:
+    async def orphaned(self, rows_max: int) -> Sequence[Seen]:
         """Return scratch workspaces whose chats were deleted."""
         ...
 
-    async def on_node(self, node_id: str) -> Sequence[Workspace]:
+    async def of_barred(self, rows_max: int) -> Sequence[tuple[Seen, bool]]:
+        """Return what users have who are locked out, and whether they are gone for good."""
+        ...
+
+    async def on_node(self, node_id: str) -> Sequence[Seen]:
         """Return what is on a node."""
         ...
 
-    async def worked_in(self, worker_id: WorkerId) -> Sequence[Workspace]:
+    async def on_lost_nodes(self, rows_max: int) -> Sequence[Seen]:
+        """Return what was on lost nodes and does not say so yet."""
+        ...
+
+    async def worked_in(self, worker_id: WorkerId) -> Sequence[Seen]:
         """Return those of chats that a worker runs."""
         ...
 
@@ -70,9 +76,20 @@ class KnownNodes(Protocol):
         ...
 
 
+class Tells(Protocol):
+    """Whoever tells nodes of policies."""
+
+    async def tell_all(self) -> None:
+        """Tell what was not told yet."""
+        ...
+
+
 class _NothingKnown:
     async def refresh(self) -> None:
         """Remember nothing."""
+
+    async def tell_all(self) -> None:
+        """Tell nobody."""
 
 
 class Keeper:
@@ -85,6 +102,7 @@ class Keeper:
         clock: Time between two rounds; what is due is told by the database.
         chance: Sets apart the rounds of different processes.
         known: What is remembered of nodes, read again in every round.
+        policies: Tells nodes what they were not told.
     """
 
     def __init__(
@@ -96,6 +114,7 @@ class Keeper:
         *,
         chance: Callable[[], float],
         known: KnownNodes | None = None,
+        policies: Tells | None = None,
     ) -> None:
         self._worker_id = worker_id
         self._workspaces = workspaces
@@ -103,6 +122,7 @@ class Keeper:
         self._clock = clock
         self._chance = chance
         self._known = known or _NothingKnown()
+        self._policies = policies or _NothingKnown()
 
     async def run(self) -> None:
         """Go round for ever."""
@@ -114,6 +134,7 @@ class Keeper:
                 await self.keep_order()
                 await self.keep_nodes()
                 await self._known.refresh()
+                await self._policies.tell_all()
             except DatabaseUnavailable as outage:
                 logger.warning("workspaces are not looked after: %s", outage)
             except Exception:
@@ -121,23 +142,22 @@ class Keeper:
 
     async def use(self) -> None:
         """Keep the workspaces of the chats that work here in use."""
-        for workspace in await self._workspaces.worked_in(self._worker_id):
-            await self._apply(workspace, Use())
+        working = await self._workspaces.worked_in(self._worker_id)
+        await self._workspaces.apply_all((seen, Use()) for seen in working)
 
     async def keep_time(self) -> None:
         """Do what is due: autostop, its warning, the end of what was kept."""
-        for workspace, now in await self._workspaces.due(ROWS_MAX):
-            if workspace.state is State.STOPPED:
-                await self._apply(workspace, Remove())
-            elif is_due(workspace.deadline_at, now):
-                await self._apply(workspace, Stop(StopReason.AUTOSTOP))
-            elif is_warning_due(workspace.deadline_at, workspace.warned_for, now):
-                await self._apply(workspace, Warn())
+        due = await self._workspaces.due(ROWS_MAX)
+        await self._workspaces.apply_all((seen, _due(seen)) for seen in due)
 
     async def keep_order(self) -> None:
-        """Remove what chats left behind that were deleted."""
-        for workspace in await self._workspaces.orphaned(ROWS_MAX):
-            await self._apply(workspace, Remove())
+        """Remove what chats left behind that were deleted, and end what nobody may use."""
+        left = await self._workspaces.orphaned(ROWS_MAX)
+        await self._workspaces.apply_all((seen, Remove()) for seen in left)
+        barred = await self._workspaces.of_barred(ROWS_MAX)
+        await self._workspaces.apply_all(
+            (seen, Remove() if is_gone else Stop(StopReason.OWNER_GONE)) for seen, is_gone in barred
+        )
 
     async def keep_nodes(self) -> None:
         """Give up what was on lost nodes, and empty those that are taken out."""
@@ -145,15 +165,22 @@ class Keeper:
             logger.warning(
                 "a node fell silent", extra={"node_id": node.id, "address": node.address}
             )
-            for workspace in await self._workspaces.on_node(node.id):
-                await self._apply(workspace, LoseNode(node.id))
+        # Not only of those: who noticed it may have died before it was done.
+        lost = await self._workspaces.on_lost_nodes(ROWS_MAX)
+        await self._workspaces.apply_all(
+            (seen, LoseNode(seen.workspace.node_id))
+            for seen in lost
+            if seen.workspace.node_id is not None
+        )
         for node in await self._nodes.drained():
-            for workspace in await self._workspaces.on_node(node.id):
-                if workspace.state in USABLE or workspace.state is State.PREPARING:
-                    await self._apply(workspace, Stop(StopReason.DRAIN))
+            there = await self._workspaces.on_node(node.id)
+            await self._workspaces.apply_all(
+                (seen, Stop(StopReason.DRAIN)) for seen in there if seen.workspace.state in DRAINED
+            )
             await self._nodes.leave(node.id)
 
-    async def _apply(self, workspace: Workspace, command: Command) -> None:
-        # It moved meanwhile: what it is now will be looked at in the next round.
-        with suppress(WorkspaceNotReady, WorkspaceNotFound):
-            await self._workspaces.apply(workspace.id, command)
+
+def _due(seen: Seen) -> Command:
+    if seen.workspace.state is State.STOPPED:
+        return Remove()
+    return Stop(StopReason.AUTOSTOP) if is_due(seen.workspace.deadline_at, seen.at) else Warn()

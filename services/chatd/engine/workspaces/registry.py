@@ -1,23 +1,34 @@
-"""The registry of nodes: they register, beat, drain, and are told what to do about workspaces."""
+"""The registry of nodes: they register, beat, drain, and are told what to do about workspaces.
 
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+A report is compared with one look at everything that it speaks of, and what follows from it is
+written at once, however many workspaces a node has.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
-from chatd.domain.errors import WorkspaceNotFound
-from chatd.domain.workspaces.commands import Command, FindAgain, LoseNode, Report
-from chatd.domain.workspaces.errors import WorkspaceNotReady
+from chatd.domain.workspaces.commands import Command, FindAgain, Lapse, LoseNode, Report
 from chatd.domain.workspaces.nodes import Load, Node
+from chatd.domain.workspaces.ports import Seen
+from chatd.domain.workspaces.transitions import decide
 from chatd.domain.workspaces.workspace import (
     USABLE,
+    Failure,
+    FailureKind,
     NodeId,
     State,
     Usage,
-    Workspace,
 )
+
+#: Something of a workspace runs on its node.
+RUNNING: Final = frozenset({State.PREPARING, State.READY, State.BUSY})
+FILES_GONE: Final = Failure(
+    FailureKind.SOURCE, "Its node does not have its files any more. Start it to have it made anew."
+)
+BROKEN: Final = Failure(FailureKind.INTERNAL, "Its node cannot keep it. Start it again.")
 
 
 class Instruction(StrEnum):
@@ -42,6 +53,7 @@ class Hosted:
 
     Attributes:
         used_at: When it was last used by a call, an attachment or a wait; None for unknown.
+        failure: Why it failed there; None unless it did.
     """
 
     workspace_id: str
@@ -50,21 +62,20 @@ class Hosted:
     processes: int = 0
     usage: Usage | None = None
     used_at: datetime | None = None
+    failure: Failure | None = None
 
 
 class HostedWorkspaces(Protocol):
     """Workspaces as nodes change them."""
 
-    async def apply(self, workspace_id: str, command: Command) -> tuple[Workspace, Workspace]:
-        """Decide and write."""
+    async def hosted(
+        self, node_id: str, workspace_ids: Collection[str], *, is_all: bool
+    ) -> dict[str, Seen]:
+        """Return those of some ids that exist; if these are all of a node, also what it lacks."""
         ...
 
-    async def many(self, workspace_ids: Collection[str]) -> dict[str, Workspace]:
-        """Return those that exist by their ids."""
-        ...
-
-    async def on_node(self, node_id: str) -> Sequence[Workspace]:
-        """Return what is on a node."""
+    async def apply_all(self, commands: Iterable[tuple[Seen, Command]]) -> None:
+        """Decide on workspaces that were just read, and write all of it at once."""
         ...
 
 
@@ -98,12 +109,7 @@ class Registry:
     ) -> tuple[Node, tuple[Order, ...]]:
         """Make a node known with everything it has, and return what to do about that."""
         registered = await self._nodes.register(node, request_id)
-        orders = await self._compare(node.id, hosted)
-        has = {each.workspace_id for each in hosted}
-        for workspace in await self._workspaces.on_node(node.id):
-            if workspace.state in USABLE and workspace.id not in has:
-                await self._apply(workspace.id, LoseNode(node.id))
-        return registered, orders
+        return registered, await self._compare(node.id, hosted, is_all=True)
 
     async def beat(
         self, node_id: str, registration_epoch: int, load: Load, hosted: Sequence[Hosted]
@@ -115,7 +121,7 @@ class Registry:
             NodeNotFound: it never registered.
         """
         node = await self._nodes.heartbeat(node_id, registration_epoch, load)
-        return node, await self._compare(node.id, hosted)
+        return node, await self._compare(node.id, hosted, is_all=False)
 
     async def drain(
         self, node_id: str, registration_epoch: int, grace: timedelta, *, is_leaving: bool
@@ -128,44 +134,78 @@ class Registry:
         """
         return await self._nodes.drain(node_id, registration_epoch, grace, is_leaving=is_leaving)
 
-    async def _compare(self, node_id: NodeId, hosted: Sequence[Hosted]) -> tuple[Order, ...]:
-        if not hosted:
+    async def _compare(
+        self, node_id: NodeId, hosted: Sequence[Hosted], *, is_all: bool
+    ) -> tuple[Order, ...]:
+        if not hosted and not is_all:
             return ()
-        known = await self._workspaces.many([each.workspace_id for each in hosted])
+        told = {each.workspace_id: each for each in hosted}
+        known = await self._workspaces.hosted(node_id, told, is_all=is_all)
         orders: list[Order] = []
-        for each in hosted:
-            instruction = _instruction(known.get(each.workspace_id), node_id, each)
+        commands: list[tuple[Seen, Command]] = [
+            (seen, LoseNode(node_id)) for each, seen in known.items() if each not in told
+        ]
+        for each in told.values():
+            seen = known.get(each.workspace_id)
+            instruction = _instruction(seen, node_id, each)
             if instruction is not None:
                 orders.append(Order(each.workspace_id, each.epoch, instruction))
-            elif each.workspace_id in known:
-                await self._hear(known[each.workspace_id], node_id, each)
+            elif seen is not None:
+                commands += [(seen, command) for command in _news(seen, node_id, each)]
+        await self._workspaces.apply_all(commands)
         return tuple(orders)
 
-    async def _hear(self, workspace: Workspace, node_id: NodeId, hosted: Hosted) -> None:
-        if workspace.state is State.FAILED:
-            await self._apply(workspace.id, FindAgain(node_id, hosted.epoch, hosted.state))
-        elif workspace.is_usable and hosted.state in USABLE:
-            told = Report(hosted.epoch, hosted.processes > 0, hosted.usage, hosted.used_at)
-            await self._apply(workspace.id, told)
 
-    async def _apply(self, workspace_id: str, command: Command) -> None:
-        # It moved meanwhile; the next heartbeat is compared with what it is then.
-        with suppress(WorkspaceNotReady, WorkspaceNotFound):
-            await self._workspaces.apply(workspace_id, command)
-
-
-def _instruction(
-    workspace: Workspace | None, node_id: NodeId, hosted: Hosted
-) -> Instruction | None:
+def _instruction(seen: Seen | None, node_id: NodeId, hosted: Hosted) -> Instruction | None:
     """Return what a node must do about what it has, None to leave it."""
-    is_live = hosted.state in (State.PREPARING, State.READY, State.BUSY)
-    if workspace is None:
+    is_running = hosted.state in RUNNING
+    if hosted.state is State.DELETED:
+        return None
+    if seen is None:
         # Nobody asked for it any more; files that nobody knows are not ours to remove.
-        return Instruction.STOP if is_live else None
+        return Instruction.STOP if is_running else None
+    workspace = seen.workspace
     if workspace.state is State.DELETED:
         return Instruction.REMOVE
     if workspace.node_id != node_id:
         return Instruction.REMOVE if hosted.epoch < workspace.epoch else None
-    if workspace.state is State.STOPPED and hosted.epoch == workspace.epoch and is_live:
-        return Instruction.STOP
-    return None
+    if hosted.epoch != workspace.epoch or not is_running:
+        return None
+    match workspace.state:
+        case State.STOPPED:
+            return Instruction.STOP
+        case State.FAILED if not _is_found(seen, node_id, hosted):
+            return Instruction.STOP
+        case _:
+            return None
+
+
+def _news(seen: Seen, node_id: NodeId, hosted: Hosted) -> tuple[Command, ...]:
+    """Return what a node's view of a workspace changes about it, none or one."""
+    workspace = seen.workspace
+    if workspace.node_id != node_id:
+        return ()
+    match hosted.state:
+        case State.READY | State.BUSY if workspace.state is State.FAILED:
+            return (FindAgain(node_id, hosted.epoch, hosted.state),)
+        case State.STOPPED if _is_found(seen, node_id, hosted):
+            return (FindAgain(node_id, hosted.epoch, hosted.state),)
+        case State.STOPPED if workspace.is_usable:
+            return (Lapse(hosted.epoch),)
+        case State.FAILED if workspace.is_usable:
+            return (Lapse(hosted.epoch, hosted.failure or BROKEN),)
+        case State.DELETED if workspace.is_usable:
+            return (Lapse(hosted.epoch, FILES_GONE),)
+        case State.READY | State.BUSY | State.STOPPED | State.FAILED:
+            busy = hosted.state in USABLE and hosted.processes > 0
+            return (Report(hosted.epoch, busy, hosted.usage, hosted.used_at),)
+        case _:
+            return ()
+
+
+def _is_found(seen: Seen, node_id: NodeId, hosted: Hosted) -> bool:
+    """Return whether a workspace that was given up is there again."""
+    if seen.workspace.state is not State.FAILED:
+        return False
+    again = FindAgain(node_id, hosted.epoch, hosted.state)
+    return decide(seen.workspace, again, seen.at) is not seen.workspace

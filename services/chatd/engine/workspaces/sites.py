@@ -5,10 +5,12 @@ made at the first use of a tool, so a turn without tools costs nothing: what suc
 names the node that would get it, by what this process remembers of the nodes.
 """
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
+from weakref import WeakValueDictionary
 
 from chatd.domain.chat import ChatId, Owner, OwnerId, WorkerId
 from chatd.domain.errors import ChatNotFound
@@ -113,6 +115,7 @@ class ChatSites:
         self._clock = clock
         self._waiting_s = waiting_s
         self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._looking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def awareness(self, chat_id: ChatId, *, is_child: bool) -> str:
         """Begin a turn: return what its model is told about where it works."""
@@ -154,6 +157,14 @@ class ChatSites:
         known = self._known.get(chat_id)
         if known is not None and known.is_looked_up:
             return known.site
+        # The first of several calls looks, and the others find what it found.
+        lock = self._looking.setdefault(chat_id, asyncio.Lock())
+        async with lock:
+            known = self._known.get(chat_id)
+            is_found = known is not None and known.is_looked_up
+            return known.site if known is not None and is_found else await self._readied(chat_id)
+
+    async def _readied(self, chat_id: ChatId) -> Site:
         found = await self._look(chat_id)
         workspace = found.workspace
         if workspace is None:
@@ -182,7 +193,8 @@ class ChatSites:
             NoNode: there is nowhere to look.
         """
         found = await self._look(chat_id)
-        return await self._site(found)
+        is_made = found.workspace is not None and found.workspace.has_files
+        return replace(await self._site(found), is_made=is_made)
 
     async def made(self, chat_id: ChatId, owner: Owner) -> Site:
         """Return where a chat works now, looked up for somebody who takes part in no turn.

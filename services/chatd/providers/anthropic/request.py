@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -165,6 +166,7 @@ def _tool(spec: ToolSpec) -> "ToolUnionParam":
     }
 
 
+@lru_cache(maxsize=1024)
 def _schema(schema_json: str) -> dict[str, object]:
     """Return a schema in such form as the provider takes: an object, without a choice on top."""
     try:

@@ -18,7 +18,7 @@ from parley.clock import Clock
 from parley.rpc import LIMITS
 
 HEARTBEAT_S = 10.0
-FLUSH_PAUSE_S = 0.004
+FLUSH_PAUSE_S = 0.008
 FLUSHES_AT_ONCE = 10
 HEARTBEAT = b""  # A frame without deliveries.
 QUANTUM_BYTES = 32 * 1024

@@ -1,8 +1,9 @@
 """Holding back from a provider that cannot cope."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import aclosing
+from collections.abc import Coroutine, Iterable
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from chatd.domain.model import (
     ModelError,
     ModelEvent,
     ModelRequest,
+    TakeEvent,
     TextDelta,
 )
 from chatd.providers.breaker import Breaker, BreakerPolicy, Breakers
@@ -22,6 +24,7 @@ from chatd.providers.target import Target
 from chatd.providers.wire import Decoder, HttpRequest, Wire
 from parley.clock import FakeClock
 from parley.settings import Secret
+from support.answers import answering, events_of
 
 BUSY = ErrorKind.OVERLOADED
 
@@ -167,14 +170,14 @@ class PlayedModels:
         self._plays = list(plays)
         self.is_closed = False
 
-    async def stream(
-        self, wire: Wire, request: ModelRequest, target: Target
-    ) -> AsyncGenerator[ModelEvent, None]:
+    async def answer(
+        self, wire: Wire, request: ModelRequest, target: Target, take: TakeEvent
+    ) -> None:
         try:
             for event in self._plays.pop(0):
                 if isinstance(event, Exception):
                     raise event
-                yield event
+                take(event)
                 if isinstance(event, Finished):
                     return
             await asyncio.Event().wait()
@@ -193,7 +196,7 @@ def guarded(models: PlayedModels, breaker: Breaker, clock: FakeClock) -> Guarded
 
 async def ask(model: GuardedModel, attempt: int = 1) -> list[ModelEvent] | ModelError:
     try:
-        return [event async for event in model.stream(ModelRequest("m", (), (), attempt=attempt))]
+        return await events_of(model, ModelRequest("m", (), (), attempt=attempt))
     except ModelError as error:
         return error
 
@@ -255,24 +258,28 @@ async def test_a_call_given_up_without_a_word_counts_only_after_a_long_wait(
 ) -> None:
     clock, breaker = FakeClock(), Breaker(BreakerPolicy(failures_max=1))
     models = PlayedModels((Heartbeat(),))
-    async with asyncio.timeout(5):
-        async with aclosing(
-            guarded(models, breaker, clock).stream(ModelRequest("m", (), ()))
-        ) as stream:
-            assert await anext(stream) == Heartbeat()
-            clock.advance(waited_s)
-        assert models.is_closed
+    model = guarded(models, breaker, clock)
+    async with answering(partial(model.answer, ModelRequest("m", (), ()))) as following:
+        assert await following() == Heartbeat()
+        clock.advance(waited_s)
+    assert models.is_closed
     assert breaker.is_open(clock.monotonic()) is is_open
 
 
 async def test_the_first_word_closes_it_and_a_sign_of_life_does_not() -> None:
     clock, breaker = FakeClock(), opened(-10.0)
     models = PlayedModels((Heartbeat(), TextDelta("hi")))
-    async with (
-        asyncio.timeout(5),
-        aclosing(guarded(models, breaker, clock).stream(ModelRequest("m", (), ()))) as stream,
-    ):
-        await anext(stream)
-        assert breaker.is_open(0.0)
-        await anext(stream)
-        assert not breaker.is_open(0.0)
+    was_open: list[bool] = []
+    model = guarded(models, breaker, clock)
+
+    def ask(note: TakeEvent) -> Coroutine[Any, Any, None]:
+        def take(event: ModelEvent) -> None:
+            was_open.append(breaker.is_open(0.0))
+            note(event)
+
+        return model.answer(ModelRequest("m", (), ()), take)
+
+    async with answering(ask) as following:
+        await following()
+        await following()
+    assert was_open == [True, False]

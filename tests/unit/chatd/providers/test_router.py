@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -16,6 +17,7 @@ from chatd.domain.model import (
     ModelEvent,
     ModelRequest,
     PromptMessage,
+    TakeEvent,
     TextDelta,
 )
 from chatd.domain.parts import Text, ToolCall
@@ -27,6 +29,7 @@ from chatd.store.catalogue import KeyValues
 from parley.clock import FakeClock
 from parley.secrets import Keyring, SecretBox
 from parley.settings import Secret
+from support.answers import answering, events_of
 from support.model_catalogue import (
     ANTHROPIC,
     FIRST_KEY,
@@ -68,12 +71,12 @@ class Calls:
         self.scripts = {name.replace("_", "-"): steps for name, steps in scripts.items()}
         self.made: list[tuple[Call, ModelRequest]] = []
 
-    async def stream(self, call: Call, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    async def make(self, call: Call, request: ModelRequest, take: TakeEvent) -> None:
         self.made.append((call, request))
         for step in self.scripts.get(call.credential_id, ANSWER):
             if isinstance(step, ModelError):
                 raise step
-            yield step
+            take(step)
 
     @property
     def keys(self) -> list[str]:
@@ -92,7 +95,7 @@ def routed(
 
     return RoutedModel(
         configuration or KnownConfiguration(catalogue()),
-        stream=calls.stream,
+        make=calls.make,
         wires=WIRES,
         demo=ScriptedModel(demo),
         clock=clock or FakeClock(),
@@ -100,8 +103,7 @@ def routed(
 
 
 async def asked(model: RoutedModel, request: ModelRequest = REQUEST) -> list[ModelEvent]:
-    async with asyncio.timeout(5):
-        return [event async for event in model.stream(request)]
+    return await events_of(model, request)
 
 
 async def test_a_call_goes_to_its_target_with_the_first_key() -> None:
@@ -148,13 +150,8 @@ async def test_the_last_refusal_is_told_when_every_key_is_refused() -> None:
 async def test_an_answer_that_began_is_never_begun_anew_with_another_key() -> None:
     calls = Calls(key_1=(TextDelta("half"), failure(ErrorKind.RATE_LIMIT)))
     seen: list[ModelEvent] = []
-
-    async def read() -> None:
-        async for event in routed(calls).stream(REQUEST):
-            seen.append(event)
-
     with pytest.raises(ModelError):
-        await read()
+        await routed(calls).answer(REQUEST, seen.append)
     assert (seen, calls.keys) == ([TextDelta("half")], ["key-1"])
 
 
@@ -279,23 +276,20 @@ async def test_what_another_provider_wrote_is_sent_without_what_is_its_own() -> 
 async def test_closing_the_answer_closes_the_call() -> None:
     closed: list[bool] = []
 
-    async def stream(call: Call, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    async def make(call: Call, request: ModelRequest, take: TakeEvent) -> None:
         try:
-            yield TextDelta("one")
-            yield TextDelta("two")
+            take(TextDelta("one"))
+            await asyncio.Event().wait()
         finally:
             closed.append(True)
 
-    notes: Callable[..., AsyncGenerator[ModelEvent, None]] = stream
     model = RoutedModel(
         KnownConfiguration(catalogue()),
-        stream=notes,
+        make=make,
         wires=WIRES,
         demo=ScriptedModel(lambda request: ()),
         clock=FakeClock(),
     )
-    answer = model.stream(REQUEST)
-    async with asyncio.timeout(5):
-        assert await anext(answer) == TextDelta("one")
-        await answer.aclose()
+    async with answering(partial(model.answer, REQUEST)) as following:
+        assert await following() == TextDelta("one")
     assert closed == [True]

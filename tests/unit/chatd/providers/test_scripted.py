@@ -11,6 +11,7 @@ from chatd.domain.parts import Part, Text, ToolCall, ToolOutcome, ToolResult
 from chatd.domain.tools import Executor, ToolSpec
 from chatd.providers.scripted import ScriptedModel, demo_with
 from parley.clock import FakeClock
+from support.answers import events_of
 
 SCRIPT = """fix it
 
@@ -28,7 +29,7 @@ async def played(*results: ToolResult, script: str = SCRIPT) -> list[ModelEvent]
         model="scripted", messages=(said, PromptMessage(Role.TOOL, answers)), tools=TOOLS
     )
     model = ScriptedModel(demo_with(FakeClock()))
-    return [event async for event in model.stream(request)]
+    return await events_of(model, request)
 
 
 async def test_a_script_is_played_step_by_step_whatever_comes_of_it() -> None:

@@ -96,3 +96,17 @@ def test_a_process_that_never_ran_says_why() -> None:
         "no such directory",
         "START_FAILED",
     )
+
+
+@pytest.mark.parametrize(
+    ("dimension", "words"), [("disk_bytes", "disk space"), ("inodes", "files and directories")]
+)
+def test_a_process_that_was_ended_by_a_quota_says_which_and_what_to_do(
+    dimension: str, words: str
+) -> None:
+    ended = process_pb2.ProcessExit(signal="SIGKILL", shell_exit_code=137, exceeded=dimension)
+    outcome, result = told(process_pb2.Process(process_id="p", state=EXITED, exit=ended))
+    assert (outcome, result["reason"]) == (ToolOutcome.FAILED, "QUOTA_EXCEEDED")
+    assert result["exceeded_quota"] == dimension
+    assert words in result["error"]
+    assert "rm" in result["hint"]

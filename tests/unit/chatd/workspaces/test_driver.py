@@ -11,6 +11,8 @@ from chatd.clients.hosts import InMemoryHost
 from chatd.domain.chat import WorkerId
 from chatd.domain.workspaces.commands import Command, Remove, Start, Stop
 from chatd.domain.workspaces.nodes import Node, NodeState
+from chatd.domain.workspaces.ports import HostRefused
+from chatd.domain.workspaces.recipe import Kind, Recipe, Source
 from chatd.domain.workspaces.workspace import (
     NODE_LOST,
     Failure,
@@ -19,7 +21,7 @@ from chatd.domain.workspaces.workspace import (
     StopReason,
     Workspace,
 )
-from chatd.engine.workspaces.driver import Driver
+from chatd.engine.workspaces.driver import PARENT_GONE, Driver
 from parley.clock import FakeClock
 from support.in_memory_workspaces import (
     Crash,
@@ -202,6 +204,107 @@ async def test_a_fork_goes_to_the_node_of_its_parent(stage: Stage) -> None:
     fork = replace(stage.store.rows[WORKSPACE], parent_id="parent")
     stage.store.rows[WORKSPACE] = fork
     assert (await stage.driven()).node_id == OTHER_NODE
+
+
+def forked(stage: Stage, **values: object) -> Workspace:
+    """Make what the stage has a fork of a workspace that is ready, and return that one."""
+    parent = workspace(State.READY, id="parent", name="parent", epoch=3)
+    stage.store.rows["parent"] = parent
+    stage.host.epochs["parent"] = 3
+    source = Source(parent_id="parent")
+    stage.store.rows[WORKSPACE] = replace(
+        stage.store.rows[WORKSPACE],
+        kind=Kind.FORK,
+        parent_id="parent",
+        recipe=Recipe(Kind.FORK, source),
+        **values,  # type: ignore[arg-type]
+    )
+    return parent
+
+
+async def test_a_fork_is_made_of_its_parent_as_it_is_placed_now(stage: Stage) -> None:
+    parent = forked(stage)
+    # Between the request and its placement the parent was stopped and started.
+    stage.store.rows["parent"] = replace(parent, epoch=5)
+    stage.host.epochs["parent"] = 5
+    ready = await stage.driven()
+    assert (ready.state, ready.recipe.source.parent_epoch) == (State.READY, 5)
+    assert stage.host.parent_epochs == {WORKSPACE: 5}
+
+
+async def test_a_fork_whose_parent_moves_before_it_is_made_is_placed_once_more(
+    stage: Stage,
+) -> None:
+    forked(stage)
+    # The node knows of the new placement before the fork was placed by the old one.
+    stage.host.epochs["parent"] = 4
+    assert (await stage.driven()).state is State.PREPARING
+    stage.store.rows["parent"] = replace(stage.store.rows["parent"], epoch=4)
+    stage.clock.advance(2.0)
+    ready = await stage.driven()
+    assert (ready.state, ready.epoch, ready.node_id) == (State.READY, 2, NODE)
+    assert stage.host.parent_epochs == {WORKSPACE: 4}
+
+
+async def test_a_failed_fork_is_made_again_of_its_parent_as_it_is_then(stage: Stage) -> None:
+    parent = forked(stage)
+    stage.host.failures[WORKSPACE] = Failure(FailureKind.NO_SPACE, "the disk is full")
+    assert (await stage.driven()).state is State.FAILED
+    stage.host.failures.clear()
+    stage.store.rows["parent"] = replace(parent, epoch=7)
+    stage.host.epochs["parent"] = 7
+    await stage.store.apply(WORKSPACE, START)
+    assert (await stage.driven()).state is State.READY
+    assert stage.host.parent_epochs == {WORKSPACE: 7}
+
+
+async def test_a_fork_of_nothing_fails_and_says_so(stage: Stage) -> None:
+    parent = forked(stage)
+    stage.store.rows["parent"] = replace(parent, state=State.DELETED)
+    assert (await stage.driven()).failure == PARENT_GONE
+
+
+async def test_a_node_that_refuses_a_removal_is_asked_again_until_it_is_done(
+    stage: Stage,
+) -> None:
+    await stage.driven()
+    await stage.store.apply(WORKSPACE, REMOVE)
+    stage.host.refusals["remove"] = HostRefused("DISK_FULL", "it cannot be written down")
+    assert (await stage.driven()).state is State.STOPPING
+    assert stage.host.files == {WORKSPACE}
+    stage.clock.advance(2.0)
+    assert (await stage.driven()).state is State.DELETED
+    assert stage.host.files == set()
+
+
+@pytest.mark.parametrize(
+    ("asked", "end"), [(STOP, State.FAILED), (REMOVE, State.DELETED)], ids=["stop", "remove"]
+)
+async def test_nobody_waits_for_ever_for_a_node_of_the_settings(
+    stage: Stage, asked: Command, end: State
+) -> None:
+    stage.nodes.rows = {NODE: Node(NODE, "unix:/gone", is_static=True)}
+    await stage.driven()
+    await stage.store.apply(WORKSPACE, asked)
+    stage.host.away["stop"] = stage.host.away["remove"] = 1000
+    driver = stage.driver()
+    while stage.store.rows[WORKSPACE].state is State.STOPPING:
+        for each in await stage.store.claim(FIRST, 15.0, 10):
+            await driver.drive(each)
+        stage.clock.advance(2.0)
+    assert stage.store.rows[WORKSPACE].state is end
+    assert stage.clock.monotonic() >= 120
+
+
+async def test_a_driver_remembers_no_trouble_of_what_is_over(stage: Stage) -> None:
+    stage.nodes.rows.clear()
+    driver = stage.driver()
+    for each in await stage.store.claim(FIRST, 15.0, 10):
+        await driver.drive(each)
+    assert driver.troubles == 1
+    await stage.store.apply(WORKSPACE, STOP)
+    await driver.drive(stage.store.rows[WORKSPACE])
+    assert driver.troubles == 0
 
 
 LIVES: dict[str, tuple[Command, ...]] = {

@@ -22,7 +22,9 @@ class Stage:
     def __init__(self) -> None:
         self.clock = FakeClock(NOON)
         self.store = InMemoryWorkspaces(self.clock)
-        self.nodes = InMemoryNodes(self.clock, {NODE: node(last_seen_at=NOON)})
+        self.nodes = InMemoryNodes(
+            self.clock, {NODE: node(last_seen_at=NOON)}, lost=self.store.lost
+        )
         self.keeper = Keeper(ME, self.store, self.nodes, self.clock, chance=lambda: 0.5)
         self.store.rows[WORKSPACE] = workspace(State.READY)
 

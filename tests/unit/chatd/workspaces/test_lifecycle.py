@@ -15,18 +15,23 @@ from chatd.domain.workspaces.commands import (
     FinishPreparing,
     FinishRemoving,
     FinishStopping,
+    Grant,
+    Lapse,
     LoseNode,
     Place,
     Remove,
     Report,
+    SetPolicy,
     SetTtl,
     Start,
     Stop,
+    TellPolicy,
     Use,
     Warn,
 )
 from chatd.domain.workspaces.errors import WorkspaceNotReady
 from chatd.domain.workspaces.matrix import ALLOWED
+from chatd.domain.workspaces.recipe import Limits
 from chatd.domain.workspaces.transitions import decide
 from chatd.domain.workspaces.workspace import (
     NODE_LOST,
@@ -46,19 +51,23 @@ LATER = NOON + timedelta(minutes=30)
 
 #: Every command in the forms that make a difference.
 FORMS: dict[type[Command], tuple[Command, ...]] = {
-    Place: (Place(NODE), Place(OTHER_NODE)),
+    Place: (Place(NODE), Place(OTHER_NODE), Place(NODE, after=9)),
     FinishPreparing: (FinishPreparing(1, "/workspace"), FinishPreparing(9)),
     Fail: (Fail(0, BROKEN), Fail(1, BROKEN), Fail(9, BROKEN)),
     Report: (Report(1, True), Report(1, False, Usage(1), LATER), Report(9, True)),
+    Lapse: (Lapse(1), Lapse(1, BROKEN), Lapse(9)),
     Use: (Use(),),
     Warn: (Warn(),),
     SetTtl: (SetTtl(0), SetTtl(60_000)),
     Start: (Start(), Start({"a": "b"})),
     Stop: tuple(Stop(reason) for reason in StopReason),
     FinishStopping: (FinishStopping(1), FinishStopping(9)),
-    Remove: (Remove(), Remove(is_forced=True)),
+    Remove: (Remove(), Remove(is_node_lost=True)),
     FinishRemoving: (FinishRemoving(1), FinishRemoving(9)),
     LoseNode: (LoseNode(NODE), LoseNode(OTHER_NODE)),
+    Grant: (Grant(()), Grant(("deploy",))),
+    SetPolicy: (SetPolicy(), SetPolicy(limits=Limits(pids=1))),
+    TellPolicy: (TellPolicy(1, 1), TellPolicy(9, 1)),
     FindAgain: tuple(
         FindAgain(node_id, epoch, state)
         for node_id in (NODE, OTHER_NODE)
@@ -73,6 +82,8 @@ def variants(state: State) -> list[Workspace]:
     made = [workspace(state)]
     if state is State.DELETED:
         return [workspace(state, is_scratch_of_chat=True)]
+    if state is State.PENDING:
+        made.append(workspace(state, node_id=NODE, epoch=1))
     if state is State.STOPPING:
         made.append(workspace(state, is_removing=True))
     if state in (State.STOPPED, State.FAILED):
@@ -154,6 +165,77 @@ def test_a_stopped_workspace_starts_where_its_files_are() -> None:
     again = decide(stopped, Start({"a": "b"}), LATER)
     assert (again.state, again.node_id, again.epoch) == (State.PREPARING, NODE, 2)
     assert (again.has_files, again.delete_at, again.parameters) == (True, None, {"a": "b"})
+
+
+@pytest.mark.parametrize("state", [State.READY, State.BUSY, State.STOPPED, State.FAILED])
+def test_a_forced_removal_waits_for_a_node_that_is_there(state: State) -> None:
+    removing = decide(workspace(state), Remove(), NOON)
+    assert (removing.state, removing.is_removing) == (State.STOPPING, True)
+    gone = decide(workspace(state), Remove(is_node_lost=True), NOON)
+    assert (gone.state, gone.is_removing) == (State.DELETED, False)
+
+
+def test_what_was_left_where_a_workspace_was_before_is_removed_too() -> None:
+    again = lived(Place(NODE), Fail(1, BROKEN), Start())
+    assert (again.state, again.node_id) == (State.PENDING, NODE)
+    removing = decide(again, Remove(), NOON)
+    assert (removing.state, removing.node_id, removing.is_removing) == (State.STOPPING, NODE, True)
+    assert lived(Remove()).state is State.DELETED
+
+
+FULL = Usage(500, 6, 7, 8 << 30, 9, 10)
+FILES_ONLY = Usage(disk_bytes=8 << 30, inodes=9)
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        (Stop(StopReason.AUTOSTOP), FinishStopping(1)),
+        (Stop(StopReason.AUTOSTOP), Fail(1, BROKEN)),
+        (Lapse(1),),
+        (Lapse(1, BROKEN),),
+    ],
+    ids=["stopped", "not stopped", "lapsed", "failed"],
+)
+def test_what_does_not_run_still_takes_the_room_of_its_files(
+    commands: tuple[Command, ...],
+) -> None:
+    used = lived(Place(NODE), FinishPreparing(1), Report(1, True, FULL))
+    assert lived(*commands, start=used).usage == FILES_ONLY
+
+
+def test_the_room_of_files_is_learnt_after_a_stop_and_forgotten_with_the_files() -> None:
+    stopped = lived(Place(NODE), FinishPreparing(1), Stop(StopReason.DRAIN), FinishStopping(1))
+    assert stopped.usage is None
+    measured = decide(stopped, Report(1, False, FULL), LATER)
+    assert (measured.state, measured.usage) == (State.STOPPED, FILES_ONLY)
+    assert decide(measured, Report(1, False, FULL), LATER) is measured
+    assert decide(measured, Report(9, False, Usage()), LATER) is measured
+    # Started where its files are it keeps them; made anew elsewhere it has none yet.
+    assert lived(Start(), start=measured).usage == FILES_ONLY
+    elsewhere = lived(Start(), Fail(2, BROKEN), Start(), Place(OTHER_NODE), start=measured)
+    assert elsewhere.usage is None
+    assert lived(Remove(), FinishRemoving(1), start=measured).usage is None
+    lost = lived(Place(NODE), FinishPreparing(1), Report(1, True, FULL), LoseNode(NODE))
+    assert lost.usage is None
+
+
+def test_a_node_that_says_that_a_workspace_does_not_run_is_believed_of_its_placement() -> None:
+    ready = lived(Place(NODE), FinishPreparing(1))
+    stopped = decide(ready, Lapse(1), LATER)
+    assert (stopped.state, stopped.stopped_at, stopped.deadline_at) == (State.STOPPED, LATER, None)
+    failed = decide(ready, Lapse(1, BROKEN), LATER)
+    assert (failed.state, failed.failure) == (State.FAILED, BROKEN)
+    assert decide(ready, Lapse(9), LATER) is ready
+
+
+def test_a_fork_is_placed_once_more_when_its_parent_moved_and_never_by_old_news() -> None:
+    placed = lived(Place(NODE, after=0, parent_epoch=4))
+    assert (placed.epoch, placed.recipe.source.parent_epoch) == (1, 4)
+    again = decide(placed, Place(NODE, after=1, parent_epoch=5), LATER)
+    assert (again.state, again.epoch) == (State.PREPARING, 2)
+    assert again.recipe.source.parent_epoch == 5
+    assert decide(again, Place(NODE, after=1, parent_epoch=6), LATER) is again
 
 
 def test_a_failed_workspace_is_made_anew_anywhere() -> None:

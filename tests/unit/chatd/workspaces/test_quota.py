@@ -1,6 +1,6 @@
 """What one user may have of workspaces."""
 
-from chatd.domain.workspaces.quota import Dimension, QuotaLimits, QuotaUse, exhausted, uses
+from chatd.domain.workspaces.quota import GIB, Dimension, QuotaLimits, QuotaUse, exhausted, uses
 from chatd.domain.workspaces.workspace import State, Usage, Workspace
 from support.workspace_values import workspace
 
@@ -46,3 +46,11 @@ def test_scratch_directories_of_chats_count_by_what_they_use_only() -> None:
 def test_no_limit_is_no_limit() -> None:
     none = QuotaLimits(0, 0, 0, 0, 0, 0, 0)
     assert exhausted(had(*[State.READY] * 99), none, is_new=True) is None
+
+
+def test_what_stopped_workspaces_keep_counts_and_does_not_keep_them_from_starting() -> None:
+    stopped = workspace(State.STOPPED, usage=Usage(disk_bytes=11 * GIB))
+    refused = exhausted([stopped], QuotaLimits(), is_new=True)
+    assert refused == QuotaUse(Dimension.DISK_BYTES, 11 * GIB, 10 * GIB)
+    # Where else should anybody delete a file of it?
+    assert exhausted([stopped], QuotaLimits(), is_new=False) is None

@@ -10,7 +10,7 @@ from chatd.domain.workspaces import ranking
 from chatd.domain.workspaces.awareness import DETACHED, DETACHED_CHILD, awareness_of
 from chatd.domain.workspaces.names import fitting_name
 from chatd.domain.workspaces.ranking import Habit, Tier, rank, tier_of
-from chatd.domain.workspaces.recipe import Kind, Source
+from chatd.domain.workspaces.recipe import Kind, Limits, Recipe, Source
 from chatd.domain.workspaces.templates import (
     Parameter,
     ParameterType,
@@ -20,6 +20,7 @@ from chatd.domain.workspaces.templates import (
     check_template,
     chosen_values,
     recipe_of,
+    restarted,
 )
 from chatd.domain.workspaces.workspace import Lifetime, State
 from support.workspace_values import NOON, template, workspace
@@ -169,3 +170,27 @@ def test_a_model_is_told_to_start_what_is_stopped_and_a_child_to_report_it() -> 
 def test_a_scratch_directory_of_the_chat_is_no_workspace_of_its_own() -> None:
     scratch = replace(workspace(State.READY), is_scratch_of_chat=True)
     assert awareness_of(scratch, NOON, is_child=False) == DETACHED
+
+
+def test_a_start_with_other_values_keeps_the_branch_and_the_secrets() -> None:
+    present = replace(
+        recipe_of(GIT, chosen_values(GIT, {"repo": "one"}), chat="c7"), secret_names=("deploy",)
+    )
+    limited = replace(GIT, limits=Limits(pids=7))
+    wanted = recipe_of(limited, chosen_values(GIT, {"repo": "one", "ref": "next"}), chat="c8")
+    again = restarted(present, wanted)
+    assert again == replace(
+        present,
+        source=replace(present.source, ref="next"),
+        environment={**present.environment, "PARAMETER_REF": "next"},
+        limits=Limits(pids=7),
+    )
+
+
+def test_a_fork_that_starts_with_other_values_stays_a_copy_of_its_parent() -> None:
+    copied = Source(parent_id="parent", parent_epoch=3, fork_mode="copy")
+    present = Recipe(Kind.FORK, copied, secret_names=("deploy",))
+    scripted = replace(GIT, setup_script="make deps")
+    again = restarted(present, recipe_of(scripted, {"repo": "one", "ref": "x"}, chat="c"))
+    assert (again.kind, again.source, again.setup_script) == (Kind.FORK, copied, "")
+    assert (again.secret_names, again.environment["PARAMETER_REF"]) == (("deploy",), "x")

@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from parley.api.workspace.v1 import sandbox_pb2 as parley_dot_api_dot_workspace_dot_v1_dot_sandbox__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%parley/api/workspace/v1/process.proto\x12\x17parley.api.workspace.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a%parley/api/workspace/v1/sandbox.proto\"-\n\x0cTerminalSize\x12\x0c\n\x04rows\x18\x01 \x01(\x05\x12\x0f\n\x07\x63olumns\x18\x02 \x01(\x05\"#\n\x0e\x41rgumentVector\x12\x11\n\targuments\x18\x01 \x03(\t\"\xe9\x03\n\x0bProcessSpec\x12\x11\n\x07\x63ommand\x18\x01 \x01(\tH\x00\x12\x37\n\x04\x61rgv\x18\x02 \x01(\x0b\x32\'.parley.api.workspace.v1.ArgumentVectorH\x00\x12\x0f\n\x07workdir\x18\x03 \x01(\t\x12J\n\x0b\x65nvironment\x18\x04 \x03(\x0b\x32\x35.parley.api.workspace.v1.ProcessSpec.EnvironmentEntry\x12\x37\n\x08terminal\x18\x05 \x01(\x0b\x32%.parley.api.workspace.v1.TerminalSize\x12\x36\n\nstdin_mode\x18\x06 \x01(\x0e\x32\".parley.api.workspace.v1.StdinMode\x12\r\n\x05stdin\x18\x07 \x01(\x0c\x12\x12\n\nbackground\x18\x08 \x01(\x08\x12\x12\n\ntimeout_ms\x18\t \x01(\x03\x12\x37\n\x06limits\x18\n \x01(\x0b\x32\'.parley.api.workspace.v1.ResourceLimits\x12\x11\n\tlog_bytes\x18\x0b \x01(\x03\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07program\"\x97\x01\n\x0bProcessExit\x12\x16\n\texit_code\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x0e\n\x06signal\x18\x02 \x01(\t\x12\x17\n\x0fshell_exit_code\x18\x03 \x01(\x05\x12\x12\n\noom_killed\x18\x04 \x01(\x08\x12\x11\n\ttimed_out\x18\x05 \x01(\x08\x12\x12\n\npipes_open\x18\x06 \x01(\x08\x42\x0c\n\n_exit_code\"\x9c\x05\n\x07Process\x12\x12\n\nprocess_id\x18\x01 \x01(\t\x12\x14\n\x0cworkspace_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x0f\n\x07\x63ommand\x18\x05 \x01(\t\x12\x0f\n\x07workdir\x18\x06 \x01(\t\x12\x12\n\nbackground\x18\x07 \x01(\x08\x12\x36\n\nstdin_mode\x18\x08 \x01(\x0e\x32\".parley.api.workspace.v1.StdinMode\x12\x34\n\x05state\x18\t \x01(\x0e\x32%.parley.api.workspace.v1.ProcessState\x12\x32\n\x04\x65xit\x18\n \x01(\x0b\x32$.parley.api.workspace.v1.ProcessExit\x12\x13\n\x0bstart_error\x18\x0b \x01(\t\x12?\n\x0blost_reason\x18\x0c \x01(\x0e\x32*.parley.api.workspace.v1.ProcessLostReason\x12\x0b\n\x03pid\x18\r \x01(\x03\x12\x17\n\x0frunning_members\x18\x0e \x01(\x05\x12\x14\n\x0coutput_bytes\x18\x0f \x01(\x03\x12\x10\n\x08log_path\x18\x10 \x01(\t\x12\x17\n\x0flog_start_bytes\x18\x11 \x01(\x03\x12\x35\n\x07sandbox\x18\x12 \x01(\x0b\x32$.parley.api.workspace.v1.SandboxUsed\x12.\n\nstarted_at\x18\x13 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nded_at\x18\x14 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10wall_duration_ms\x18\x15 \x01(\x03\"\x9e\x01\n\x10OutputTruncation\x12\x16\n\x0eoriginal_bytes\x18\x01 \x01(\x03\x12\x16\n\x0eretained_bytes\x18\x02 \x01(\x03\x12\x15\n\romitted_bytes\x18\x03 \x01(\x03\x12\x15\n\romitted_lines\x18\x04 \x01(\x03\x12\x15\n\rclipped_lines\x18\x05 \x01(\x03\x12\x15\n\rexpired_bytes\x18\x06 \x01(\x03\"\x87\x01\n\rProcessOutput\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x13\n\x0bnext_cursor\x18\x02 \x01(\x03\x12=\n\ntruncation\x18\x03 \x01(\x0b\x32).parley.api.workspace.v1.OutputTruncation\x12\x14\n\x0cmatched_line\x18\x04 \x01(\t\"s\n\x0cOutputBudget\x12\x11\n\tmax_bytes\x18\x01 \x01(\x05\x12\x17\n\nhead_bytes\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\nline_bytes\x18\x03 \x01(\x05\x12\x14\n\x0ckeep_escapes\x18\x04 \x01(\x08\x42\r\n\x0b_head_bytes\"h\n\rWaitCondition\x12\x31\n\x05until\x18\x01 \x01(\x0e\x32\".parley.api.workspace.v1.WaitUntil\x12\x0f\n\x07pattern\x18\x02 \x01(\t\x12\x13\n\x0bmax_wait_ms\x18\x03 \x01(\x03\"b\n\x0bOutputChunk\x12\x35\n\x06source\x18\x01 \x01(\x0e\x32%.parley.api.workspace.v1.OutputSource\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\x03*\xb6\x01\n\x0cProcessState\x12\x1d\n\x19PROCESS_STATE_UNSPECIFIED\x10\x00\x12\x1a\n\x16PROCESS_STATE_STARTING\x10\x01\x12\x19\n\x15PROCESS_STATE_RUNNING\x10\x02\x12\x18\n\x14PROCESS_STATE_EXITED\x10\x03\x12\x1e\n\x1aPROCESS_STATE_START_FAILED\x10\x04\x12\x16\n\x12PROCESS_STATE_LOST\x10\x05*\xdb\x01\n\x11ProcessLostReason\x12#\n\x1fPROCESS_LOST_REASON_UNSPECIFIED\x10\x00\x12(\n$PROCESS_LOST_REASON_RUNNER_RESTARTED\x10\x01\x12)\n%PROCESS_LOST_REASON_MACHINE_RESTARTED\x10\x02\x12\'\n#PROCESS_LOST_REASON_START_UNCERTAIN\x10\x03\x12#\n\x1fPROCESS_LOST_REASON_EXIT_UNREAD\x10\x04*}\n\x0cOutputSource\x12\x1d\n\x19OUTPUT_SOURCE_UNSPECIFIED\x10\x00\x12\x18\n\x14OUTPUT_SOURCE_STDOUT\x10\x01\x12\x18\n\x14OUTPUT_SOURCE_STDERR\x10\x02\x12\x1a\n\x16OUTPUT_SOURCE_TERMINAL\x10\x03*l\n\tStdinMode\x12\x1a\n\x16STDIN_MODE_UNSPECIFIED\x10\x00\x12\x15\n\x11STDIN_MODE_CLOSED\x10\x01\x12\x13\n\x0fSTDIN_MODE_PIPE\x10\x02\x12\x17\n\x13STDIN_MODE_TERMINAL\x10\x03*\xd5\x01\n\rProcessSignal\x12\x1e\n\x1aPROCESS_SIGNAL_UNSPECIFIED\x10\x00\x12\x1c\n\x18PROCESS_SIGNAL_INTERRUPT\x10\x01\x12\x1c\n\x18PROCESS_SIGNAL_TERMINATE\x10\x02\x12\x17\n\x13PROCESS_SIGNAL_KILL\x10\x03\x12\x19\n\x15PROCESS_SIGNAL_HANGUP\x10\x04\x12\x17\n\x13PROCESS_SIGNAL_STOP\x10\x05\x12\x1b\n\x17PROCESS_SIGNAL_CONTINUE\x10\x06*\x82\x01\n\tWaitUntil\x12\x1a\n\x16WAIT_UNTIL_UNSPECIFIED\x10\x00\x12\x13\n\x0fWAIT_UNTIL_EXIT\x10\x01\x12\x15\n\x11WAIT_UNTIL_OUTPUT\x10\x02\x12\x14\n\x10WAIT_UNTIL_MATCH\x10\x03\x12\x17\n\x13WAIT_UNTIL_SNAPSHOT\x10\x04*\xc1\x01\n\nWaitReason\x12\x1b\n\x17WAIT_REASON_UNSPECIFIED\x10\x00\x12\x16\n\x12WAIT_REASON_EXITED\x10\x01\x12\x16\n\x12WAIT_REASON_OUTPUT\x10\x02\x12\x17\n\x13WAIT_REASON_MATCHED\x10\x03\x12\x17\n\x13WAIT_REASON_TIMEOUT\x10\x04\x12\x18\n\x14WAIT_REASON_SNAPSHOT\x10\x05\x12\x1a\n\x16WAIT_REASON_GOING_AWAY\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%parley/api/workspace/v1/process.proto\x12\x17parley.api.workspace.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a%parley/api/workspace/v1/sandbox.proto\"-\n\x0cTerminalSize\x12\x0c\n\x04rows\x18\x01 \x01(\x05\x12\x0f\n\x07\x63olumns\x18\x02 \x01(\x05\"#\n\x0e\x41rgumentVector\x12\x11\n\targuments\x18\x01 \x03(\t\"\xe9\x03\n\x0bProcessSpec\x12\x11\n\x07\x63ommand\x18\x01 \x01(\tH\x00\x12\x37\n\x04\x61rgv\x18\x02 \x01(\x0b\x32\'.parley.api.workspace.v1.ArgumentVectorH\x00\x12\x0f\n\x07workdir\x18\x03 \x01(\t\x12J\n\x0b\x65nvironment\x18\x04 \x03(\x0b\x32\x35.parley.api.workspace.v1.ProcessSpec.EnvironmentEntry\x12\x37\n\x08terminal\x18\x05 \x01(\x0b\x32%.parley.api.workspace.v1.TerminalSize\x12\x36\n\nstdin_mode\x18\x06 \x01(\x0e\x32\".parley.api.workspace.v1.StdinMode\x12\r\n\x05stdin\x18\x07 \x01(\x0c\x12\x12\n\nbackground\x18\x08 \x01(\x08\x12\x12\n\ntimeout_ms\x18\t \x01(\x03\x12\x37\n\x06limits\x18\n \x01(\x0b\x32\'.parley.api.workspace.v1.ResourceLimits\x12\x11\n\tlog_bytes\x18\x0b \x01(\x03\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07program\"\xa9\x01\n\x0bProcessExit\x12\x16\n\texit_code\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x0e\n\x06signal\x18\x02 \x01(\t\x12\x17\n\x0fshell_exit_code\x18\x03 \x01(\x05\x12\x12\n\noom_killed\x18\x04 \x01(\x08\x12\x11\n\ttimed_out\x18\x05 \x01(\x08\x12\x12\n\npipes_open\x18\x06 \x01(\x08\x12\x10\n\x08\x65xceeded\x18\x07 \x01(\tB\x0c\n\n_exit_code\"\x9c\x05\n\x07Process\x12\x12\n\nprocess_id\x18\x01 \x01(\t\x12\x14\n\x0cworkspace_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x0f\n\x07\x63ommand\x18\x05 \x01(\t\x12\x0f\n\x07workdir\x18\x06 \x01(\t\x12\x12\n\nbackground\x18\x07 \x01(\x08\x12\x36\n\nstdin_mode\x18\x08 \x01(\x0e\x32\".parley.api.workspace.v1.StdinMode\x12\x34\n\x05state\x18\t \x01(\x0e\x32%.parley.api.workspace.v1.ProcessState\x12\x32\n\x04\x65xit\x18\n \x01(\x0b\x32$.parley.api.workspace.v1.ProcessExit\x12\x13\n\x0bstart_error\x18\x0b \x01(\t\x12?\n\x0blost_reason\x18\x0c \x01(\x0e\x32*.parley.api.workspace.v1.ProcessLostReason\x12\x0b\n\x03pid\x18\r \x01(\x03\x12\x17\n\x0frunning_members\x18\x0e \x01(\x05\x12\x14\n\x0coutput_bytes\x18\x0f \x01(\x03\x12\x10\n\x08log_path\x18\x10 \x01(\t\x12\x17\n\x0flog_start_bytes\x18\x11 \x01(\x03\x12\x35\n\x07sandbox\x18\x12 \x01(\x0b\x32$.parley.api.workspace.v1.SandboxUsed\x12.\n\nstarted_at\x18\x13 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nded_at\x18\x14 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10wall_duration_ms\x18\x15 \x01(\x03\"\x9e\x01\n\x10OutputTruncation\x12\x16\n\x0eoriginal_bytes\x18\x01 \x01(\x03\x12\x16\n\x0eretained_bytes\x18\x02 \x01(\x03\x12\x15\n\romitted_bytes\x18\x03 \x01(\x03\x12\x15\n\romitted_lines\x18\x04 \x01(\x03\x12\x15\n\rclipped_lines\x18\x05 \x01(\x03\x12\x15\n\rexpired_bytes\x18\x06 \x01(\x03\"\x87\x01\n\rProcessOutput\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x13\n\x0bnext_cursor\x18\x02 \x01(\x03\x12=\n\ntruncation\x18\x03 \x01(\x0b\x32).parley.api.workspace.v1.OutputTruncation\x12\x14\n\x0cmatched_line\x18\x04 \x01(\t\"s\n\x0cOutputBudget\x12\x11\n\tmax_bytes\x18\x01 \x01(\x05\x12\x17\n\nhead_bytes\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\nline_bytes\x18\x03 \x01(\x05\x12\x14\n\x0ckeep_escapes\x18\x04 \x01(\x08\x42\r\n\x0b_head_bytes\"h\n\rWaitCondition\x12\x31\n\x05until\x18\x01 \x01(\x0e\x32\".parley.api.workspace.v1.WaitUntil\x12\x0f\n\x07pattern\x18\x02 \x01(\t\x12\x13\n\x0bmax_wait_ms\x18\x03 \x01(\x03\"b\n\x0bOutputChunk\x12\x35\n\x06source\x18\x01 \x01(\x0e\x32%.parley.api.workspace.v1.OutputSource\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\x03*\xb6\x01\n\x0cProcessState\x12\x1d\n\x19PROCESS_STATE_UNSPECIFIED\x10\x00\x12\x1a\n\x16PROCESS_STATE_STARTING\x10\x01\x12\x19\n\x15PROCESS_STATE_RUNNING\x10\x02\x12\x18\n\x14PROCESS_STATE_EXITED\x10\x03\x12\x1e\n\x1aPROCESS_STATE_START_FAILED\x10\x04\x12\x16\n\x12PROCESS_STATE_LOST\x10\x05*\xdb\x01\n\x11ProcessLostReason\x12#\n\x1fPROCESS_LOST_REASON_UNSPECIFIED\x10\x00\x12(\n$PROCESS_LOST_REASON_RUNNER_RESTARTED\x10\x01\x12)\n%PROCESS_LOST_REASON_MACHINE_RESTARTED\x10\x02\x12\'\n#PROCESS_LOST_REASON_START_UNCERTAIN\x10\x03\x12#\n\x1fPROCESS_LOST_REASON_EXIT_UNREAD\x10\x04*}\n\x0cOutputSource\x12\x1d\n\x19OUTPUT_SOURCE_UNSPECIFIED\x10\x00\x12\x18\n\x14OUTPUT_SOURCE_STDOUT\x10\x01\x12\x18\n\x14OUTPUT_SOURCE_STDERR\x10\x02\x12\x1a\n\x16OUTPUT_SOURCE_TERMINAL\x10\x03*l\n\tStdinMode\x12\x1a\n\x16STDIN_MODE_UNSPECIFIED\x10\x00\x12\x15\n\x11STDIN_MODE_CLOSED\x10\x01\x12\x13\n\x0fSTDIN_MODE_PIPE\x10\x02\x12\x17\n\x13STDIN_MODE_TERMINAL\x10\x03*\xd5\x01\n\rProcessSignal\x12\x1e\n\x1aPROCESS_SIGNAL_UNSPECIFIED\x10\x00\x12\x1c\n\x18PROCESS_SIGNAL_INTERRUPT\x10\x01\x12\x1c\n\x18PROCESS_SIGNAL_TERMINATE\x10\x02\x12\x17\n\x13PROCESS_SIGNAL_KILL\x10\x03\x12\x19\n\x15PROCESS_SIGNAL_HANGUP\x10\x04\x12\x17\n\x13PROCESS_SIGNAL_STOP\x10\x05\x12\x1b\n\x17PROCESS_SIGNAL_CONTINUE\x10\x06*\x82\x01\n\tWaitUntil\x12\x1a\n\x16WAIT_UNTIL_UNSPECIFIED\x10\x00\x12\x13\n\x0fWAIT_UNTIL_EXIT\x10\x01\x12\x15\n\x11WAIT_UNTIL_OUTPUT\x10\x02\x12\x14\n\x10WAIT_UNTIL_MATCH\x10\x03\x12\x17\n\x13WAIT_UNTIL_SNAPSHOT\x10\x04*\xc1\x01\n\nWaitReason\x12\x1b\n\x17WAIT_REASON_UNSPECIFIED\x10\x00\x12\x16\n\x12WAIT_REASON_EXITED\x10\x01\x12\x16\n\x12WAIT_REASON_OUTPUT\x10\x02\x12\x17\n\x13WAIT_REASON_MATCHED\x10\x03\x12\x17\n\x13WAIT_REASON_TIMEOUT\x10\x04\x12\x18\n\x14WAIT_REASON_SNAPSHOT\x10\x05\x12\x1a\n\x16WAIT_REASON_GOING_AWAY\x10\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,20 +35,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_PROCESSSPEC_ENVIRONMENTENTRY']._loaded_options = None
   _globals['_PROCESSSPEC_ENVIRONMENTENTRY']._serialized_options = b'8\001'
-  _globals['_PROCESSSTATE']._serialized_start=2162
-  _globals['_PROCESSSTATE']._serialized_end=2344
-  _globals['_PROCESSLOSTREASON']._serialized_start=2347
-  _globals['_PROCESSLOSTREASON']._serialized_end=2566
-  _globals['_OUTPUTSOURCE']._serialized_start=2568
-  _globals['_OUTPUTSOURCE']._serialized_end=2693
-  _globals['_STDINMODE']._serialized_start=2695
-  _globals['_STDINMODE']._serialized_end=2803
-  _globals['_PROCESSSIGNAL']._serialized_start=2806
-  _globals['_PROCESSSIGNAL']._serialized_end=3019
-  _globals['_WAITUNTIL']._serialized_start=3022
-  _globals['_WAITUNTIL']._serialized_end=3152
-  _globals['_WAITREASON']._serialized_start=3155
-  _globals['_WAITREASON']._serialized_end=3348
+  _globals['_PROCESSSTATE']._serialized_start=2180
+  _globals['_PROCESSSTATE']._serialized_end=2362
+  _globals['_PROCESSLOSTREASON']._serialized_start=2365
+  _globals['_PROCESSLOSTREASON']._serialized_end=2584
+  _globals['_OUTPUTSOURCE']._serialized_start=2586
+  _globals['_OUTPUTSOURCE']._serialized_end=2711
+  _globals['_STDINMODE']._serialized_start=2713
+  _globals['_STDINMODE']._serialized_end=2821
+  _globals['_PROCESSSIGNAL']._serialized_start=2824
+  _globals['_PROCESSSIGNAL']._serialized_end=3037
+  _globals['_WAITUNTIL']._serialized_start=3040
+  _globals['_WAITUNTIL']._serialized_end=3170
+  _globals['_WAITREASON']._serialized_start=3173
+  _globals['_WAITREASON']._serialized_end=3366
   _globals['_TERMINALSIZE']._serialized_start=138
   _globals['_TERMINALSIZE']._serialized_end=183
   _globals['_ARGUMENTVECTOR']._serialized_start=185
@@ -58,17 +58,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PROCESSSPEC_ENVIRONMENTENTRY']._serialized_start=651
   _globals['_PROCESSSPEC_ENVIRONMENTENTRY']._serialized_end=701
   _globals['_PROCESSEXIT']._serialized_start=715
-  _globals['_PROCESSEXIT']._serialized_end=866
-  _globals['_PROCESS']._serialized_start=869
-  _globals['_PROCESS']._serialized_end=1537
-  _globals['_OUTPUTTRUNCATION']._serialized_start=1540
-  _globals['_OUTPUTTRUNCATION']._serialized_end=1698
-  _globals['_PROCESSOUTPUT']._serialized_start=1701
-  _globals['_PROCESSOUTPUT']._serialized_end=1836
-  _globals['_OUTPUTBUDGET']._serialized_start=1838
-  _globals['_OUTPUTBUDGET']._serialized_end=1953
-  _globals['_WAITCONDITION']._serialized_start=1955
-  _globals['_WAITCONDITION']._serialized_end=2059
-  _globals['_OUTPUTCHUNK']._serialized_start=2061
-  _globals['_OUTPUTCHUNK']._serialized_end=2159
+  _globals['_PROCESSEXIT']._serialized_end=884
+  _globals['_PROCESS']._serialized_start=887
+  _globals['_PROCESS']._serialized_end=1555
+  _globals['_OUTPUTTRUNCATION']._serialized_start=1558
+  _globals['_OUTPUTTRUNCATION']._serialized_end=1716
+  _globals['_PROCESSOUTPUT']._serialized_start=1719
+  _globals['_PROCESSOUTPUT']._serialized_end=1854
+  _globals['_OUTPUTBUDGET']._serialized_start=1856
+  _globals['_OUTPUTBUDGET']._serialized_end=1971
+  _globals['_WAITCONDITION']._serialized_start=1973
+  _globals['_WAITCONDITION']._serialized_end=2077
+  _globals['_OUTPUTCHUNK']._serialized_start=2079
+  _globals['_OUTPUTCHUNK']._serialized_end=2177
 # @@protoc_insertion_point(module_scope)

@@ -411,6 +411,7 @@ class ProcessExit(_message.Message):
     OOM_KILLED_FIELD_NUMBER: _builtins.int
     TIMED_OUT_FIELD_NUMBER: _builtins.int
     PIPES_OPEN_FIELD_NUMBER: _builtins.int
+    EXCEEDED_FIELD_NUMBER: _builtins.int
     exit_code: _builtins.int
     """Exit code, 0 to 255; absent if a signal ended it."""
     signal: _builtins.str
@@ -423,6 +424,8 @@ class ProcessExit(_message.Message):
     """Whether its time limit ended it."""
     pipes_open: _builtins.bool
     """Whether someone still held its output open 5 s after it ended."""
+    exceeded: _builtins.str
+    """What of its workspace's quota was passed so that it was ended, as in `disk_bytes`; empty for nothing."""
     def __init__(
         self,
         *,
@@ -432,10 +435,11 @@ class ProcessExit(_message.Message):
         oom_killed: _builtins.bool = ...,
         timed_out: _builtins.bool = ...,
         pipes_open: _builtins.bool = ...,
+        exceeded: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "exit_code", b"exit_code"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "exit_code", b"exit_code", "oom_killed", b"oom_killed", "pipes_open", b"pipes_open", "shell_exit_code", b"shell_exit_code", "signal", b"signal", "timed_out", b"timed_out"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "exceeded", b"exceeded", "exit_code", b"exit_code", "oom_killed", b"oom_killed", "pipes_open", b"pipes_open", "shell_exit_code", b"shell_exit_code", "signal", b"signal", "timed_out", b"timed_out"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015

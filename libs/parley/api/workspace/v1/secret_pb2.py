@@ -25,17 +25,21 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$parley/api/workspace/v1/secret.proto\x12\x17parley.api.workspace.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xba\x02\n\x06Secret\x12\x11\n\tsecret_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\x10\n\x08owner_id\x18\x04 \x01(\t\x12\x10\n\x08username\x18\x05 \x01(\t\x12\x39\n\x08\x64\x65livery\x18\x06 \x01(\x0e\x32\'.parley.api.workspace.v1.SecretDelivery\x12\r\n\x05hosts\x18\x07 \x03(\t\x12\x0e\n\x06header\x18\x08 \x01(\t\x12\x0c\n\x04hint\x18\t \x01(\t\x12.\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0clast_used_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04\x65tag\x18\x0c \x01(\t\"\x87\x01\n\x0bSecretGrant\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x39\n\x08\x64\x65livery\x18\x02 \x01(\x0e\x32\'.parley.api.workspace.v1.SecretDelivery\x12\r\n\x05hosts\x18\x03 \x03(\t\x12\x0e\n\x06header\x18\x04 \x01(\t\x12\x10\n\x08variable\x18\x05 \x01(\t*\x86\x01\n\x0eSecretDelivery\x12\x1f\n\x1bSECRET_DELIVERY_UNSPECIFIED\x10\x00\x12\x19\n\x15SECRET_DELIVERY_PROXY\x10\x01\x12\x17\n\x13SECRET_DELIVERY_GIT\x10\x02\x12\x1f\n\x1bSECRET_DELIVERY_ENVIRONMENT\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$parley/api/workspace/v1/secret.proto\x12\x17parley.api.workspace.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xba\x02\n\x06Secret\x12\x11\n\tsecret_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\x10\n\x08owner_id\x18\x04 \x01(\t\x12\x10\n\x08username\x18\x05 \x01(\t\x12\x39\n\x08\x64\x65livery\x18\x06 \x01(\x0e\x32\'.parley.api.workspace.v1.SecretDelivery\x12\r\n\x05hosts\x18\x07 \x03(\t\x12\x0e\n\x06header\x18\x08 \x01(\t\x12\x0c\n\x04hint\x18\t \x01(\t\x12.\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0clast_used_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04\x65tag\x18\x0c \x01(\t\"\x87\x01\n\x0bSecretGrant\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x39\n\x08\x64\x65livery\x18\x02 \x01(\x0e\x32\'.parley.api.workspace.v1.SecretDelivery\x12\r\n\x05hosts\x18\x03 \x03(\t\x12\x0e\n\x06header\x18\x04 \x01(\t\x12\x10\n\x08variable\x18\x05 \x01(\t\"\xdf\x01\n\tSecretUse\x12\x0e\n\x06use_id\x18\x01 \x01(\t\x12\x14\n\x0cworkspace_id\x18\x02 \x01(\t\x12\x0f\n\x07node_id\x18\x03 \x01(\t\x12\x13\n\x0bsecret_name\x18\x04 \x01(\t\x12\x0c\n\x04host\x18\x05 \x01(\t\x12\x0f\n\x07purpose\x18\x06 \x01(\t\x12:\n\x07outcome\x18\x07 \x01(\x0e\x32).parley.api.workspace.v1.SecretUseOutcome\x12+\n\x07used_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\x86\x01\n\x0eSecretDelivery\x12\x1f\n\x1bSECRET_DELIVERY_UNSPECIFIED\x10\x00\x12\x19\n\x15SECRET_DELIVERY_PROXY\x10\x01\x12\x17\n\x13SECRET_DELIVERY_GIT\x10\x02\x12\x1f\n\x1bSECRET_DELIVERY_ENVIRONMENT\x10\x03*\xe5\x01\n\x10SecretUseOutcome\x12\"\n\x1eSECRET_USE_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n\x18SECRET_USE_OUTCOME_GIVEN\x10\x01\x12!\n\x1dSECRET_USE_OUTCOME_NOT_PLACED\x10\x02\x12\"\n\x1eSECRET_USE_OUTCOME_NOT_GRANTED\x10\x03\x12%\n!SECRET_USE_OUTCOME_NO_SUCH_SECRET\x10\x04\x12!\n\x1dSECRET_USE_OUTCOME_WRONG_HOST\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.workspace.v1.secret_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SECRETDELIVERY']._serialized_start=554
-  _globals['_SECRETDELIVERY']._serialized_end=688
+  _globals['_SECRETDELIVERY']._serialized_start=780
+  _globals['_SECRETDELIVERY']._serialized_end=914
+  _globals['_SECRETUSEOUTCOME']._serialized_start=917
+  _globals['_SECRETUSEOUTCOME']._serialized_end=1146
   _globals['_SECRET']._serialized_start=99
   _globals['_SECRET']._serialized_end=413
   _globals['_SECRETGRANT']._serialized_start=416
   _globals['_SECRETGRANT']._serialized_end=551
+  _globals['_SECRETUSE']._serialized_start=554
+  _globals['_SECRETUSE']._serialized_end=777
 # @@protoc_insertion_point(module_scope)

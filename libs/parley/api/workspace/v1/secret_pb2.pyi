@@ -48,6 +48,42 @@ SECRET_DELIVERY_ENVIRONMENT: SecretDelivery.ValueType  # 3
 """A variable inside the sandbox, where commands can read it."""
 Global___SecretDelivery: _TypeAlias = SecretDelivery  # noqa: Y015
 
+class _SecretUseOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SecretUseOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SecretUseOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SECRET_USE_OUTCOME_UNSPECIFIED: _SecretUseOutcome.ValueType  # 0
+    """Not known."""
+    SECRET_USE_OUTCOME_GIVEN: _SecretUseOutcome.ValueType  # 1
+    """The node got it."""
+    SECRET_USE_OUTCOME_NOT_PLACED: _SecretUseOutcome.ValueType  # 2
+    """The workspace is not on that node, or was placed anew."""
+    SECRET_USE_OUTCOME_NOT_GRANTED: _SecretUseOutcome.ValueType  # 3
+    """It is not granted to the workspace."""
+    SECRET_USE_OUTCOME_NO_SUCH_SECRET: _SecretUseOutcome.ValueType  # 4
+    """It is not stored any more."""
+    SECRET_USE_OUTCOME_WRONG_HOST: _SecretUseOutcome.ValueType  # 5
+    """The host is none of those it may be sent to."""
+
+class SecretUseOutcome(_SecretUseOutcome, metaclass=_SecretUseOutcomeEnumTypeWrapper):
+    """What became of a node's wish for the value of a secret."""
+
+SECRET_USE_OUTCOME_UNSPECIFIED: SecretUseOutcome.ValueType  # 0
+"""Not known."""
+SECRET_USE_OUTCOME_GIVEN: SecretUseOutcome.ValueType  # 1
+"""The node got it."""
+SECRET_USE_OUTCOME_NOT_PLACED: SecretUseOutcome.ValueType  # 2
+"""The workspace is not on that node, or was placed anew."""
+SECRET_USE_OUTCOME_NOT_GRANTED: SecretUseOutcome.ValueType  # 3
+"""It is not granted to the workspace."""
+SECRET_USE_OUTCOME_NO_SUCH_SECRET: SecretUseOutcome.ValueType  # 4
+"""It is not stored any more."""
+SECRET_USE_OUTCOME_WRONG_HOST: SecretUseOutcome.ValueType  # 5
+"""The host is none of those it may be sent to."""
+Global___SecretUseOutcome: _TypeAlias = SecretUseOutcome  # noqa: Y015
+
 @_typing.final
 class Secret(_message.Message):
     """A stored value under a name."""
@@ -159,3 +195,55 @@ class SecretGrant(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SecretGrant: _TypeAlias = SecretGrant  # noqa: Y015
+
+@_typing.final
+class SecretUse(_message.Message):
+    """One use of a secret, or a wish that was refused."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USE_ID_FIELD_NUMBER: _builtins.int
+    WORKSPACE_ID_FIELD_NUMBER: _builtins.int
+    NODE_ID_FIELD_NUMBER: _builtins.int
+    SECRET_NAME_FIELD_NUMBER: _builtins.int
+    HOST_FIELD_NUMBER: _builtins.int
+    PURPOSE_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    USED_AT_FIELD_NUMBER: _builtins.int
+    use_id: _builtins.str
+    """Id, a UUID."""
+    workspace_id: _builtins.str
+    """Workspace that it was for."""
+    node_id: _builtins.str
+    """Node that asked."""
+    secret_name: _builtins.str
+    """Name of the secret, 1 to 64 characters."""
+    host: _builtins.str
+    """Where it was sent, as `host:port`; empty for a variable."""
+    purpose: _builtins.str
+    """Method and path of the request, or the process; at most 500 characters."""
+    outcome: Global___SecretUseOutcome.ValueType
+    """What became of it."""
+    @_builtins.property
+    def used_at(self) -> _timestamp_pb2.Timestamp:
+        """When."""
+
+    def __init__(
+        self,
+        *,
+        use_id: _builtins.str = ...,
+        workspace_id: _builtins.str = ...,
+        node_id: _builtins.str = ...,
+        secret_name: _builtins.str = ...,
+        host: _builtins.str = ...,
+        purpose: _builtins.str = ...,
+        outcome: Global___SecretUseOutcome.ValueType = ...,
+        used_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["used_at", b"used_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["host", b"host", "node_id", b"node_id", "outcome", b"outcome", "purpose", b"purpose", "secret_name", b"secret_name", "use_id", b"use_id", "used_at", b"used_at", "workspace_id", b"workspace_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SecretUse: _TypeAlias = SecretUse  # noqa: Y015

@@ -289,3 +289,61 @@ class ListGrantsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListGrantsResponse: _TypeAlias = ListGrantsResponse  # noqa: Y015
+
+@_typing.final
+class ListSecretUsesRequest(_message.Message):
+    """Asks for uses."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKSPACE_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    workspace_id: _builtins.str
+    """Only those of this workspace; empty for all."""
+    page_size: _builtins.int
+    """Entries wanted, 1 to 200; 0 means 50."""
+    page_token: _builtins.str
+    """Where to go on; empty for the beginning."""
+    def __init__(
+        self,
+        *,
+        workspace_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "workspace_id", b"workspace_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSecretUsesRequest: _TypeAlias = ListSecretUsesRequest  # noqa: Y015
+
+@_typing.final
+class ListSecretUsesResponse(_message.Message):
+    """A page of uses."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Where the next page begins; empty at the end."""
+    @_builtins.property
+    def uses(self) -> _containers.RepeatedCompositeFieldContainer[_secret_pb2.SecretUse]:
+        """The uses."""
+
+    def __init__(
+        self,
+        *,
+        uses: _abc.Iterable[_secret_pb2.SecretUse] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "uses", b"uses"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSecretUsesResponse: _TypeAlias = ListSecretUsesResponse  # noqa: Y015

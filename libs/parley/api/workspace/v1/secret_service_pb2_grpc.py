@@ -60,6 +60,11 @@ class SecretServiceStub:
                 request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_secret__service__pb2.ListGrantsRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_secret__service__pb2.ListGrantsResponse.FromString,
                 _registered_method=True)
+        self.ListSecretUses = channel.unary_unary(
+                '/parley.api.workspace.v1.SecretService/ListSecretUses',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_secret__service__pb2.ListSecretUsesRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_secret__service__pb2.ListSecretUsesResponse.FromString,
+                _registered_method=True)
 
 
 class SecretServiceServicer:
@@ -101,6 +106,13 @@ class SecretServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListSecretUses(self, request, context):
+        """List the uses of secrets by the caller's workspaces, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SecretServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -128,6 +140,11 @@ def add_SecretServiceServicer_to_server(servicer, server):
                     servicer.ListGrants,
                     request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_secret__service__pb2.ListGrantsRequest.FromString,
                     response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_secret__service__pb2.ListGrantsResponse.SerializeToString,
+            ),
+            'ListSecretUses': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSecretUses,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_secret__service__pb2.ListSecretUsesRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_secret__service__pb2.ListSecretUsesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -266,6 +283,33 @@ class SecretService:
             '/parley.api.workspace.v1.SecretService/ListGrants',
             parley_dot_api_dot_workspace_dot_v1_dot_secret__service__pb2.ListGrantsRequest.SerializeToString,
             parley_dot_api_dot_workspace_dot_v1_dot_secret__service__pb2.ListGrantsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSecretUses(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.workspace.v1.SecretService/ListSecretUses',
+            parley_dot_api_dot_workspace_dot_v1_dot_secret__service__pb2.ListSecretUsesRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_secret__service__pb2.ListSecretUsesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -25,6 +25,8 @@ class SecretServiceStub:
     """Replace which secrets a workspace may use."""
     ListGrants: _aio.UnaryUnaryMultiCallable[_secret_service_pb2.ListGrantsRequest, _secret_service_pb2.ListGrantsResponse]
     """List which secrets a workspace may use."""
+    ListSecretUses: _aio.UnaryUnaryMultiCallable[_secret_service_pb2.ListSecretUsesRequest, _secret_service_pb2.ListSecretUsesResponse]
+    """List the uses of secrets by the caller's workspaces, newest first."""
 
 class SecretServiceServicer:
     """Keeps secrets and which workspaces may use them. Values go in and never come out to a user."""
@@ -63,5 +65,12 @@ class SecretServiceServicer:
         context: _aio.ServicerContext[_secret_service_pb2.ListGrantsRequest, _abc.Awaitable[_secret_service_pb2.ListGrantsResponse]],
     ) -> _abc.Awaitable[_secret_service_pb2.ListGrantsResponse]:
         """List which secrets a workspace may use."""
+
+    def ListSecretUses(
+        self,
+        request: _secret_service_pb2.ListSecretUsesRequest,
+        context: _aio.ServicerContext[_secret_service_pb2.ListSecretUsesRequest, _abc.Awaitable[_secret_service_pb2.ListSecretUsesResponse]],
+    ) -> _abc.Awaitable[_secret_service_pb2.ListSecretUsesResponse]:
+        """List the uses of secrets by the caller's workspaces, newest first."""
 
 def add_SecretServiceServicer_to_server(servicer: SecretServiceServicer, server: _aio.Server) -> None: ...

@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from parley.api.workspace.v1 import sandbox_pb2 as _sandbox_pb2
 from parley.api.workspace.v1 import template_pb2 as _template_pb2
 from parley.api.workspace.v1 import workspace_pb2 as _workspace_pb2
 import builtins as _builtins
@@ -917,6 +918,68 @@ class SetWorkspaceTtlResponse(_message.Message):
 Global___SetWorkspaceTtlResponse: _TypeAlias = SetWorkspaceTtlResponse  # noqa: Y015
 
 @_typing.final
+class SetWorkspacePolicyRequest(_message.Message):
+    """Changes a policy."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    WORKSPACE_ID_FIELD_NUMBER: _builtins.int
+    NETWORK_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
+    workspace_id: _builtins.str
+    """The workspace."""
+    @_builtins.property
+    def network(self) -> _sandbox_pb2.NetworkPolicy:
+        """Its network; absent leaves it as it is."""
+
+    @_builtins.property
+    def limits(self) -> _sandbox_pb2.ResourceLimits:
+        """Its bounds; absent leaves them as they are."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        workspace_id: _builtins.str = ...,
+        network: _sandbox_pb2.NetworkPolicy | None = ...,
+        limits: _sandbox_pb2.ResourceLimits | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "network", b"network"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "network", b"network", "request_id", b"request_id", "workspace_id", b"workspace_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetWorkspacePolicyRequest: _TypeAlias = SetWorkspacePolicyRequest  # noqa: Y015
+
+@_typing.final
+class SetWorkspacePolicyResponse(_message.Message):
+    """The workspace."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKSPACE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def workspace(self) -> _workspace_pb2.Workspace:
+        """The workspace; its next process goes by the policy, or does once its node can be told."""
+
+    def __init__(
+        self,
+        *,
+        workspace: _workspace_pb2.Workspace | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["workspace", b"workspace"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["workspace", b"workspace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetWorkspacePolicyResponse: _TypeAlias = SetWorkspacePolicyResponse  # noqa: Y015
+
+@_typing.final
 class WatchWorkspaceRequest(_message.Message):
     """Follows a workspace."""
 
@@ -924,19 +987,23 @@ class WatchWorkspaceRequest(_message.Message):
 
     WORKSPACE_ID_FIELD_NUMBER: _builtins.int
     AFTER_LOG_SEQUENCE_FIELD_NUMBER: _builtins.int
+    PASSIVE_FIELD_NUMBER: _builtins.int
     workspace_id: _builtins.str
     """The workspace."""
     after_log_sequence: _builtins.int
     """Log lines after this number only; 0 for all."""
+    passive: _builtins.bool
+    """Whether whoever follows does not use it by that, so that it stops in its time."""
     def __init__(
         self,
         *,
         workspace_id: _builtins.str = ...,
         after_log_sequence: _builtins.int = ...,
+        passive: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_log_sequence", b"after_log_sequence", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_log_sequence", b"after_log_sequence", "passive", b"passive", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -105,6 +105,11 @@ class WorkspaceServiceStub:
                 request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__service__pb2.SetWorkspaceTtlRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__service__pb2.SetWorkspaceTtlResponse.FromString,
                 _registered_method=True)
+        self.SetWorkspacePolicy = channel.unary_unary(
+                '/parley.api.workspace.v1.WorkspaceService/SetWorkspacePolicy',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__service__pb2.SetWorkspacePolicyRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__service__pb2.SetWorkspacePolicyResponse.FromString,
+                _registered_method=True)
         self.WatchWorkspace = channel.unary_stream(
                 '/parley.api.workspace.v1.WorkspaceService/WatchWorkspace',
                 request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__service__pb2.WatchWorkspaceRequest.SerializeToString,
@@ -224,6 +229,13 @@ class WorkspaceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetWorkspacePolicy(self, request, context):
+        """Change what a workspace may reach and use, also while it runs; its template stays as it is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def WatchWorkspace(self, request, context):
         """Follow a workspace: what it is, its setup log after the cursor, then what happens. Ends with closed.
         """
@@ -317,6 +329,11 @@ def add_WorkspaceServiceServicer_to_server(servicer, server):
                     servicer.SetWorkspaceTtl,
                     request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__service__pb2.SetWorkspaceTtlRequest.FromString,
                     response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__service__pb2.SetWorkspaceTtlResponse.SerializeToString,
+            ),
+            'SetWorkspacePolicy': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetWorkspacePolicy,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__service__pb2.SetWorkspacePolicyRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__service__pb2.SetWorkspacePolicyResponse.SerializeToString,
             ),
             'WatchWorkspace': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchWorkspace,
@@ -713,6 +730,33 @@ class WorkspaceService:
             '/parley.api.workspace.v1.WorkspaceService/SetWorkspaceTtl',
             parley_dot_api_dot_workspace_dot_v1_dot_workspace__service__pb2.SetWorkspaceTtlRequest.SerializeToString,
             parley_dot_api_dot_workspace_dot_v1_dot_workspace__service__pb2.SetWorkspaceTtlResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetWorkspacePolicy(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.workspace.v1.WorkspaceService/SetWorkspacePolicy',
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__service__pb2.SetWorkspacePolicyRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__service__pb2.SetWorkspacePolicyResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,6 +43,8 @@ class WorkspaceServiceStub:
     """Remove a workspace and its files for good. An absent one is left alone."""
     SetWorkspaceTtl: _aio.UnaryUnaryMultiCallable[_workspace_service_pb2.SetWorkspaceTtlRequest, _workspace_service_pb2.SetWorkspaceTtlResponse]
     """Change the lifetime of a workspace, counted from its start."""
+    SetWorkspacePolicy: _aio.UnaryUnaryMultiCallable[_workspace_service_pb2.SetWorkspacePolicyRequest, _workspace_service_pb2.SetWorkspacePolicyResponse]
+    """Change what a workspace may reach and use, also while it runs; its template stays as it is."""
     WatchWorkspace: _aio.UnaryStreamMultiCallable[_workspace_service_pb2.WatchWorkspaceRequest, _workspace_service_pb2.WatchWorkspaceResponse]
     """Follow a workspace: what it is, its setup log after the cursor, then what happens. Ends with closed."""
     GetQuota: _aio.UnaryUnaryMultiCallable[_workspace_service_pb2.GetQuotaRequest, _workspace_service_pb2.GetQuotaResponse]
@@ -150,6 +152,13 @@ class WorkspaceServiceServicer:
         context: _aio.ServicerContext[_workspace_service_pb2.SetWorkspaceTtlRequest, _abc.Awaitable[_workspace_service_pb2.SetWorkspaceTtlResponse]],
     ) -> _abc.Awaitable[_workspace_service_pb2.SetWorkspaceTtlResponse]:
         """Change the lifetime of a workspace, counted from its start."""
+
+    def SetWorkspacePolicy(
+        self,
+        request: _workspace_service_pb2.SetWorkspacePolicyRequest,
+        context: _aio.ServicerContext[_workspace_service_pb2.SetWorkspacePolicyRequest, _abc.Awaitable[_workspace_service_pb2.SetWorkspacePolicyResponse]],
+    ) -> _abc.Awaitable[_workspace_service_pb2.SetWorkspacePolicyResponse]:
+        """Change what a workspace may reach and use, also while it runs; its template stays as it is."""
 
     def WatchWorkspace(
         self,

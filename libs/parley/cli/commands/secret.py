@@ -1,0 +1,158 @@
+"""`parley secret`: secrets that workspaces may use without seeing them."""
+
+import json
+import sys
+import uuid
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+
+from parley.cli.api import Api
+from parley.cli.errors import CliError
+from parley.cli.invocation import current
+from parley.cli.options import HomeGroup
+from parley.cli.server import find_server
+from parley.cli.text_table import text_table
+
+PATH = "/api/v1/secrets"
+WORKSPACES = "/api/v1/workspaces"
+COLUMNS = ("name", "delivery", "hosts", "hint", "owner_id", "last_used_at")
+
+USE_COLUMNS = ("used_at", "secret_name", "host", "purpose", "outcome", "workspace_id")
+
+
+class NoSuchSecret(CliError):
+    """No secret or workspace is called so."""
+
+    def __init__(self, what: str, name: str) -> None:
+        super().__init__(f"there is no {what} {name}; `parley {what} ls` shows what there is")
+        self.what = what
+        self.name = name
+
+
+@click.group(cls=HomeGroup)
+def secret() -> None:
+    """Keep secrets and grant them to workspaces."""
+
+
+@secret.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def ls(as_json: bool) -> None:
+    """List secrets; values are never shown."""
+    items = list(_items(_api(), PATH))
+    if as_json:
+        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
+        return
+    rows = [[_cell(item.get(column)) for column in COLUMNS] for item in items]
+    click.echo(text_table(COLUMNS, rows), nl=False)
+
+
+@secret.command()
+@click.argument("name")
+@click.option("--host", "hosts", multiple=True, help="Where it may be sent; several are allowed.")
+@click.option(
+    "--delivery", type=click.Choice(["proxy", "git", "environment"]), default="proxy",
+    help="How it gets there.",
+)  # fmt: skip
+@click.option("--username", default="", help="Sent with it.")
+@click.option("--header", default="", help="Carries it; left out: Authorization.")
+@click.option("--description", default="", help="What it is for.")
+@click.option("--shared", is_flag=True, help="For the whole installation; administrators only.")
+def put(
+    name: str,
+    hosts: tuple[str, ...],
+    delivery: str,
+    username: str,
+    header: str,
+    description: str,
+    shared: bool,
+) -> None:
+    """Store the secret NAME; its value is asked for, or read from standard input."""
+    value = (
+        click.prompt("Value", hide_input=True) if sys.stdin.isatty() else sys.stdin.read().strip()
+    )
+    body = {
+        "name": name,
+        "value": value,
+        "hosts": list(hosts),
+        "delivery": delivery,
+        "username": username,
+        "header": header,
+        "description": description,
+        "shared": shared,
+    }
+    stored = _api().call("POST", PATH, body, _key(), needs="name")
+    click.echo(f"Stored {stored['name']} for {', '.join(stored['hosts']) or 'its workspaces'}.")
+
+
+@secret.command()
+@click.argument("name")
+def rm(name: str) -> None:
+    """Forget the secret NAME; no workspace can use it any more."""
+    api = _api()
+    found = _found(api, PATH, "secret", name)
+    api.call("DELETE", f"{PATH}/{found['id']}", None, _key())
+    click.echo(f"Forgot {name}.")
+
+
+@secret.command()
+@click.argument("workspace", required=False)
+@click.option("-n", "count", default=20, type=click.IntRange(1, 200), help="How many.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def uses(workspace: str | None, count: int, as_json: bool) -> None:
+    """Show when secrets were used last, by WORKSPACE or by all of yours, and what for."""
+    api = _api()
+    found = None if workspace is None else _found(api, WORKSPACES, "workspace", workspace)
+    wanted = {"limit": str(count), **({} if found is None else {"workspace_id": found["id"]})}
+    items = api.call("GET", f"{PATH}/uses?{urlencode(wanted)}", needs="items")["items"]
+    if as_json:
+        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
+        return
+    rows = [[_cell(item.get(column)) for column in USE_COLUMNS] for item in items]
+    click.echo(text_table(USE_COLUMNS, rows), nl=False)
+
+
+@secret.command()
+@click.argument("workspace")
+@click.argument("names", nargs=-1)
+def grant(workspace: str, names: tuple[str, ...]) -> None:
+    """Let WORKSPACE, by its name or id, use the secrets NAMES and no others."""
+    api = _api()
+    found = _found(api, WORKSPACES, "workspace", workspace)
+    path = f"{WORKSPACES}/{found['id']}/grants"
+    given = api.call("PUT", path, {"secret_names": list(names)}, _key(), needs="items")
+    granted = ", ".join(item["name"] for item in given["items"]) or "no secrets"
+    click.echo(f"{found['name']} may use {granted}.")
+
+
+def _api() -> Api:
+    return Api(find_server(current()))
+
+
+def _key() -> dict[str, str]:
+    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
+    return {"Idempotency-Key": f'"{key}"'}
+
+
+def _found(api: Api, path: str, what: str, name: str) -> Any:
+    for item in _items(api, path):
+        if name in (item["id"], item["name"]):
+            return item
+    raise NoSuchSecret(what, name)
+
+
+def _items(api: Api, path: str) -> Any:
+    cursor = None
+    while True:
+        query = "" if cursor is None else f"?{urlencode({'cursor': cursor})}"
+        page = api.call("GET", f"{path}{query}", needs="items")
+        yield from page["items"]
+        cursor = page.get("next_cursor")
+        if cursor is None:
+            return
+
+
+def _cell(value: Any) -> str:
+    text = ", ".join(value) if isinstance(value, list) else str(value or "")
+    return text or "-"

@@ -1,0 +1,99 @@
+"""What a process tells readers: the chats it follows for them, and the replicas it asks."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import asyncpg
+
+from chatd.domain.chat import WorkerId
+from chatd.domain.groups import Groups
+from chatd.engine.live import LiveChats
+from chatd.rpc.stream_servicer import StreamServicer
+from chatd.rpc.streams.access import Access
+from chatd.rpc.streams.feeds import Feeds
+from chatd.rpc.streams.hubs import Hubs
+from chatd.rpc.streams.measures import measure_streams
+from chatd.rpc.streams.peers import ReplicaChannels, know_replicas
+from chatd.rpc.streams.relay_source import RelaySource
+from chatd.rpc.streams.relays import PeerRelays
+from chatd.rpc.streams.replicas import ReplicaWatch
+from chatd.rpc.streams.serving import Streams
+from chatd.store.feeds import PostgresFeeds
+from chatd.store.following import Followings
+from chatd.store.workers import PostgresWorkers
+from parley.identity import Caller, ServiceName
+from parley.process import Neighbours, Process
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """Everything that readers are told by.
+
+    Attributes:
+        hubs: The chats that somebody follows.
+        feeds: The lists that somebody follows.
+    """
+
+    hubs: Hubs
+    feeds: Feeds
+    _access: Access
+    _replicas: ReplicaWatch
+    _live: LiveChats
+    _process: Process
+
+    def works(self) -> tuple[Coroutine[Any, Any, None], ...]:
+        """Return what goes on for as long as the process serves."""
+        return self.hubs.run(), self._access.run(), self._replicas.run(), self.feeds.run()
+
+    def servicer(self, admission: Callable[[str, str], Caller]) -> StreamServicer:
+        """Return what readers call."""
+        streams = Streams(
+            self.hubs,
+            RelaySource(self._live),
+            self._access,
+            admission,
+            self.feeds,
+            self._replicas,
+            self._process.clock,
+        )
+        return StreamServicer(streams)
+
+    def close(self) -> None:
+        """Let every reader go."""
+        self.hubs.close()
+        self.feeds.close()
+
+
+async def open_streaming(
+    neighbours: Neighbours,
+    process: Process,
+    pool: "asyncpg.Pool[asyncpg.Record]",
+    stack: AsyncExitStack,
+    *,
+    workers: PostgresWorkers,
+    worker_id: WorkerId,
+    live: LiveChats,
+    groups: Groups,
+    tasks: asyncio.TaskGroup,
+) -> Streaming:
+    """Return what readers are told by; `stack` ends what it opens."""
+    followings = Followings(pool)
+    peers = await stack.enter_async_context(neighbours.channels(ServiceName.CHATD, ()))
+    replicas = ReplicaWatch(workers, process.clock, partial(know_replicas, peers))
+    relays = PeerRelays(
+        worker_id,
+        ReplicaChannels(replicas, peers),
+        hubs=lambda: hubs,
+        tasks=tasks,
+        clock=process.clock,
+    )
+    stack.callback(relays.close)
+    feeds = Feeds(PostgresFeeds(pool), process.clock)
+    hubs = Hubs(followings, live, relays=relays, tasks=tasks, clock=process.clock, news=feeds.poke)
+    measure_streams(process.telemetry.meter, hubs, feeds.drops)
+    access = Access(followings, groups, process.clock)
+    return Streaming(hubs, feeds, access, replicas, live, process)

@@ -1,0 +1,191 @@
+"""Who uses how much: all processes that the spawner started, by the workspace they belong to.
+
+Theory: whoever is below the first process of a command is that command's. Whoever was left behind
+by one is known by the workspace's user, or by the namespace of processes that it cannot leave.
+Looking takes some twenty microseconds for each process of the machine, in a thread.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from toolrunner.domain import ProcessId, WorkspaceId
+from toolrunner.spawner import Seen, words_of
+
+PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+TICKS_S: Final = os.sysconf("SC_CLK_TCK")
+BLOCK_BYTES: Final = 512
+#: Where /proc tells what, counted from what follows the name.
+STATE, PARENT, GROUP, SESSION, TIMES, STARTED, RESIDENT = 0, 1, 2, 3, slice(11, 15), 19, 21
+DEAD: Final = (b"Z", b"X")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A process of a workspace.
+
+    Attributes:
+        seen: The process itself.
+        process_id: The command it belongs to; empty if that left it behind.
+        cpu_s: Processor time that it and those it waited for have used.
+        resident_bytes: Memory it has, what it shares with others included.
+    """
+
+    seen: Seen
+    process_id: ProcessId
+    cpu_s: float
+    resident_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The first process of a command that runs."""
+
+    workspace_id: WorkspaceId
+    process_id: ProcessId
+
+
+Members = Mapping[WorkspaceId, tuple[Member, ...]]
+
+
+@dataclass
+class Census:
+    """Counts the processes below a spawner.
+
+    Attributes:
+        spawner_pid: The spawner.
+        workspaces_by_user: Tells whose the users are; asked only when somebody is unknown.
+        proc: Where the kernel tells of processes.
+    """
+
+    spawner_pid: int
+    workspaces_by_user: Callable[[], Mapping[int, WorkspaceId]]
+    proc: str = "/proc"
+    _namespaces: dict[str, WorkspaceId] = field(default_factory=dict)
+    _known: dict[int, str] = field(default_factory=dict)
+
+    def take(self, leaders: Mapping[int, Leader]) -> Members:
+        """Return all processes of workspaces, given the first ones of commands by their pids."""
+        found = {each.seen.pid: each for each in self._everyone()}
+        self._learn(leaders, found)
+        users: Mapping[int, WorkspaceId] | None = None
+        members: dict[WorkspaceId, list[Member]] = {}
+        for pid, member in found.items():
+            line = self._line(pid, found)
+            if line is None:
+                continue
+            leader = next((leaders[each] for each in line if each in leaders), None)
+            if leader is None:
+                if users is None:
+                    users = self.workspaces_by_user()
+                workspace_id = self._owner(pid, users)
+                if workspace_id is None:
+                    continue
+                leader = Leader(workspace_id, ProcessId(""))
+            known = Member(member.seen, leader.process_id, member.cpu_s, member.resident_bytes)
+            members.setdefault(leader.workspace_id, []).append(known)
+        return {workspace_id: tuple(each) for workspace_id, each in members.items()}
+
+    def _everyone(self) -> list[Member]:
+        everyone = []
+        for name in os.listdir(self.proc):
+            if name.isdecimal():
+                with suppress(OSError, IndexError), open(f"{self.proc}/{name}/stat", "rb") as file:
+                    words = words_of(file.read())
+                    if words[STATE] not in DEAD:
+                        everyone.append(_member(int(name), words))
+        return everyone
+
+    def _line(self, pid: int, found: Mapping[int, Member]) -> list[int] | None:
+        """Return a process and those above it, up to the spawner; None if it is not below it."""
+        line: list[int] = []
+        while pid in found:
+            line.append(pid)
+            pid = found[pid].seen.parent
+            if pid == self.spawner_pid:
+                return line
+        return None
+
+    def _learn(self, leaders: Mapping[int, Leader], found: Mapping[int, Member]) -> None:
+        """Note in which namespace the commands of a workspace are."""
+        own = self._namespace(os.getpid())
+        for pid, leader in leaders.items():
+            if pid in found and self._known.get(pid) != leader.process_id:
+                self._known[pid] = leader.process_id
+                namespace = self._namespace(pid)
+                if namespace and namespace != own:
+                    self._namespaces[namespace] = leader.workspace_id
+        for pid in [pid for pid in self._known if pid not in found]:
+            del self._known[pid]
+
+    def _owner(self, pid: int, users: Mapping[int, WorkspaceId]) -> WorkspaceId | None:
+        with suppress(OSError):
+            user = os.stat(f"{self.proc}/{pid}").st_uid
+            if user in users:
+                return users[user]
+        return self._namespaces.get(self._namespace(pid))
+
+    def _namespace(self, pid: int) -> str:
+        with suppress(OSError):
+            return os.readlink(f"{self.proc}/{pid}/ns/pid")
+        return ""
+
+
+def _member(pid: int, words: list[bytes]) -> Member:
+    seen = Seen(
+        pid, int(words[PARENT]), int(words[GROUP]), int(words[SESSION]), int(words[STARTED])
+    )
+    cpu_s = sum(map(int, words[TIMES])) / TICKS_S
+    return Member(seen, ProcessId(""), cpu_s, int(words[RESIDENT]) * PAGE_BYTES)
+
+
+def proportional_bytes(member: Member) -> int:
+    """Return the memory of a process, of what it shares its part; all of it if nobody says."""
+    with suppress(OSError, ValueError), open(f"/proc/{member.seen.pid}/smaps_rollup") as file:
+        for line in file:
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    return member.resident_bytes
+
+
+def hidden_bytes(members: tuple[Member, ...]) -> dict[int, int]:
+    """Return the memory that processes hold open without having it mapped, by pid.
+
+    What several hold is counted for the first.
+    """
+    counted: set[int] = set()
+    held: dict[int, int] = {}
+    for member in members:
+        directory = f"/proc/{member.seen.pid}/fd"
+        with suppress(OSError):
+            for name in os.listdir(directory):
+                with suppress(OSError):
+                    path = f"{directory}/{name}"
+                    if not os.readlink(path).startswith("/memfd:"):
+                        continue
+                    status = os.stat(path)
+                    if status.st_ino not in counted:
+                        counted.add(status.st_ino)
+                        size = status.st_blocks * BLOCK_BYTES
+                        held[member.seen.pid] = held.get(member.seen.pid, 0) + size
+    return held
+
+
+def make_idle(member: Member) -> None:
+    """Let all threads of a process run only when nobody else wants to."""
+    _schedule(member, os.SCHED_IDLE)
+
+
+def make_usual(member: Member) -> None:
+    """Let a process run as others do again, where that is allowed."""
+    _schedule(member, os.SCHED_OTHER)
+
+
+def _schedule(member: Member, policy: int) -> None:
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{member.seen.pid}/task"):
+            with suppress(OSError):
+                if os.sched_getscheduler(int(thread)) != policy:
+                    os.sched_setscheduler(int(thread), policy, os.sched_param(0))

@@ -1,0 +1,29 @@
+"""Which addresses belong to the public internet and lead nowhere else."""
+
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Final
+
+#: Inside clouds these look public and are the machine's own services.
+OF_CLOUDS: Final = frozenset({IPv4Address("168.63.129.16")})
+OF_PROTOCOLS: Final = tuple(map(IPv4Network, ("192.0.0.0/24", "192.88.99.0/24", "100.64.0.0/10")))
+#: An IPv4 address is inside, which would have to be judged as well; no public server needs these.
+TUNNELS: Final = tuple(
+    map(
+        IPv6Network,
+        ("::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"),
+    )
+)
+
+
+def is_public(address: str) -> bool:
+    """Tell whether a connection to the address leaves for the public internet."""
+    if "%" in address:
+        return False
+    match ip_address(address):
+        case IPv4Address() as four:
+            is_special = four in OF_CLOUDS or any(four in network for network in OF_PROTOCOLS)
+            return four.is_global and not four.is_multicast and not is_special
+        case IPv6Address() as six:
+            is_tunnel = any(six in network for network in TUNNELS)
+            is_special = six.is_multicast or six.is_site_local or six.is_reserved
+            return six.is_global and not is_special and not is_tunnel

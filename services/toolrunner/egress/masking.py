@@ -1,0 +1,49 @@
+"""A server that repeats a secret in its answer does not tell the workspace."""
+
+from collections.abc import Iterable
+from typing import Final
+
+#: Shorter ones would be found by chance in what has nothing to do with them.
+SECRET_BYTES_MIN: Final = 8
+
+
+class Mask:
+    """Replaces secrets in a stream by as many stars, also where two pieces meet."""
+
+    def __init__(self, secrets: Iterable[bytes]) -> None:
+        self._secrets = sorted({each for each in secrets if len(each) >= SECRET_BYTES_MIN}, key=len)
+        self._kept = b""
+
+    def pass_on(self, piece: bytes) -> bytes:
+        """Return what can be shown so far."""
+        if not self._secrets:
+            return piece
+        text = self._masked(self._kept + piece)
+        held = self._held(text)
+        self._kept = text[len(text) - held :]
+        return text[: len(text) - held]
+
+    def finish(self) -> bytes:
+        """Return what was held back, when nothing more comes."""
+        kept, self._kept = self._kept, b""
+        return kept
+
+    def _masked(self, text: bytes) -> bytes:
+        # The longest first: a shorter one may be a part of it.
+        for secret in reversed(self._secrets):
+            text = text.replace(secret, b"*" * len(secret))
+        return text
+
+    def _held(self, text: bytes) -> int:
+        """Return how many bytes at the end may be the beginning of a secret."""
+        return max(_overlap(text, secret) for secret in self._secrets)
+
+
+def _overlap(text: bytes, secret: bytes) -> int:
+    end = text[max(0, len(text) - len(secret) + 1) :]
+    at = end.find(secret[:1])
+    while at >= 0:
+        if secret.startswith(end[at:]):
+            return len(end) - at
+        at = end.find(secret[:1], at + 1)
+    return 0

@@ -1,0 +1,227 @@
+"""One connection of a workspace to the proxy: one request, judged, passed on and noted.
+
+Each connection carries one request, and so does the connection that is made for it. Nothing can
+then be smuggled behind a request, and no answer can be taken for that of another.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import Final, assert_never
+
+from parley.clock import Clock
+from toolrunner.egress import tunnels
+from toolrunner.egress.audit import Audit, Passage
+from toolrunner.egress.dialing import Dialer, Line
+from toolrunner.egress.errors import Reason, Refused, SecretUnavailable
+from toolrunner.egress.explaining import explained
+from toolrunner.egress.forwarding import Forwarding, answer_of
+from toolrunner.egress.grants import GIT_PATH, Grant, SecretValue, grant_for
+from toolrunner.egress.heads import RequestHead, read_request
+from toolrunner.egress.hosts import Place
+from toolrunner.egress.limits import Limits
+from toolrunner.egress.policy import Way
+from toolrunner.egress.relaying import Meter, hang_up, head_of
+from toolrunner.egress.rules import Rules
+from toolrunner.egress.secrets import SecretSource, SecretUse
+from toolrunner.egress.targets import Plain, Secured, Target, Tunnel, target_of
+
+logger = logging.getLogger(__name__)
+
+LINGER_S: Final = 2.0
+HANG_UP_S: Final = 2.0
+LINGER_BYTES: Final = 1024**2
+PURPOSE_CHARACTERS_MAX: Final = 500
+ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """Serves connections of workspaces.
+
+    Attributes:
+        dialer: Makes connections to the outside.
+        secrets: Gives values of granted secrets.
+        audit: Keeps the record.
+        clock: Measures.
+        limits: Bounds on each connection.
+    """
+
+    dialer: Dialer
+    secrets: SecretSource
+    audit: Audit
+    clock: Clock
+    limits: Limits = field(default_factory=Limits)
+
+    async def serve(
+        self, rules: Rules, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Serve one connection to its end; whatever happens is noted."""
+        passage = Passage(rules.workspace_id)
+        began = self.clock.monotonic()
+        visit = _Visit(self, rules, reader, writer, passage, Meter(self.limits.sent_bytes))
+        try:
+            await visit.run()
+        except OSError:
+            passage.outcome, passage.problem = "broken", "a connection was lost"
+        except Exception:
+            # What one workspace says must not end the way out of all.
+            logger.exception("the egress proxy could not serve a connection")
+            passage.outcome, passage.problem = "broken", "the proxy has a defect; see its log"
+        except asyncio.CancelledError:
+            passage.outcome, passage.problem = "cut_off", "the workspace's exit was closed"
+            for each in visit.writers:
+                each.transport.abort()
+            raise
+        finally:
+            passage.duration_s = self.clock.monotonic() - began
+            if passage.form or passage.outcome != "passed":
+                self.audit.note(passage)
+        await hang_up(*visit.writers, limit_s=HANG_UP_S)
+
+    async def refuse(self, rules: Rules, writer: asyncio.StreamWriter, refusal: Refused) -> None:
+        """Turn a connection away before a word was read."""
+        self.audit.note(
+            Passage(rules.workspace_id, outcome=refusal.reason, problem=refusal.problem)
+        )
+        writer.write(answer_of(refusal))
+        await hang_up(writer, limit_s=HANG_UP_S)
+
+
+@dataclass(slots=True)
+class _Visit:
+    """One connection while it is served."""
+
+    proxy: Proxy
+    rules: Rules
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    passage: Passage
+    sent: Meter
+    line: Line | None = None
+    is_answered: bool = False
+    is_tunnel: bool = False
+
+    @property
+    def writers(self) -> tuple[asyncio.StreamWriter, ...]:
+        """Both ends of what passes, the workspace's first."""
+        return (self.writer,) if self.line is None else (self.writer, self.line.writer)
+
+    async def run(self) -> None:
+        limits = self.proxy.limits
+        received = Meter(limits.received_bytes)
+        try:
+            async with asyncio.timeout(limits.total_s):
+                await self._serve(received)
+        except TimeoutError:
+            await self._turn_away(Refused(Reason.TOO_SLOW, "It took too long altogether."))
+        except Refused as refusal:
+            await self._turn_away(refusal)
+        finally:
+            self.passage.sent_bytes = self.sent.count
+            self.passage.received_bytes = received.count
+
+    async def _serve(self, received: Meter) -> None:
+        text = await head_of(self.reader, self.proxy.limits.head_s)
+        if not text:
+            return
+        head = read_request(text)
+        target = target_of(head, self.rules.token)
+        self._take_down(head, target)
+        match target:
+            case Tunnel():
+                await self._tunnel(target, received)
+            case Plain():
+                await self._forward(head, target, Way.HTTP, received)
+            case Secured():
+                await self._forward(head, target, Way.TLS, received)
+            case _:
+                assert_never(target)
+
+    def _take_down(self, head: RequestHead, target: Target) -> None:
+        self.passage.form = type(target).__name__.lower()
+        self.passage.place = str(target.place)
+        path = "" if isinstance(target, Tunnel) else target.path
+        self.passage.request = f"{head.method} {path.partition('?')[0]}".strip()[
+            :PURPOSE_CHARACTERS_MAX
+        ]
+
+    async def _tunnel(self, target: Tunnel, received: Meter) -> None:
+        limits, policy = self.proxy.limits, self.rules.policy
+        is_raw = policy.allows(target.place, Way.RAW)
+        policy.check_place(target.place, Way.RAW if is_raw else Way.TLS)
+        line = await self._dial(target.place, is_secured=False)
+        self.is_answered = self.is_tunnel = True
+        self.writer.write(ESTABLISHED)
+        await self.writer.drain()
+        if not is_raw:
+            greeting = await tunnels.greeting_of(self.reader, target.place, limits)
+            self.sent.add(len(greeting))
+            line.writer.write(greeting)
+        await tunnels.join(
+            self.reader,
+            self.writer,
+            line,
+            sent=self.sent,
+            received=received,
+            idle_s=limits.idle_s,
+        )
+
+    async def _forward(
+        self, head: RequestHead, target: Plain | Secured, way: Way, received: Meter
+    ) -> None:
+        limits = self.proxy.limits
+        self.rules.policy.check_place(target.place, way)
+        is_secured = way is Way.TLS
+        grant = grant_for(self.rules.grants, target.place, target.path) if is_secured else None
+        line = await self._dial(target.place, is_secured=is_secured)
+        secret = await self._secret(grant, target) if grant is not None else None
+        is_git = is_secured and GIT_PATH.fullmatch(target.path) is not None
+        explanation = explained(self.rules, target.place) if is_git else ""
+        forwarding = Forwarding(head, target, self.rules.token, grant, secret, explanation)
+        await forwarding.run(
+            self.reader, self.writer, line, limits, self.sent, received, self._answered
+        )
+
+    async def _dial(self, place: Place, *, is_secured: bool) -> Line:
+        self.line = await self.proxy.dialer.dial(
+            place,
+            self.rules.policy,
+            is_secured=is_secured,
+            limit_s=self.proxy.limits.connect_s,
+        )
+        self.passage.address = self.line.address
+        return self.line
+
+    async def _secret(self, grant: Grant, target: Plain | Secured) -> SecretValue:
+        self.passage.secret_name = grant.name
+        use = SecretUse(
+            self.rules.workspace_id, grant.name, str(target.place), self.passage.request
+        )
+        try:
+            return await self.proxy.secrets.use(use)
+        except SecretUnavailable as error:
+            raise Refused(Reason.SECRET_UNAVAILABLE, f"{error}.") from error
+
+    def _answered(self) -> None:
+        self.is_answered = True
+
+    async def _turn_away(self, refusal: Refused) -> None:
+        self.passage.outcome, self.passage.problem = refusal.reason, refusal.problem
+        if self.is_tunnel:
+            tunnels.alert(self.writer)
+        elif not self.is_answered:
+            self.writer.write(answer_of(refusal))
+        await self._linger()
+
+    async def _linger(self) -> None:
+        """Let the answer arrive: closing while there is something to read would destroy it."""
+        if self.writer.can_write_eof():
+            self.writer.write_eof()
+        left = LINGER_BYTES
+        try:
+            async with asyncio.timeout(LINGER_S):
+                while left > 0 and (piece := await self.reader.read(left)):
+                    left -= len(piece)
+        except TimeoutError:
+            return

@@ -1,0 +1,73 @@
+"""A tunnel for the workspace's own TLS, opened only for the host that the TLS is for."""
+
+import asyncio
+
+from toolrunner.egress.client_hello import (
+    ALERT,
+    HelloUnreadable,
+    handshake_of,
+    read_hello,
+)
+from toolrunner.egress.dialing import Line
+from toolrunner.egress.errors import Reason, Refused
+from toolrunner.egress.hosts import Place
+from toolrunner.egress.limits import Limits
+from toolrunner.egress.relaying import Meter, Reading, joint, pump
+
+
+async def greeting_of(reader: asyncio.StreamReader, place: Place, limits: Limits) -> bytes:
+    """Return the first bytes of a tunnel, once they are seen to be TLS for its host.
+
+    Raises:
+        Refused: They are something else, or for another host.
+    """
+    records = b""
+    try:
+        async with asyncio.timeout(limits.head_s):
+            while (message := handshake_of(records)) is None:
+                piece = await reader.read(limits.head_bytes)
+                records += piece
+                if not piece or len(records) > limits.head_bytes:
+                    raise HelloUnreadable("it is cut short, or too long")
+        hello = read_hello(message)
+    except TimeoutError:
+        raise Refused(Reason.TOO_SLOW, "No TLS came through the tunnel in time.") from None
+    except HelloUnreadable as error:
+        raise Refused(Reason.MALFORMED, f"What came through the tunnel: {error}.") from None
+    if hello.is_hiding:
+        raise Refused(Reason.MISMATCH, "The TLS hides its host (Encrypted Client Hello).")
+    # An address is never sent as a name.
+    if hello.server_name.lower() != ("" if place.is_address else place.host):
+        raise Refused(Reason.MISMATCH, f"The tunnel is for {place}, and its TLS is for another.")
+    return records
+
+
+async def join(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    line: Line,
+    *,
+    sent: Meter,
+    received: Meter,
+    idle_s: float,
+) -> None:
+    """Pass everything both ways until both have ended.
+
+    Raises:
+        Refused: It is too much, or nothing comes for too long.
+        OSError: A connection is lost.
+    """
+    async with joint() as ways:
+        ways.create_task(_one_way(Reading(reader, idle_s), line.writer, sent))
+        ways.create_task(_one_way(Reading(line.reader, idle_s), writer, received))
+
+
+def alert(writer: asyncio.StreamWriter) -> None:
+    """Say no in the words of TLS, since the tunnel is open already."""
+    writer.write(ALERT)
+
+
+async def _one_way(source: Reading, sink: asyncio.StreamWriter, meter: Meter) -> None:
+    await pump(source, sink, meter)
+    if sink.can_write_eof():
+        sink.write_eof()

@@ -1,0 +1,141 @@
+"""The ways out of hosted workspaces, each as its policy says it now."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from toolrunner import egress
+from toolrunner.domain import ProcessId, WorkspaceId
+from toolrunner.egress.exits import WayOut
+from toolrunner.egress.variables import git_variables
+from toolrunner.hosting import recipes
+from toolrunner.hosting.placements import HostState, Placement
+
+logger = logging.getLogger(__name__)
+
+DELIVERIES: Final = {
+    "SECRET_DELIVERY_GIT": egress.Delivery.GIT,
+    "SECRET_DELIVERY_ENVIRONMENT": egress.Delivery.ENVIRONMENT,
+}
+OVER: Final = (HostState.STOPPING, HostState.STOPPED, HostState.REMOVING, HostState.REMOVED)
+
+
+@dataclass
+class HostedExits:
+    """Opens and closes ways out.
+
+    Attributes:
+        exits: The proxy's listeners.
+        secrets: Gives values of granted secrets.
+        private: Places of the node's own network that its operator opened.
+        placements: What is hosted; set by whoever hosts.
+    """
+
+    exits: egress.Egress
+    secrets: egress.SecretSource = field(default_factory=egress.NoSecrets)
+    private: frozenset[egress.Place] = frozenset()
+    placements: Mapping[WorkspaceId, Placement] = field(default_factory=dict)
+
+    async def way_out(self, workspace_id: WorkspaceId) -> WayOut | None:
+        """Return the way out of a workspace by its policy as it is now; None if it has none."""
+        rules = self.rules(workspace_id)
+        if rules is None or rules.policy.access is egress.Access.NONE:
+            self.exits.close(workspace_id)
+            return None
+        found = self.exits.exit_of(workspace_id)
+        if found is None or self.exits.rules_of(workspace_id) != rules:
+            found = await self.exits.open(rules)
+        return WayOut(found, rules.grants)
+
+    async def refresh(self, workspace_id: WorkspaceId) -> None:
+        """Go by what a workspace may do now, if it has a way out."""
+        if self.exits.rules_of(workspace_id) is not None:
+            await self.way_out(workspace_id)
+
+    def close(self, workspace_id: WorkspaceId) -> None:
+        """Let nothing of a workspace out any more."""
+        self.exits.close(workspace_id)
+
+    async def environment(self, workspace_id: WorkspaceId, url: str) -> Mapping[str, str]:
+        """Return variables that lead the node's own git out as the workspace; none is a secret."""
+        way_out = await self.way_out(workspace_id)
+        if way_out is None:
+            return {}
+        exit_ = way_out.exit
+        return git_variables(way_out.grants, f"http://127.0.0.1:{exit_.port}/~{exit_.token}")
+
+    async def secret_variables(
+        self, workspace_id: WorkspaceId, process_id: ProcessId
+    ) -> Mapping[str, str]:
+        """Return the secrets that a process gets as variables; each is on record as a use.
+
+        Raises:
+            SecretUnavailable: One of them is not given.
+        """
+        rules = self.rules(workspace_id)
+        found = {}
+        for grant in () if rules is None else rules.grants:
+            if grant.delivery is egress.Delivery.ENVIRONMENT and grant.variable:
+                use = egress.SecretUse(workspace_id, grant.name, "", f"process {process_id}")
+                found[grant.variable] = text_of(grant, await self.secrets.use(use))
+        return found
+
+    def rules(self, workspace_id: WorkspaceId) -> egress.Rules | None:
+        """Return what a workspace may do outside, None if it is not here."""
+        placement = self.placements.get(workspace_id)
+        if placement is None or placement.state in OVER:
+            return None
+        try:
+            return rules_of(placement, self.private)
+        except egress.PolicyInvalid as error:
+            logger.warning("workspace %s has no way out: %s", workspace_id, error)
+            return egress.Rules(workspace_id)
+
+
+def text_of(grant: egress.Grant, secret: egress.SecretValue) -> str:
+    """Return a secret as a variable holds it.
+
+    Raises:
+        SecretUnavailable: No variable can.
+    """
+    try:
+        text = secret.value.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise egress.SecretUnavailable(grant.name, "no variable can hold its value")
+    return text
+
+
+def rules_of(placement: Placement, private: Iterable[egress.Place]) -> egress.Rules:
+    """Return the rules of a placement.
+
+    Raises:
+        PolicyInvalid: A preset, host or header cannot be read.
+    """
+    policy = placement.recipe.policy
+    access = {
+        recipes.NetworkAccess.PROXY: egress.Access.PROXY,
+        recipes.NetworkAccess.OPEN: egress.Access.OPEN,
+    }.get(policy.network.access, egress.Access.NONE)
+    return egress.Rules(
+        placement.workspace_id,
+        egress.Policy.read(
+            access,
+            presets=policy.network.presets,
+            allowed_hosts=policy.network.allowed_hosts,
+            denied_hosts=policy.network.denied_hosts,
+            private=private,
+        ),
+        tuple(
+            egress.Grant(
+                each.name,
+                tuple(map(egress.HostPattern.parse, each.hosts)),
+                DELIVERIES.get(each.delivery, egress.Delivery.PROXY),
+                each.header or "Authorization",
+                each.variable,
+            )
+            for each in policy.secrets
+        ),
+    )

@@ -1,0 +1,51 @@
+"""Every state of a workspace's life, and the crash of everybody who has to do with it."""
+
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from support.fault_points import FaultPoints
+from support.faulty_stack import watching
+from support.local_stack import LocalStack
+from support.workspace_lives import ENDS, Lives
+
+pytestmark = pytest.mark.slow
+
+
+def victims(stack: LocalStack, name: str) -> list[psutil.Process]:
+    """Return who dies: all of chatd, the service on the node, or the node with all that it runs."""
+    service = "chatd" if name == "chatd" else "toolrunner"
+    if name != "node":
+        found = stack.status()["processes"]
+        return [psutil.Process(each["pid"]) for each in found if each["service"] == service]
+    # Some are nobody's children any more: they outlived a service that was killed before.
+    own = [each for each in stack.strangers() if service in each.cmdline()]
+    below = [child for each in own for child in each.children(recursive=True)]
+    return list(dict.fromkeys((*own, *below)))
+
+
+@pytest.mark.parametrize("victim", ["chatd", "toolrunner", "node"])
+async def test_wherever_a_workspace_is_it_gets_where_it_was_going_after_a_crash(
+    faulty_stack: LocalStack, pytestconfig: pytest.Config, victim: str
+) -> None:
+    """One crash hits workspaces in all states at once, held there where they would not stay."""
+    points = FaultPoints(Path(faulty_stack.environment["TOOLRUNNER_FAULTPOINTS_DIRECTORY"]))
+    async with watching(faulty_stack) as watched:
+        lives = Lives(watched, points, pytestconfig.getoption("--lives"))
+        try:
+            await lives.lead()
+            assert await lives.seen() == {state: {state} for state in ENDS}
+            for process in victims(faulty_stack, victim):
+                with suppress(psutil.NoSuchProcess):
+                    process.send_signal(signal.SIGKILL)
+            points.disarm()
+            await lives.until_converged(survives=victim != "node")
+            assert (await lives.leaks(), lives.losses()) == ([], [])
+            await lives.usable()
+            await lives.remove()
+            assert await lives.leaks() == []
+        finally:
+            points.disarm()

@@ -1,0 +1,67 @@
+"""A package installed by a real pip through a preset of the allow-list, and by no other way."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from support.egress_stage import PATIENCE_S, PUBLIC, Stage, staged
+from support.package_index import PACKAGE, PackageIndex
+from toolrunner.egress import variables_of
+
+ANSWERS: dict[str, list[tuple[str, ...]]] = {
+    "pypi.org": [(PUBLIC,)],
+    "files.pythonhosted.org": [(PUBLIC,)],
+    "evil.example": [(PUBLIC,)],
+}
+
+
+@asynccontextmanager
+async def indexed(directory: Path) -> AsyncIterator[Stage]:
+    """Run a proxy that lets a workspace reach what pip needs."""
+    async with staged(
+        directory, allowed=(), presets=("pypi",), answers=ANSWERS, certified=tuple(ANSWERS)
+    ) as stage:
+        yield stage
+
+
+async def pip(stage: Stage, files: Path, index: str) -> tuple[int, str]:
+    """Install the package as a workspace would that has only the variables of the proxy."""
+    program = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-m", "pip", "install", "--isolated", "--no-cache-dir"),
+        *("--no-input", "--disable-pip-version-check", "--retries", "0", "--no-deps"),
+        *("--cert", str(files / "authority.pem"), "--target", str(files / "installed")),
+        *("--index-url", index, PACKAGE),
+        env={"HOME": str(files), **variables_of((), port=stage.exit.port, token=stage.exit.token)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    async with asyncio.timeout(PATIENCE_S * 6):
+        output, _ = await program.communicate()
+    assert program.returncode is not None
+    return program.returncode, output.decode()
+
+
+async def test_pip_installs_through_the_preset_of_its_index(tmp_path: Path) -> None:
+    index = PackageIndex(base="https://files.pythonhosted.org/files/")
+    async with indexed(tmp_path) as stage:
+        stage.secured.handler = index.serve
+        code, output = await pip(stage, tmp_path, "https://pypi.org/simple")
+        places = [passage.place for passage in stage.audit.passages]
+
+    assert code == 0, output
+    assert (tmp_path / "installed" / "parley_probe.py").exists()
+    assert set(places) == {"pypi.org:443", "files.pythonhosted.org:443"}
+
+
+async def test_pip_gets_nothing_from_an_index_that_no_preset_names(tmp_path: Path) -> None:
+    index = PackageIndex()
+    async with indexed(tmp_path) as stage:
+        stage.secured.handler = index.serve
+        code, output = await pip(stage, tmp_path, "https://evil.example/simple")
+        outcomes = {passage.outcome for passage in stage.audit.passages}
+
+    assert code != 0
+    assert "No matching distribution found" in output
+    assert (index.served, outcomes) == ([], {"not_allowed"})

@@ -1,0 +1,171 @@
+"""Workspaces that take more than they may: they are stopped, told why, and can go on."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import grpc
+import pytest
+
+from parley.api.workspace.v1 import process_pb2, sandbox_pb2
+from parley.clock import SystemClock
+from support.hosted_workspaces import Placer, scratch
+from support.sandboxes import offered, tell
+from support.toolrunner_files import Files
+from support.toolrunner_node import Client, House, connected, node, reason_of
+from toolrunner.sandbox import Level
+
+MIB = 1024**2
+WITHIN_S = 30
+DISK_MIB = 24
+INODES = 500
+MEMORY_MIB = 192
+
+
+@pytest.fixture(params=offered(), ids=lambda level: level.word)
+def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> House:
+    level: Level = request.param
+    directory = tmp_path_factory.mktemp("q")
+    for path in (directory, *directory.parents[:2]):
+        path.chmod(0o711)
+    house = replace(House.build(directory), sandbox_level=level.word)
+    house.settings["TOOLRUNNER_WORKSPACE_DISK_BYTES"] = str(DISK_MIB * MIB)
+    house.settings["TOOLRUNNER_WORKSPACE_INODES"] = str(INODES)
+    house.settings["TOOLRUNNER_WORKSPACE_MEMORY_BYTES"] = str(MEMORY_MIB * MIB)
+    return house
+
+
+@pytest.fixture
+async def client(house: House) -> AsyncIterator[Client]:
+    async with node(house), connected(house) as client:
+        yield client
+
+
+async def ended(client: Client, command: str) -> process_pb2.Process:
+    started = await client.start(command)
+    waited = await client.wait(started.process.process_id, max_wait_ms=WITHIN_S * 1000)
+    return waited.process
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    clock = SystemClock()
+    async with asyncio.timeout(WITHIN_S):
+        while not is_so():
+            await clock.sleep(0.02)
+
+
+FILLS = {
+    "disk_bytes": "i=0; while :; do head -c 1M /dev/zero > fill-$i; i=$((i+1)); sleep 0.02; done",
+    "inodes": "mkdir d; i=0; while :; do : > d/$i; i=$((i+1)); done",
+}
+
+
+@pytest.mark.parametrize("dimension", FILLS)
+async def test_e4_a_workspace_that_fills_the_disk_is_stopped_and_told_and_can_clear_up(
+    client: Client, house: House, dimension: str
+) -> None:
+    level = Level[house.sandbox_level.upper()]
+    neighbour = client.new_id()
+    own = client.context.workspace_id
+    client.context.workspace_id = neighbour
+    beside = await client.start("exec sleep 600")
+    client.context.workspace_id = own
+    process = await ended(client, FILLS[dimension])
+    tell(f"E4 {dimension}", level, int(process.exit.exceeded != dimension), 1)
+    assert process.exit.exceeded == dimension
+    assert process.exit.signal in ("SIGTERM", "SIGKILL")
+    files = house.data / "workspaces" / own / "files"
+    taken = sum(each.stat().st_blocks * 512 for each in files.rglob("*"))
+    assert taken < 4 * DISK_MIB * MIB
+    # No file grows, and tools for files are refused; whoever removes files may.
+    grown = await ended(client, "trap '' XFSZ; head -c 64k /dev/zero > more; stat -c %s more")
+    assert grown.exit.exit_code is not None
+    refused = await reason_of(Files(client, Path()).write("new", b"text"))
+    assert refused == (grpc.StatusCode.RESOURCE_EXHAUSTED, "QUOTA_EXHAUSTED")
+    assert (files / "more").stat().st_size <= 1
+    removed = await ended(client, "rm -r -- *")
+    assert removed.exit.exit_code == 0
+
+    async def can_write() -> bool:
+        try:
+            await Files(client, Path()).write("new", b"text")
+        except grpc.aio.AioRpcError:
+            return False
+        return True
+
+    clock = SystemClock()
+    async with asyncio.timeout(WITHIN_S):
+        while not await can_write():
+            await clock.sleep(0.1)
+    assert (await ended(client, "head -c 64k /dev/zero > more")).exit.exit_code == 0
+    client.context.workspace_id = neighbour
+    assert (await client.get(beside.process.process_id)).state == process_pb2.PROCESS_STATE_RUNNING
+
+
+#: Each has less than one may; together they have too much.
+SEVERAL = """
+python3 -I -S -c '
+import os, time
+for _ in range(5):
+    if os.fork() == 0:
+        data = bytearray(64 << 20)
+        time.sleep(600)
+os.wait()
+'"""
+#: Memory that nobody has mapped.
+UNMAPPED = """
+python3 -I -S -c '
+import os, time
+fds = [os.memfd_create(str(i)) for i in range(64)]
+for fd in fds:
+    for _ in range(8):
+        os.write(fd, bytes(1 << 20))
+    time.sleep(0.02)
+time.sleep(600)
+'"""
+
+
+@pytest.mark.parametrize("bomb", [SEVERAL, UNMAPPED], ids=["several", "unmapped"])
+async def test_e2_memory_of_a_whole_workspace_is_bounded_and_its_end_says_so(
+    client: Client, house: House, bomb: str
+) -> None:
+    level = Level[house.sandbox_level.upper()]
+    own, client.context.workspace_id = client.context.workspace_id, client.new_id()
+    beside = await client.start("exec sleep 600")
+    other, client.context.workspace_id = client.context.workspace_id, own
+    started = await client.start(f"{bomb.strip()}; kill $(jobs -p) 2>/dev/null; exit 3")
+    waited = await client.wait(started.process.process_id, max_wait_ms=WITHIN_S * 1000)
+    process = waited.process
+    tell("E2 of a workspace", level, int(not process.exit.oom_killed), 1)
+    assert (process.exit.oom_killed, process.exit.exceeded) == (True, "memory_bytes")
+    client.context.workspace_id = other
+    assert (await client.get(beside.process.process_id)).state == process_pb2.PROCESS_STATE_RUNNING
+
+
+async def test_e3_who_computes_without_pause_gives_way_to_everybody(client: Client) -> None:
+    spinning = await client.start("exec sh -c 'while :; do :; done'")
+    pid = spinning.process.pid
+    await until(lambda: os.sched_getscheduler(pid) == os.SCHED_IDLE)
+    # The next command of this workspace begins as usual, and so does everybody else's.
+    told = await client.run("cut -d' ' -f41 /proc/self/stat 2>/dev/null || echo 0")
+    assert told.output.text == "0\n"
+    await client.signal(spinning.process.process_id, process_pb2.PROCESS_SIGNAL_KILL)
+
+
+async def test_a_template_says_what_its_workspaces_may_use(client: Client, house: House) -> None:
+    placer = Placer(client, house.data)
+    recipe = scratch()
+    recipe.profile = sandbox_pb2.SANDBOX_PROFILE_FULL
+    recipe.limits.inodes = 20
+    recipe.limits.output_bytes = 10_000
+    recipe.limits.pids = 70
+    placer.enter(await placer.ready(recipe))
+    told = await client.run("bash -c 'ulimit -u'; seq 100000")
+    # Where its user is not its own, the processes of others come on top.
+    assert 70 <= int(told.output.text.splitlines()[0]) < 1024
+    process = await client.get(told.process.process_id)
+    assert process.output_bytes - process.log_start_bytes < 100_000 < process.output_bytes
+    process = await ended(client, "i=0; while :; do : > $i; i=$((i+1)); sleep 0.01; done")
+    assert process.exit.exceeded == "inodes"

@@ -1,0 +1,29 @@
+"""Asking models in tests: all that one answers, or one event after the other."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from chatd.domain.model import ModelEvent, ModelRequest, TakeEvent
+from chatd.domain.ports import LanguageModel
+from chatd.engine.tasks import owned_tasks
+
+Ask = Callable[[TakeEvent], Coroutine[Any, Any, None]]
+
+
+async def events_of(model: LanguageModel, request: ModelRequest) -> list[ModelEvent]:
+    """Return all that a model answers."""
+    events: list[ModelEvent] = []
+    async with asyncio.timeout(5):
+        await model.answer(request, events.append)
+    return events
+
+
+@asynccontextmanager
+async def answering(ask: Ask) -> AsyncIterator[Callable[[], Awaitable[ModelEvent]]]:
+    """Ask beside the test and give what waits for the next event; leaving gives up on the rest."""
+    events: asyncio.Queue[ModelEvent] = asyncio.Queue()
+    async with owned_tasks() as start, asyncio.timeout(5):
+        start(ask(events.put_nowait))
+        yield events.get

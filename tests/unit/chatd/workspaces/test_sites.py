@@ -1,0 +1,123 @@
+"""Where the tools of chats work: how often anybody looks for it, and who makes it."""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from chatd.clients.hosts import InMemoryHost
+from chatd.domain.chat import ChatId, Owner, WorkerId
+from chatd.domain.choice import ModelChoice
+from chatd.domain.views import ChatMode
+from chatd.domain.workspaces.ports import ChatWorkspace, Site
+from chatd.domain.workspaces.workspace import State, WorkspaceId
+from chatd.engine.workspaces.driver import Driver
+from chatd.engine.workspaces.node_list import NodeList
+from chatd.engine.workspaces.sites import ChatSites
+from chatd.engine.workspaces.watching import Changes
+from chatd.store.catalogue import ChatFacts
+from parley.clock import FakeClock
+from support.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
+from support.workspace_values import ANN, NODE, NOON, WORKSPACE, node, workspace
+
+CHAT = ChatId("00000000-0000-0000-0000-0000000000c1")
+OWNER = Owner(ANN, "member")
+ADDRESS = "unix:/run/node.sock"
+PLAIN = ChatFacts(ModelChoice(), ChatMode.ORDINARY)
+
+
+@dataclass
+class Known:
+    """What a process knows of chats without asking."""
+
+    facts: dict[str, ChatFacts] = field(default_factory=dict)
+
+    async def chat(self, chat_id: ChatId) -> ChatFacts:
+        return self.facts.get(chat_id, PLAIN)
+
+
+class Stage:
+    """A process that knows one node; the driver is driven by the test."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock(NOON)
+        self.store = InMemoryWorkspaces(self.clock)
+        self.known = Known()
+        self.nodes = InMemoryNodes(self.clock, {NODE: node()})
+        listed = NodeList(self.nodes, [ADDRESS])
+        changes = Changes(self.clock)
+        self.driver = Driver(WorkerId("d"), self.store, self.nodes, InMemoryHost(), self.clock)
+        self.sites = ChatSites(self.store, self.known, listed, self.driver, changes, self.clock)
+
+    def bind(self) -> None:
+        """Let the chat have a workspace that somebody chose."""
+        self.store.rows[WORKSPACE] = workspace(State.READY)
+        self.known.facts[CHAT] = replace(PLAIN, workspace_id=WORKSPACE)
+        self.store.chats[CHAT] = ChatWorkspace(
+            workspace=self.store.rows[WORKSPACE],
+            scratch_id=WorkspaceId(CHAT),
+            owner_id=ANN,
+            is_child=False,
+            is_bound=True,
+            node_address=ADDRESS,
+            is_node_lost=False,
+            now=NOON,
+        )
+
+    async def turn(self, calls: int) -> list[Site]:
+        """Begin a turn and make calls side by side; return where they went."""
+        await self.sites.awareness(CHAT, is_child=False)
+        await self.sites.begin(CHAT)
+        async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+            made = [tasks.create_task(self.sites.ready(CHAT, OWNER)) for _ in range(calls)]
+        return [each.result() for each in made]
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+async def test_a_turn_without_tools_in_a_chat_without_a_workspace_looks_for_none(
+    stage: Stage,
+) -> None:
+    for _ in range(3):
+        assert await stage.turn(calls=0) == []
+    assert (stage.store.lookups, stage.store.rows) == (0, {})
+
+
+@pytest.mark.parametrize("calls", [0, 1, 20])
+async def test_a_workspace_is_looked_for_once_in_a_turn(stage: Stage, calls: int) -> None:
+    stage.bind()
+    for turn in range(1, 4):
+        assert await stage.turn(calls) == [Site(ADDRESS, WORKSPACE, 1)] * calls
+        assert stage.store.lookups == turn
+
+
+async def test_a_scratch_workspace_is_looked_for_once_in_a_turn_with_tools(stage: Stage) -> None:
+    stage.store.rows[CHAT] = workspace(State.READY, id=CHAT, is_scratch_of_chat=True)
+    assert await stage.turn(20) == [Site(ADDRESS, CHAT, 1)] * 20
+    assert stage.store.lookups == 1
+    await stage.turn(0)
+    assert stage.store.lookups == 1
+
+
+async def test_a_call_that_found_another_placement_has_the_next_one_look_again(
+    stage: Stage,
+) -> None:
+    stage.bind()
+    await stage.turn(1)
+    stage.store.rows[WORKSPACE] = workspace(State.READY, epoch=2)
+    assert await stage.sites.ready(CHAT, OWNER) == Site(ADDRESS, WORKSPACE, 1)
+    stage.sites.forget(CHAT)
+    assert await stage.sites.ready(CHAT, OWNER) == Site(ADDRESS, WORKSPACE, 2)
+    assert stage.store.lookups == 2
+
+
+async def test_who_looks_before_a_workspace_was_made_sees_that_there_is_nothing(
+    stage: Stage,
+) -> None:
+    assert await stage.sites.seen(CHAT) == Site(ADDRESS, CHAT, 0, is_made=False)
+    for state, is_made in ((State.PREPARING, False), (State.READY, True), (State.STOPPED, True)):
+        stage.store.rows[CHAT] = workspace(state, id=CHAT, is_scratch_of_chat=True)
+        assert await stage.sites.seen(CHAT) == Site(ADDRESS, CHAT, 1, is_made=is_made)

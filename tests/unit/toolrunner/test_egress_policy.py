@@ -1,0 +1,227 @@
+"""What a workspace may reach, as a decision."""
+
+from ipaddress import IPv4Address, IPv6Address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolrunner.egress import (
+    PRESETS,
+    Access,
+    HostPattern,
+    Place,
+    Policy,
+    PolicyInvalid,
+    Reason,
+    Refused,
+    Way,
+)
+from toolrunner.egress.addresses import is_public
+from toolrunner.egress.hosts import canonical_host
+
+LABELS = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True)
+HOSTS = st.lists(LABELS, min_size=2, max_size=4).map(".".join)
+PLACES = st.builds(Place, HOSTS, st.integers(1, 65535))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "example.org.",
+        "example..org",
+        ".example.org",
+        "exa mple.org",
+        "example.org\x00.evil.test",
+        "user@example.org",
+        "example.org\r\nX: y",
+        "exämple.org",
+        "example。org",
+        "127.1",
+        "0177.0.0.1",
+        "0x7f.0.0.1",
+        "2130706433",
+        "0x7f000001",
+        "127.0.0.01",
+        "127.0.0.1.",
+        "::1",
+        "[::1",
+        "[fe80::1%25eth0]",
+        "[fe80::1%eth0]",
+        "[127.0.0.1]",
+        "-a.example",
+        "a" * 64 + ".org",
+        ".".join(["a" * 60] * 5),
+        "%6c%6f%63%61%6c",
+    ],
+)
+def test_an_odd_host_is_no_host(host: str) -> None:
+    with pytest.raises(ValueError, match="holds"):
+        canonical_host(host)
+
+
+@pytest.mark.parametrize(
+    ("given_text", "canonical"),
+    [
+        ("GitHub.COM", "github.com"),
+        ("xn--bcher-kva.example", "xn--bcher-kva.example"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("[0:0:0:0:0:0:0:1]", "::1"),
+        ("[::FFFF:10.0.0.1]", "::ffff:10.0.0.1"),
+        ("my_host.example", "my_host.example"),
+    ],
+)
+def test_a_host_has_one_spelling(given_text: str, canonical: str) -> None:
+    assert canonical_host(given_text).replace("::ffff:a00:1", "::ffff:10.0.0.1") == canonical
+
+
+@pytest.mark.parametrize("text", ["h:0", "h:65536", "h:080", "h:+80", "h: 80", "h:8x", "h:", "h"])
+def test_an_odd_port_is_no_port(text: str) -> None:
+    with pytest.raises(ValueError, match=r"holds|names"):
+        Place.parse(text)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["*", "*.org", "*.127.0.0.1", "a.*.org", "http://a.org", "tcp://a.org", "a.org/x"]
+)
+def test_a_pattern_that_is_too_wide_or_odd_is_refused(pattern: str) -> None:
+    with pytest.raises(PolicyInvalid):
+        HostPattern.parse(pattern)
+
+
+TABLE = Policy.read(
+    Access.PROXY,
+    presets=["github", "debian"],
+    allowed_hosts=["*.example.org", "example.net:8443", "tcp://git.example.net:22", "192.0.2.9"],
+    denied_hosts=["evil.example.org", "*.bad.example.org", "codeload.github.com:443"],
+)
+
+
+@pytest.mark.parametrize(
+    ("place", "way", "is_allowed"),
+    [
+        ("github.com:443", Way.TLS, True),
+        ("github.com:80", Way.HTTP, False),
+        ("github.com:22", Way.TLS, False),
+        ("notgithub.com:443", Way.TLS, False),
+        ("github.com.evil.test:443", Way.TLS, False),
+        ("raw.githubusercontent.com:443", Way.TLS, True),
+        ("githubusercontent.com:443", Way.TLS, False),
+        ("codeload.github.com:443", Way.TLS, False),
+        ("deb.debian.org:80", Way.HTTP, True),
+        ("deb.debian.org:443", Way.TLS, True),
+        ("deb.debian.org:80", Way.TLS, False),
+        ("deb.debian.org:443", Way.HTTP, False),
+        ("www.example.org:443", Way.TLS, True),
+        ("a.b.example.org:80", Way.HTTP, True),
+        ("example.org:443", Way.TLS, False),
+        ("www.example.org:8080", Way.HTTP, False),
+        ("evil.example.org:443", Way.TLS, False),
+        ("x.bad.example.org:443", Way.TLS, False),
+        ("bad.example.org:443", Way.TLS, True),
+        ("example.net:8443", Way.TLS, True),
+        ("example.net:443", Way.TLS, False),
+        ("git.example.net:22", Way.RAW, True),
+        ("git.example.net:22", Way.TLS, False),
+        ("www.example.org:443", Way.RAW, False),
+        ("192.0.2.9:443", Way.TLS, True),
+        ("192.0.2.8:443", Way.TLS, False),
+    ],
+)
+def test_a_policy_allows_what_it_names(place: str, way: Way, is_allowed: bool) -> None:
+    assert TABLE.allows(Place.parse(place), way) is is_allowed
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        (Policy(), Reason.NO_NETWORK),
+        (Policy.read(Access.PROXY), Reason.NOT_ALLOWED),
+        (Policy.read(Access.OPEN, denied_hosts=["a.example"]), Reason.DENIED),
+    ],
+)
+def test_a_refusal_says_why_and_what_to_do(policy: Policy, reason: Reason) -> None:
+    with pytest.raises(Refused) as refusal:
+        policy.check_place(Place("a.example", 443), Way.TLS)
+
+    assert refusal.value.reason is reason
+    assert "a.example:443" in str(refusal.value)
+    assert len(str(refusal.value)) > len(refusal.value.problem)
+
+
+def test_an_unknown_preset_is_refused_with_those_that_exist() -> None:
+    with pytest.raises(PolicyInvalid, match="github"):
+        Policy.read(Access.PROXY, presets=["githup"])
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_every_preset_can_be_read(preset: str) -> None:
+    assert Policy.read(Access.PROXY, presets=[preset]).allowed
+
+
+@given(PLACES, st.sampled_from(Way), st.sampled_from(Access))
+def test_denying_wins_whatever_allows(place: Place, way: Way, access: Access) -> None:
+    prefix = "tcp://" if way is Way.RAW else ""
+    policy = Policy.read(
+        access, allowed_hosts=[f"{prefix}{place}", f"{place}"], denied_hosts=[place.host]
+    )
+
+    assert not policy.allows(place, way)
+
+
+@given(PLACES, PLACES, st.sampled_from(Way))
+def test_one_allowed_place_opens_no_other(one: Place, other: Place, way: Way) -> None:
+    prefix = "tcp://" if way is Way.RAW else ""
+    policy = Policy.read(Access.PROXY, allowed_hosts=[f"{prefix}{one}"])
+
+    assert policy.allows(one, way)
+    assert policy.allows(other, way) is (one == other)
+
+
+@given(st.text(max_size=40))
+def test_whatever_is_read_as_a_host_is_plain(text: str) -> None:
+    try:
+        host = canonical_host(text)
+    except ValueError:
+        return
+
+    assert host.isascii()
+    assert not set(host) - set("abcdefghijklmnopqrstuvwxyz0123456789.-_:")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1"),
+        *("100.100.100.200", "0.0.0.0", "224.0.0.1", "255.255.255.255", "168.63.129.16"),
+        *("192.0.0.192", "198.18.0.1", "203.0.113.1", "::1", "::", "fe80::1%eth0", "fe80::1"),
+        *("fc00::1", "fd00:ec2::254", "ff02::1", "::ffff:8.8.8.8", "::ffff:127.0.0.1", "fec0::1"),
+        *("64:ff9b::7f00:1", "64:ff9b:1::1", "2002:7f00:1::1", "2001::1", "::8.8.8.8"),
+    ],
+)
+def test_addresses_that_lead_inside_are_not_public(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111"])
+def test_addresses_of_the_internet_are_public(address: str) -> None:
+    assert is_public(address)
+
+
+@given(st.ip_addresses())
+def test_no_private_address_is_public(address: IPv4Address | IPv6Address) -> None:
+    is_inside = address.is_private or address.is_loopback or address.is_link_local
+
+    assert not (is_public(str(address)) and (is_inside or address.is_multicast))
+
+
+def test_one_private_address_among_public_ones_is_refused() -> None:
+    place = Place("a.example", 443)
+
+    with pytest.raises(Refused) as refusal:
+        Policy(Access.OPEN).check_addresses(place, ["8.8.8.8", "10.0.0.1"])
+
+    assert refusal.value.reason is Reason.PRIVATE_ADDRESS
+    assert "TOOLRUNNER_EGRESS_PRIVATE_HOSTS" in str(refusal.value)
+    Policy(Access.OPEN, private=frozenset({place})).check_addresses(place, ["10.0.0.1"])

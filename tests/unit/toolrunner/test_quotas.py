@@ -1,0 +1,123 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from toolrunner.census import Census, Leader, Member
+from toolrunner.disk_use import LOOK_AGAIN_S, LOOK_OVER_S, Space, Use, is_due, overrun
+from toolrunner.domain import Limits, ProcessId, Quota, WorkspaceId
+from toolrunner.errors import QuotaExceeded
+from toolrunner.quotas import Pace
+from toolrunner.spawner import Seen
+from toolrunner.spawner.control_groups import ControlGroups
+from toolrunner.workspaces import Particulars, Workspaces
+
+QUOTA = Quota(disk_bytes=1000, inodes=100)
+USE = Use(disk_bytes=400, inodes=40, space=Space(10_000, 1_000), at_s=100.0, took_s=0.1)
+
+
+@pytest.mark.parametrize(
+    ("use", "quota", "space", "now_s", "due"),
+    [
+        (None, QUOTA, Space(0, 0), 0.0, True),
+        (None, Quota(), Space(0, 0), 0.0, False),
+        (USE, QUOTA, Space(10_000, 1_000), 101.0, False),
+        # As long as less is gone than it has left, it cannot be past its quota.
+        (USE, QUOTA, Space(9_401, 941), 101.0, False),
+        (USE, QUOTA, Space(9_400, 1_000), 101.0, True),
+        (USE, QUOTA, Space(10_000, 940), 101.0, True),
+        (USE, Quota(inodes=100), Space(0, 1_000), 101.0, False),
+        (USE, QUOTA, Space(10_000, 1_000), 100.0 + LOOK_AGAIN_S, True),
+        (replace(USE, took_s=10.0), QUOTA, Space(10_000, 1_000), 100.0 + LOOK_AGAIN_S, False),
+        (replace(USE, took_s=10.0), QUOTA, Space(10_000, 1_000), 300.0, True),
+        (replace(USE, disk_bytes=2000), QUOTA, Space(0, 0), 100.5, False),
+        (replace(USE, disk_bytes=2000), QUOTA, Space(0, 0), 100.0 + LOOK_OVER_S, True),
+    ],
+)
+def test_files_are_counted_when_a_quota_may_be_passed_and_now_and_then(
+    use: Use | None, quota: Quota, space: Space, now_s: float, due: bool
+) -> None:
+    assert is_due(use, quota, space, now_s) is due
+
+
+def test_an_overrun_says_what_of_and_how_much() -> None:
+    assert overrun(USE, QUOTA) is None
+    full = overrun(replace(USE, disk_bytes=1001), QUOTA)
+    many = overrun(replace(USE, inodes=101), QUOTA)
+    assert full is not None
+    assert many is not None
+    assert (full.dimension, full.used, full.limit) == ("disk_bytes", 1001, 1000)
+    assert (many.dimension, many.used, many.limit) == ("inodes", 101, 100)
+
+
+def member(pid: int, cpu_s: float) -> Member:
+    return Member(Seen(pid, 1, pid, pid), ProcessId("p"), cpu_s, 0)
+
+
+def test_the_pace_of_a_workspace_is_what_its_processes_used_since() -> None:
+    pace = Pace()
+    assert pace.take([member(1, 10.0)], 100.0) == 0.0
+    assert pace.take([member(1, 11.0), member(2, 0.5)], 101.0) == 1.5
+    # One that is gone takes nothing back.
+    assert pace.take([member(2, 1.0)], 102.0) == 0.5
+
+
+def test_a_quota_of_a_template_goes_before_that_of_the_node(tmp_path: Path) -> None:
+    workspaces = Workspaces(tmp_path, quota=Quota(memory_bytes=8, disk_bytes=10, inodes=5))
+    workspaces.particulars[WorkspaceId("w")] = Particulars(quota=Quota(disk_bytes=3, pids=7))
+    assert workspaces.quota_of(WorkspaceId("w")) == Quota(8, 3, 5, 7)
+    assert workspaces.quota_of(WorkspaceId("w")).limits == Limits(
+        file_bytes=3, memory_bytes=8, pids=7
+    )
+    assert workspaces.quota_of(WorkspaceId("other")) == workspaces.quota
+
+
+def test_where_too_much_was_written_nothing_more_is(tmp_path: Path) -> None:
+    workspaces = Workspaces(tmp_path)
+    workspaces.check_space(WorkspaceId("w"))
+    workspaces.overruns[WorkspaceId("w")] = QuotaExceeded("inodes", 7, 5)
+    with pytest.raises(QuotaExceeded, match=r"uses 7 of 5 inodes.*rm"):
+        workspaces.check_space(WorkspaceId("w"))
+
+
+def stat(proc: Path, pid: int, parent: int, *, state: str = "S", namespace: str = "") -> None:
+    directory = proc / str(pid)
+    (directory / "ns").mkdir(parents=True)
+    words = [state, parent, pid, pid, *([0] * 7), 100, 50, 25, 25, *([0] * 4), 77, 0, 3]
+    (directory / "stat").write_text(f"{pid} (a) name) {' '.join(map(str, words))}")
+    (directory / "ns" / "pid").symlink_to(f"pid:[{namespace or 'host'}]")
+
+
+def test_a_census_finds_everyone_below_the_spawner_and_nobody_else(tmp_path: Path) -> None:
+    spawner = 50
+    stat(tmp_path, spawner, 1)
+    stat(tmp_path, 60, spawner, namespace="cell")
+    stat(tmp_path, 61, 60, namespace="cell")
+    stat(tmp_path, 62, 61, state="Z")
+    stat(tmp_path, 70, spawner, namespace="cell")
+    stat(tmp_path, 71, 70, namespace="cell")
+    stat(tmp_path, 80, spawner)
+    stat(tmp_path, 90, 1)
+    census = Census(spawner, dict, proc=str(tmp_path))
+    found = census.take({60: Leader(WorkspaceId("w"), ProcessId("p"))})
+    told = {each.seen.pid: each.process_id for each in found[WorkspaceId("w")]}
+    assert (set(found), told) == ({WorkspaceId("w")}, {60: "p", 61: "p", 70: "", 71: ""})
+    [first] = [each for each in found[WorkspaceId("w")] if each.seen.pid == 60]
+    assert (first.cpu_s, first.resident_bytes, first.seen.started) == (2.0, 3 * 4096, 77)
+
+
+def test_the_group_of_a_workspace_holds_all_of_it_together(tmp_path: Path) -> None:
+    groups = ControlGroups(str(tmp_path))
+    (tmp_path / "w").mkdir()
+    for name in ("memory.max", "pids.max", "cpu.max", "memory.oom.group"):
+        (tmp_path / "w" / name).write_text("")
+    quota = {"memory_bytes": 1024, "pids": 9, "cpu_millicores": 500}
+    groups.bound("w", quota)
+    found = {each.name: each.read_text() for each in (tmp_path / "w").iterdir()}
+    # Whoever has most is killed, not everybody.
+    assert found == {
+        "memory.max": "1024",
+        "pids.max": "9",
+        "cpu.max": "50000 100000",
+        "memory.oom.group": "",
+    }

@@ -1,0 +1,188 @@
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from toolrunner.hosting.bounds import Bounds, Kept
+from toolrunner.hosting.git_runs import GIT_ENVIRONMENT, KNOWN_HOSTS, SSH, ssh_to
+from toolrunner.hosting.remotes import (
+    Remote,
+    RemoteRefused,
+    Remotes,
+    is_led,
+    is_public,
+    pinned,
+    remote_of,
+)
+
+
+@dataclass
+class KnownHosts:
+    """Knows a few hosts, and counts who asks."""
+
+    hosts: dict[str, tuple[str, ...]]
+    asked: list[str] = field(default_factory=list)
+
+    async def addresses(self, host: str, port: int) -> tuple[str, ...]:
+        self.asked.append(host)
+        if host not in self.hosts:
+            raise OSError("no such host")
+        return self.hosts[host]
+
+
+@pytest.mark.parametrize(
+    ("url", "remote"),
+    [
+        ("https://example.org/a/b.git", Remote("https", "example.org", 443)),
+        ("https://example.org:8443/a", Remote("https", "example.org", 8443)),
+        ("http://[2606:4700::1111]/a", Remote("http", "2606:4700::1111", 80)),
+        ("ssh://git@example.org/a", Remote("ssh", "example.org", 22)),
+        ("ssh://example.org:2222/a", Remote("ssh", "example.org", 2222)),
+        ("git@example.org:a/b.git", Remote("ssh", "example.org", 22)),
+        ("example.org:a", Remote("ssh", "example.org", 22)),
+        ("file:///srv/a", Remote("file", path="/srv/a")),
+        ("/srv/a", Remote("file", path="/srv/a")),
+    ],
+)
+def test_addresses_are_read(url: str, remote: Remote) -> None:
+    assert remote_of(url) == remote
+
+
+REFUSED = (
+    *("-oProxyCommand=x", "--upload-pack=x", "ext::sh -c x", "ext::sh", "fd::7", "a::b", "::x"),
+    *("https://user:secret@example.org/a", "https://token@example.org/a", "http://u@example.org/"),
+    *("https://example.org/a?token=x", "https://example.org/a#x", "ssh://u:p@example.org/a"),
+    *(
+        "ssh://-oProxyCommand=x/a",
+        "ssh://-u@example.org/a",
+        "-u@example.org:a",
+        "a b",
+        "https://a b",
+    ),
+    *(
+        "https:///a",
+        "https://example.org:99999/a",
+        "https://exa mple.org/",
+        "https://-x/",
+        "relative",
+    ),
+    *("file://host/a", "https://example.org\n/a", "https://example.org\x00/a", "https://[::1", ""),
+    *("u@-oProxyCommand=x:a", "https://exa$(x)mple.org/a", "ssh://$(x)@example.org/a"),
+)
+
+
+@pytest.mark.parametrize("url", REFUSED)
+def test_odd_addresses_and_credentials_are_refused(url: str) -> None:
+    with pytest.raises(RemoteRefused):
+        remote_of(url)
+
+
+def test_a_transport_that_is_not_allowed_is_told_with_those_that_are() -> None:
+    remotes = Remotes(("https", "ssh"), (), KnownHosts({}))
+    with pytest.raises(RemoteRefused, match="only by https, ssh") as refused:
+        remotes.read("file:///etc")
+    assert "TOOLRUNNER_GIT_PROTOCOLS" in str(refused.value)
+
+
+INSIDE = (
+    *(
+        "127.0.0.1",
+        "127.8.8.8",
+        "0.0.0.0",
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.1.1",
+        "169.254.169.254",
+    ),
+    *("168.63.129.16", "100.100.100.200", "224.0.0.1", "255.255.255.255", "192.0.0.192"),
+    *("::1", "::", "fe80::1", "fd00:ec2::254", "fc00::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1"),
+    *("2002:7f00:1::", "ff02::1", "2001:0:1::1", "not an address"),
+)
+
+
+@pytest.mark.parametrize("address", INSIDE)
+async def test_what_is_not_public_is_refused_unless_it_is_named(address: str) -> None:
+    resolver = KnownHosts({"inside": ("93.184.216.34", address)})
+    remote = Remote("https", "inside", 443)
+    with pytest.raises(RemoteRefused, match="TOOLRUNNER_GIT_PRIVATE_HOSTS"):
+        await Remotes(("https",), (), resolver).judged(remote)
+    allowed = await Remotes(("https",), ("inside",), resolver).judged(remote)
+    assert allowed == ("93.184.216.34", address)
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "2606:4700:4700::1111"])
+def test_what_is_public_is_public(address: str) -> None:
+    assert is_public(address)
+
+
+async def test_a_host_without_an_address_is_told() -> None:
+    with pytest.raises(RemoteRefused, match="has no address"):
+        await Remotes(("https",), (), KnownHosts({})).judged(Remote("https", "nowhere", 443))
+
+
+async def test_a_repository_of_this_machine_needs_no_address() -> None:
+    resolver = KnownHosts({})
+    assert await Remotes(("file",), (), resolver).judged(Remote("file", path="/srv")) == ()
+    assert resolver.asked == []
+
+
+def test_git_connects_to_judged_addresses_and_follows_nobody() -> None:
+    found = pinned(Remote("https", "example.org", 443), ("93.184.216.34", "2606:4700::1"))
+    assert found == (
+        *("-c", "http.followRedirects=false"),
+        *("-c", "http.curloptResolve=example.org:443:93.184.216.34,[2606:4700::1]"),
+    )
+
+
+def test_who_is_led_another_way_is_judged_there() -> None:
+    led = {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "url.http://127.0.0.1:1/x/.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://example.org/",
+    }
+    assert is_led("https://example.org/a", led)
+    assert not is_led("https://example.net/a", led)
+    assert not is_led("https://example.org/a", {})
+
+
+def test_ssh_uses_nothing_of_the_node() -> None:
+    effective = subprocess.run(
+        [SSH[0], "-G", *SSH[1:], "example.org"], capture_output=True, text=True, check=True
+    ).stdout
+    found = dict(line.split(" ", 1) for line in effective.splitlines())
+    names = ("identityfile", "identityagent", "certificatefile", "globalknownhostsfile")
+    assert {name: found[name] for name in names} == dict.fromkeys(names, "none")
+    assert (found["identitiesonly"], found["batchmode"]) == ("yes", "yes")
+    assert (found["userknownhostsfile"], found["passwordauthentication"]) == (KNOWN_HOSTS, "no")
+    assert str(Path.home()) not in effective
+    assert "SSH_AUTH_SOCK" not in GIT_ENVIRONMENT
+
+
+def test_ssh_goes_to_a_judged_address_under_the_name_of_the_host() -> None:
+    command = ssh_to("example.org", ("93.184.216.34",))["GIT_SSH_COMMAND"]
+    assert command.endswith("-o HostName=93.184.216.34 -o HostKeyAlias=example.org")
+
+
+DAY_S = 86_400
+
+
+@pytest.mark.parametrize(
+    ("bounds", "gone"),
+    [
+        (Bounds(9, 1000, 30 * DAY_S), ()),
+        (Bounds(2, 1000, 30 * DAY_S), ("old",)),
+        (Bounds(9, 500, 30 * DAY_S), ("old",)),
+        (Bounds(9, 100, 30 * DAY_S), ("old", "middle", "new")),
+        (Bounds(9, 1000, 2 * DAY_S), ("old", "middle")),
+    ],
+)
+def test_mirrors_not_used_for_longest_go_until_the_rest_keeps_the_bounds(
+    bounds: Bounds, gone: tuple[str, ...]
+) -> None:
+    kept = [
+        Kept(Path("new"), 200, 10 * DAY_S),
+        Kept(Path("old"), 200, 1 * DAY_S),
+        Kept(Path("middle"), 200, 5 * DAY_S),
+    ]
+    assert bounds.surplus(kept, 10.0 * DAY_S) == tuple(map(Path, gone))
