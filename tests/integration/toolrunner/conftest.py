@@ -1,9 +1,12 @@
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 import pytest
 
 from support.row_sizes import FULL_SIZE, RowSizes
+from support.sandboxes import offered
 from support.toolrunner_node import Client, House, connected, node, running
+from toolrunner.sandbox import Level
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, prctl
 
 
@@ -25,6 +28,13 @@ def reaping() -> Iterator[None]:
 @pytest.fixture
 def house(tmp_path_factory: pytest.TempPathFactory) -> House:
     return House.build(tmp_path_factory.mktemp("t"))
+
+
+@pytest.fixture(params=(Level.NONE, *offered()[-1:]), ids=lambda level: str(level.word))
+def each_house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> House:
+    """A house without a sandbox, and one with the strongest that this machine has."""
+    house = House.build(tmp_path_factory.mktemp("t"))
+    return replace(house, sandbox_level=request.param.word)
 
 
 @pytest.fixture

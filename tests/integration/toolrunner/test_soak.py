@@ -62,9 +62,9 @@ async def calls(client: Client, numbers: range) -> None:
 
 
 async def test_h10_many_tool_calls_take_no_more_memory(
-    house: House, sizes: RowSizes, record_property: Callable[[str, object], None]
+    each_house: House, sizes: RowSizes, record_property: Callable[[str, object], None]
 ) -> None:
-    async with toolrunner(house) as process, connected(house) as client:
+    async with toolrunner(each_house) as process, connected(each_house) as client:
         (spawner,) = psutil.Process(process.pid).children()
         warm = max(2 * HELD, sizes.calls // 5)
         await calls(client, range(warm))
@@ -80,9 +80,9 @@ async def test_h10_many_tool_calls_take_no_more_memory(
     grown = [late.rss_mib - early.rss_mib for early, late in zip(before, after, strict=True)]
     record_property(
         NODE,
-        f"H10: {sizes.calls} calls after {warm}: service {before[0].rss_mib:.1f} to "
-        f"{after[0].rss_mib:.1f} MiB, spawner {before[1].rss_mib:.1f} to "
-        f"{after[1].rss_mib:.1f} MiB",
+        f"H10, sandbox {each_house.sandbox_level}: {sizes.calls} calls after {warm}: "
+        f"service {before[0].rss_mib:.1f} to {after[0].rss_mib:.1f} MiB, "
+        f"spawner {before[1].rss_mib:.1f} to {after[1].rss_mib:.1f} MiB",
     )
     assert grown[0] < SERVICE_MIB
     assert grown[1] < SPAWNER_MIB
