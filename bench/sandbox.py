@@ -7,7 +7,8 @@ nothing that confines, in turns, so that all see the same machine. It prints one
     starts      from asking for `true` until its end is known, in milliseconds, by level
     first       the first process of a workspace, whose namespaces and files have to be made
     stop        ending a workspace of 500 processes, in milliseconds, by level
-    neighbours  p99 of `true` in another workspace while one misbehaves, as a ratio to before
+    neighbours  p99 of `true` in another workspace while one misbehaves, as a ratio to before; by
+                the kernel's limits alone, without the node that looks (see `bench/workspaces.py`)
 """
 
 import argparse
@@ -26,7 +27,8 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
-from support.jail import PYTHON, Jail
+from support.jail import Jail
+from support.misbehaving import BOMBS
 from support.sandboxes import offered
 from toolrunner.domain import Limits
 from toolrunner.sandbox import Level
@@ -37,21 +39,6 @@ PROCESSES = 500
 NEIGHBOUR_ROUNDS = 100
 MIB = 1024**2
 LIMITS = Limits(pids=200, memory_bytes=512 * MIB, file_bytes=512 * MIB)
-FORK = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
-MEMORY = """
-while True:
-    try:
-        kept = []
-        while True: kept.append(bytearray(1 << 20))
-    except MemoryError:
-        kept = []
-"""
-BOMBS = {
-    "fork bomb": (PYTHON, "-I", "-S", "-c", FORK),
-    "memory bomb": (PYTHON, "-I", "-S", "-c", MEMORY),
-    "disk fill": ("bash", "-c", "trap '' XFSZ; while :; do head -c 512M /dev/zero > big; done"),
-    "output flood": ("yes",),
-}
 
 
 def new_directory() -> Path:
@@ -146,9 +133,9 @@ async def neighbours() -> dict[str, object]:
                 continue
             ratios: dict[str, object] = {}
             await jail.begin("sleep", "600", workspace="quiet")
-            for bomb, argv in BOMBS.items():
+            for bomb, command in BOMBS.items():
                 before = figures([await timed(jail, "quiet") for _ in range(NEIGHBOUR_ROUNDS)])
-                async with misbehaving(jail, argv):
+                async with misbehaving(jail, command):
                     during = figures([await timed(jail, "quiet") for _ in range(NEIGHBOUR_ROUNDS)])
                 ratio = round(during["p99_ms"] / before["p99_ms"], 2)
                 ratios[bomb] = {"before": before, "during": during, "p99_ratio": ratio}
@@ -157,9 +144,9 @@ async def neighbours() -> dict[str, object]:
 
 
 @asynccontextmanager
-async def misbehaving(jail: Jail, argv: tuple[str, ...]) -> AsyncIterator[None]:
+async def misbehaving(jail: Jail, command: str) -> AsyncIterator[None]:
     """Have a program at work in another workspace, and somebody who reads what it prints."""
-    launch = jail.launch(*argv, workspace="loud", limits=LIMITS)
+    launch = jail.launch("sh", "-c", command, workspace="loud", limits=LIMITS)
     launched = await jail.spawner.start(launch, lambda _, exit: None)
     reading = asyncio.create_task(asyncio.to_thread(drain, launched.output_fd))
     try:

@@ -6,38 +6,53 @@ milliseconds; `fork` and `local` are of a tree of `--files` files, `git` of a re
 many, where the first fetch fills the mirror and is told apart; `merge` brings a tenth of them home.
 `stop` is the time to end `--processes` processes that detached themselves, as the node tells it
 and as the caller sees it. `plain` is the same tree copied by `cp -a` and cloned by `git clone`, in
-the same run.
+the same run. `neighbours` is how long `true` takes in one workspace while another misbehaves, for
+each way to do so, against how long it takes before and after; `p99_ratio` is what counts, and must
+not be over 2. `--only neighbours` measures one part alone.
 """
 
 import argparse
 import json
-import os
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from bench.nodes import running
+
 from parley.api.workspace.v1 import host_service_pb2 as api
-from parley.api.workspace.v1 import process_pb2, process_service_pb2, template_pb2, workspace_pb2
+from parley.api.workspace.v1 import (
+    process_pb2,
+    process_service_pb2,
+    sandbox_pb2,
+    template_pb2,
+    workspace_pb2,
+)
 from parley.api.workspace.v1.host_service_pb2_grpc import WorkspaceHostServiceStub
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
 from parley.clock import SystemClock
-from parley.identity import ServiceName, Signer, SigningKey, TrustFile
 from parley.process import TimeOrderedIds
-from parley.rpc import Address, connect
-from parley.telemetry import LogLevel, start
+from support.misbehaving import BOMBS, Felt, Latency, latency
 
-READY_S = 30
 CALL_S = 300
+GIB = 1024**3
+#: So that everything is bounded by what a small machine has, too.
+QUOTAS = {
+    "TOOLRUNNER_WORKSPACE_MEMORY_BYTES": str(GIB),
+    "TOOLRUNNER_WORKSPACE_DISK_BYTES": str(GIB),
+    "TOOLRUNNER_WORKSPACE_INODES": "100000",
+}
 
 
 class Node:
@@ -79,55 +94,39 @@ class Node:
         )
         return (await self.host.MergeWorkspace(request, timeout=CALL_S)).report
 
-    async def run(self, workspace_id: str, command: str) -> None:
-        """Run a command to its end."""
-        context = workspace_pb2.WorkspaceContext(workspace_id=workspace_id, epoch=1)
+    async def begin(
+        self, workspace_id: str, command: str
+    ) -> tuple[workspace_pb2.WorkspaceContext, str]:
+        """Start a command."""
+        context = workspace_pb2.WorkspaceContext(
+            workspace_id=workspace_id,
+            epoch=1,
+            profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
+        )
         request = process_service_pb2.StartProcessRequest(
             context=context,
             request_id=self.new_id(),
             spec=process_pb2.ProcessSpec(command=command),
         )
         started = await self.processes.StartProcess(request)
+        return context, started.process.process_id
+
+    async def stop(self, workspace_id: str) -> api.WorkspaceHostServiceStopWorkspaceResponse:
+        """End everything in a workspace at once."""
+        request = api.WorkspaceHostServiceStopWorkspaceRequest(
+            request_id=self.new_id(), workspace_id=workspace_id, epoch=1, grace_ms=0
+        )
+        return await self.host.StopWorkspace(request, timeout=CALL_S)
+
+    async def run(self, workspace_id: str, command: str) -> None:
+        """Run a command to its end."""
+        context, process_id = await self.begin(workspace_id, command)
         wait = process_service_pb2.WaitOutputRequest(
             context=context,
-            process_id=started.process.process_id,
+            process_id=process_id,
             condition=process_pb2.WaitCondition(max_wait_ms=300_000),
         )
         await self.processes.WaitOutput(wait, timeout=CALL_S + 30)
-
-
-@asynccontextmanager
-async def running(directory: Path, offered: Path) -> AsyncIterator[Node]:
-    """Run a toolrunner and connect to it."""
-    key = SigningKey.generate()
-    TrustFile(directory / "trust.json").add_key(ServiceName.CHATD, key)
-    SigningKey.generate().save(directory / "key.pem")
-    address = Address.parse(f"unix:{directory}/s/toolrunner.sock")
-    process = subprocess.Popen(  # noqa: ASYNC220 (nothing else happens meanwhile)
-        [sys.executable, "-m", "toolrunner"],
-        env={
-            "PATH": os.defpath,
-            "TOOLRUNNER_LISTEN": str(address),
-            "TOOLRUNNER_TRUST_FILE": str(directory / "trust.json"),
-            "TOOLRUNNER_SIGNING_KEY_FILE": str(directory / "key.pem"),
-            "TOOLRUNNER_DATA_DIRECTORY": str(directory / "data"),
-            "TOOLRUNNER_GIT_PROTOCOLS": "file",
-            "TOOLRUNNER_LOCAL_DIRECTORIES": f"offered={offered}",
-        },
-    )
-    try:
-        async with start("bench", instance="bench", log_level=LogLevel.ERROR) as telemetry:
-            signer = Signer(ServiceName.CHATD, key, SystemClock())
-            channel = connect(
-                address, audience=ServiceName.TOOLRUNNER, signer=signer, telemetry=telemetry
-            )
-            node = Node(WorkspaceHostServiceStub(channel), ProcessServiceStub(channel))
-            await node.host.GetHost(api.GetHostRequest(), wait_for_ready=True, timeout=READY_S)
-            yield node
-            await channel.close()
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def tree(directory: Path, files: int) -> None:
@@ -189,10 +188,7 @@ async def stop(node: Node, processes: int) -> dict[str, Any]:
         "(setsid sh -c 'trap \"\" TERM; sleep 9001' >/dev/null 2>&1 &); done"
     )
     await node.run(workspace_id, loop)
-    request = api.WorkspaceHostServiceStopWorkspaceRequest(
-        request_id=node.new_id(), workspace_id=workspace_id, epoch=1, grace_ms=0
-    )
-    took_ms, stopped = await timed_ms(lambda: node.host.StopWorkspace(request, timeout=CALL_S))
+    took_ms, stopped = await timed_ms(lambda: node.stop(workspace_id))
     return {
         "processes": processes,
         "ended": stopped.ended_processes,
@@ -200,6 +196,28 @@ async def stop(node: Node, processes: int) -> dict[str, Any]:
         "node_ms": stopped.duration_ms,
         "caller_ms": took_ms,
     }
+
+
+async def neighbours(node: Node, rounds: int) -> dict[str, Any]:
+    """Measure one workspace while another misbehaves."""
+    quiet = await node.prepare(scratch())
+    told: dict[str, Any] = {}
+
+    async def work() -> None:
+        await node.run(quiet, "true")
+
+    await latency(work, rounds // 5)
+    for name, command in BOMBS.items():
+        before = await latency(work, rounds)
+        loud = await node.prepare(scratch())
+        await node.begin(loud, command)
+        during = await latency(work, rounds)
+        stop_ms, _ = await timed_ms(partial(node.stop, loud))
+        await node.remove(loud)
+        after = await latency(work, rounds)
+        felt = Felt(Latency(before.times_ms + after.times_ms), during)
+        told[name] = {**felt.figures(), "stop_ms": stop_ms}
+    return told
 
 
 def scratch() -> api.WorkspaceRecipe:
@@ -229,7 +247,19 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
     git(repository, "add", "--all")
     git(repository, "commit", "--quiet", "--message", "all")
     url = f"file://{repository}"
-    async with running(directory, offered) as node:
+    settings = {
+        "TOOLRUNNER_GIT_PROTOCOLS": "file",
+        "TOOLRUNNER_LOCAL_DIRECTORIES": f"offered={offered}",
+        **QUOTAS,
+    }
+    async with running(directory, settings) as served:
+        host, processes = (
+            WorkspaceHostServiceStub(served.channel),
+            ProcessServiceStub(served.channel),
+        )
+        node = Node(host, processes)
+        if options.only == "neighbours":
+            return {"neighbours": await neighbours(node, options.neighbour_rounds)}
         first_fetch_ms, _ = await timed_ms(lambda: node.prepare(git_of(url)))
         parent_id = await node.prepare(local(overlay=False))
         parent_copy = await node.prepare(fork_of(parent_id))
@@ -255,6 +285,7 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
             },
             "merge": await merge(node, directory / "data", parent_copy, options.files),
             "stop": await stop(node, options.processes),
+            "neighbours": await neighbours(node, options.neighbour_rounds),
         }
 
 
@@ -263,6 +294,8 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--processes", type=int, default=500)
+    parser.add_argument("--neighbour-rounds", type=int, default=200)
+    parser.add_argument("--only", choices=["neighbours"])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="parley-bench-") as directory:
         print(json.dumps(uvloop.run(measure(options, Path(directory))), indent=2))

@@ -10,7 +10,7 @@ from xdist.remote import Producer
 
 from support import second_chance
 from support.parallel_run import WholeFiles, end_leftovers, end_undisturbed, marks_of_workers
-from support.told_results import told_results
+from support.told_results import keep_attacks, told_results
 
 SEEDS = 1000
 
@@ -51,6 +51,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section(title)
         for line in lines:
             terminalreporter.write_line(line)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: "pytest.CallInfo[None]"
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    keep_attacks(report)
+    return report
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> WholeFiles:

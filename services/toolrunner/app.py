@@ -173,6 +173,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         )
         quotas = Quotas(
             processes,
+            spawner.process,
             workspaces,
             Census(spawner.pid, workspaces.by_user),
             Programs(spawner.process, process.new_id),

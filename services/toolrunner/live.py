@@ -12,6 +12,9 @@ from toolrunner.process_input import ProcessInput
 from toolrunner.spawning import Launched
 
 READS_MAX: Final = 16
+#: As much of one process's output is read at once: some 40 MiB in a second.
+TURN_S: Final = 0.05
+TURN_BYTES: Final = 2 * 1024 * 1024
 #: The part of a quota that is about memory.
 MEMORY: Final = "memory_bytes"
 
@@ -73,6 +76,8 @@ class LiveProcess:
         self.is_settled = False
         self._started_s = started_s
         self._output_fd = -1
+        self._turn_ends_s = 0.0
+        self._turn_bytes = 0
 
     @property
     def is_live(self) -> bool:
@@ -116,7 +121,7 @@ class LiveProcess:
         if launched.input_fd >= 0:
             is_terminal = self.record.stdin_mode is StdinMode.TERMINAL
             self.input = ProcessInput(launched.input_fd, is_terminal=is_terminal)
-        asyncio.get_running_loop().add_reader(launched.output_fd, self._read)
+        asyncio.get_running_loop().add_reader(launched.output_fd, self._read_in_turn)
 
     def read_rest(self) -> None:
         """Read what is there now; an output that nobody holds open is at its end then.
@@ -141,7 +146,7 @@ class LiveProcess:
             is_timed_out=self.is_timed_out,
             has_open_pipes=not self.drained.is_set(),
             is_oom_killed=exit.is_oom_killed or self.exceeded == MEMORY,
-            exceeded=self.exceeded,
+            exceeded=self.exceeded or (MEMORY if exit.is_oom_killed else ""),
         )
         self.record = replace(
             self.record,
@@ -193,6 +198,24 @@ class LiveProcess:
 
     def _wall_ms(self, now_s: float) -> int:
         return round((now_s - self._started_s) * 1000)
+
+    def _read_in_turn(self) -> None:
+        """Read once; who prints without end waits now and then, so that others have a turn."""
+        before = self.output.total_bytes
+        self._read()
+        loop = asyncio.get_running_loop()
+        now_s = loop.time()
+        if now_s >= self._turn_ends_s:
+            self._turn_ends_s, self._turn_bytes = now_s + TURN_S, 0
+        self._turn_bytes += self.output.total_bytes - before
+        if self._turn_bytes >= TURN_BYTES and self._output_fd >= 0:
+            loop.remove_reader(self._output_fd)
+            loop.call_at(self._turn_ends_s, self._go_on_reading, self._output_fd)
+
+    def _go_on_reading(self, output_fd: int) -> None:
+        # It may have been closed meanwhile.
+        if self._output_fd == output_fd:
+            asyncio.get_running_loop().add_reader(output_fd, self._read_in_turn)
 
     def _read(self) -> bool:
         """Read once; return whether there was something."""

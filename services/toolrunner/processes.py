@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from signal import SIGTERM
 from types import TracebackType
 
 from parley.clock import Clock
@@ -222,11 +223,13 @@ class Processes:
         if live is not None and live.is_live:
             live.exceeded = exceeded
 
-    async def end_workspace(self, workspace_id: WorkspaceId, grace_s: float = GRACE_S) -> Ended:
+    async def end_workspace(
+        self, workspace_id: WorkspaceId, grace_s: float = GRACE_S, *, first: int = SIGTERM
+    ) -> Ended:
         """End everything of a workspace, also what detached itself; return when it is gone."""
         directory = self._workspaces.at(workspace_id).directory
         return await self._effects.run(
-            self._spawner.end_workspace(workspace_id, directory, grace_s)
+            self._spawner.end_workspace(workspace_id, directory, grace_s, first=first)
         )
 
     async def signal(

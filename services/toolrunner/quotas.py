@@ -34,6 +34,7 @@ from toolrunner.hosting.programs import ProgramFailed, Programs
 from toolrunner.live import MEMORY
 from toolrunner.processes import Processes
 from toolrunner.spawner import children_of, send
+from toolrunner.spawning import Spawner
 from toolrunner.trees import measure
 from toolrunner.workspaces import Workspaces
 
@@ -42,11 +43,16 @@ logger = logging.getLogger(__name__)
 LOOK_S: Final = 0.5
 #: When a workspace has used half of what it may.
 LOOK_CLOSELY_S: Final = 0.1
-#: Looking takes no more of the time than one part in so many.
+#: Looking takes no more of the time than one part in so many, unless that would be too late.
 SHARE: Final = 10
+LOOK_LATEST_S: Final = 1.0
 MEASURE_S: Final = 300.0
 ENTRIES_MAX: Final = 10_000_000
 NODE: Final = WorkspaceId("node")
+PIDS: Final = "pids"
+#: Between looking and counting a few end and begin.
+PIDS_SPARE: Final = 4
+FULL_LOOKS: Final = 3
 #: Cores that a workspace keeps busy before it gives way, and below which it no longer does.
 BUSY_CORES: Final = 0.5
 CALM_CORES: Final = 0.1
@@ -62,12 +68,14 @@ class Pace:
         at_s: When.
         busy_s: When it was last busy.
         is_idle: Whether it was made to give way.
+        full_looks: How often in a row it had as many processes as it may.
     """
 
     used_s: dict[int, float] = field(default_factory=dict)
     at_s: float = 0.0
     busy_s: float = 0.0
     is_idle: bool = False
+    full_looks: int = 0
 
     def take(self, members: Iterable[Member], now_s: float) -> float:
         """Note what is used now; return the cores since it was last noted."""
@@ -84,6 +92,7 @@ class Quotas:
     """Looks at the workspaces of a node; owned by whoever runs it."""
 
     processes: Processes
+    spawner: Spawner
     workspaces: Workspaces
     census: Census
     programs: Programs
@@ -106,17 +115,18 @@ class Quotas:
             except SpawnerGone:
                 return
             took_s = self.clock.monotonic() - started_s
-            pause_s = max(LOOK_CLOSELY_S if is_close else LOOK_S, SHARE * took_s)
+            usual_s = LOOK_CLOSELY_S if is_close else LOOK_S
+            pause_s = max(usual_s, min(SHARE * took_s, LOOK_LATEST_S))
 
     async def look(self) -> bool:
         """Look once; return whether to look again very soon."""
         leaders = self.processes.leaders()
         is_deserted = not leaders and not children_of(self.census.spawner_pid)
         members = {} if is_deserted else await asyncio.to_thread(self.census.take, leaders)
-        is_close = False
+        is_close = await self._bound_processes(members)
         for workspace_id, each in members.items():
             is_close |= await asyncio.to_thread(self._bound_memory, workspace_id, each)
-        await asyncio.to_thread(self._share, members)
+        await self._share(members)
         await self._bound_disk(members)
         return is_close
 
@@ -125,7 +135,8 @@ class Quotas:
         bound = self.workspaces.quota_of(workspace_id).memory_bytes
         if not bound:
             return False
-        hidden = hidden_bytes(members)
+        # Most of the time there is hardly any on the whole machine.
+        hidden = hidden_bytes(members) if _shared_bytes() > bound // 4 else {}
         total = sum(each.resident_bytes for each in members) + sum(hidden.values())
         if total <= bound:
             return total > bound // 2
@@ -147,7 +158,24 @@ class Quotas:
                 )
         return True
 
-    def _share(self, members: Members) -> None:
+    async def _bound_processes(self, members: Members) -> bool:
+        """End who has had as many processes as it may for a while; return whether one has.
+
+        The kernel refuses it to have more; but trying takes locks that everybody needs who starts
+        something.
+        """
+        is_close = False
+        for workspace_id, own in members.items():
+            bound = self.workspaces.quota_of(workspace_id).pids
+            pace = self._paces.setdefault(workspace_id, Pace())
+            is_full = bool(bound) and len(own) >= bound - PIDS_SPARE
+            pace.full_looks = pace.full_looks + 1 if is_full else 0
+            is_close |= is_full
+            if pace.full_looks >= FULL_LOOKS:
+                await self._end(workspace_id, PIDS, members)
+        return is_close
+
+    async def _share(self, members: Members) -> None:
         """Let those give way who compute without pause."""
         now_s = self.clock.monotonic()
         for workspace_id in [each for each in self._paces if each not in members]:
@@ -155,15 +183,15 @@ class Quotas:
         for workspace_id, own in members.items():
             pace = self._paces.setdefault(workspace_id, Pace())
             cores = pace.take(own, now_s)
+            was_idle = pace.is_idle
             if cores >= BUSY_CORES:
                 pace.busy_s, pace.is_idle = now_s, True
-            if pace.is_idle and cores < CALM_CORES and now_s - pace.busy_s >= CALM_S:
+            elif cores < CALM_CORES and now_s - pace.busy_s >= CALM_S:
                 pace.is_idle = False
-                for each in own:
-                    make_usual(each)
-            elif pace.is_idle:
-                for each in own:
-                    make_idle(each)
+            if pace.is_idle != was_idle:
+                await self.spawner.give_way(workspace_id, is_idle=pace.is_idle)
+            if pace.is_idle or was_idle:
+                await asyncio.to_thread(_schedule, own, is_idle=pace.is_idle)
 
     async def _bound_disk(self, members: Members) -> None:
         space = Space.of(self.directory)
@@ -194,7 +222,7 @@ class Quotas:
         )
         for process_id in {each.process_id for each in members.get(workspace_id, ())} - {""}:
             self.processes.blame(process_id, dimension)
-        await self.processes.end_workspace(workspace_id, 0.0)
+        await self.processes.end_workspace(workspace_id, 0.0, first=signal.SIGKILL)
 
     def forget(self, workspace_id: WorkspaceId) -> None:
         """Know nothing of a workspace any more."""
@@ -222,6 +250,23 @@ class Quotas:
             limit_s=MEASURE_S,
         )
         return int(told[-1].split()[0])
+
+
+def _schedule(members: Iterable[Member], *, is_idle: bool) -> None:
+    for each in members:
+        if is_idle:
+            make_idle(each)
+        else:
+            make_usual(each)
+
+
+def _shared_bytes() -> int:
+    """Return the memory of the machine that may be no process's."""
+    with open("/proc/meminfo") as file:
+        for line in file:
+            if line.startswith("Shmem:"):
+                return int(line.split()[1]) * 1024
+    return 0
 
 
 def _walked(paths: tuple[Path, ...]) -> tuple[int, int]:

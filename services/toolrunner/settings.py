@@ -177,6 +177,7 @@ class Settings(ServiceSettings):
             memory_bytes=self.workspace_memory_bytes,
             disk_bytes=self.workspace_disk_bytes,
             inodes=self.workspace_inodes,
+            pids=self.process_pids,
         )
 
     @property

@@ -129,9 +129,13 @@ class Spawner(Protocol):
         ...
 
     async def end_workspace(
-        self, workspace_id: WorkspaceId, directory: Path, grace_s: float
+        self, workspace_id: WorkspaceId, directory: Path, grace_s: float, *, first: int = SIGTERM
     ) -> "Ended":
         """Ask everything of a workspace to end, kill what has not, return when it is gone."""
+        ...
+
+    async def give_way(self, workspace_id: WorkspaceId, *, is_idle: bool) -> None:
+        """Have all of a workspace run only when nobody else wants to, or as usual again."""
         ...
 
     async def end_all(self, grace_s: float) -> None:
@@ -258,18 +262,22 @@ class SpawnerProcess:
         await self._end(process_id, grace_s, first, op="signal", id=process_id, leader_only=False)
 
     async def end_workspace(
-        self, workspace_id: WorkspaceId, directory: Path, grace_s: float
+        self, workspace_id: WorkspaceId, directory: Path, grace_s: float, *, first: int = SIGTERM
     ) -> Ended:
         """Ask everything of a workspace to end, kill what has not, return when it is gone."""
         counts = await self._end(
             workspace_id,
-            grace_s,
-            SIGTERM,
+            KILL_S if first == SIGKILL else grace_s,
+            first,
             op="end_workspace",
             workspace=workspace_id,
             directory=str(directory),
         )
         return Ended(counts[0], sum(counts[1:2]))
+
+    async def give_way(self, workspace_id: WorkspaceId, *, is_idle: bool) -> None:
+        """Have all of a workspace run only when nobody else wants to, or as usual again."""
+        await self._say(op="give_way", workspace=workspace_id, is_idle=is_idle)
 
     async def end_all(self, grace_s: float) -> None:
         """Ask everything to end, kill what has not, return when nothing is left."""

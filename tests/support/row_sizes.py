@@ -11,11 +11,26 @@ class RowSizes:
         commands: Of row H24.
         calls: Of row H10.
         stop_s: How long row A18 stops a toolrunner.
+        neighbour_rounds: Commands of promise P27, for each way to misbehave.
+        stopped_workspaces: Of row E23.
+        stopped_processes: In each of them.
+        is_full: Whether these are as the matrix asks, so that its figures hold.
     """
 
     commands: int = 150
     calls: int = 450
     stop_s: float = 1.0
+    neighbour_rounds: int = 25
+    stopped_workspaces: int = 10
+    stopped_processes: int = 5
+    is_full: bool = False
 
 
-FULL_SIZE = RowSizes(commands=10_000, calls=5_000, stop_s=60.0)
+FULL_SIZE = RowSizes(
+    commands=10_000,
+    calls=5_000,
+    stop_s=60.0,
+    neighbour_rounds=300,
+    stopped_workspaces=200,
+    is_full=True,
+)

@@ -56,7 +56,12 @@ def judged(row: str, level: Level, told: str) -> dict[str, str]:
 
 def tell(row: str, level: Level, successes: int, attempts: int) -> None:
     """Say how many attempts succeeded."""
-    print(f"{row} at {level.word}: {successes} of {attempts} succeeded")
+    print(told_line(row, level.word, successes, attempts))
+
+
+def told_line(row: str, level: str, successes: int, attempts: int) -> str:
+    """Return how a row of the matrix is told; the end of a run shows all such lines."""
+    return f"{row} at {level}: {successes} of {attempts} succeeded"
 
 
 def sandbox_at(level: Level) -> Sandbox:

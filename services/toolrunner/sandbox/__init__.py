@@ -3,7 +3,7 @@
 from toolrunner.sandbox.cells import Cell, Cells, make_cell
 from toolrunner.sandbox.confinement import Confinement
 from toolrunner.sandbox.errors import BelowMinimum, LayerFailed, NotEnforceable, SandboxError
-from toolrunner.sandbox.groups import own_group
+from toolrunner.sandbox.groups import found_groups, own_group
 from toolrunner.sandbox.launch import confine, prepared_filter
 from toolrunner.sandbox.plan import DOOR_PORT, Egress, Place, judge, level_of, plan
 from toolrunner.sandbox.values import (
@@ -39,6 +39,7 @@ __all__ = [
     "Trials",
     "Used",
     "confine",
+    "found_groups",
     "judge",
     "level_of",
     "make_cell",

@@ -1,5 +1,10 @@
 """Where this process stands among control groups."""
 
+from contextlib import suppress
+
+#: What has to be limited.
+CONTROLLERS = frozenset({"memory", "pids", "cpu"})
+
 
 def own_group() -> str:
     """Return the directory of this process's group in the unified hierarchy.
@@ -14,3 +19,22 @@ def own_group() -> str:
     if not own or not mounts:
         raise OSError("no unified hierarchy of control groups")
     return mounts[0][4] + own[0].rstrip("/")
+
+
+def found_groups() -> dict[str, str]:
+    """Return where this process is in the hierarchies of the first version, by controller."""
+    places: dict[str, str] = {}
+    with suppress(OSError), open("/proc/self/mountinfo") as file:
+        for line in file:
+            mount, _, source = line.rstrip("\n").partition(" - ")
+            kind, _, options = source.split(" ", 2)
+            if kind == "cgroup":
+                for controller in CONTROLLERS & {*options.split(",")}:
+                    places[controller] = mount.split()[4]
+    found: dict[str, str] = {}
+    with suppress(OSError), open("/proc/self/cgroup") as file:
+        for line in file:
+            _, names, path = line.rstrip("\n").split(":", 2)
+            for controller in {*names.split(",")} & {*places}:
+                found[controller] = places[controller] + path.rstrip("/")
+    return found

@@ -15,7 +15,7 @@ from contextlib import suppress
 from toolrunner.sandbox import landlock, seccomp
 from toolrunner.sandbox.cells import make_cell
 from toolrunner.sandbox.confinement import Confinement
-from toolrunner.sandbox.groups import own_group
+from toolrunner.sandbox.groups import CONTROLLERS, found_groups, own_group
 from toolrunner.sandbox.launch import change_user
 from toolrunner.sandbox.plan import NAMESPACES
 from toolrunner.sandbox.syscalls import (
@@ -35,7 +35,6 @@ SYSCTLS = {
     "/proc/sys/kernel/unprivileged_userns_clone": "0",
     "/proc/sys/user/max_user_namespaces": "0",
 }
-CONTROLLERS = frozenset({"memory", "pids", "cpu"})
 #: Of a trial that ended without a word.
 _DIED = errno.ECHILD
 
@@ -179,6 +178,8 @@ def _group_cause() -> str:
         return "the cgroup v2 of this process is not its own to write to"
     with suppress(OSError), open(os.path.join(group, "cgroup.controllers")) as file:
         lacking = CONTROLLERS - set(file.read().split())
+        # On some machines these still have hierarchies of their own.
+        lacking -= {name for name, path in found_groups().items() if os.access(path, os.W_OK)}
         return f"its group has no controller for {', '.join(sorted(lacking))}" if lacking else ""
     return "its controllers cannot be read"
 

@@ -43,7 +43,7 @@ def become(
     message: dict[str, Any],
     parent: int,
     ends: Ends,
-    group: str,
+    groups: list[str],
     open_files: tuple[int, int],
     way: Way,
 ) -> NoReturn:
@@ -54,8 +54,8 @@ def become(
     """
     stage, report_fd = "session", ends.report_fd
     try:
-        if group:
-            stage = "group"
+        stage = "group"
+        for group in groups:
             join(group)
         offer_to_the_killer()
         if way.cell is not None:

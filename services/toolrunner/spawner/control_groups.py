@@ -10,7 +10,13 @@ import select
 from contextlib import suppress
 
 from toolrunner.sandbox import own_group
-from toolrunner.spawner.limits import limit_group, pass_controllers_on, was_short_of_memory
+from toolrunner.spawner.limits import (
+    CONTROLLERS,
+    limit_group,
+    pass_controllers_on,
+    put,
+    was_short_of_memory,
+)
 
 PROCS, KILL = "cgroup.procs", "cgroup.kill"
 END_ROUND_S = 0.01
@@ -58,6 +64,14 @@ class ControlGroups:
                 # The killed are still in the group until the kernel has taken them apart.
                 select.select([], [], [], END_ROUND_S)
 
+    def lacking(self) -> frozenset[str]:
+        """Return the controllers that groups of workspaces do not have."""
+        if not self.base:
+            return frozenset(CONTROLLERS)
+        with suppress(OSError), open(os.path.join(self.base, "cgroup.controllers")) as file:
+            return frozenset(CONTROLLERS) - {*file.read().split()}
+        return frozenset(CONTROLLERS)
+
     def make(self, workspace: str, process_id: str) -> str:
         """Return the directory of a new group for a process, empty if there is none."""
         if not self.base:
@@ -76,6 +90,11 @@ class ControlGroups:
         if self.base and self._bounds.get(workspace) != quota:
             limit_group(os.path.join(self.base, workspace), quota, dies_together=False)
             self._bounds[workspace] = quota
+
+    def give_way(self, workspace: str, *, is_idle: bool) -> None:
+        """Have a workspace run only when nobody else wants to, or as usual again."""
+        if self.base:
+            put(os.path.join(self.base, workspace), "cpu.idle", int(is_idle))
 
     def _make_workspace(self, workspace: str) -> None:
         """Make the group of a workspace; those of others go first, when there are many."""

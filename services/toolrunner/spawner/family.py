@@ -19,6 +19,7 @@ from toolrunner.spawner.frames import CHUNK_BYTES, Line
 from toolrunner.spawner.kernel import Seen, children_of, freeze, send, send_to_child
 from toolrunner.spawner.kin import Kin
 from toolrunner.spawner.limits import GROUP_ONLY, limit_group
+from toolrunner.spawner.old_groups import OldGroups
 
 #: How long a new service waits for what is between fork and exec.
 REPORT_S = 2.0
@@ -41,11 +42,37 @@ class Kept:
     status: int | None = None
     has_memory_limit: bool = False  # A control group keeps a limit on it.
     is_oom_killed: bool = False
+    deaths_before: int = 0  # Of its workspace for want of memory, when it began.
 
     @property
     def descriptors(self) -> list[int]:
         """What travels to the service."""
         return [fd for fd in (self.output_fd, self.input_fd) if fd >= 0]
+
+
+@dataclass
+class Watch:
+    """Some whose end is to be told, and who of them was there at the last look.
+
+    A look takes as long as the machine has processes, so it is taken only when it may find less.
+    Whoever has this program for a parent, or one of the others, does not go unnoticed: its own end
+    is reaped here, or that of the other.
+    """
+
+    find: Callable[[], list[Seen]]
+    seen: list[Seen]
+
+    def may_be_over(self, reaped: set[int]) -> bool:
+        """Tell whether a look is worth it after some deaths."""
+        pids = {each.pid for each in self.seen}
+        noticed = pids | {os.getpid()}
+        is_touched = not pids.isdisjoint(reaped)
+        return not pids or is_touched or any(each.parent not in noticed for each in self.seen)
+
+    def look(self) -> bool:
+        """Look once more; return whether anybody is left."""
+        self.seen = self.find()
+        return bool(self.seen)
 
 
 @dataclass
@@ -63,9 +90,12 @@ class Family:
     groups: ControlGroups
     open_files: tuple[int, int]
     kin: Kin
+    old_groups: OldGroups = field(default_factory=lambda: OldGroups({}))
     kept: dict[str, Kept] = field(default_factory=dict)
     leaders: dict[int, str] = field(default_factory=dict)  # Those that run, by pid.
-    watched: dict[str, Callable[[], list[Seen]]] = field(default_factory=dict)
+    watched: dict[str, Watch] = field(default_factory=dict)
+    #: Deaths of those whose start is not answered, and of whom it may not be known who they are.
+    early: dict[int, int] = field(default_factory=dict)
     is_ending: bool = False
 
     def __post_init__(self) -> None:
@@ -88,6 +118,9 @@ class Family:
             ends, kept = self.connections(message, opened)
             group = self.groups.make(message["workspace"], message["id"])
             self.groups.bound(message["workspace"], message["quota"])
+            joined = [group] if group else []
+            joined += self.old_groups.make(message["workspace"], message["quota"])
+            kept.deaths_before = self.old_groups.deaths(message["workspace"])
             stage = "namespaces"
             way = self.way(message["workspace"], message["confinement"])
             stage = "limits"
@@ -102,7 +135,7 @@ class Family:
             self.line.tell({"number": message["number"], "stage": stage, "errno": error.errno})
             return
         if pid == 0:
-            become(message, parent, ends, group, self.open_files, way)
+            become(message, parent, ends, joined, self.open_files, way)
         for fd in {ends.input_fd, ends.output_fd, ends.report_fd} - {-1}:
             os.close(fd)
         kept.pid = pid
@@ -183,6 +216,28 @@ class Family:
             os.close(kept.report_fd)
             kept.report_fd = -1
             self.answer(kept)
+            self.catch_up(kept)
+
+    def catch_up(self, kept: Kept) -> None:
+        """Tell the death of one who was dead before its start could be answered.
+
+        Whoever stays outside of a cell tells who went in, and ends. Both may be late: a short
+        command can be over by then.
+        """
+        if not self.early:
+            return
+        status = self.early.pop(kept.pid, None)
+        if status is not None and self.leaders.pop(kept.pid, None) is not None:
+            self.kin.reaped(kept.id)
+            self.tell_exit(kept, status)
+        if not any(each.report_fd >= 0 for each in self.kept.values()):
+            self.early.clear()
+
+    def tell_exit(self, kept: Kept, status: int) -> None:
+        """Keep how a process ended, and tell it."""
+        kept.status = status
+        kept.is_oom_killed = self.was_short_of_memory(kept, status)
+        self.line.tell({"exited": kept.id, "status": status, "is_oom_killed": kept.is_oom_killed})
 
     def note(self, kept: Kept) -> None:
         """Take what a child reports, as far as it is complete."""
@@ -212,6 +267,7 @@ class Family:
     def reap(self) -> None:
         """Take every death there is and tell those that somebody waits for."""
         is_idle = False
+        reaped: set[int] = set()
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -220,28 +276,37 @@ class Family:
                 break
             if pid == 0:
                 break
+            reaped.add(pid)
             process_id = self.leaders.get(pid, "")
             self.kin.reaped(process_id)
             self.kin.cells.lose(pid)
             kept = self.kept.get(process_id)
             if kept is not None:
                 self.settle(kept)
-            if self.leaders.pop(pid, None) is not None and kept is not None:
-                kept.status = status
-                kept.is_oom_killed = kept.has_memory_limit and self.groups.was_short_of_memory(
-                    kept.workspace, kept.id
-                )
-                self.line.tell(
-                    {"exited": kept.id, "status": status, "is_oom_killed": kept.is_oom_killed}
-                )
-        for name in [name for name, find in self.watched.items() if not find()]:
+            is_early = kept is not None and kept.pid == pid and kept.report_fd >= 0
+            if is_early or not process_id:
+                self.early[pid] = status
+            elif self.leaders.pop(pid, None) is not None and kept is not None:
+                self.tell_exit(kept, status)
+        if self.early and not any(each.report_fd >= 0 for each in self.kept.values()):
+            self.early.clear()
+        due = [name for name, watch in self.watched.items() if watch.may_be_over(reaped)]
+        for name in [name for name in due if not self.watched[name].look()]:
             del self.watched[name]
             self.kin.cells.end(name)
+            self.old_groups.remove(name)
             self.line.tell({"gone": name})
         if self.is_ending and not is_idle and not self.kin.everything():
             self.kin.cells.end_all()
         if is_idle and self.is_ending:
             self.line.tell({"idle": True})
+
+    def was_short_of_memory(self, kept: Kept, status: int) -> bool:
+        """Tell whether the kernel killed a process, or one that it started, for want of memory."""
+        if kept.has_memory_limit and self.groups.was_short_of_memory(kept.workspace, kept.id):
+            return True
+        # There the whole workspace counts as one; who ended well was not meant.
+        return status != 0 and self.old_groups.deaths(kept.workspace) > kept.deaths_before
 
     def signal(self, message: dict[str, Any]) -> None:
         """Signal a process and all it started, or its leader only while that is not reaped."""
@@ -254,8 +319,9 @@ class Family:
             if number == signal.SIGKILL and (workspace := self.kin.workspace(process_id)):
                 self.groups.kill(workspace, process_id)
         if message["tell_gone"]:
-            self.watched[process_id] = lambda: self.kin.members(process_id)
-            self.wake(self.kin.members(process_id), number)
+            left = self.kin.members(process_id)
+            self.watched[process_id] = Watch(lambda: self.kin.members(process_id), left)
+            self.wake(left, number)
         self.line.tell({"number": message["number"], "count": count})
         self.reap()
 
@@ -270,13 +336,19 @@ class Family:
             # The kernel ends all who are in a cell at once; nobody has to be found and stopped.
             count = len(find())
             self.kin.cells.end(workspace)
+        elif message["signal"] == signal.SIGKILL and self.groups.base:
+            # At once, however fast they fork; what is left was never in the group.
+            count = len(self.groups.pids(workspace))
+            self.groups.kill(workspace)
+            count += self.signal_all(find, message["signal"])
         else:
             count = self.signal_all(find, message["signal"])
         if message["signal"] == signal.SIGKILL:
             self.groups.kill(workspace)
         if message["tell_gone"]:
-            self.watched[workspace] = find
-            self.wake(find(), message["signal"])
+            left = find()
+            self.watched[workspace] = Watch(find, left)
+            self.wake(left, message["signal"])
         self.line.tell({"number": message["number"], "count": count})
         self.reap()
 
@@ -291,6 +363,11 @@ class Family:
         """Signal all that are found and return how many; those to be killed are stopped first."""
         found = freeze(find) if number == signal.SIGKILL else find()
         return sum(send(each, number) for each in found)
+
+    def give_way(self, message: dict[str, Any]) -> None:
+        """Have all of a workspace run only when nobody else wants to, or as usual again."""
+        self.groups.give_way(message["workspace"], is_idle=message["is_idle"])
+        self.old_groups.give_way(message["workspace"], is_idle=message["is_idle"])
 
     def wake(self, stopped: list[Seen], number: int) -> None:
         """Let those go on who could not end because they are stopped."""

@@ -34,6 +34,7 @@ from toolrunner.spawner.kernel import (
     prctl,
 )
 from toolrunner.spawner.kin import Kin
+from toolrunner.spawner.old_groups import OldGroups
 
 SOCKET_NAME = "spawner.sock"
 SECRET_NAME = "spawner.secret"
@@ -132,11 +133,13 @@ def main() -> None:
     hard = open_files[1] if open_files[1] != resource.RLIM_INFINITY else OPEN_FILES_MAX
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, OPEN_FILES_MAX), open_files[1]))
     name = group_name(directory_fd)
-    groups = ControlGroups.made(name) if int(sys.argv[4]) else ControlGroups("")
+    has_groups = bool(int(sys.argv[4]))
+    groups = ControlGroups.made(name) if has_groups else ControlGroups("")
+    old_groups = OldGroups.made(name, groups.lacking()) if has_groups else OldGroups({})
     line, selector = Line(channel), selectors.DefaultSelector()
     door = door_in(directory_fd, selector)
     try:
-        family = Family(line, selector, groups, open_files, Kin(groups))
+        family = Family(line, selector, groups, open_files, Kin(groups), old_groups)
         Conversation(line, family, selector, door, adoption_s).run(wakeup_fd)
     finally:
         if door is not None:
@@ -144,3 +147,4 @@ def main() -> None:
         groups.kill()
         end_descendants(os.getpid())
         groups.remove()
+        old_groups.remove()

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from parley.api.workspace.v1 import sandbox_pb2
-from support.sandboxes import offered, sandbox_at
+from support.sandboxes import offered, sandbox_at, tell, told_line
 from support.toolrunner_files import Files
 from support.toolrunner_node import Client, House, connected, node, toolrunner
 from toolrunner.rpc.convert import report_to_proto
@@ -177,6 +177,8 @@ def test_e24_a_layer_that_a_container_denies_is_told_and_the_minimum_kept(
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
+    is_weaker = ended.stdout.split()[0] != (level or "refused") or words not in ended.stdout
+    print(told_line("E24", level or "none", int(is_weaker), 1))
     assert ended.stdout.split()[0] == (level or "refused")
     assert words in ended.stdout
 
@@ -246,7 +248,7 @@ def test_an_ordinary_user_confines_as_well(level: Level, tmp_path: Path) -> None
         for name, (is_success, detail) in tried.items()
         if is_success and detail not in bare
     }
-    print(f"as nobody at {level.word}: {len(successes)} of {len(tried)} succeeded")
+    tell("E10, E18, E19 as nobody", level, len(successes), len(tried))
     assert successes == {}
     assert made == f"hi\n{NOBODY}\n"
     assert Layer.UID not in layers

@@ -10,6 +10,7 @@ from toolrunner.errors import QuotaExceeded
 from toolrunner.quotas import Pace
 from toolrunner.spawner import Seen
 from toolrunner.spawner.control_groups import ControlGroups
+from toolrunner.spawner.old_groups import OldGroups
 from toolrunner.workspaces import Particulars, Workspaces
 
 QUOTA = Quota(disk_bytes=1000, inodes=100)
@@ -121,3 +122,42 @@ def test_the_group_of_a_workspace_holds_all_of_it_together(tmp_path: Path) -> No
         "cpu.max": "50000 100000",
         "memory.oom.group": "",
     }
+
+
+def old_groups(directory: Path) -> OldGroups:
+    groups = OldGroups({name: str(directory / name) for name in ("pids", "memory", "cpu")})
+    files = {
+        "pids": ("pids.max",),
+        "memory": ("memory.limit_in_bytes", "memory.oom_control"),
+        "cpu": ("cpu.shares", "cpu.cfs_period_us", "cpu.cfs_quota_us", "cpu.idle"),
+    }
+    for controller, names in files.items():
+        (directory / controller / "w").mkdir(parents=True)
+        for name in names:
+            (directory / controller / "w" / name).write_text("")
+    return groups
+
+
+def test_old_control_groups_hold_a_whole_workspace(tmp_path: Path) -> None:
+    groups = old_groups(tmp_path)
+    quota = {"memory_bytes": 1024, "pids": 9, "cpu_millicores": 500}
+    joined = groups.make("w", quota)
+    assert joined == [str(tmp_path / name / "w") for name in ("pids", "memory", "cpu")]
+    groups.give_way("w", is_idle=True)
+    found = {each.name: each.read_text() for each in tmp_path.glob("*/w/*") if each.read_text()}
+    assert found == {
+        "pids.max": "9",
+        "memory.limit_in_bytes": "1024",
+        "cpu.shares": "100",
+        "cpu.cfs_period_us": "100000",
+        "cpu.cfs_quota_us": "50000",
+        "cpu.idle": "1",
+    }
+
+
+def test_who_was_killed_for_want_of_memory_in_an_old_group_is_counted(tmp_path: Path) -> None:
+    groups = old_groups(tmp_path)
+    assert groups.deaths("w") == 0
+    control = tmp_path / "memory" / "w" / "memory.oom_control"
+    control.write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
+    assert (groups.deaths("w"), OldGroups({}).deaths("w")) == (3, 0)

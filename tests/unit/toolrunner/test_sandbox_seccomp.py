@@ -159,3 +159,11 @@ def test_the_profile_for_containers_allows_what_a_node_needs_and_no_more() -> No
         "SCMP_ACT_ERRNO",
         set(seccomp.REFUSED) - needed,
     )
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", seccomp.SHARED_OBJECTS)
+def test_objects_of_the_kernel_that_are_the_hosts_are_refused(machine: str, name: str) -> None:
+    shared = replace(CLOSED, shares_objects=True)
+    assert asked(machine, shared, name) == refusal(errno.EPERM)
+    assert asked(machine, CLOSED, name) == ALLOW

@@ -140,6 +140,9 @@ def _ended(
 
 
 def _why_it_failed(ended: process_pb2.ProcessExit) -> tuple[str, str, str]:
+    if ended.exceeded == "pids":
+        told = "Everything in the workspace was ended because it had more processes than it may."
+        return told, "QUOTA_EXCEEDED", "Start fewer processes at a time."
     if ended.exceeded in ("disk_bytes", "inodes"):
         what = "disk space" if ended.exceeded == "disk_bytes" else "files and directories"
         hint = "Remove what is not needed (rm), then go on; until then nothing can be written."

@@ -1,0 +1,98 @@
+"""Control groups of the first version, for what those of the second cannot limit here.
+
+On many machines the controllers for memory, pids and processors still belong to hierarchies of
+their own. Each workspace gets one group in every such hierarchy that may be written; whatever is
+started there is born in them. What runs in a workspace cannot leave, and shares the processors as
+one with all other workspaces, however much of it there is.
+"""
+
+import os
+from contextlib import suppress
+
+from toolrunner.sandbox import found_groups
+from toolrunner.spawner.limits import CPU_PERIOD_US, put
+
+PROCS = "cgroup.procs"
+WORKSPACES_MAX = 256
+#: All of a workspace has a tenth of what one process of a service has.
+SHARES = 100
+
+
+class OldGroups:
+    """The groups below one directory in each hierarchy; without any this does nothing."""
+
+    def __init__(self, bases: dict[str, str]) -> None:
+        self.bases = bases
+        self._bounds: dict[str, dict[str, int]] = {}
+
+    @classmethod
+    def made(cls, name: str, lacking: frozenset[str]) -> "OldGroups":
+        """Make groups for controllers that the second version lacks, where that is allowed."""
+        bases: dict[str, str] = {}
+        for controller, group in found_groups().items():
+            if controller in lacking:
+                with suppress(OSError):
+                    base = os.path.join(group, name)
+                    os.makedirs(base, exist_ok=True)
+                    if os.access(os.path.join(base, PROCS), os.W_OK):
+                        bases[controller] = base
+        groups = cls(bases)
+        groups.remove()
+        for base in bases.values():
+            with suppress(OSError):
+                os.makedirs(base, exist_ok=True)
+        return groups
+
+    def make(self, workspace: str, quota: dict[str, int]) -> list[str]:
+        """Return the groups that a process of a workspace has to join, held to its quota."""
+        joined = []
+        if workspace not in self._bounds and len(self._bounds) >= WORKSPACES_MAX:
+            for each in list(self._bounds):
+                self.remove(each)
+        for controller, base in self.bases.items():
+            directory = os.path.join(base, workspace)
+            with suppress(OSError):
+                if workspace not in self._bounds:
+                    os.makedirs(directory, exist_ok=True)
+                if self._bounds.get(workspace) != quota:
+                    bound(controller, directory, quota)
+                joined.append(directory)
+        self._bounds[workspace] = quota
+        return joined
+
+    def give_way(self, workspace: str, *, is_idle: bool) -> None:
+        """Have a workspace run only when nobody else wants to, or as usual again."""
+        if "cpu" in self.bases:
+            put(os.path.join(self.bases["cpu"], workspace), "cpu.idle", int(is_idle))
+
+    def deaths(self, workspace: str) -> int:
+        """Return how many of a workspace the kernel has killed for want of memory."""
+        base = self.bases.get("memory")
+        if base is not None:
+            path = os.path.join(base, workspace, "memory.oom_control")
+            with suppress(OSError, ValueError), open(path) as file:
+                return int(dict(line.split() for line in file).get("oom_kill", "0"))
+        return 0
+
+    def remove(self, *names: str) -> None:
+        """Remove the groups of a workspace, or all; those that still have processes stay."""
+        for base in self.bases.values():
+            for directory, _, _ in os.walk(os.path.join(base, *names), topdown=False):
+                with suppress(OSError):
+                    os.rmdir(directory)
+        for workspace in names or tuple(self._bounds):
+            self._bounds.pop(workspace, None)
+
+
+def bound(controller: str, group: str, quota: dict[str, int]) -> None:
+    """Hold a group to a part of a quota; 0 takes a bound away."""
+    match controller:
+        case "pids":
+            put(group, "pids.max", quota["pids"] or "max")
+        case "memory":
+            put(group, "memory.limit_in_bytes", quota["memory_bytes"] or -1)
+        case "cpu":
+            cores = quota["cpu_millicores"]
+            put(group, "cpu.shares", SHARES)
+            put(group, "cpu.cfs_period_us", CPU_PERIOD_US)
+            put(group, "cpu.cfs_quota_us", cores * CPU_PERIOD_US // 1000 if cores else -1)
