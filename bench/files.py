@@ -16,25 +16,23 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import uvloop
 
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from bench.nodes import MEBIBYTE, quantiles, running
+
 from parley.api.workspace.v1 import file_pb2, workspace_pb2
 from parley.api.workspace.v1 import file_service_pb2 as api
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.clock import SystemClock
-from parley.identity import ServiceName, Signer, SigningKey, TrustFile
 from parley.process import TimeOrderedIds
-from parley.rpc import Address, connect
-from parley.telemetry import LogLevel, start
 
-READY_S = 30
-MEBIBYTE = 1024 * 1024
 FILES_PER_DIRECTORY = 100
 LINES = 40
 
@@ -54,7 +52,12 @@ class Desk:
     async def search(self, pattern: str, mode: "api.SearchMode.ValueType") -> api.SearchSummary:
         """Search everything and return the summary."""
         request = api.SearchFilesRequest(
-            context=self.context, pattern=pattern, mode=mode, limit=10_000, timeout_ms=120_000
+            context=self.context,
+            pattern=pattern,
+            mode=mode,
+            limit=10_000,
+            timeout_ms=120_000,
+            batched=True,
         )
         pieces = [piece async for piece in self.files.SearchFiles(request, timeout=150)]
         return pieces[-1].summary
@@ -90,40 +93,6 @@ class Desk:
         """List the root."""
         request = api.ListDirectoryRequest(context=self.context)
         await self.files.ListDirectory(request, timeout=60)
-
-
-@asynccontextmanager
-async def running(directory: Path) -> AsyncIterator[Desk]:
-    """Run a toolrunner and connect to it."""
-    key = SigningKey.generate()
-    TrustFile(directory / "trust.json").add_key(ServiceName.CHATD, key)
-    SigningKey.generate().save(directory / "key.pem")
-    address = Address.parse(f"unix:{directory}/s/toolrunner.sock")
-    process = subprocess.Popen(  # noqa: ASYNC220 (nothing else happens meanwhile)
-        [sys.executable, "-m", "toolrunner"],
-        env={
-            "PATH": os.defpath,
-            "TOOLRUNNER_LISTEN": str(address),
-            "TOOLRUNNER_TRUST_FILE": str(directory / "trust.json"),
-            "TOOLRUNNER_SIGNING_KEY_FILE": str(directory / "key.pem"),
-            "TOOLRUNNER_DATA_DIRECTORY": str(directory / "data"),
-        },
-    )
-    try:
-        async with start("bench", instance="bench", log_level=LogLevel.ERROR) as telemetry:
-            signer = Signer(ServiceName.CHATD, key, SystemClock())
-            channel = connect(
-                address, audience=ServiceName.TOOLRUNNER, signer=signer, telemetry=telemetry
-            )
-            desk = Desk(FileServiceStub(channel), process.pid, directory / "data")
-            await desk.files.StatPath(
-                api.StatPathRequest(context=desk.context), wait_for_ready=True, timeout=READY_S
-            )
-            yield desk
-            await channel.close()
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def lay_out(root: Path, count: int) -> None:
@@ -216,18 +185,11 @@ def clerk_mib(desk: Desk) -> float:
     return 0.0
 
 
-def quantiles(seconds: list[float]) -> dict[str, float]:
-    ordered = sorted(seconds)
-    at = {"p50": 0.5, "p99": 0.99, "max": 1.0}
-    return {
-        name: round(ordered[min(len(ordered) - 1, int(len(ordered) * part))] * 1000, 3)
-        for name, part in at.items()
-    }
-
-
 async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as directory:
-        async with running(Path(directory)) as desk:
+        async with running(Path(directory)) as node:
+            desk = Desk(FileServiceStub(node.channel), node.pid, node.data)
+            await desk.list()
             await asyncio.to_thread(lay_out, desk.root, arguments.files)
             before_mib = clerk_mib(desk)
             return {

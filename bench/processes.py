@@ -10,32 +10,28 @@ while 200 processes print as fast as they can.
 import argparse
 import asyncio
 import json
-import os
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import uvloop
 
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from bench.nodes import MEBIBYTE, quantiles, running
+
 from parley.api.workspace.v1 import process_pb2, workspace_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
 from parley.clock import SystemClock
-from parley.identity import ServiceName, Signer, SigningKey, TrustFile
 from parley.process import TimeOrderedIds
-from parley.rpc import Address, connect
-from parley.telemetry import LogLevel, start
 
-READY_S = 30
-MEBIBYTE = 1024 * 1024
 #: The limit on processes of one chat is 16 and of one workspace 64.
 PER_CHAT, PER_WORKSPACE = 16, 64
 
@@ -78,42 +74,6 @@ class Runner:
         condition = process_pb2.WaitCondition(max_wait_ms=300_000)
         request = api.WaitOutputRequest(context=context, process_id=process_id, condition=condition)
         return await self.processes.WaitOutput(request, timeout=330)
-
-
-@asynccontextmanager
-async def running(directory: Path) -> AsyncIterator[Runner]:
-    """Run a toolrunner and connect to it."""
-    key = SigningKey.generate()
-    TrustFile(directory / "trust.json").add_key(ServiceName.CHATD, key)
-    SigningKey.generate().save(directory / "key.pem")
-    address = Address.parse(f"unix:{directory}/s/toolrunner.sock")
-    process = subprocess.Popen(  # noqa: ASYNC220 (nothing else happens meanwhile)
-        [sys.executable, "-m", "toolrunner"],
-        env={
-            "PATH": os.defpath,
-            "TOOLRUNNER_LISTEN": str(address),
-            "TOOLRUNNER_TRUST_FILE": str(directory / "trust.json"),
-            "TOOLRUNNER_SIGNING_KEY_FILE": str(directory / "key.pem"),
-            "TOOLRUNNER_DATA_DIRECTORY": str(directory / "data"),
-        },
-    )
-    try:
-        async with start("bench", instance="bench", log_level=LogLevel.ERROR) as telemetry:
-            signer = Signer(ServiceName.CHATD, key, SystemClock())
-            channel = connect(
-                address, audience=ServiceName.TOOLRUNNER, signer=signer, telemetry=telemetry
-            )
-            runner = Runner(ProcessServiceStub(channel), process.pid)
-            await runner.processes.ListProcesses(
-                api.ListProcessesRequest(context=runner.context()),
-                wait_for_ready=True,
-                timeout=READY_S,
-            )
-            yield runner
-            await channel.close()
-    finally:
-        process.terminate()
-        process.wait()
 
 
 async def execute_true(runner: Runner, rounds: int) -> dict[str, Any]:
@@ -211,18 +171,10 @@ async def noisy(runner: Runner, count: int, megabytes: int) -> dict[str, Any]:
     }
 
 
-def quantiles(seconds: list[float]) -> dict[str, float]:
-    ordered = sorted(seconds)
-    at = {"p50": 0.5, "p99": 0.99, "max": 1.0}
-    return {
-        name: round(ordered[min(len(ordered) - 1, int(len(ordered) * part))] * 1000, 3)
-        for name, part in at.items()
-    }
-
-
 async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as directory:
-        async with running(Path(directory)) as runner:
+        async with running(Path(directory)) as node:
+            runner = Runner(ProcessServiceStub(node.channel), node.pid)
             return {
                 "execute_true": await execute_true(runner, arguments.rounds),
                 "wake_up": [

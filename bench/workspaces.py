@@ -13,15 +13,13 @@ not be over 2. `--only neighbours` measures one part alone.
 
 import argparse
 import json
-import os
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,9 @@ from typing import Any
 import uvloop
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from bench.nodes import running
 
 from parley.api.workspace.v1 import host_service_pb2 as api
 from parley.api.workspace.v1 import (
@@ -41,13 +42,9 @@ from parley.api.workspace.v1 import (
 from parley.api.workspace.v1.host_service_pb2_grpc import WorkspaceHostServiceStub
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
 from parley.clock import SystemClock
-from parley.identity import ServiceName, Signer, SigningKey, TrustFile
 from parley.process import TimeOrderedIds
-from parley.rpc import Address, connect
-from parley.telemetry import LogLevel, start
 from support.misbehaving import BOMBS, Felt, Latency, latency
 
-READY_S = 30
 CALL_S = 300
 GIB = 1024**3
 LOUD_PIDS = 100
@@ -132,41 +129,6 @@ class Node:
             condition=process_pb2.WaitCondition(max_wait_ms=300_000),
         )
         await self.processes.WaitOutput(wait, timeout=CALL_S + 30)
-
-
-@asynccontextmanager
-async def running(directory: Path, offered: Path) -> AsyncIterator[Node]:
-    """Run a toolrunner and connect to it."""
-    key = SigningKey.generate()
-    TrustFile(directory / "trust.json").add_key(ServiceName.CHATD, key)
-    SigningKey.generate().save(directory / "key.pem")
-    address = Address.parse(f"unix:{directory}/s/toolrunner.sock")
-    process = subprocess.Popen(  # noqa: ASYNC220 (nothing else happens meanwhile)
-        [sys.executable, "-m", "toolrunner"],
-        env={
-            "PATH": os.defpath,
-            "TOOLRUNNER_LISTEN": str(address),
-            "TOOLRUNNER_TRUST_FILE": str(directory / "trust.json"),
-            "TOOLRUNNER_SIGNING_KEY_FILE": str(directory / "key.pem"),
-            "TOOLRUNNER_DATA_DIRECTORY": str(directory / "data"),
-            "TOOLRUNNER_GIT_PROTOCOLS": "file",
-            "TOOLRUNNER_LOCAL_DIRECTORIES": f"offered={offered}",
-            **QUOTAS,
-        },
-    )
-    try:
-        async with start("bench", instance="bench", log_level=LogLevel.ERROR) as telemetry:
-            signer = Signer(ServiceName.CHATD, key, SystemClock())
-            channel = connect(
-                address, audience=ServiceName.TOOLRUNNER, signer=signer, telemetry=telemetry
-            )
-            node = Node(WorkspaceHostServiceStub(channel), ProcessServiceStub(channel))
-            await node.host.GetHost(api.GetHostRequest(), wait_for_ready=True, timeout=READY_S)
-            yield node
-            await channel.close()
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def tree(directory: Path, files: int) -> None:
@@ -289,7 +251,17 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
     git(repository, "add", "--all")
     git(repository, "commit", "--quiet", "--message", "all")
     url = f"file://{repository}"
-    async with running(directory, offered) as node:
+    settings = {
+        "TOOLRUNNER_GIT_PROTOCOLS": "file",
+        "TOOLRUNNER_LOCAL_DIRECTORIES": f"offered={offered}",
+        **QUOTAS,
+    }
+    async with running(directory, settings) as served:
+        host, processes = (
+            WorkspaceHostServiceStub(served.channel),
+            ProcessServiceStub(served.channel),
+        )
+        node = Node(host, processes)
         if options.only == "neighbours":
             return {"neighbours": await neighbours(node, options.neighbour_rounds)}
         first_fetch_ms, _ = await timed_ms(lambda: node.prepare(git_of(url)))

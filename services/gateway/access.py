@@ -166,6 +166,9 @@ WORKSPACES: Mapping[tuple[str, str], Access] = {
     ("GET", f"{_CHAT}/git"): _workspaces(
         "GetWorkspaceGitStatus", "Tell how its repositories differ from their last commits."
     ),
+    ("GET", f"{_CHAT}/git/events"): _workspaces(
+        "WatchWorkspaceGit", "Follow how its repositories differ from their last commits."
+    ),
     ("GET", f"{_CHAT}/diff"): _workspaces("GetWorkspaceDiff", "Read a difference as text."),
     ("GET", f"{_CHAT}/checkpoints"): _workspaces(
         "ListWorkspaceCheckpoints", "List the checkpoints of a repository."
@@ -191,6 +194,12 @@ CATALOGUE: Mapping[tuple[str, str], Access] = {
     ("POST", f"{_API}/workspaces"): _catalogue("CreateWorkspace", "Ask for a new workspace."),
     ("GET", _WORKSPACE): _catalogue("GetWorkspace", "Read a workspace."),
     ("DELETE", _WORKSPACE): _catalogue("DeleteWorkspace", "Remove it with its files."),
+    ("GET", f"{_WORKSPACE}/terminal"): _catalogue(
+        "IssueAttachTicket", "Start a shell in a workspace and be its terminal, over a WebSocket."
+    ),
+    ("GET", f"{_WORKSPACE}/processes/{{process_id}}/terminal"): _catalogue(
+        "IssueAttachTicket", "Be the terminal of a process of a workspace, over a WebSocket."
+    ),
     ("POST", f"{_WORKSPACE}/start"): _catalogue("StartWorkspace", "Start it, or make it again."),
     ("POST", f"{_WORKSPACE}/stop"): _catalogue("StopWorkspace", "Stop it and keep its files."),
     ("POST", f"{_WORKSPACE}/fork"): _catalogue("ForkWorkspace", "Copy it to work beside it."),

@@ -142,6 +142,7 @@ async def gateway(
         streams = OpenStreams(process.clock)
         streams.measure(process.telemetry.meter)
         links = await stack.enter_async_context(_linked(channels, neighbours.signer, process))
+        chatd = Chatd(channels)
         events = EventRoutes(
             links,
             streams,
@@ -152,7 +153,6 @@ async def gateway(
         )
         # None is known before a ticket names one.
         nodes = await stack.enter_async_context(neighbours.channels(ServiceName.TOOLRUNNER, ()))
-        chatd = Chatd(channels)
         terminal = TerminalRoutes(
             chatd, nodes, identity.sign_ins, new_id=process.new_id, clock=process.clock
         )
@@ -256,7 +256,7 @@ def _application(
         export=ExportRoutes(chatd),
         processes=ProcessRoutes(workspaces, new_id=new_id, draining=draining),
         terminal=terminal,
-        workspace_files=WorkspaceFileRoutes(workspaces),
+        workspace_files=WorkspaceFileRoutes(workspaces, stream=events.stream),
         templates=TemplateRoutes(chatd, new_id=new_id),
         secrets=SecretRoutes(chatd, new_id=new_id),
         workspaces=WorkspaceRoutes(chatd, stream=events.stream, new_id=new_id),

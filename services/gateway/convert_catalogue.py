@@ -334,3 +334,24 @@ def network_to_proto(given: NetworkInput) -> sandbox_pb2.NetworkPolicy:
 def limits_to_proto(given: LimitsInput) -> sandbox_pb2.ResourceLimits:
     """Return bounds as chatd is told of them."""
     return sandbox_pb2.ResourceLimits(**msgspec.structs.asdict(given))
+
+
+def workspace_event(told: api.WatchWorkspaceResponse) -> tuple[str, Json] | None:
+    """Return the kind and the document of what is told of a workspace."""
+    match told.WhichOneof("kind"):
+        case "workspace":
+            return "workspace", workspace_to_json(told.workspace)
+        case "log_line":
+            line = told.log_line
+            document: Json = {
+                "sequence": line.sequence,
+                "logged_at": time_of(line, "logged_at"),
+                "stage": line.stage,
+                "text": line.text,
+            }
+            return "log_line", document
+        case "autostop_warning":
+            deadline = time_of(told.autostop_warning, "deadline")
+            return "autostop_warning", {"deadline": deadline}
+        case _:
+            return None

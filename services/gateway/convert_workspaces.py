@@ -108,6 +108,20 @@ def repository_to_json(repository: git_pb2.GitRepository) -> Json:
     }
 
 
+def git_event(told: api.WatchWorkspaceGitResponse) -> tuple[str, Json] | None:
+    """Return the kind and the document of what is told of repositories."""
+    match told.WhichOneof("kind"):
+        case "snapshot":
+            repositories = [*map(repository_to_json, told.snapshot.repositories)]
+            return "git_snapshot", {"repositories": repositories}
+        case "changed":
+            return "git_changed", repository_to_json(told.changed)
+        case "removed":
+            return "git_removed", {"repository": told.removed}
+        case _:
+            return None
+
+
 def git_file_to_json(file: git_pb2.GitFile) -> Json:
     """Return a file that differs."""
     return {

@@ -89,7 +89,7 @@ def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
         *_chats(rooms),
         *_turns(rooms),
         *_workspaces(rooms.processes, rooms.workspace_files),
-        _terminal(rooms.terminal),
+        *_terminals(rooms.terminal),
         *_catalogue(rooms.templates, rooms.workspaces),
         *_secrets(rooms.secrets),
         *_checkpoints(rooms.checkpoints),
@@ -255,18 +255,23 @@ def _workspaces(processes: ProcessRoutes, files: WorkspaceFileRoutes) -> tuple[A
             "GET", f"{CHAT}/files/content", files.download, answers_head=False, query=("path",)
         ),
         UserRoute("GET", f"{CHAT}/git", files.git),
+        UserRoute(
+            "GET", f"{CHAT}/git/events", files.git_events, answers_head=False, query=("types",)
+        ),
         UserRoute("GET", f"{CHAT}/diff", files.diff, query=compared),
     )
 
 
-def _terminal(terminal: TerminalRoutes) -> AnyRoute:
-    return UserRoute(
-        "GET",
-        f"{CHAT}/processes/{{process_id}}/terminal",
-        terminal.attach,
-        answers_head=False,
-        query=("cursor", "rows", "columns", "view_only"),
-        upgrades=True,
+def _terminals(terminal: TerminalRoutes) -> tuple[AnyRoute, ...]:
+    workspace, process = f"{API}/workspaces/{{workspace_id}}", "processes/{process_id}/terminal"
+    attached = ("cursor", "rows", "columns", "view_only")
+    return tuple(
+        UserRoute("GET", path, handler, answers_head=False, query=query, upgrades=True)
+        for path, handler, query in (
+            (f"{CHAT}/{process}", terminal.attach, attached),
+            (f"{workspace}/{process}", terminal.attach_in_workspace, attached),
+            (f"{workspace}/terminal", terminal.open_shell, ("workdir", "rows", "columns")),
+        )
     )
 
 

@@ -12,7 +12,7 @@ from gateway.bodies import flag, invalid_parameter, read_query, whole_number
 from gateway.chatd import Chatd
 from gateway.errors import UpstreamRefused
 from gateway.inputs import INTEGER_MAX
-from gateway.paths import chat_id_of, chat_not_found, process_id_of
+from gateway.paths import chat_id_of, chat_not_found, process_id_of, workspace_id_of
 from gateway.sign_in_watch import SignInWatch
 from gateway.terminal_bridge import TerminalBridge
 from gateway.websockets import require_websocket
@@ -33,7 +33,7 @@ GONE: Final = Problem(
 
 
 class TerminalRoutes:
-    """The route .../processes/{process_id}/terminal.
+    """The routes of terminals: of processes, and of shells that are started for them.
 
     Args:
         chatd: Issues tickets.
@@ -59,24 +59,58 @@ class TerminalRoutes:
         self._clock = clock
 
     async def attach(self, request: Request, visitor: SignedIn) -> ASGIApp:
-        """Be the terminal of a process, from a cursor on."""
+        """Be the terminal of a process of a chat's workspace, from a cursor on."""
+        try:
+            return await self._attach(request, visitor, chat_id_of(request))
+        except UpstreamRefused as refused:
+            if refused.problem.reason == WORKSPACE_NOT_FOUND:
+                raise chat_not_found() from None
+            raise
+
+    async def attach_in_workspace(self, request: Request, visitor: SignedIn) -> ASGIApp:
+        """Be the terminal of a process of a workspace, from a cursor on."""
+        return await self._attach(request, visitor, workspace_id_of(request))
+
+    async def open_shell(self, request: Request, visitor: SignedIn) -> ASGIApp:
+        """Start a shell in a workspace and be its terminal."""
+        query = read_query(request, "workdir", "rows", "columns")
+        require_websocket(request)
+        size = _size(query)
+        shell = api.NewShell(
+            workdir=query.get("workdir", ""),
+            rows=0 if size is None else size.rows,
+            columns=0 if size is None else size.columns,
+        )
+        asked = api.IssueAttachTicketRequest(
+            request_id=self._new_id(), workspace_id=workspace_id_of(request), shell=shell
+        )
+        return await self._bridged(visitor, asked, node_api.AttachOpen(size=size))
+
+    async def _attach(self, request: Request, visitor: SignedIn, workspace_id: str) -> ASGIApp:
         query = read_query(request, "cursor", "rows", "columns", "view_only")
         require_websocket(request)
-        chat_id, process_id = chat_id_of(request), process_id_of(request)
-        opening = node_api.AttachOpen(since_cursor=_cursor(query.get("cursor"), query))
-        rows = whole_number(query, "rows", least=1, most=CELLS_MAX)
-        columns = whole_number(query, "columns", least=1, most=CELLS_MAX)
-        if (rows is None) is not (columns is None):
-            raise invalid_parameter("rows", "Give both rows and columns, or neither.")
-        if rows is not None and columns is not None:
-            opening.size.CopyFrom(process_pb2.TerminalSize(rows=rows, columns=columns))
         asked = api.IssueAttachTicketRequest(
             request_id=self._new_id(),
-            workspace_id=chat_id,
-            process_id=process_id,
+            workspace_id=workspace_id,
+            process_id=process_id_of(request),
             view_only=flag(query, "view_only"),
         )
-        ticket = await self._ticket(visitor.user, chat_id, asked)
+        since = _cursor(query.get("cursor"), query)
+        return await self._bridged(
+            visitor, asked, node_api.AttachOpen(since_cursor=since, size=_size(query))
+        )
+
+    async def _bridged(
+        self,
+        visitor: SignedIn,
+        asked: api.IssueAttachTicketRequest,
+        opening: node_api.AttachOpen,
+    ) -> ASGIApp:
+        ticket, _ = await self._chatd.ask(
+            visitor.user,
+            asked.workspace_id,
+            lambda stubs: stubs.catalogue.IssueAttachTicket(asked),
+        )
         opening.ticket, opening.process_id = ticket.ticket, ticket.process_id
         call, opened = await self._opened(visitor.user, ticket.node_address, opening)
         return TerminalBridge(
@@ -85,19 +119,6 @@ class TerminalRoutes:
             watching=lambda is_over: self._sign_ins.watching(visitor, is_over),
             clock=self._clock,
         )
-
-    async def _ticket(
-        self, user: User, chat_id: str, asked: api.IssueAttachTicketRequest
-    ) -> api.IssueAttachTicketResponse:
-        try:
-            answer, _ = await self._chatd.ask(
-                user, chat_id, lambda stubs: stubs.catalogue.IssueAttachTicket(asked)
-            )
-        except UpstreamRefused as refused:
-            if refused.problem.reason == WORKSPACE_NOT_FOUND:
-                raise chat_not_found() from None
-            raise
-        return answer
 
     async def _opened(
         self, user: User, node: str, opening: node_api.AttachOpen
@@ -126,3 +147,13 @@ def _cursor(given: str | None, query: Any) -> int:
     if given == "now":
         return FROM_NOW
     return whole_number(query, "cursor", least=0, most=INTEGER_MAX) or 0
+
+
+def _size(query: Any) -> process_pb2.TerminalSize | None:
+    rows = whole_number(query, "rows", least=1, most=CELLS_MAX)
+    columns = whole_number(query, "columns", least=1, most=CELLS_MAX)
+    if (rows is None) is not (columns is None):
+        raise invalid_parameter("rows", "Give both rows and columns, or neither.")
+    if rows is None or columns is None:
+        return None
+    return process_pb2.TerminalSize(rows=rows, columns=columns)

@@ -14,13 +14,19 @@ from starlette.responses import Response, StreamingResponse
 from gateway.authentication import SignedIn
 from gateway.bodies import flag, invalid_parameter, read_query, whole_number
 from gateway.byte_ranges import ByteRange, range_of
-from gateway.convert_workspaces import entry_to_json, git_file_to_json, repository_to_json
+from gateway.convert_workspaces import (
+    entry_to_json,
+    git_event,
+    git_file_to_json,
+    repository_to_json,
+)
 from gateway.errors import HttpRefusal
+from gateway.followed_events import FollowedEvents, OpensStreams, opened
 from gateway.paging import page_request, page_to_json
 from gateway.paths import chat_id_of
 from gateway.responses import json_response
 from gateway.workspaces import Workspaces
-from parley.api.workspace.v1 import file_pb2
+from parley.api.workspace.v1 import file_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 
 DOWNLOAD_S_MAX: Final = 3600.0
@@ -40,8 +46,9 @@ class DownloadCutOff(Exception):
 class WorkspaceFileRoutes:
     """The routes under /chats/{chat_id}/files, and those about git."""
 
-    def __init__(self, workspaces: Workspaces) -> None:
+    def __init__(self, workspaces: Workspaces, *, stream: OpensStreams) -> None:
         self._workspaces = workspaces
+        self._stream = stream
 
     async def list(self, request: Request, visitor: SignedIn) -> Response:
         """List a directory, directories first."""
@@ -96,6 +103,19 @@ class WorkspaceFileRoutes:
             visitor.user, chat_id, lambda stub: stub.GetWorkspaceGitStatus(asked)
         )
         return json_response({"repositories": [*map(repository_to_json, answer.repositories)]})
+
+    async def git_events(self, request: Request, visitor: SignedIn) -> FollowedEvents:
+        """Follow the repositories of the chat: all of them, then those that change."""
+        query = read_query(request, "types")
+        chat_id = chat_id_of(request)
+        asked = api.WatchWorkspaceGitRequest(workspace_id=chat_id, chat_id=chat_id)
+        # The first answer is read here, so that a refusal still becomes a problem document.
+        over = api.WatchWorkspaceGitResponse(closed=workspace_pb2.StreamEnd())
+        call, first = await self._workspaces.ask(
+            visitor.user, chat_id, lambda stub: opened(stub.WatchWorkspaceGit(asked), over)
+        )
+        about = {"chat_id": chat_id}
+        return FollowedEvents(self._stream(visitor, about, query), call, first, git_event, about)
 
     async def diff(self, request: Request, visitor: SignedIn) -> Response:
         """Read a difference as text."""

@@ -1,6 +1,6 @@
 """Workspaces, quotas and nodes over HTTP."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from starlette.requests import Request
@@ -25,9 +25,10 @@ from gateway.convert_catalogue import (
     network_to_proto,
     node_to_json,
     quota_to_json,
+    workspace_event,
     workspace_to_json,
 )
-from gateway.event_stream import EventStream
+from gateway.followed_events import FollowedEvents, OpensStreams, opened
 from gateway.inputs import INTEGER_MAX
 from gateway.inputs_catalogue import (
     ForkInput,
@@ -41,7 +42,6 @@ from gateway.inputs_catalogue import (
 from gateway.paging import page_request, page_to_json
 from gateway.paths import workspace_id_of
 from gateway.responses import json_response
-from gateway.workspace_events import WorkspaceEvents, opened
 from parley.api.workspace.v1 import node_service_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
 from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
@@ -50,8 +50,6 @@ ID_CHARACTERS_MAX = 64
 #: A merge reads both trees.
 MERGE_S = 150.0
 
-#: Opens the stream of a client, about something, as its query says.
-OpensStreams = Callable[[SignedIn, Mapping[str, str], Mapping[str, str]], EventStream]
 R = TypeVar("R")
 Begun = api.StartWorkspaceResponse | api.StopWorkspaceResponse | api.DeleteWorkspaceResponse
 
@@ -105,7 +103,7 @@ class WorkspaceRoutes:
         answer = await self._asked(visitor, lambda stub: stub.GetWorkspace(asked))
         return json_response(workspace_to_json(answer.workspace))
 
-    async def events(self, request: Request, visitor: SignedIn) -> WorkspaceEvents:
+    async def events(self, request: Request, visitor: SignedIn) -> FollowedEvents:
         """Follow a workspace; that alone does not keep it from stopping in its time."""
         query = read_query(request, "after", "types")
         workspace_id = workspace_id_of(request)
@@ -115,9 +113,13 @@ class WorkspaceRoutes:
             passive=True,
         )
         # The first answer is read here, so that a refusal still becomes a problem document.
-        call, first = await self._asked(visitor, lambda stub: opened(stub.WatchWorkspace(asked)))
-        stream = self._stream(visitor, {"workspace_id": workspace_id}, query)
-        return WorkspaceEvents(stream, call, first, workspace_id)
+        over = api.WatchWorkspaceResponse(closed=workspace_pb2.StreamEnd())
+        call, first = await self._asked(
+            visitor, lambda stub: opened(stub.WatchWorkspace(asked), over)
+        )
+        about = {"workspace_id": workspace_id}
+        stream = self._stream(visitor, about, query)
+        return FollowedEvents(stream, call, first, workspace_event, about)
 
     async def start(self, request: Request, visitor: SignedIn) -> Response:
         """Start a workspace, or make a failed one again."""

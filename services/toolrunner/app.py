@@ -201,8 +201,9 @@ async def _exits(
         LoggedAudit(process.telemetry.meter),
         process.clock,
     )
-    async with Egress(proxy, process.new_id) as egress:
-        yield HostedExits(egress, secrets, frozenset(settings.egress_private_hosts))
+    private = frozenset(settings.egress_private_hosts)
+    async with Egress(proxy, process.new_id) as exits, Egress(proxy, process.new_id) as fetches:
+        yield HostedExits(exits, fetches, secrets, private)
 
 
 def _trust(authorities_file: Path | None) -> ssl.SSLContext:

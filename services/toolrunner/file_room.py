@@ -27,6 +27,7 @@ from toolrunner.files.protocol import (
     StartUpload,
     UploadChunk,
 )
+from toolrunner.git.glance import holds_no_repository
 from toolrunner.journal_thread import JournalThread
 from toolrunner.once import Once
 from toolrunner.spawning import Spawner
@@ -119,6 +120,15 @@ class FileRoom:
         answer = await self._clerks.ask(scope.workspace_id, request, limit_s=limit_s)
         assert isinstance(answer, kind), "each request has its answer"
         return answer
+
+    def holds_no_repository(self, scope: Scope) -> bool:
+        """Tell whether a workspace certainly has no repository, without starting its program.
+
+        Raises:
+            ToolrunnerError: The workspace may not be used.
+        """
+        self._workspaces.check(scope)
+        return holds_no_repository(str(self._workspaces.at(scope.workspace_id).root))
 
     async def read(self, scope: Scope, request: ReadPage) -> Page:
         """Return a page, and remember what the chat has seen.

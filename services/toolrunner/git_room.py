@@ -64,6 +64,8 @@ class GitRoom:
             FileRefused: It is refused.
             ClerkGone: The program that works on files ended; ask again.
         """
+        if not request.directory and self._files.holds_no_repository(scope):
+            return protocol.Repositories(())
         limit_s = request.timeout_s + GRACE_S
         return await self._files.ask(scope, request, protocol.Repositories, limit_s=limit_s)
 

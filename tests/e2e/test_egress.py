@@ -85,8 +85,10 @@ class Inside:
         async with asyncio.timeout(WITHIN_S):
             while True:
                 printed = await asked(self.client, 200, "GET", path)
-                if printed["process"]["state"] != "running":
-                    return printed["process"]["exit"]["exit_code"], printed["text"]
+                process = printed["process"]
+                if process["state"] != "running":
+                    assert process["state"] == "exited", process["start_error"]
+                    return process["exit"]["exit_code"], printed["text"]
 
 
 async def asked(client: HttpClient, status: int, method: str, path: str, body: Any = None) -> Any:
@@ -111,6 +113,19 @@ def keep_secrets(stack: LocalStack, found: Outside) -> None:
     said(stack, *put, "plain-key", "--delivery", "environment", value=VARIABLE)
 
 
+async def ready(client: HttpClient, template: Any, **wanted: Any) -> Any:
+    """Make a workspace from a new template."""
+    made = await asked(client, 201, "POST", "/api/v1/templates", template)
+    wanted = {"template_id": made["id"], **wanted}
+    workspace = await asked(client, 202, "POST", "/api/v1/workspaces", wanted)
+    async with asyncio.timeout(WITHIN_S):
+        while workspace["state"] in ("pending", "preparing"):
+            await SystemClock().sleep(0.1)
+            workspace = await asked(client, 200, "GET", f"/api/v1/workspaces/{workspace['id']}")
+    assert workspace["state"] == "ready", workspace
+    return workspace
+
+
 async def entered(stack: LocalStack, client: HttpClient, found: Outside) -> Inside:
     """Make a workspace that may reach the servers, grant it the secrets, and have a chat in it."""
     template = {
@@ -119,14 +134,7 @@ async def entered(stack: LocalStack, client: HttpClient, found: Outside) -> Insi
         "scratch": {},
         "network": {"access": "proxy", "allowed_hosts": list(found.places)},
     }
-    made = await asked(client, 201, "POST", "/api/v1/templates", template)
-    wanted = {"template_id": made["id"], "name": "guarded-1"}
-    workspace = await asked(client, 202, "POST", "/api/v1/workspaces", wanted)
-    async with asyncio.timeout(WITHIN_S):
-        while workspace["state"] in ("pending", "preparing"):
-            await SystemClock().sleep(0.1)
-            workspace = await asked(client, 200, "GET", f"/api/v1/workspaces/{workspace['id']}")
-    assert workspace["state"] == "ready", workspace
+    workspace = await ready(client, template, name="guarded-1")
     granted = await asyncio.to_thread(
         said, stack, "secret", "grant", "guarded-1", "api", "deploy", "index", "plain-key"
     )
@@ -196,6 +204,19 @@ async def package_installed(inside: Inside, found: Outside) -> None:
     assert found.index.refused == []
 
 
+async def repository_worked_on_without_network(client: HttpClient, found: Outside) -> None:
+    """Make a workspace of the private repository that itself reaches nothing."""
+    address = f"https://{found.places[1]}/team/private.git"
+    template = {"name": "cloned", "kind": "git", "git": {"url": address}}
+    workspace = await ready(client, template, name="cloned-1", secret_names=["deploy"])
+    content = [{"type": "text", "text": "repeat after me: hello"}]
+    body = {"content": content, "workspace_id": workspace["id"]}
+    chat = await asked(client, 201, "POST", "/api/v1/chats", body)
+    inside = Inside(client, chat["id"], workspace["sandbox_level"])
+    assert await inside.run("cat file; git remote get-url origin") == (0, f"one\n{address}\n")
+    assert (await inside.run("git ls-remote origin"))[0] != 0
+
+
 @pytest.mark.skipif(not has_http_backend(), reason="git has no http-backend here")
 @pytest.mark.parametrize("level", ["ns", "landlock"])
 async def test_a_sandboxed_workspace_uses_secrets_that_it_never_sees(
@@ -204,7 +225,7 @@ async def test_a_sandboxed_workspace_uses_secrets_that_it_never_sees(
     directory = tmp_path_factory.mktemp("e")
     repository = directory / "served" / "team" / "private.git"
     await asyncio.to_thread(
-        subprocess.run, ["git", "init", "--quiet", "--bare", str(repository)], check=True
+        subprocess.run, ["git", "init", "-q", "--bare", "-b", "main", str(repository)], check=True
     )
     async with outside(directory) as found, stack_beside(found, directory, level) as stack:
         await asyncio.to_thread(keep_secrets, stack, found)
@@ -216,6 +237,7 @@ async def test_a_sandboxed_workspace_uses_secrets_that_it_never_sees(
         await pull_request_opened(inside, found)
         await repository_changed(inside, found)
         await package_installed(inside, found)
+        await repository_worked_on_without_network(client, found)
         assert await inside.run('printf %s "$PLAIN_KEY"') == (0, VARIABLE)
         assert await inside.run(SEARCH) == (0, "searched\n")
         await asyncio.to_thread(said, stack, "secret", "grant", "guarded-1")

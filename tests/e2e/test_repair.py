@@ -61,6 +61,38 @@ def test_a_directory_is_repaired_and_the_diff_shown_and_applied(
     assert passes(repository)
 
 
+@pytest.mark.parametrize(
+    ("repository", "repaired_line"),
+    [("shop", "* (100 - discount_percent) // 100\n"), ("words", 'key=len, default="")\n')],
+    indirect=["repository"],
+)
+def test_in_a_directory_that_says_how_the_prompt_alone_is_enough(
+    stack: LocalStack, repository: Path, repaired_line: str
+) -> None:
+    shown = stack.parley("run", PROMPT, cwd=repository)
+    assert shown.returncode == 0, shown.stderr
+    assert repaired_line in shown.stdout
+    assert "FAILED (" in shown.stdout
+    assert not passes(repository)
+
+    applied = stack.parley("run", "--apply", PROMPT, cwd=repository)
+    assert applied.returncode == 0, applied.stderr
+    assert passes(repository)
+
+
+@pytest.mark.parametrize("repository", ["shop"], indirect=True)
+def test_the_prompt_alone_fails_without_the_edit(stack: LocalStack, repository: Path) -> None:
+    script = repository / "repair.script"
+    steps = script.read_text().splitlines(keepends=True)
+    script.write_text("".join(step for step in steps if "edit_files" not in step))
+    run = stack.parley("run", PROMPT, cwd=repository)
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1].startswith("parley: the check failed (exit code 1)")
+
+    plain = stack.parley("run", "--no-directory", "repeat after me: no files", cwd=repository)
+    assert (plain.returncode, plain.stdout, plain.stderr) == (0, "no files\n", "")
+
+
 @pytest.mark.parametrize("repository", ["shop"], indirect=True)
 def test_without_the_edit_the_check_fails_and_nothing_is_applied(
     stack: LocalStack, repository: Path

@@ -12,8 +12,13 @@ pytestmark = pytest.mark.slow
 
 STATEMENTS_MAX = 6
 COMMITS = 2
+TOOL_COMMITS = 4
+TOOL_STATEMENTS_MAX = 7
 TURNS = 10
 COUNT = "count to 1"
+#: How a chat's workspace is looked for, and nothing else.
+LOOKUP = "n.address AS node_address"
+SCRATCH_ID = "00000000-0000-4000-8000-000000000001"
 
 
 @pytest.fixture
@@ -41,3 +46,29 @@ async def test_a_plain_turn_on_a_warm_chat_costs_two_commits_and_six_statements(
         assert len(cost.statements) <= STATEMENTS_MAX, "\n".join(cost.statements)
         # Not fewer either: then something that a turn needs was mistaken for something else.
         assert cost.commits == COMMITS, "\n".join(cost.statements)
+        assert not any(LOOKUP in statement for statement in cost.statements)
+
+
+async def test_a_turn_with_tools_looks_for_the_workspace_of_its_chat_once(
+    quiet_stack: LocalStack,
+) -> None:
+    async with watching(quiet_stack) as watched:
+        chat_id = watched.create(COUNT)
+        await watched.until(chat_id, lambda where: where.status == "waiting")
+        watched.request("POST", "/workspaces", {"template_id": SCRATCH_ID, "chat_id": chat_id})
+        costs = await turn_costs(watched, chat_id, "run: echo one", turns=4)
+    looked = [sum(LOOKUP in statement for statement in cost.statements) for cost in costs]
+    assert looked == [1] * 4
+
+
+async def test_a_turn_with_one_command_costs_four_commits_and_seven_statements(
+    quiet_stack: LocalStack,
+) -> None:
+    async with watching(quiet_stack) as watched:
+        chat_id = watched.create("run: true")
+        await watched.until(chat_id, lambda where: where.status == "waiting")
+        costs = await turn_costs(watched, chat_id, "run: true", turns=TURNS)
+    for cost in costs:
+        assert len(cost.statements) <= TOOL_STATEMENTS_MAX, "\n".join(cost.statements)
+        # The message, the call before it leaves, its result with the next step, and the end.
+        assert cost.commits == TOOL_COMMITS, "\n".join(cost.statements)

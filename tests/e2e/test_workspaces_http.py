@@ -138,6 +138,24 @@ async def test_the_list_of_chats_tells_how_a_workspace_differs(stack: LocalStack
     }
 
 
+async def test_repositories_of_a_chat_are_followed(stack: LocalStack) -> None:
+    client = client_of(stack)
+    path = await chat_that_ran(client, "git init -qb main && echo one > a.txt")
+    async with asyncio.timeout(REST_S_MAX), client.stream(f"{path}/git/events") as stream:
+        first = await stream.event()
+        assert first is not None
+        (repository,) = first.data["git_snapshot"]["repositories"]
+        assert (first.event, repository["branch"]) == ("git_snapshot", "main")
+        assert [file["path"] for file in repository["files"]] == ["a.txt"]
+        changing = {"command": "echo two > b.txt"}
+        await asked(client, 201, "POST", f"{path}/processes", changing)
+        changed = await stream.event()
+    assert changed is not None
+    assert changed.event == "git_changed"
+    files = [file["path"] for file in changed.data["git_changed"]["files"]]
+    assert files == ["a.txt", "b.txt"]
+
+
 async def test_a_checkpoint_is_made_and_restored(stack: LocalStack) -> None:
     client = client_of(stack)
     path = await chat_that_ran(client, "git init -qb main && echo one > a.txt")

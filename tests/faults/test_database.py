@@ -27,7 +27,7 @@ PHASES = {
     "FinishTurn.before": "count to 5, @",
     "CommitStep.before": "run: echo @ >> runs; seq 1 9",
     "tools.execute": "run: echo @ >> runs; seq 1 9",
-    "RecordResult.before": "run: echo @ >> runs; seq 1 9",
+    "RecordResult.before": "run: echo @ >> runs; seq 1 9\nand run: sleep 0.5",
     "CommitResults.before": "run: echo @ >> runs; seq 1 9",
     "FinishInterruption.before": "count to 400, @",
     "CommitCompaction.before": "",

@@ -13,6 +13,8 @@ from support.fault_trials import Fault, faults
 pytestmark = pytest.mark.slow
 
 RUN_ONCE = "run: echo @ >> runs; seq 1 50"
+#: Only a result that has to wait for another is recorded by itself.
+RUN_TWO = "run: echo @ >> runs; seq 1 50\nand run: sleep 0.5"
 
 
 async def kill_at(
@@ -105,7 +107,8 @@ async def test_a7_a_result_that_was_not_committed_is_fetched_again_and_not_made_
     lab: FaultLab, point: str
 ) -> None:
     async for fault in faults(lab):
-        await kill_at(lab, fault, point, RUN_ONCE)
+        text = RUN_TWO if point.startswith("RecordResult") else RUN_ONCE
+        await kill_at(lab, fault, point, text)
 
 
 @pytest.mark.row("A9")

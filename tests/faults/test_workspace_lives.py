@@ -15,16 +15,17 @@ from support.workspace_lives import ENDS, Lives
 pytestmark = pytest.mark.slow
 
 
-def victims(stack: LocalStack, name: str) -> list[psutil.Process]:
+def victims(lives: Lives, name: str) -> list[psutil.Process]:
     """Return who dies: all of chatd, the service on the node, or the node with all that it runs."""
+    stack = lives.watched.stack
     service = "chatd" if name == "chatd" else "toolrunner"
-    if name != "node":
-        found = stack.status()["processes"]
-        return [psutil.Process(each["pid"]) for each in found if each["service"] == service]
-    # Some are nobody's children any more: they outlived a service that was killed before.
-    own = [each for each in stack.strangers() if service in each.cmdline()]
-    below = [child for each in own for child in each.children(recursive=True)]
-    return list(dict.fromkeys((*own, *below)))
+    found = [
+        psutil.Process(each["pid"])
+        for each in stack.status()["processes"]
+        if each["service"] == service
+    ]
+    # Some of the node are nobody's children: they outlived a service that was killed before.
+    return found if name != "node" else [*found, *lives.on_node()]
 
 
 @pytest.mark.parametrize("victim", ["chatd", "toolrunner", "node"])
@@ -38,7 +39,7 @@ async def test_wherever_a_workspace_is_it_gets_where_it_was_going_after_a_crash(
         try:
             await lives.lead()
             assert await lives.seen() == {state: {state} for state in ENDS}
-            for process in victims(faulty_stack, victim):
+            for process in victims(lives, victim):
                 with suppress(psutil.NoSuchProcess):
                     process.send_signal(signal.SIGKILL)
             points.disarm()

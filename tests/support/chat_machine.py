@@ -211,6 +211,16 @@ class ChatMachine(RuleBasedStateMachine):
             self.apply(CommitResults(fence_of(state)))
 
     @rule()
+    def commit_with_the_last_result(self) -> None:
+        state = self.chat.state
+        local = [call for call in state.pending if not call.is_client]
+        if local and sum(not call.is_recorded for call in local) <= 1:
+            results = tuple(
+                ToolResult(call.tool_call_id, "tool", "{}", ToolOutcome.DONE) for call in local
+            )
+            self.apply(CommitResults(fence_of(state), results))
+
+    @rule()
     def wait_for_client(self) -> None:
         state = self.chat.state
         if all(call.is_client for call in state.pending):

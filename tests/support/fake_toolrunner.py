@@ -348,6 +348,7 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
     async def SearchFiles(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802
         await self._arrive("SearchFiles", request, context)
         matches = files = 0
+        batch = file_service_pb2.FileMatchesBatch()
         for path, data in sorted(self.files.items()):
             lines = [
                 file_pb2.SearchLine(line=number, text=line, is_match=True)
@@ -357,7 +358,12 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
             if lines:
                 files, matches = files + 1, matches + len(lines)
                 found = file_pb2.FileMatches(path=path, lines=lines, count=len(lines))
-                yield file_service_pb2.SearchFilesResponse(file=found)
+                if request.batched:
+                    batch.files.append(found)
+                else:
+                    yield file_service_pb2.SearchFilesResponse(file=found)
+        if batch.files:
+            yield file_service_pb2.SearchFilesResponse(files=batch)
         summary = file_service_pb2.SearchSummary(files=files, matches=matches)
         yield file_service_pb2.SearchFilesResponse(summary=summary)
 

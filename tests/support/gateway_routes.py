@@ -64,7 +64,7 @@ def every_route() -> tuple[AnyRoute, ...]:
             export=ExportRoutes(NOBODY),
             processes=ProcessRoutes(NOBODY, new_id=new_id, draining=asyncio.Event()),
             terminal=TerminalRoutes(NOBODY, NOBODY, NOBODY, new_id=new_id, clock=FakeClock()),
-            workspace_files=WorkspaceFileRoutes(NOBODY),
+            workspace_files=WorkspaceFileRoutes(NOBODY, stream=NOBODY),
             templates=TemplateRoutes(NOBODY, new_id=new_id),
             secrets=SecretRoutes(NOBODY, new_id=new_id),
             workspaces=WorkspaceRoutes(NOBODY, stream=NOBODY, new_id=new_id),

@@ -50,11 +50,14 @@ class LocalStack:
         path = f"{PROGRAMS}{os.pathsep}{os.defpath}"
         return {"PATH": path, "HOME": str(self.home.root.parent), **self.environment}
 
-    def parley(self, *arguments: str, said: str = "") -> "subprocess.CompletedProcess[str]":
-        """Call `parley`, say something to it, and wait for its end."""
+    def parley(
+        self, *arguments: str, said: str = "", cwd: Path | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        """Call `parley` in a directory, say something to it, and wait for its end."""
         return subprocess.run(
             self.command(*arguments),
             env=self.variables(),
+            cwd=cwd,
             input=said,
             capture_output=True,
             text=True,

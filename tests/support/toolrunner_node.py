@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import grpc
+import psutil
 
 from parley.api.workspace.v1 import (
     execution_pb2,
@@ -288,11 +289,14 @@ async def reason_of(call: Awaitable[object]) -> tuple[grpc.StatusCode, str]:
 
 
 def running(word: str) -> list[int]:
-    """Return the processes whose command line holds a word."""
+    """Return the processes of these tests whose command line holds a word.
+
+    Others on the machine may run the same tests. What these leave behind comes to this process,
+    once it has said that it reaps (see the fixture `reaping`).
+    """
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            with suppress(OSError):
-                if word.encode() in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
+    for process in psutil.Process().children(recursive=True):
+        with suppress(OSError):
+            if word.encode() in Path(f"/proc/{process.pid}/cmdline").read_bytes():
+                found.append(process.pid)
     return found

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +34,7 @@ ENDS: Final[Mapping[str, str]] = {
     "failed": "failed",
 }
 MARK = "written before the crash"
+SPAWNER = "import sys; sys.path.append(sys.argv.pop(1)); import toolrunner.spawner as s; s.main()"
 
 
 @dataclass
@@ -191,6 +193,19 @@ class Lives:
     def _has_mark(self, workspace_id: str) -> bool:
         mark = self.node_directory / "workspaces" / workspace_id / "files" / "mark"
         return mark.exists() and mark.read_text() == f"{MARK}\n"
+
+    def on_node(self) -> list[psutil.Process]:
+        """Return every process that has to do with the directory of the node."""
+        mark = str(self.node_directory)
+        found = []
+        for process in self.watched.stack.strangers():
+            with suppress(psutil.Error):
+                words = [*process.cmdline(), process.cwd(), process.environ().get("HOME", "")]
+                if any(mark in word for word in words):
+                    # Whoever started it knows no directory, and is of the node as well.
+                    above = [each for each in process.parents() if SPAWNER in each.cmdline()]
+                    found += [process, *process.children(recursive=True), *above]
+        return list(dict.fromkeys(found))
 
     def _running_on_node(self) -> set[str]:
         """Return the ids of workspaces in which something runs, by the directory it runs in."""

@@ -149,15 +149,20 @@ def _kind(response: HTTPResponse) -> str:
 
 def _refusal(response: HTTPResponse) -> ApiRefused:
     """Return the problem document of `response` as an error."""
+    return refusal_of(response.status, response.reason, response.read(PROBLEM_BYTES_MAX))
+
+
+def refusal_of(status: int, reason: str, document: bytes) -> ApiRefused:
+    """Return a problem document as an error."""
     try:
-        problem = json.loads(response.read(PROBLEM_BYTES_MAX))
+        problem = json.loads(document)
     except ValueError:
         problem = {}
     if not isinstance(problem, dict):
         problem = {}
     code = problem.get("code")
     said = [str(problem[key]) for key in ("title", "detail") if problem.get(key)]
-    message = ": ".join(said) or f"the server answered {response.status} {response.reason}"
-    if response.status == 401:
+    message = ": ".join(said) or f"the server answered {status} {reason}".rstrip()
+    if status == 401:
         message += " (check PARLEY_API_KEY, or the file api_key in the home)"
-    return ApiRefused(response.status, code, f"{message} ({code})" if code else message)
+    return ApiRefused(status, code, f"{message} ({code})" if code else message)

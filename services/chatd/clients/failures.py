@@ -17,6 +17,8 @@ AMBIGUOUS = {
     grpc.StatusCode.UNKNOWN,
 }
 JOURNAL_CHANGED = "JOURNAL_CHANGED"
+#: What a node says of a workspace that is not there, or not as it was thought to be.
+MOVED = ("STALE_PLACEMENT", "WORKSPACE_NOT_FOUND", "WORKSPACE_NOT_READY")
 
 
 def certain_problem(error: grpc.aio.AioRpcError, executor: Executor) -> Problem:

@@ -5,6 +5,7 @@ from typing import Final
 
 import grpc
 
+from chatd.clients.failures import MOVED
 from chatd.clients.sites import PreferredSites
 from chatd.clients.users import user_of
 from chatd.domain.chat import ChatId, Owner
@@ -12,7 +13,7 @@ from chatd.domain.diffs import DiffStatus, RepositoriesUnknown
 from chatd.domain.errors import ChatError
 from chatd.domain.ports import Tools
 from chatd.domain.tools import Execution, Executor, Found, Outcome, ToolSpec
-from chatd.domain.workspaces.ports import Sites
+from chatd.domain.workspaces.ports import Site, Sites
 from parley.api.workspace.v1 import git_pb2, git_service_pb2, workspace_pb2
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
 from parley.clock import Clock
@@ -23,6 +24,10 @@ ANSWER_S: Final = 30.0
 READERS: Final = frozenset(
     {"attach_file", "find_files", "list_files", "process_list", "read_file", "search_files"}
 )
+
+
+class _Moved(Exception):
+    """The workspace is not where it was thought to be."""
 
 
 class NodeRepositories:
@@ -40,9 +45,18 @@ class NodeRepositories:
             RepositoriesUnknown: The node does not tell.
         """
         try:
-            site = await self._sites.seen(chat_id)
+            # Asked soon after a call was made, so where that went is known.
+            return await self._asked(await self._sites.recent(chat_id), chat_id, owner)
+        except _Moved:
+            self._sites.forget(chat_id)
         except ChatError as nowhere:
             raise RepositoriesUnknown(str(nowhere)) from nowhere
+        try:
+            return await self._asked(await self._sites.seen(chat_id), chat_id, owner)
+        except (ChatError, _Moved) as nowhere:
+            raise RepositoriesUnknown(str(nowhere)) from nowhere
+
+    async def _asked(self, site: Site, chat_id: ChatId, owner: Owner) -> DiffStatus | None:
         stub = GitServiceStub(self._channels.also(Address.parse(site.address)))
         context = workspace_pb2.WorkspaceContext(
             workspace_id=site.workspace_id, epoch=site.epoch, chat_id=chat_id
@@ -53,7 +67,10 @@ class NodeRepositories:
                     git_service_pb2.GetStatusRequest(context=context), timeout=ANSWER_S
                 )
         except grpc.aio.AioRpcError as error:
-            raise RepositoriesUnknown(problem_of(error).message) from error
+            problem = problem_of(error)
+            if problem.reason in MOVED:
+                raise _Moved(problem.message) from error
+            raise RepositoriesUnknown(problem.message) from error
         return self._status(found.repositories)
 
     def _status(self, repositories: Sequence[git_pb2.GitRepository]) -> DiffStatus | None:

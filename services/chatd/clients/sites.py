@@ -38,6 +38,10 @@ class PreferredSites:
         """Return the same."""
         return await self.begin(chat_id)
 
+    async def recent(self, chat_id: ChatId) -> Site:
+        """Return the same."""
+        return await self.begin(chat_id)
+
     def forget(self, chat_id: ChatId) -> None:
         """Know nothing that could be forgotten."""
 

@@ -1,11 +1,10 @@
 """Tools that work in a workspace, through toolrunner."""
 
 import logging
-from typing import Final
 
 import grpc
 
-from chatd.clients.failures import JOURNAL_CHANGED, certain_problem
+from chatd.clients.failures import JOURNAL_CHANGED, MOVED, certain_problem
 from chatd.clients.offers import KeptOffers, Offer, Place
 from chatd.clients.sites import PreferredSites, not_ready
 from chatd.clients.users import user_of
@@ -32,8 +31,6 @@ from parley.rpc import Address, Channels, acting_for
 
 logger = logging.getLogger(__name__)
 
-#: What a node says of a workspace that is not there, or not as it was thought to be.
-MOVED: Final = ("STALE_PLACEMENT", "WORKSPACE_NOT_FOUND", "WORKSPACE_NOT_READY")
 OFFER_TIMEOUT_S = 5.0
 ASK_TIMEOUT_S = 10.0
 

@@ -136,9 +136,15 @@ class RecordResult:
 
 @dataclass(frozen=True, slots=True)
 class CommitResults:
-    """Put the recorded results into the history, in the order of their calls."""
+    """Put the results of calls into the history, in the order of their calls.
+
+    Attributes:
+        results: Those of all recorded calls, and at most one that was not recorded yet, which is
+            stored along the way. Empty for the recorded ones as they are stored.
+    """
 
     fence: Fence
+    results: tuple[ToolResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,11 +217,8 @@ def _decide_for_worker(moved: ChatState, command: WorkerCommand) -> Decision:
             return _commit_step(moved, command)
         case RecordResult(_, result):
             return _record_result(moved, result)
-        case CommitResults():
-            recorded = tuple(call for call in moved.pending if call.is_recorded)
-            still_open = tuple(call for call in moved.pending if not call.is_recorded)
-            stepped = replace(_grown(moved, len(recorded)), pending=still_open)
-            return Decision(_next_episode(stepped), (AnswerPending(recorded, INTERRUPTED),))
+        case CommitResults(_, results):
+            return _commit_results(moved, results)
         case EnterRequiresAction():
             if not moved.pending or not all(call.is_client for call in moved.pending):
                 raise TransitionNotAllowed(moved.status, "EnterRequiresAction")
@@ -347,6 +344,23 @@ def _record_result(moved: ChatState, result: ToolResult) -> Decision:
         replace(each, is_recorded=True) if each is call else each for each in moved.pending
     )
     return Decision(replace(moved, pending=pending, takeovers=0), (StoreResult(call, result),))
+
+
+def _commit_results(moved: ChatState, results: tuple[ToolResult, ...]) -> Decision:
+    """Put results into the history; the calls of the client stay open."""
+    given = {result.tool_call_id: result for result in results}
+    done = tuple(call for call in moved.pending if call.is_recorded or call.tool_call_id in given)
+    stepped = replace(
+        _grown(moved, len(done)), pending=tuple(call for call in moved.pending if call not in done)
+    )
+    if not given:
+        return Decision(_next_episode(stepped), (AnswerPending(done, INTERRUPTED),))
+    new = tuple(call for call in done if not call.is_recorded)
+    if given.keys() != {call.tool_call_id for call in done} or len(new) > 1:
+        raise FenceLost(moved.chat_id)
+    messages = tuple(NewMessage(Role.TOOL, (given[call.tool_call_id],)) for call in done)
+    stored = tuple(StoreResult(call, given[call.tool_call_id]) for call in new)
+    return Decision(_next_episode(stepped), (AppendMessages(messages), *stored))
 
 
 def _reconcile(moved: ChatState) -> Decision:

@@ -74,8 +74,10 @@ class ToolBatch:
                     case _Done(open_call, outcome):
                         result = self._result(open_call, outcome)
                         show(Role.TOOL, places[result.tool_call_id], result)
-                        await self._record(result)
                         missing -= 1
+                        if not missing and await self._commit(result):
+                            return
+                        await self._record(result)
                     case _Fenced():
                         raise FenceLost(self._session.chat_id)
                     case ChatState() as newest:
@@ -125,11 +127,20 @@ class ToolBatch:
             if isinstance(event, _Done):
                 await self._record(self._result(event.open_call, event.outcome))
 
-    async def _commit(self) -> None:
-        recorded = [call for call in self._session.state.pending if call.is_recorded]
-        results = [self._results.get(call.tool_call_id) for call in recorded]
-        known = tuple(NewMessage(Role.TOOL, (result,)) for result in results if result is not None)
-        await self._session.apply(CommitResults(self._session.fence), known)
+    async def _commit(self, *last: ToolResult) -> bool:
+        """Put all results into the history, the last one in the same write that stores it.
+
+        Returns False when the chat moved before, or when somebody else has one of the others.
+        """
+        known = self._results | {result.tool_call_id: result for result in last}
+        called = [call.tool_call_id for call in self._session.state.pending if not call.is_client]
+        # What an owner before us recorded is in the store alone.
+        is_all = known.keys() >= set(called)
+        if not is_all and last:
+            return False
+        results = tuple(known[each] for each in called) if is_all else ()
+        messages = tuple(NewMessage(Role.TOOL, (result,)) for result in results)
+        return await self._session.apply(CommitResults(self._session.fence, results), messages)
 
     async def settle(self) -> None:
         """Keep what the calls of an interrupted step came to, and have the others stopped."""

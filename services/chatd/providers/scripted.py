@@ -27,7 +27,7 @@ COUNT = re.compile(r"\bcount to (\d+)\b", re.IGNORECASE)
 COUNT_MAX = 1000
 ECHO = re.compile(r"\brepeat after me: (.+)", re.IGNORECASE | re.DOTALL)
 COUNT_PAUSE_S = 0.05
-STEP = re.compile(r"^(?:run: (.+)|call: (\w+) (\{.*\}))$", re.IGNORECASE | re.MULTILINE)
+STEP = re.compile(r"^(and )?(?:run: (.+)|call: (\w+) (\{.*\}))$", re.IGNORECASE | re.MULTILINE)
 USE = re.compile(r"\buse (\d+) tokens of (\d+)\b", re.IGNORECASE)
 SUMMARY_CHARACTERS_MAX = 2000
 
@@ -61,8 +61,8 @@ def demo_with(clock: Clock) -> Play:
 
     "count to 30" is answered slowly, "repeat after me: yes" at once and without tools. Lines such
     as "run: ls" or 'call: read_file {"path": "a"}' are a script: one step after the other, whatever
-    comes of it. "use 9 tokens of 10" fills the window, for as long as somebody's words of that are
-    in it.
+    comes of it; one that begins with "and" is called together with the one before it. "use 9 tokens
+    of 10" fills the window, for as long as somebody's words of that are in it.
     """
 
     def play(request: ModelRequest) -> Iterable[ModelEvent] | AsyncIterable[ModelEvent]:
@@ -100,22 +100,31 @@ def _use(messages: tuple[PromptMessage, ...]) -> UsageReported | None:
     return UsageReported(input_tokens=int(wanted[1]), context_limit_tokens=int(wanted[2]))
 
 
-def _play_step(steps: list[tuple[str, str, str]], request: ModelRequest) -> Iterable[ModelEvent]:
-    """Make the next call of a script, or report when all were made."""
+def _play_step(
+    steps: list[tuple[str, str, str, str]], request: ModelRequest
+) -> Iterable[ModelEvent]:
+    """Make the next calls of a script, or report when all were made."""
     results = _results(_present_turn(request.messages))
-    if len(results) < len(steps):
-        command, name, arguments = steps[len(results)]
+    server_ids = {tool.name: tool.server_id for tool in request.tools}
+    for place in _next_places(steps, len(results)):
+        _, command, name, arguments = steps[place]
         if command:
             name, arguments = SHELL_TOOL, json.dumps({"command": command})
-        server_ids = {tool.name: tool.server_id for tool in request.tools}
-        call_id = f"call_{len(results)}"
-        call = ToolCall(call_id, name, arguments, mcp_server_id=server_ids.get(name, ""))
+        call = ToolCall(f"call_{place}", name, arguments, mcp_server_id=server_ids.get(name, ""))
         yield ToolCallRequested(call)
-    else:
+    if len(results) >= len(steps):
         yield from _report(results)
     if (filled := _use(request.messages)) is not None:
         yield filled
     yield Finished()
+
+
+def _next_places(steps: list[tuple[str, str, str, str]], done: int) -> range:
+    """Return where the calls are that come next: one, and those that belong to it."""
+    end = min(done + 1, len(steps))
+    while end < len(steps) and steps[end][0]:
+        end += 1
+    return range(done, end)
 
 
 async def _count(last: int, clock: Clock) -> AsyncIterator[ModelEvent]:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import grpc
 
@@ -14,12 +14,13 @@ from chatd.domain.workspaces.errors import WorkspaceNotReady
 from chatd.domain.workspaces.workspace import State
 from chatd.rpc import fields
 from chatd.rpc.callers import caller_as_owner
-from chatd.rpc.stopping import unless_stopping
+from chatd.rpc.stopping import DRAINING, unless_stopping
 from chatd.rpc.workspace_door import Door, Visit
 from parley.api.workspace.v1 import (
     file_service_pb2,
     git_service_pb2,
     process_service_pb2,
+    workspace_pb2,
 )
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import (
@@ -218,6 +219,31 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         found = await _answered(visit, lambda: node.GetStatus(asked, timeout=ANSWER_S))
         return api.GetWorkspaceGitStatusResponse(repositories=found.repositories)
 
+    async def WatchWorkspaceGit(  # noqa: N802 (the name is the proto's)
+        self, request: api.WatchWorkspaceGitRequest, context: Context
+    ) -> AsyncIterator[api.WatchWorkspaceGitResponse]:
+        """Follow repositories as their node does, until it or this process stops."""
+        visit = await self._door.for_reading(request.workspace_id)
+        asked = git_service_pb2.WatchGitRequest(
+            context=visit.context(fields.optional_uuid(request.chat_id, "chat_id"))
+        )
+        with acting_for(visit.user):
+            call = self._nodes.git(visit.workspace_id).WatchGit(asked)
+        try:
+            while (seen := await unless_stopping(self._stopping, _next(call))) is not None:
+                if (told := _repositories_told(seen)) is not None:
+                    yield told
+                if seen.HasField("closed"):
+                    return
+        except Refusal as refusal:
+            if refusal.problem is not DRAINING:
+                raise
+        finally:
+            call.cancel()
+        yield api.WatchWorkspaceGitResponse(
+            closed=workspace_pb2.StreamEnd(reason=workspace_pb2.STREAM_END_REASON_GOING_AWAY)
+        )
+
     async def GetWorkspaceDiff(  # noqa: N802 (the name is the proto's)
         self, request: api.GetWorkspaceDiffRequest, context: Context
     ) -> api.GetWorkspaceDiffResponse:
@@ -314,6 +340,30 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             raise passed_on(error) from error
         finally:
             call.cancel()
+
+
+async def _next(call: Any) -> git_service_pb2.WatchGitResponse | None:
+    """Return what a node tells next of its repositories; None when it tells no more."""
+    seen = await answered(call.read())
+    return seen if isinstance(seen, git_service_pb2.WatchGitResponse) else None
+
+
+def _repositories_told(
+    seen: git_service_pb2.WatchGitResponse,
+) -> api.WatchWorkspaceGitResponse | None:
+    """Return what somebody who follows is told of it; that nothing changed is no news."""
+    match seen.WhichOneof("kind"):
+        case "snapshot":
+            all_of_them = api.WorkspaceRepositories(repositories=seen.snapshot.repositories)
+            return api.WatchWorkspaceGitResponse(snapshot=all_of_them)
+        case "changed":
+            return api.WatchWorkspaceGitResponse(changed=seen.changed)
+        case "removed":
+            return api.WatchWorkspaceGitResponse(removed=seen.removed.repository)
+        case "closed":
+            return api.WatchWorkspaceGitResponse(closed=seen.closed)
+        case _:
+            return None
 
 
 async def _answered(visit: Visit, ask: Callable[[], Awaitable[R]]) -> R:

@@ -33,7 +33,7 @@ from chatd.domain.commands import (
 from chatd.domain.errors import ChatError, ChatNotFound
 from chatd.domain.facts import Facts
 from chatd.domain.transitions import Decision, decide
-from chatd.domain.writes import AppendMessages, EnterBill, RecordDispatches
+from chatd.domain.writes import AppendMessages, EnterBill, RecordDispatches, StoreResult
 from chatd.store.codec import choice_from_json
 from chatd.store.rows import state_of
 from chatd.store.statements import SELECT_KEY, SELECT_STATE, ClientKey, decision_statement
@@ -368,7 +368,10 @@ class Applier:
                         stored = message.stored(
                             seen.next_message_id, written.snapshot_version, wrote.at
                         )
-            case (AppendMessages(messages),) | (AppendMessages(messages), RecordDispatches()):
+            case (AppendMessages(messages),) | (
+                AppendMessages(messages),
+                RecordDispatches() | StoreResult(),
+            ):
                 self._appended(seen, written, messages, wrote.at)
         self._moved(written)
         return Applied(written, stored)

@@ -1,5 +1,6 @@
 """Nodes in PostgreSQL: who is there, how full, and who fell silent."""
 
+import uuid
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -7,6 +8,7 @@ import asyncpg
 
 from chatd.domain.workspaces.errors import NodeNotFound, StaleNode
 from chatd.domain.workspaces.nodes import LOST_AFTER, Load, Node, NodeState
+from chatd.domain.workspaces.workspace import NodeId
 from chatd.store.workspace_rows import NODE_COLUMNS, columns_of, node_of, written
 from parley.postgres import typed_outages
 
@@ -191,3 +193,8 @@ class PostgresNodes:
         """Let a node be gone that said so and is empty."""
         with typed_outages():
             await self._pool.execute(LEAVE, node_id)
+
+
+def static_node_id(address: str) -> NodeId:
+    """Return the id of a node that only the settings know, which follows from its address."""
+    return NodeId(str(uuid.uuid5(uuid.NAMESPACE_URL, f"parley node {address}")))

@@ -20,6 +20,7 @@ from chatd.domain.workspaces.secrets import (
     WishedUse,
     hint_of,
 )
+from chatd.store.nodes import static_node_id
 from chatd.store.rows import Row
 from chatd.store.workspace_rows import read_json
 from parley.postgres import typed_outages
@@ -76,10 +77,11 @@ SELECT_NAMED = f"""
 """
 
 # A node that wishes for a value, and the workspace that it says it has; for no user.
-SELECT_NODE = "SELECT registration_epoch, state FROM chat.nodes WHERE id = $1"
+SELECT_NODE = "SELECT registration_epoch, state, address FROM chat.nodes WHERE id = $1"
 SELECT_PLACED = """
     SELECT owner_id, recipe FROM chat.workspaces
-    WHERE id = $1 AND node_id = $2 AND epoch = $3 AND state IN ('preparing', 'ready', 'busy')
+    WHERE id = $1 AND node_id = ANY ($2::uuid[]) AND epoch = $3
+        AND state IN ('preparing', 'ready', 'busy')
 """
 
 # Uses by the workspaces of a user, newest first.
@@ -190,8 +192,10 @@ class PostgresSecrets:
         """
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
-                await _check_node(connection, wish)
-                outcome, owner_id, row = await _judged(connection, wish)
+                address = await _address_of(connection, wish)
+                # What was placed before the node had registered is there by its address alone.
+                node_ids = (wish.node_id, static_node_id(address))
+                outcome, owner_id, row = await _judged(connection, wish, node_ids)
                 await connection.execute(
                     INSERT_USE,
                     wish.node_id,
@@ -294,22 +298,27 @@ def new_secret_id(owner_id: str, name: str, request_id: str) -> str:
     return str(uuid.uuid5(uuid.UUID(owner_id or INSTALLATION), f"secret {name} {request_id}"))
 
 
-async def _check_node(
+async def _address_of(
     connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]", wish: WishedUse
-) -> None:
+) -> str:
+    """Return where the node is that has a wish, if it is known as it says."""
     node = await connection.fetchrow(SELECT_NODE, wish.node_id)
     if node is None:
         raise NodeNotFound(wish.node_id)
     is_known = node["state"] in ("active", "draining")
     if not is_known or node["registration_epoch"] != wish.registration_epoch:
         raise StaleNode(wish.node_id)
+    address: str = node["address"]
+    return address
 
 
 async def _judged(
-    connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]", wish: WishedUse
+    connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+    wish: WishedUse,
+    node_ids: tuple[str, ...],
 ) -> tuple[Outcome, str | None, asyncpg.Record | None]:
     """Return what becomes of a wish, whose workspace it is about, and the secret."""
-    placed = await connection.fetchrow(SELECT_PLACED, wish.workspace_id, wish.node_id, wish.epoch)
+    placed = await connection.fetchrow(SELECT_PLACED, wish.workspace_id, [*node_ids], wish.epoch)
     if placed is None:
         return Outcome.NOT_PLACED, None, None
     owner_id = str(placed["owner_id"])

@@ -9,7 +9,7 @@ from toolrunner.egress.errors import (
     Refused,
     SecretUnavailable,
 )
-from toolrunner.egress.grants import Delivery, Grant, SecretValue
+from toolrunner.egress.grants import Delivery, Grant, SecretValue, grant_for
 from toolrunner.egress.hosts import HostPattern, Place
 from toolrunner.egress.limits import Limits
 from toolrunner.egress.policy import Access, Policy, Way
@@ -53,5 +53,6 @@ __all__ = [
     "SystemNetwork",
     "Way",
     "git_variables",
+    "grant_for",
     "variables_of",
 ]

@@ -8,6 +8,7 @@ of a server, is sent on over TLS, and this is where the proxy can add a secret t
 import base64
 import binascii
 import hmac
+import re
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -18,6 +19,7 @@ from toolrunner.egress.hosts import Place
 HTTP: Final = "http://"
 TLS: Final = "/https/"
 TOKEN_MARK: Final = "/~"
+QUOTED_COLON: Final = re.compile(r"%3[Aa](?=[0-9]+\Z)")
 OWN_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 METHODS: Final = frozenset(
     (
@@ -102,7 +104,9 @@ def _own(head: RequestHead, token: str) -> Target:
         path = slash + rest
     if path.startswith(TLS):
         authority, rest = _parted(path[len(TLS) :])
-        return Secured(Place.parse(authority, default_port=443), rest)
+        # In a path some programs write the colon before a port so.
+        host = QUOTED_COLON.sub(":", authority, count=1)
+        return Secured(Place.parse(host, default_port=443), rest)
     raise Refused(
         Reason.UNSUPPORTED, f"The proxy has no page {path.partition('?')[0][:100]!r} of its own."
     )

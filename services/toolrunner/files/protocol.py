@@ -173,6 +173,12 @@ class FileMatches(Value, frozen=True):
     count: int
 
 
+class Matches(Value, frozen=True):
+    """What a search found in some files."""
+
+    files: tuple[FileMatches, ...]
+
+
 class Summary(Value, frozen=True):
     """What a search found altogether."""
 
@@ -361,7 +367,7 @@ Answer = (
     | Stat
     | Listing
     | FoundFiles
-    | FileMatches
+    | Matches
     | Summary
     | Planned
     | Done

@@ -32,6 +32,13 @@ class _Data(msgspec.Struct, frozen=True):
     text: str | None = None
     packed: str = msgspec.field(name="bytes", default="")
 
+    def plain(self) -> str | None:
+        """Return what is one line that can be shown as it is; None for everything else."""
+        text = self.text
+        if text is None or len(text) > LINE_CHARACTERS_MAX or text.find("\n", 0, -1) >= 0:
+            return None
+        return text.removesuffix("\n").rstrip("\r")
+
     def value(self) -> bytes:
         return base64.b64decode(self.packed) if self.text is None else self.text.encode()
 
@@ -161,7 +168,10 @@ class Events:
         files: list[FileMatches] = []
         *whole, last = data.split(b"\n")
         for piece in whole:
-            files += self._end(piece)
+            if self.partial or self.giant is not None:
+                files += self._end(piece)
+            else:
+                files += self._take(_decode(piece))
             if self.outcome.is_truncated:
                 return files
         self._extend(last)
@@ -213,6 +223,13 @@ class Events:
 
     def _add(self, data: _Details, *, is_match: bool, is_cut: bool) -> None:
         column = data.submatches[0].start if data.submatches else 0
+        if (text := data.lines.plain()) is not None and not is_cut:
+            number = data.line_number or 1
+            self.lines.append(SearchLine(number, text, is_match, column))
+            self.size += len(text)
+            self.count += is_match
+            self.outcome.matches += is_match
+            return
         lines = data.lines.value().removesuffix(b"\n").split(b"\n")
         for offset, line in enumerate(lines):
             shown, is_clipped = shown_line(line, column if offset == 0 else 0)

@@ -13,7 +13,7 @@ from toolrunner.files import errors, regex_walk, ripgrep
 from toolrunner.files.beneath import Root
 from toolrunner.files.ignores import Ignores, ignores_at
 from toolrunner.files.jobs import Pause, Readable
-from toolrunner.files.protocol import FileMatches, SearchFiles, Summary
+from toolrunner.files.protocol import FileMatches, Matches, SearchFiles, Summary
 from toolrunner.files.ripgrep_output import Outcome
 from toolrunner.files.snapshots import check_regular
 
@@ -23,8 +23,10 @@ KNOWN_MAX: Final = 1000
 Found = Readable | Pause | FileMatches
 
 
-def search_files(root: Root, program: str, request: SearchFiles) -> Generator[Found, None, Summary]:
-    """Search with ripgrep if there is a program, else without.
+def search_files(
+    root: Root, program: str, request: SearchFiles
+) -> Generator[Readable | Pause | Matches, None, Summary]:
+    """Search with ripgrep if there is a program, else without; what is found comes together.
 
     Raises:
         FileRefused: A path cannot be searched, or the pattern cannot be read.
@@ -65,15 +67,24 @@ def search_files(root: Root, program: str, request: SearchFiles) -> Generator[Fo
 
 def _noted(
     search: Generator[Found, None, Outcome], files: set[str]
-) -> Generator[Found, None, Outcome]:
+) -> Generator[Readable | Pause | Matches, None, Outcome]:
+    """Pass on what is found in as few pieces as possible, and nothing later than it could be."""
+    found: list[FileMatches] = []
     while True:
         try:
             said = next(search)
         except StopIteration as end:
+            if found:
+                yield Matches(tuple(found))
             outcome: Outcome = end.value
             return outcome
         if isinstance(said, FileMatches):
             files.add(said.path)
+            found.append(said)
+            continue
+        if found:
+            yield Matches(tuple(found))
+            found = []
         yield said
 
 
@@ -117,7 +128,7 @@ def _with_ripgrep(
             except StopIteration as end:
                 outcome: Outcome = end.value
                 return outcome
-            if isinstance(said, FileMatches):
+            if base and isinstance(said, FileMatches):
                 said = msgspec.structs.replace(said, path=_joined(base, said.path))
             yield said
     finally:

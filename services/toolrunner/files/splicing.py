@@ -66,6 +66,9 @@ def spliced(text: str, place: str, old: str, new: str) -> str:
     there = [Line.parse(line) for line in lines_of(place)]
     olds = [Line.parse(line) for line in lines_of(old)]
     news = [Line.parse(line) for line in lines_of(new)]
+    if len(there) < len(olds):
+        # Its last line is empty, and the end of that line is left alone.
+        there.append(Line.parse(""))
     indents = _Indents.between(olds, news, there, text)
     ending = dominant_ending(text)
     out: list[tuple[str, str]] = []

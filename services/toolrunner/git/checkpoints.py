@@ -23,6 +23,8 @@ from toolrunner.git.statuses import empty_tree
 from toolrunner.git.values import Checkpoint, bounded_files
 
 REFS: Final = "refs/agent"
+#: Of one chat, or of people, in one repository.
+CHECKPOINTS_MAX: Final = 200
 OWN_DIRECTORY: Final = "parley"
 INDEX: Final = "checkpoints.index"
 TREES: Final = ("diff-tree", "-r", "--raw", "--numstat", "-z", "--no-ext-diff", "--no-textconv")
@@ -72,9 +74,17 @@ def list_checkpoints(
 
 
 def keep(
-    git: Git, place: Place, scope: str, label: str, until_s: float
+    git: Git, place: Place, scope: str, label: str, until_s: float, *, spared: str = ""
 ) -> Generator[Steps, None, Checkpoint]:
-    """Store the state of all files under a label.
+    """Store the state of all files under a label; the oldest of too many go.
+
+    Args:
+        git: Runs git.
+        place: The repository.
+        scope: Whose checkpoint it is.
+        label: Its name; one of that name is replaced.
+        until_s: When to give up.
+        spared: Another reference that stays, however old it is.
 
     Raises:
         FileRefused: Git cannot do it.
@@ -88,8 +98,22 @@ def keep(
     commit = (yield from git.output(place, made, until_s)).decode().strip()
     ref = f"{REFS}/{scope}/{label}"
     yield from git.output(place, ("update-ref", ref, commit), until_s)
+    yield from _prune(git, place, scope, frozenset({ref, spared}), until_s)
     stored = yield from git.output(place, ("show", "-s", "--format=%ct", commit), until_s)
     return Checkpoint(ref, place.directory, commit, parent, label, int(stored))
+
+
+def _prune(
+    git: Git, place: Place, scope: str, spared: frozenset[str], until_s: float
+) -> Generator[Steps, None, None]:
+    """Let go of the oldest checkpoints of one scope; git removes what only they held."""
+    listing = ("for-each-ref", "--format=%(refname)", "--sort=-creatordate", f"{REFS}/{scope}/")
+    said = yield from git.output(place, listing, until_s)
+    refs = said.decode(errors="replace").splitlines()
+    surplus = [ref for ref in refs[CHECKPOINTS_MAX:] if ref not in spared]
+    if surplus:
+        deleting = "".join(f"delete {ref}\n" for ref in surplus).encode()
+        yield from git.output(place, ("update-ref", "--stdin"), until_s, input=deleting)
 
 
 def changes(

@@ -62,10 +62,12 @@ def _kept(
     ref = f"{REFS}/{request.scope}/{request.previous_label}"
     (before,) = yield from find_commits(git, place, [ref], until_s)
     if not before:
-        made = yield from keep(git, place, request.scope, request.previous_label, until_s)
+        made = yield from keep(
+            git, place, request.scope, request.previous_label, until_s, spared=request.ref
+        )
         return made, made
     again = f"{request.previous_label}-again"
-    present = yield from keep(git, place, request.scope, again, until_s)
+    present = yield from keep(git, place, request.scope, again, until_s, spared=request.ref)
     said = yield from git.output(place, ("show", "-s", "--format=%P %ct", before), until_s)
     *parents, created = said.decode().split()
     label = request.previous_label

@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from toolrunner import egress
 from toolrunner.domain import ProcessId, WorkspaceId
 from toolrunner.egress.exits import WayOut
+from toolrunner.egress.explaining import A_REPOSITORY
 from toolrunner.egress.variables import git_variables
 from toolrunner.hosting import recipes
 from toolrunner.hosting.placements import HostState, Placement
@@ -26,13 +27,15 @@ class HostedExits:
     """Opens and closes ways out.
 
     Attributes:
-        exits: The proxy's listeners.
+        exits: The proxy's listeners for workspaces.
+        fetches: Those for the node's own git, when it makes a workspace of a repository.
         secrets: Gives values of granted secrets.
         private: Places of the node's own network that its operator opened.
         placements: What is hosted; set by whoever hosts.
     """
 
     exits: egress.Egress
+    fetches: egress.Egress
     secrets: egress.SecretSource = field(default_factory=egress.NoSecrets)
     private: frozenset[egress.Place] = frozenset()
     placements: Mapping[WorkspaceId, Placement] = field(default_factory=dict)
@@ -56,14 +59,27 @@ class HostedExits:
     def close(self, workspace_id: WorkspaceId) -> None:
         """Let nothing of a workspace out any more."""
         self.exits.close(workspace_id)
+        self.fetches.close(workspace_id)
 
     async def environment(self, workspace_id: WorkspaceId, url: str) -> Mapping[str, str]:
-        """Return variables that lead the node's own git out as the workspace; none is a secret."""
-        way_out = await self.way_out(workspace_id)
-        if way_out is None:
+        """Return variables that lead the node's own git to a repository with the grants for it.
+
+        None is a secret. The repository is part of the recipe, so it may be fetched whatever the
+        workspace itself may reach; and nothing else may.
+        """
+        rules, place = self.rules(workspace_id), repository_place(url)
+        granted = None if rules is None else fetch_grant(rules.grants, place)
+        if place is None or granted is None:
             return {}
-        exit_ = way_out.exit
-        return git_variables(way_out.grants, f"http://127.0.0.1:{exit_.port}/~{exit_.token}")
+        policy = egress.Policy(
+            egress.Access.PROXY,
+            (egress.HostPattern(place.host, port=place.port),),
+            private=self.private,
+        )
+        opened = await self.fetches.open(egress.Rules(workspace_id, policy, (granted,)))
+        # A wildcard cannot be written as a rule of git, and this one place is known.
+        exact = replace(granted, hosts=policy.allowed)
+        return git_variables((exact,), f"http://127.0.0.1:{opened.port}/~{opened.token}")
 
     async def secret_variables(
         self, workspace_id: WorkspaceId, process_id: ProcessId
@@ -91,6 +107,25 @@ class HostedExits:
         except egress.PolicyInvalid as error:
             logger.warning("workspace %s has no way out: %s", workspace_id, error)
             return egress.Rules(workspace_id)
+
+
+def repository_place(url: str) -> egress.Place | None:
+    """Return where a repository is that can be asked for over TLS; None if it is none such."""
+    scheme, mark, rest = url.partition("https://")
+    short, colon, _ = url.removeprefix("git@").partition(":")
+    try:
+        if mark and not scheme:
+            return egress.Place.parse(rest.partition("/")[0], default_port=443)
+        if url.startswith("git@") and colon:
+            return egress.Place.parse(short, default_port=443)
+    except ValueError:
+        pass
+    return None
+
+
+def fetch_grant(grants: Iterable[egress.Grant], place: egress.Place | None) -> egress.Grant | None:
+    """Return the secret that git gets for a repository there, if one is granted."""
+    return None if place is None else egress.grant_for(grants, place, A_REPOSITORY)
 
 
 def text_of(grant: egress.Grant, secret: egress.SecretValue) -> str:

@@ -23,6 +23,8 @@ from toolrunner.hosting.placements import Hosted, HostState
 logger = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
+#: Where everything starts together chatd is there soon, and until then no secret can be used.
+FIRST_RETRY_S: Final = 0.25
 RETRY_MAX_S: Final = 30.0
 #: Changes that follow one another closely are told together.
 GATHER_S: Final = 0.25
@@ -148,6 +150,7 @@ class Registration:
     chance: Callable[[], float]
     new_id: Callable[[], str]
     registered: Registered | None = None
+    known: asyncio.Event = field(default_factory=asyncio.Event)
     _told: dict[WorkspaceId, Hosted] = field(default_factory=dict)
     _obeying: set[Order] = field(default_factory=set)
     _undone: set[WorkspaceId] = field(default_factory=set)
@@ -155,11 +158,11 @@ class Registration:
     async def run(self) -> None:
         """Be known; runs until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            delay_s = RETRY_S
+            delay_s = FIRST_RETRY_S
             while True:
                 try:
                     await self._register(tasks)
-                    delay_s = RETRY_S
+                    delay_s = FIRST_RETRY_S
                     await self._beat(tasks)
                 except RegistrationStale:
                     logger.info("chatd does not know this node any more; it registers again")
@@ -182,6 +185,7 @@ class Registration:
         self.host.changed.clear()
         hosted = self.hosted()
         self.registered = await self.registry.register(self.new_id(), hosted)
+        self.known.set()
         self._told = {each.workspace_id: each for each in hosted}
         self._obey(tasks, self.registered.orders)
 

@@ -149,12 +149,12 @@ def found_to_proto(found: protocol.FoundFiles) -> api.FindFilesResponse:
     )
 
 
-def matches_to_proto(matches: protocol.FileMatches) -> api.SearchFilesResponse:
+def matches_to_proto(matches: protocol.FileMatches) -> file_pb2.FileMatches:
     """Return what a search found in one file."""
     lines = [
         file_pb2.SearchLine(
             line=line.line,
-            text=text_to_proto(line.text),
+            text=line.text,
             is_match=line.is_match,
             column=line.column,
             clipped=line.clipped,
@@ -162,8 +162,7 @@ def matches_to_proto(matches: protocol.FileMatches) -> api.SearchFilesResponse:
         for line in matches.lines
     ]
     path = text_to_proto(matches.path)
-    file = file_pb2.FileMatches(path=path, lines=lines, count=matches.count)
-    return api.SearchFilesResponse(file=file)
+    return file_pb2.FileMatches(path=path, lines=lines, count=matches.count)
 
 
 def summary_to_proto(summary: protocol.Summary) -> api.SearchFilesResponse:

@@ -152,8 +152,12 @@ class FileServicer(FileServiceServicer):
         async with aclosing(pieces):
             async for piece in pieces:
                 match piece:
-                    case protocol.FileMatches():
-                        yield convert.matches_to_proto(piece)
+                    case protocol.Matches(files) if request.batched:
+                        batch = api.FileMatchesBatch(files=map(convert.matches_to_proto, files))
+                        yield api.SearchFilesResponse(files=batch)
+                    case protocol.Matches(files):
+                        for file in files:
+                            yield api.SearchFilesResponse(file=convert.matches_to_proto(file))
                     case protocol.Summary():
                         yield convert.summary_to_proto(piece)
 

@@ -1,5 +1,6 @@
 """Values of granted secrets from chatd, asked for at each use."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -15,6 +16,8 @@ from toolrunner.hosting.placements import Placement
 from toolrunner.hosting.registration import Registered
 
 CALL_S: Final = 10.0
+#: Where everything starts together the node may be used before chatd knows it.
+KNOWN_S: Final = 10.0
 FINAL: Final = frozenset({"SECRET_NOT_GRANTED", "SECRET_NOT_FOUND"})
 
 
@@ -45,6 +48,11 @@ class Known(Protocol):
         """How it is; None while it is not."""
         ...
 
+    @property
+    def known(self) -> asyncio.Event:
+        """Set when it is for the first time."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class GrpcSecrets:
@@ -57,6 +65,7 @@ class GrpcSecrets:
         placements: What it hosts.
         new_id: Names of requests.
         hide: Told of each value, so that no log shows it.
+        known_s: How long it waits for the node to be known.
     """
 
     channels: Channels
@@ -65,6 +74,7 @@ class GrpcSecrets:
     placements: Mapping[WorkspaceId, Placement]
     new_id: Callable[[], str]
     hide: Callable[[str], None]
+    known_s: float = KNOWN_S
 
     async def use(self, use: SecretUse) -> SecretValue:
         """Return a value for one use.
@@ -72,7 +82,7 @@ class GrpcSecrets:
         Raises:
             SecretUnavailable: It is not granted, or no chatd answers.
         """
-        registered = self.registration.registered
+        registered = await self._registered()
         placement = self.placements.get(use.workspace_id)
         if registered is None or placement is None:
             raise SecretUnavailable(use.name, "this node is not known to chatd; try again")
@@ -99,3 +109,13 @@ class GrpcSecrets:
             self.hide(answer.value.decode("utf-8", "replace"))
             return SecretValue(answer.username, answer.value)
         raise SecretUnavailable(use.name, cause)
+
+    async def _registered(self) -> Registered | None:
+        """Return how the node is known, soon if it is not yet."""
+        if self.registration.registered is None and self.channels.addresses:
+            try:
+                async with asyncio.timeout(self.known_s):
+                    await self.registration.known.wait()
+            except TimeoutError:
+                return None
+        return self.registration.registered

@@ -51,7 +51,7 @@ SHARED_MEMORY_PAGES = 64 * 1024 * 1024 // os.sysconf("SC_PAGE_SIZE")
 TREES_MAX = 8
 #: Making a cell takes longer than most commands, and one command follows another.
 RESTING_S = 60.0
-RESTING_MAX = 32
+RESTING_MAX = 256
 
 
 @dataclass

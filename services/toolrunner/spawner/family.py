@@ -51,6 +51,31 @@ class Kept:
 
 
 @dataclass
+class Watch:
+    """Some whose end is to be told, and who of them was there at the last look.
+
+    A look takes as long as the machine has processes, so it is taken only when it may find less.
+    Whoever has this program for a parent, or one of the others, does not go unnoticed: its own end
+    is reaped here, or that of the other.
+    """
+
+    find: Callable[[], list[Seen]]
+    seen: list[Seen]
+
+    def may_be_over(self, reaped: set[int]) -> bool:
+        """Tell whether a look is worth it after some deaths."""
+        pids = {each.pid for each in self.seen}
+        noticed = pids | {os.getpid()}
+        is_touched = not pids.isdisjoint(reaped)
+        return not pids or is_touched or any(each.parent not in noticed for each in self.seen)
+
+    def look(self) -> bool:
+        """Look once more; return whether anybody is left."""
+        self.seen = self.find()
+        return bool(self.seen)
+
+
+@dataclass
 class Family:
     """All processes that were started here and are not forgotten.
 
@@ -68,7 +93,9 @@ class Family:
     old_groups: OldGroups = field(default_factory=lambda: OldGroups({}))
     kept: dict[str, Kept] = field(default_factory=dict)
     leaders: dict[int, str] = field(default_factory=dict)  # Those that run, by pid.
-    watched: dict[str, Callable[[], list[Seen]]] = field(default_factory=dict)
+    watched: dict[str, Watch] = field(default_factory=dict)
+    #: Deaths of those whose start is not answered, and of whom it may not be known who they are.
+    early: dict[int, int] = field(default_factory=dict)
     is_ending: bool = False
 
     def __post_init__(self) -> None:
@@ -189,6 +216,28 @@ class Family:
             os.close(kept.report_fd)
             kept.report_fd = -1
             self.answer(kept)
+            self.catch_up(kept)
+
+    def catch_up(self, kept: Kept) -> None:
+        """Tell the death of one who was dead before its start could be answered.
+
+        Whoever stays outside of a cell tells who went in, and ends. Both may be late: a short
+        command can be over by then.
+        """
+        if not self.early:
+            return
+        status = self.early.pop(kept.pid, None)
+        if status is not None and self.leaders.pop(kept.pid, None) is not None:
+            self.kin.reaped(kept.id)
+            self.tell_exit(kept, status)
+        if not any(each.report_fd >= 0 for each in self.kept.values()):
+            self.early.clear()
+
+    def tell_exit(self, kept: Kept, status: int) -> None:
+        """Keep how a process ended, and tell it."""
+        kept.status = status
+        kept.is_oom_killed = self.was_short_of_memory(kept, status)
+        self.line.tell({"exited": kept.id, "status": status, "is_oom_killed": kept.is_oom_killed})
 
     def note(self, kept: Kept) -> None:
         """Take what a child reports, as far as it is complete."""
@@ -218,6 +267,7 @@ class Family:
     def reap(self) -> None:
         """Take every death there is and tell those that somebody waits for."""
         is_idle = False
+        reaped: set[int] = set()
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -226,19 +276,22 @@ class Family:
                 break
             if pid == 0:
                 break
+            reaped.add(pid)
             process_id = self.leaders.get(pid, "")
             self.kin.reaped(process_id)
             self.kin.cells.lose(pid)
             kept = self.kept.get(process_id)
             if kept is not None:
                 self.settle(kept)
-            if self.leaders.pop(pid, None) is not None and kept is not None:
-                kept.status = status
-                kept.is_oom_killed = self.was_short_of_memory(kept, status)
-                self.line.tell(
-                    {"exited": kept.id, "status": status, "is_oom_killed": kept.is_oom_killed}
-                )
-        for name in [name for name, find in self.watched.items() if not find()]:
+            is_early = kept is not None and kept.pid == pid and kept.report_fd >= 0
+            if is_early or not process_id:
+                self.early[pid] = status
+            elif self.leaders.pop(pid, None) is not None and kept is not None:
+                self.tell_exit(kept, status)
+        if self.early and not any(each.report_fd >= 0 for each in self.kept.values()):
+            self.early.clear()
+        due = [name for name, watch in self.watched.items() if watch.may_be_over(reaped)]
+        for name in [name for name in due if not self.watched[name].look()]:
             del self.watched[name]
             self.kin.cells.end(name)
             self.old_groups.remove(name)
@@ -266,8 +319,9 @@ class Family:
             if number == signal.SIGKILL and (workspace := self.kin.workspace(process_id)):
                 self.groups.kill(workspace, process_id)
         if message["tell_gone"]:
-            self.watched[process_id] = lambda: self.kin.members(process_id)
-            self.wake(self.kin.members(process_id), number)
+            left = self.kin.members(process_id)
+            self.watched[process_id] = Watch(lambda: self.kin.members(process_id), left)
+            self.wake(left, number)
         self.line.tell({"number": message["number"], "count": count})
         self.reap()
 
@@ -292,8 +346,9 @@ class Family:
         if message["signal"] == signal.SIGKILL:
             self.groups.kill(workspace)
         if message["tell_gone"]:
-            self.watched[workspace] = find
-            self.wake(find(), message["signal"])
+            left = find()
+            self.watched[workspace] = Watch(find, left)
+            self.wake(left, message["signal"])
         self.line.tell({"number": message["number"], "count": count})
         self.reap()
 

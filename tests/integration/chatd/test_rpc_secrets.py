@@ -1,5 +1,6 @@
 """Secrets over gRPC: who may, what comes back, what a node gets, and what is on record."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from parley.api.workspace.v1 import node_service_pb2 as nodes_api
 from parley.api.workspace.v1 import secret_service_pb2 as api
 from parley.api.workspace.v1 import workspace_service_pb2 as workspaces_api
 from parley.identity import Role as UserRole
-from support.served_catalogue import Catalogue
+from support.served_catalogue import ADDRESS, Catalogue
 from support.served_chats import ANN_ID, Person, ServedChats
 
 VALUE = b"ghp_the-value-that-never-comes-back"
@@ -251,6 +252,56 @@ async def test_what_is_not_granted_is_not_given_and_the_wish_is_on_record(
     assert type(refused.value).__name__ == reason
     outcomes = [row["outcome"] for row in await served.pool.fetch("SELECT * FROM chat.secret_uses")]
     assert outcomes == ([outcome] if outcome else [])
+
+
+@pytest.mark.parametrize(
+    ("address", "outcome"), [(ADDRESS, "given"), ("unix:/run/another.sock", "not_placed")]
+)
+async def test_what_was_placed_before_its_node_registered_is_on_it_by_its_address(
+    served: ServedChats, catalogue: Catalogue, address: str, outcome: str
+) -> None:
+    ann = served.ann
+    await put(ann)
+    made = await ann.ask(
+        workspaces_api.CreateWorkspaceRequest(request_id=ann.fresh(), template_id=SCRATCH_ID)
+    )
+    await catalogue.drive()
+    workspace_id = made.workspace.workspace_id
+    await grant(ann, workspace_id, "deploy")
+    node = node_pb2.Node(node_id=NODE_ID, address=address, name="one")
+    await catalogue.servicers[1].RegisterNode(
+        nodes_api.RegisterNodeRequest(request_id="register", node=node), NO_CONTEXT
+    )
+    with suppress(SecretNotGranted):
+        await catalogue.servicers[1].UseSecret(wish(workspace_id), NO_CONTEXT)
+
+    outcomes = [row["outcome"] for row in await served.pool.fetch("SELECT * FROM chat.secret_uses")]
+    assert outcomes == [outcome]
+
+
+async def test_uses_are_listed_for_the_owner_of_the_workspace_alone(
+    served: ServedChats, catalogue: Catalogue
+) -> None:
+    ann, workspace_id = served.ann, await ready_workspace(served.ann, catalogue)
+    await put(ann)
+    await grant(ann, workspace_id, "deploy")
+    for number in range(3):
+        use = wish(workspace_id, request_id=f"use-{number}", purpose=f"GET /{number}")
+        await catalogue.servicers[1].UseSecret(use, NO_CONTEXT)
+    first = await ann.ask(api.ListSecretUsesRequest(workspace_id=workspace_id, page_size=2))
+    token = first.next_page_token
+    rest = await ann.ask(api.ListSecretUsesRequest(page_size=2, page_token=token))
+    other = await ann.ask(api.ListSecretUsesRequest(workspace_id=NODE_ID))
+    bobs = await served.bob.ask(api.ListSecretUsesRequest())
+
+    assert [use.purpose for use in (*first.uses, *rest.uses)] == ["GET /2", "GET /1", "GET /0"]
+    shown = first.uses[0]
+    assert (shown.workspace_id, shown.node_id, shown.secret_name, shown.host, shown.outcome) == (
+        *(workspace_id, NODE_ID, "deploy", "github.com:443"),
+        secret_pb2.SECRET_USE_OUTCOME_GIVEN,
+    )
+    assert shown.HasField("used_at")
+    assert (rest.next_page_token, [*other.uses], [*bobs.uses]) == ("", [], [])
 
 
 async def test_a_grant_that_is_taken_away_is_gone_at_once(

@@ -354,6 +354,48 @@ async def test_repositories_of_a_real_node_are_read_by_those_who_may(
             assert refused.reason == "WORKSPACE_NOT_FOUND"
 
 
+async def test_repositories_of_a_real_node_are_followed_until_this_process_stops(
+    pool: "asyncpg.Pool[asyncpg.Record]",
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    house = House.build(tmp_path_factory.mktemp("t"))
+    async with (
+        asyncio.timeout(30),
+        node(house),
+        connected(house) as client,
+        served_chats(
+            pool, tmp_path, toolrunners=Channels((house.address,), lambda _: client.channel)
+        ) as served,
+    ):
+        chat = await served.ann.create()
+        await start(served.ann, chat.id, "mkdir r && cd r && git init -qb main")
+        with acting_for(User(UserId(served.ann.id), served.ann.role)):
+            watch = served.ann.workspaces.WatchWorkspaceGit(
+                api.WatchWorkspaceGitRequest(workspace_id=chat.id, chat_id=chat.id)
+            )
+        first = await watch.read()
+        assert first.WhichOneof("kind") == "snapshot"
+        await start(served.ann, chat.id, "sleep 0.3; echo 1 > r/a")
+        while (seen := await watch.read()).changed.repository != "r" or not seen.changed.files:
+            pass
+        assert [file.path for file in seen.changed.files] == ["a"]
+        await start(served.ann, chat.id, "rm -rf r")
+        while (seen := await watch.read()).WhichOneof("kind") != "removed":
+            pass
+        assert seen.removed == "r"
+        with acting_for(User(UserId(served.eve.id), served.eve.role)):
+            forbidden = served.eve.workspaces.WatchWorkspaceGit(
+                api.WatchWorkspaceGitRequest(workspace_id=chat.id)
+            )
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await forbidden.read()
+        assert problem_of(refused.value).reason == "WORKSPACE_NOT_FOUND"
+        served.stopping.set()
+        last = await watch.read()
+        assert last.closed.reason == workspace_pb2.STREAM_END_REASON_GOING_AWAY
+
+
 async def test_a_node_that_is_away_can_be_asked_again(
     served: ServedChats, toolrunner: FakeToolrunner
 ) -> None:

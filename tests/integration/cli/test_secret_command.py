@@ -102,3 +102,26 @@ def test_a_secret_is_forgotten_by_its_name(capsys: pytest.CaptureFixture[str]) -
     assert told.out == "Forgot deploy.\n"
     assert "there is no secret deploy; `parley secret ls` shows what there is" in told.err
     assert calls(api.requests)[1] == ("DELETE", "/api/v1/secrets/id-of-deploy", None)
+
+
+def test_uses_are_shown_of_one_workspace(capsys: pytest.CaptureFixture[str]) -> None:
+    use = {
+        "used_at": "2026-01-02T03:04:05Z",
+        "secret_name": "deploy",
+        "host": None,
+        "purpose": "process",
+        "outcome": "given",
+        "workspace_id": "w-1",
+    }
+    with fake_api(page({"id": "w-1", "name": "mine"}), page(use), page(use)) as api:
+        assert parley(api, "uses", "mine", "-n", "5") == 0
+        assert parley(api, "uses", "--json") == 0
+    table, shown = capsys.readouterr().out.split("{", 1)
+    assert [line.split() for line in table.splitlines()][1] == [
+        *("2026-01-02T03:04:05Z", "deploy", "-", "process", "given", "w-1"),
+    ]
+    assert json.loads("{" + shown) == {"items": [use]}
+    assert [request.path for request in api.requests[1:]] == [
+        "/api/v1/secrets/uses?limit=5&workspace_id=w-1",
+        "/api/v1/secrets/uses?limit=20",
+    ]

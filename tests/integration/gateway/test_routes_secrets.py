@@ -63,3 +63,30 @@ async def test_grants_of_a_workspace_are_replaced_and_listed(stack: GatewayStack
     stack.chatd.answers["ListGrants"] = api.ListGrantsResponse(grants=[GRANT])
     listed = await stack.owner.request("GET", path)
     assert listed.json()["items"] == [GRANTED]
+
+
+async def test_uses_are_listed_with_what_became_of_them(stack: GatewayStack) -> None:
+    use = secret_pb2.SecretUse(
+        use_id=ID,
+        workspace_id=ID,
+        node_id=ID,
+        secret_name="deploy",
+        host="github.com:443",
+        purpose="GET /a/b.git/info/refs",
+        outcome=secret_pb2.SECRET_USE_OUTCOME_WRONG_HOST,
+    )
+    stack.chatd.answers["ListSecretUses"] = api.ListSecretUsesResponse(uses=[use])
+    listed = await stack.owner.request("GET", f"/api/v1/secrets/uses?workspace_id={ID}&limit=5")
+    assert listed.json()["items"] == [
+        {
+            "id": ID,
+            "workspace_id": ID,
+            "node_id": ID,
+            "secret_name": "deploy",
+            "host": "github.com:443",
+            "purpose": "GET /a/b.git/info/refs",
+            "outcome": "wrong_host",
+            "used_at": None,
+        }
+    ]
+    assert last_request(stack) == api.ListSecretUsesRequest(workspace_id=ID, page_size=5)

@@ -277,6 +277,46 @@ async def test_repositories_are_told_with_what_differs(stack: GatewayStack) -> N
     )
 
 
+async def test_repositories_are_followed_as_events(stack: GatewayStack) -> None:
+    piece = api.WatchWorkspaceGitResponse
+    first = git_pb2.GitRepository(branch="main")
+    stack.chatd.answers["WatchWorkspaceGit"] = [
+        piece(snapshot=api.WorkspaceRepositories(repositories=[first])),
+        piece(changed=git_pb2.GitRepository(branch="main", files=[GIT_FILE])),
+        piece(removed="deep"),
+        piece(closed=workspace_pb2.StreamEnd(reason=workspace_pb2.STREAM_END_REASON_GOING_AWAY)),
+    ]
+    async with asyncio.timeout(10), stack.owner.stream(f"{CHAT}/git/events") as stream:
+        told = [await stream.event() for _ in range(5)]
+    assert stream.reply.status == 200
+    assert told[-1] is None
+    events = [each for each in told if each is not None]
+    kinds = ["git_snapshot", "git_changed", "git_removed", "bye"]
+    assert [each.event for each in events] == kinds
+    assert [each.id for each in events] == [None] * 4
+    snapshot, changed, removed, _ = (each.data for each in events)
+    assert [each["branch"] for each in snapshot["git_snapshot"]["repositories"]] == ["main"]
+    assert changed["git_changed"]["files"] == [GIT_FILE_JSON]
+    assert removed == {
+        "type": "git_removed",
+        "chat_id": NO_CHAT,
+        "git_removed": {"repository": "deep"},
+    }
+    assert last_request(stack) == api.WatchWorkspaceGitRequest(
+        workspace_id=NO_CHAT, chat_id=NO_CHAT
+    )
+
+
+async def test_whoever_may_not_follow_repositories_gets_a_problem_and_no_stream(
+    stack: GatewayStack,
+) -> None:
+    stack.chatd.refusal = Problem(
+        grpc.StatusCode.NOT_FOUND, "WORKSPACE_NOT_FOUND", "There is none."
+    )
+    reply = await stack.owner.request("GET", f"{CHAT}/git/events")
+    assert (reply.status, reply.json()["code"]) == (404, "CHAT_NOT_FOUND")
+
+
 async def test_a_difference_is_read_as_text(stack: GatewayStack) -> None:
     stack.chatd.answers["GetWorkspaceDiff"] = api.GetWorkspaceDiffResponse(
         files=[GIT_FILE], patch="+x", truncated=True

@@ -44,7 +44,9 @@ async def run(settings: DemoSettings, process: Process) -> None:
             await asyncio.Event().wait()
         case Mode.HANG:
             say("ready")
-            threading.Event().wait()
+            # Not one wait for ever: a signal that comes just before it begins would not be seen.
+            while True:
+                threading.Event().wait(0.05)
         case Mode.FINISH:
             pass
         case Mode.FAIL:

@@ -1,9 +1,13 @@
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 import pytest
 
 from support.row_sizes import FULL_SIZE, RowSizes
+from support.sandboxes import offered
 from support.toolrunner_node import Client, House, connected, node, running
+from toolrunner.sandbox import Level
+from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, prctl
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -13,9 +17,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--swaps", type=int, default=None, help="links swapped in a race (1000000)")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def reaping() -> Iterator[None]:
+    """Have whatever loses its parent come to this process, so that it is found as our own."""
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    yield
+    prctl(PR_SET_CHILD_SUBREAPER, 0)
+
+
 @pytest.fixture
 def house(tmp_path_factory: pytest.TempPathFactory) -> House:
     return House.build(tmp_path_factory.mktemp("t"))
+
+
+@pytest.fixture(params=(Level.NONE, *offered()[-1:]), ids=lambda level: str(level.word))
+def each_house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> House:
+    """A house without a sandbox, and one with the strongest that this machine has."""
+    house = House.build(tmp_path_factory.mktemp("t"))
+    return replace(house, sandbox_level=request.param.word)
 
 
 @pytest.fixture

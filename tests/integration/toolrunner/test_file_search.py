@@ -13,7 +13,7 @@ from toolrunner.files import protocol
 from toolrunner.files.errors import FileRefused, Reason
 from toolrunner.files.finding import likeness
 from toolrunner.files.globs import name_pattern
-from toolrunner.files.protocol import FileMatches, SearchLine, Summary
+from toolrunner.files.protocol import FileMatches, Matches, SearchLine, Summary
 
 TREE = {
     ".gitignore": "*.log\n/build/\n!keep.log\n",
@@ -71,7 +71,8 @@ def searcher(request: pytest.FixtureRequest, directory: Path) -> Iterator[Room]:
 def search(room: Room, **fields: object) -> tuple[dict[str, FileMatches], Summary]:
     *found, summary = room.ask(msgspec.structs.replace(SEARCH, **fields))
     assert isinstance(summary, Summary)
-    return {each.path: each for each in found if isinstance(each, FileMatches)}, summary
+    files = [file for each in found if isinstance(each, Matches) for file in each.files]
+    return {file.path: file for file in files}, summary
 
 
 def listed(room: Room, **fields: object) -> protocol.Listing:

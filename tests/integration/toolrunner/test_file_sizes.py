@@ -131,9 +131,9 @@ def test_a_line_of_very_many_bytes_is_found_and_cut(
     assert isinstance(summary, protocol.Summary)
     assert isinstance(page, protocol.Page)
     if size_mib <= 32:
-        [match] = found
-        assert isinstance(match, protocol.FileMatches)
-        [line] = match.lines
+        [matches] = found
+        assert isinstance(matches, protocol.Matches)
+        [line] = matches.files[0].lines
         assert (line.line, line.clipped, line.text[:8]) == (2, True, "é needle")
         assert len(line.text) == 500
     else:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support.git_repositories import Bench
 from toolrunner.files.errors import FileRefused, Reason
 from toolrunner.files.jobs import pieces
+from toolrunner.git.checkpoints import CHECKPOINTS_MAX
 from toolrunner.git.protocol import RestoreCheckpoint, Restored
 from toolrunner.git.values import FileState
 
@@ -258,6 +259,33 @@ def test_checkpoints_are_listed_by_whose_they_are(bench: Bench) -> None:
     assert [len(page.checkpoints) for page in pages] == [2, 1]
     assert [page.has_more for page in pages] == [True, False]
     assert {each.ref for page in pages for each in page.checkpoints} == refs
+
+
+def test_the_oldest_of_too_many_checkpoints_go_but_not_the_one_that_is_restored(
+    bench: Bench,
+) -> None:
+    bench.put("a", "1\n")
+    first = bench.keep("a-first").checkpoint
+    bench.keep("other", "another-chat")
+    # All of one age, so that the names decide; what is made later than these is newer.
+    old = bench.git("commit-tree", "-m", "old", f"{first.commit}^{{tree}}").strip()
+    refs = bench.root / ".git" / "refs" / "agent" / "chat"
+    for number in range(CHECKPOINTS_MAX):
+        (refs / f"old-{number:03}").write_text(f"{old}\n")
+    bench.git("update-ref", first.ref, old)
+
+    bench.put("a", "2\n")
+    newest = bench.keep("newest").checkpoint
+    left = {each.ref for each in bench.kept("chat", limit=CHECKPOINTS_MAX + 50).checkpoints}
+    assert len(left) == CHECKPOINTS_MAX
+    assert newest.ref in left
+    assert len(bench.kept("another-chat").checkpoints) == 1
+
+    oldest = f"refs/agent/chat/old-{CHECKPOINTS_MAX - 3:03}"
+    previous = bench.restore(oldest).previous
+    left = {each.ref for each in bench.kept("chat", limit=CHECKPOINTS_MAX + 50).checkpoints}
+    assert {oldest, previous.ref, newest.ref} <= left
+    assert (bench.root / "a").read_text() == "1\n"
 
 
 def test_the_same_label_replaces_and_other_references_are_no_checkpoints(bench: Bench) -> None:

@@ -1,8 +1,10 @@
 """A node that asks chatd for the secrets of its workspaces, at each use, over sockets."""
 
+import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 import grpc
 import pytest
@@ -26,11 +28,24 @@ USE = SecretUse(WORKSPACE, "deploy", "github.com:443", "GET /x")
 VALUE = b"the-value-of-the-owner"
 
 
+class AwaitedEvent(asyncio.Event):
+    """An event that tells when it is waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.awaited = asyncio.Event()
+
+    async def wait(self) -> Literal[True]:
+        self.awaited.set()
+        return await super().wait()
+
+
 @dataclass
 class Known:
     """How the node is known."""
 
     registered: Registered | None
+    known: AwaitedEvent = field(default_factory=AwaitedEvent)
 
 
 @pytest.fixture
@@ -65,7 +80,7 @@ async def asked(
     placement = Placement(WORKSPACE, 7, "owner", HostState.READY, Recipe(Scratch()), now)
     known = Known(Registered(3, 15.0))
     secrets = GrpcSecrets(
-        channels, known, NODE, {WORKSPACE: placement}, lambda: "use-1", hidden.append
+        channels, known, NODE, {WORKSPACE: placement}, lambda: "use-1", hidden.append, known_s=0.1
     )
     yield Asked(secrets, hidden, known)
     for channel in channels.all():
@@ -122,6 +137,21 @@ async def test_a_node_that_is_not_known_asks_nobody(
     with pytest.raises(SecretUnavailable, match="not known to chatd"):
         await asked.secrets.use(USE)
     assert [registry.uses for registry, _ in registries] == [[], []]
+
+
+async def test_a_node_that_is_about_to_be_known_is_waited_for(
+    asked: Asked, registries: list[tuple[FakeNodeRegistry, Address]]
+) -> None:
+    for registry, _ in registries:
+        registry.secrets["deploy"] = VALUE
+    registered, asked.known.registered = asked.known.registered, None
+    secrets = replace(asked.secrets, known_s=20.0)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        using = tasks.create_task(secrets.use(USE))
+        await asked.known.known.awaited.wait()
+        asked.known.registered = registered
+        asked.known.known.set()
+    assert using.result().value == VALUE
 
 
 async def test_a_variable_reaches_the_processes_of_its_workspace_and_each_is_on_record(

@@ -367,6 +367,31 @@ def test_recorded_results_go_into_the_history_and_the_clients_calls_stay_open() 
     assert (waiting.state.worker_id, waiting.deadline_s) == (None, ACTION_TIMEOUT_S)
 
 
+def test_the_last_result_is_stored_by_the_write_that_puts_all_into_the_history() -> None:
+    first = replace(LOCAL, tool_call_id="first", is_recorded=True)
+    earlier = ToolResult("first", "execute", "{}", ToolOutcome.DONE)
+    running = replace(STATES["R0"], pending=(first, LOCAL, CLIENT), takeovers=2)
+    decision = decide(running, CommitResults(fence_of(running), (DONE, earlier)))
+    messages = (NewMessage(Role.TOOL, (earlier,)), NewMessage(Role.TOOL, (DONE,)))
+    assert decision.writes == (AppendMessages(messages), StoreResult(LOCAL, DONE))
+    assert decision.state.pending == (CLIENT,)
+    assert decision.state.next_message_id == running.next_message_id + 2
+    assert decision.state.takeovers == 0
+
+
+def test_results_that_are_not_those_of_the_calls_are_refused() -> None:
+    first = replace(LOCAL, tool_call_id="first")
+    earlier = ToolResult("first", "execute", "{}", ToolOutcome.DONE)
+    for pending, results in (
+        ((replace(first, is_recorded=True), LOCAL), (DONE,)),
+        ((LOCAL,), (DONE, earlier)),
+        ((first, LOCAL), (DONE, earlier)),
+    ):
+        running = replace(STATES["R0"], pending=pending)
+        with pytest.raises(FenceLost):
+            decide(running, CommitResults(fence_of(running), results))
+
+
 def test_nobody_waits_for_a_client_that_was_asked_nothing() -> None:
     with pytest.raises(TransitionNotAllowed):
         decide(STATES["R0"], EnterRequiresAction(fence_of(STATES["R0"])))

@@ -96,6 +96,7 @@ def test_an_answer_that_is_no_http_is_refused() -> None:
         ("GET http://a.example:81?y", "a.example:81", Plain(Place("a.example", 81), "/?y")),
         ("GET /https/a.example/x", "127.0.0.1:3128", Secured(Place("a.example", 443), "/x")),
         ("GET /https/a.example:8443", "localhost", Secured(Place("a.example", 8443), "/")),
+        ("GET /https/a.example%3A8443/x", "localhost", Secured(Place("a.example", 8443), "/x")),
     ],
 )
 def test_three_forms_are_known(line: str, host: str, target: object) -> None:
@@ -120,6 +121,10 @@ def test_three_forms_are_known(line: str, host: str, target: object) -> None:
         ("GET https://a.example/", "a.example"),
         ("GET ftp://a.example/", "a.example"),
         ("GET /https/user@a.example/", "127.0.0.1"),
+        ("GET /https/a.example%3A443%3A80/", "127.0.0.1"),
+        ("GET /https/a.example%3A/", "127.0.0.1"),
+        ("GET /https/a%3Ab.example/", "127.0.0.1"),
+        ("GET /https/a.example%2F/", "127.0.0.1"),
         ("GET /https/a.example/", "a.example"),
         ("GET /http/a.example/", "127.0.0.1"),
         ("GET //https/a.example/", "127.0.0.1"),

@@ -1,7 +1,7 @@
 """Replacements: how exactly a text is found, what becomes of it, and what is said of bad ones."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolrunner.files.editing import edited
@@ -75,6 +75,11 @@ def test_a_text_is_found_as_exactly_as_can_be(
     text: str, old: str, new: str, after: str, match: Match
 ) -> None:
     assert edit_once(text, old, new) == (after, match)
+
+
+def test_a_last_line_of_blanks_fits_an_empty_one() -> None:
+    assert edit_once("a\n\nb\n", "a\n  ", "c\nd\n  ")[0] == "c\nd\n\nb\n"
+    assert edit_once("a\n\nb\n", "a\n  ", "c")[0] == "c\nb\n"
 
 
 def test_later_edits_see_what_earlier_ones_did() -> None:
@@ -158,5 +163,7 @@ def test_a_whole_line_edit_never_touches_other_lines(
 
 
 @given(st.text(alphabet="ab\r\n \t", max_size=40), st.text(alphabet="ab\n \t", max_size=8))
+@example("a\n\r", "a\n ")
+@example("a\n\nb\n", "a\n  ")
 def test_a_text_replaced_by_itself_changes_nothing(text: str, old: str) -> None:
     assert edited(text, [TextEdit(old, old, replace_all=True)]).text == text

@@ -10,12 +10,19 @@ from typing import Any
 import click
 
 from parley.cli.api import Api
-from parley.cli.chats import CHATS
+from parley.cli.chats import CHATS, one_line
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
 from parley.cli.posting import post
-from parley.cli.repairing import Work, work
+from parley.cli.repairing import DEMO_MODEL, Work, work
+from parley.cli.run_settings import (
+    FILE,
+    RunSettings,
+    nearest_settings,
+    repository_of,
+    settings_of,
+)
 from parley.cli.server import find_server
 from parley.cli.showing import Patience, show_turn
 
@@ -24,13 +31,15 @@ from parley.cli.showing import Patience, show_turn
 @click.argument("prompt")
 @click.option(
     "-C", "--directory", type=click.Path(path_type=Path), metavar="DIR",
-    help="Work on a copy of DIR, and print how it was changed.",
+    help="Work on a copy of DIR, and print how it was changed. Where a parley.toml says how to "
+    "work, this is so without being asked for.",
 )  # fmt: skip
+@click.option("--no-directory", is_flag=True, help="Work on no directory, whatever is here.")
 @click.option(
     "--check", metavar="COMMAND",
-    help="With --directory: run COMMAND at the end; exit code 1 unless it passes.",
+    help="With a directory: run COMMAND at the end; exit code 1 unless it passes.",
 )  # fmt: skip
-@click.option("--apply", "applies", is_flag=True, help="With --directory: change DIR likewise.")
+@click.option("--apply", "applies", is_flag=True, help="With a directory: change it likewise.")
 @click.option("--model", "model_id", metavar="ID", help="The model to use.")
 @click.option(
     "--script", type=click.Path(path_type=Path), metavar="FILE",
@@ -44,6 +53,7 @@ from parley.cli.showing import Patience, show_turn
 def run(
     prompt: str,
     directory: Path | None,
+    no_directory: bool,
     check: str | None,
     applies: bool,
     model_id: str | None,
@@ -55,8 +65,12 @@ def run(
 
     The text goes to standard output, what tools do to standard error.
     """
-    if directory is None and (check is not None or applies):
+    settings = _settings(directory, no_directory=no_directory)
+    if settings is None and (check is not None or applies):
         raise ConfigurationProblem("--check and --apply need --directory: add -C .")
+    if settings is not None and settings.script is not None and model_id is None and script is None:
+        # Another model would be told how to do what it shall find out.
+        model_id, script = settings.model_id or DEMO_MODEL, settings.script
     if prompt == "-":
         prompt = sys.stdin.read()
     if script is not None:
@@ -64,10 +78,40 @@ def run(
     api = Api(find_server(current()))
     deadline = monotonic() + timeout_s if timeout_s is not None else float("inf")
     patience = Patience(timeout_s, deadline, threading.Event().wait)
-    if directory is not None:
-        wanted = Work(directory, prompt, model_id, check, applies)
+    if settings is not None:
+        wanted = Work(
+            settings.directory,
+            prompt,
+            model_id or settings.model_id,
+            check or settings.check,
+            applies,
+        )
         work(api, wanted, patience, new_key=_new_key, as_json=as_json)
         return
+    _ask(api, prompt, model_id, patience, as_json=as_json)
+
+
+def _settings(directory: Path | None, *, no_directory: bool) -> RunSettings | None:
+    """Return the directory to work on and how, None for none."""
+    if directory is not None:
+        if no_directory:
+            raise ConfigurationProblem("--directory and --no-directory contradict: leave one out")
+        return settings_of(directory) or RunSettings(directory)
+    if no_directory:
+        return None
+    here = Path.cwd()
+    settings = nearest_settings(here)
+    if settings is not None:
+        place = one_line(str(settings.directory / FILE))
+        click.echo(f"As {place} says; --no-directory asks without it.", err=True)
+    elif sys.stderr.isatty() and (repository := repository_of(here)) is not None:
+        name = one_line(repository.name)
+        click.echo(f"This chat sees nothing of {name}: -C . works on a copy of it.", err=True)
+    return settings
+
+
+def _ask(api: Api, prompt: str, model_id: str | None, patience: Patience, *, as_json: bool) -> None:
+    """Ask in a new chat that works on no directory."""
     body: dict[str, Any] = {"content": [{"type": "text", "text": prompt}]}
     body |= {"model_id": model_id} if model_id else {}
     created = post(

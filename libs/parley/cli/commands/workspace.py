@@ -12,6 +12,7 @@ from parley.cli.api import Api, ApiRefused
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
+from parley.cli.remote_shell import Exited, Left, RemoteShell
 from parley.cli.server import find_server
 from parley.cli.sse import follow
 from parley.cli.text_table import text_table
@@ -45,16 +46,6 @@ class NoSuchName(CliError):
         super().__init__(f"there is no {what} {name}; `parley workspace ls` shows what there is")
         self.what = what
         self.name = name
-
-
-class NoTerminal(CliError):
-    """This server opens no shells in workspaces."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "this server serves no terminals yet; ask for commands in a chat, or start processes "
-            "over the API"
-        )
 
 
 @click.group(cls=HomeGroup)
@@ -158,10 +149,33 @@ def watch(name: str) -> None:
 
 @workspace.command()
 @click.argument("name")
-def shell(name: str) -> None:
-    """Open a shell in the workspace NAME."""
-    _path(_api(), name)
-    raise NoTerminal
+@click.option(
+    "-w", "--workdir", default="", metavar="DIR", help="Where to start; left out: the root."
+)
+@click.option("--attach", default="", metavar="PROCESS", help="Go on with a shell that was left.")
+def shell(name: str, workdir: str, attach: str) -> int:
+    """Open a shell in the workspace NAME; its exit code is that of this command.
+
+    Ctrl-] leaves the shell, which goes on; --attach comes back to it.
+    """
+    invocation = current()
+    server = find_server(invocation)
+    api = Api(server)
+    found = _found(api, PATH, "workspace", name)
+    if found["state"] == "stopped":
+        click.echo(f"Starting {found['name']}.", err=True)
+        found = api.call("POST", f"{PATH}/{found['id']}/start", {}, _key(), needs="state")
+    found = _settled(api, found)
+    if found["state"] not in ("ready", "busy"):
+        raise WorkspaceFailed(found)
+    path = f"{PATH}/{found['id']}"
+    match RemoteShell(server, path, sleep, process_id=attach, workdir=workdir).run():
+        case Exited(code):
+            return code
+        case Left(process_id):
+            again = invocation.hint(f"workspace shell {name} --attach {process_id}")
+            click.echo(f"\nThe shell goes on; come back with: {again}", err=True)
+            return 0
 
 
 def _api() -> Api:

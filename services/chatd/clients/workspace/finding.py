@@ -183,16 +183,20 @@ async def search_files(call: Call, given: SearchFilesInput) -> Outcome:
         limit=given.limit,
         include_ignored=given.include_ignored,
         timeout_ms=round(SEARCH_S * 1000),
+        batched=True,
     )
 
     async def search(request: api.SearchFilesRequest, **options: Any) -> _Findings:
         findings: list[file_pb2.FileMatches] = []
         summary = api.SearchSummary()
         async for each in call.files.SearchFiles(request, **options):
-            if each.HasField("file"):
-                findings.append(each.file)
-            else:
-                summary = each.summary
+            match each.WhichOneof("kind"):
+                case "files":
+                    findings.extend(each.files.files)
+                case "file":
+                    findings.append(each.file)
+                case "summary":
+                    summary = each.summary
         return findings, summary
 
     findings, summary = await look(search, request, SEARCH_S + HEADROOM_S)

@@ -7,9 +7,11 @@ what they have read: the time of the autostop is told only when it comes near.
 from datetime import datetime, timedelta
 from typing import Final
 
+from chatd.domain.workspaces.recipe import Network, Recipe
 from chatd.domain.workspaces.workspace import State, Workspace
 
 NEAR: Final = timedelta(minutes=30)
+HOSTS_SHOWN: Final = 20
 
 DETACHED: Final = """\
 No workspace was set up for this chat. Its tools work in a scratch directory of the chat's own, \
@@ -39,8 +41,7 @@ def _attached(workspace: Workspace, now: datetime, *, is_child: bool) -> list[st
     ]
     if workspace.git_branch:
         lines.append(f"The branch {workspace.git_branch} is checked out; work on it.")
-    if workspace.recipe.network.access.value != "open":
-        lines.append(f"Its network access is: {workspace.recipe.network.access}.")
+    lines.extend(_network(workspace.recipe))
     match workspace.state:
         case State.READY | State.BUSY:
             lines.extend(_ending(workspace, now))
@@ -48,6 +49,29 @@ def _attached(workspace: Workspace, now: datetime, *, is_child: bool) -> list[st
             lines.append(f"It is {workspace.state} now. {_restart(is_child=is_child)}")
         case _:
             lines.append(f"It is {workspace.state} now; a tool that needs it waits for it.")
+    return lines
+
+
+def _network(recipe: Recipe) -> list[str]:
+    """Say what is reached, and how what is secret gets there."""
+    network, lines = recipe.network, []
+    if network.access is Network.PROXY:
+        allowed = (*(f"preset {preset}" for preset in network.presets), *network.allowed_hosts)
+        shown = ", ".join(allowed[:HOSTS_SHOWN]) or "nothing"
+        more = f" and {len(allowed) - HOSTS_SHOWN} more" if len(allowed) > HOSTS_SHOWN else ""
+        lines.append(
+            f"Its network access is: proxy; it reaches {shown}{more}, through a proxy that "
+            "programs find by themselves, and nothing else."
+        )
+    elif network.access is not Network.OPEN:
+        lines.append(f"Its network access is: {network.access}.")
+    if recipe.secret_names:
+        lines.append(
+            f"These secrets are granted to it: {', '.join(recipe.secret_names)}. They are added "
+            "outside of it to what git asks of their hosts, and to requests that other programs "
+            'send to "$PARLEY_EGRESS/https/HOST/PATH" instead of https://HOST/PATH; one that is '
+            "delivered as a variable is in the environment, under its name in capitals."
+        )
     return lines
 
 

@@ -173,6 +173,14 @@ class Sites(Protocol):
         """
         ...
 
+    async def recent(self, chat_id: ChatId) -> Site:
+        """Return where a chat's tools worked last, looked up only if nobody knows.
+
+        Raises:
+            ChatError: nobody can tell.
+        """
+        ...
+
     def forget(self, chat_id: ChatId) -> None:
         """Look again at the next call, because what is known seems to be over."""
         ...

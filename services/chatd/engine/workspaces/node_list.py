@@ -1,6 +1,5 @@
 """The nodes as this process knows them: registered ones, else those of its settings."""
 
-import uuid
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -8,6 +7,7 @@ from chatd.domain.workspaces.errors import NodeNotFound
 from chatd.domain.workspaces.nodes import Need, Node, NodeState, choose
 from chatd.domain.workspaces.recipe import Kind
 from chatd.domain.workspaces.workspace import NodeId
+from chatd.store.nodes import static_node_id
 
 
 class StoredNodes(Protocol):
@@ -28,8 +28,7 @@ class StoredNodes(Protocol):
 
 def static_node(address: str) -> Node:
     """Return a node that only the settings know; its id follows from its address."""
-    node_id = NodeId(str(uuid.uuid5(uuid.NAMESPACE_URL, f"parley node {address}")))
-    return Node(node_id, address, name=address, is_static=True)
+    return Node(static_node_id(address), address, name=address, is_static=True)
 
 
 class NodeList:

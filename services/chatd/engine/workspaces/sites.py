@@ -196,6 +196,16 @@ class ChatSites:
         is_made = found.workspace is not None and found.workspace.has_files
         return replace(await self._site(found), is_made=is_made)
 
+    async def recent(self, chat_id: ChatId) -> Site:
+        """Return where a chat's tools worked last, looked up only if nobody knows.
+
+        Raises:
+            ChatNotFound: there is no such chat.
+            NoNode: there is nowhere to look.
+        """
+        known = self._known.get(chat_id)
+        return known.site if known is not None and known.is_looked_up else await self.seen(chat_id)
+
     async def made(self, chat_id: ChatId, owner: Owner) -> Site:
         """Return where a chat works now, looked up for somebody who takes part in no turn.
 

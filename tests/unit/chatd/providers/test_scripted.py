@@ -22,8 +22,8 @@ call: ask {"deep": {"er": 1}}
 TOOLS = (ToolSpec("ask", "", "{}", Executor.MCPGATEWAY, server_id="server"),)
 
 
-async def played(*results: ToolResult) -> list[ModelEvent]:
-    said = PromptMessage(Role.USER, (Text(SCRIPT),))
+async def played(*results: ToolResult, script: str = SCRIPT) -> list[ModelEvent]:
+    said = PromptMessage(Role.USER, (Text(script),))
     answers: tuple[Part, ...] = results
     request = ModelRequest(
         model="scripted", messages=(said, PromptMessage(Role.TOOL, answers)), tools=TOOLS
@@ -47,6 +47,21 @@ async def test_a_script_is_played_step_by_step_whatever_comes_of_it() -> None:
         ToolCallRequested(ToolCall("call_2", "ask", '{"deep": {"er": 1}}', mcp_server_id="server")),
         Finished(),
     ]
+
+
+async def test_calls_that_belong_together_are_made_together() -> None:
+    script = "run: a\nand run: b\nand run: c\nrun: d"
+
+    def calls(*names: str) -> list[ModelEvent]:
+        asked = [
+            ToolCall(f"call_{'abcd'.index(name)}", "execute", f'{{"command": "{name}"}}')
+            for name in names
+        ]
+        return [*map(ToolCallRequested, asked), Finished()]
+
+    done = ToolResult("call", "execute", "{}", ToolOutcome.DONE)
+    assert await played(script=script) == calls("a", "b", "c")
+    assert await played(done, done, done, script=script) == calls("d")
 
 
 async def test_after_its_last_step_a_script_tells_what_came_back() -> None:

@@ -114,6 +114,18 @@ async def test_a_call_that_found_another_placement_has_the_next_one_look_again(
     assert stage.store.lookups == 2
 
 
+async def test_who_asks_after_a_call_where_it_went_finds_it_without_looking(stage: Stage) -> None:
+    stage.bind()
+    assert await stage.sites.recent(CHAT) == Site(ADDRESS, WORKSPACE, 1)
+    await stage.turn(1)
+    lookups = stage.store.lookups
+    assert await stage.sites.recent(CHAT) == Site(ADDRESS, WORKSPACE, 1)
+    assert stage.store.lookups == lookups
+    stage.sites.forget(CHAT)
+    await stage.sites.recent(CHAT)
+    assert stage.store.lookups == lookups + 1
+
+
 async def test_who_looks_before_a_workspace_was_made_sees_that_there_is_nothing(
     stage: Stage,
 ) -> None:

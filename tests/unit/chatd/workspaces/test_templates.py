@@ -10,7 +10,7 @@ from chatd.domain.workspaces import ranking
 from chatd.domain.workspaces.awareness import DETACHED, DETACHED_CHILD, awareness_of
 from chatd.domain.workspaces.names import fitting_name
 from chatd.domain.workspaces.ranking import Habit, Tier, rank, tier_of
-from chatd.domain.workspaces.recipe import Kind, Limits, Recipe, Source
+from chatd.domain.workspaces.recipe import Kind, Limits, Network, NetworkPolicy, Recipe, Source
 from chatd.domain.workspaces.templates import (
     Parameter,
     ParameterType,
@@ -153,6 +153,17 @@ def test_a_model_is_told_where_it_works_in_one_of_three_ways() -> None:
     )
     # The same from turn to turn, until the end is near.
     assert awareness_of(attached, NOON + timedelta(minutes=80), is_child=False) == told
+    policy = NetworkPolicy(Network.PROXY, ("pypi",), ("git.example.org:443",))
+    recipe = replace(attached.recipe, network=policy, secret_names=("deploy", "api"))
+    led = awareness_of(replace(attached, recipe=recipe), NOON, is_child=False)
+    assert (
+        "Its network access is: proxy; it reaches preset pypi, git.example.org:443, through a "
+        "proxy that programs find by themselves, and nothing else.\n"
+        "These secrets are granted to it: deploy, api. They are added outside of it to what git "
+        "asks of their hosts, and to requests that other programs send to "
+        '"$PARLEY_EGRESS/https/HOST/PATH" instead of https://HOST/PATH; one that is delivered as '
+        "a variable is in the environment, under its name in capitals.\n"
+    ) in led
     near = awareness_of(attached, NOON + timedelta(minutes=90), is_child=False)
     assert near.endswith("It stops by itself at 14:00 UTC unless something is done in it.")
 

@@ -831,6 +831,7 @@ class SearchFilesRequest(_message.Message):
     LIMIT_FIELD_NUMBER: _builtins.int
     INCLUDE_IGNORED_FIELD_NUMBER: _builtins.int
     TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    BATCHED_FIELD_NUMBER: _builtins.int
     pattern: _builtins.str
     """Regular expression in the syntax of ripgrep, or text if literal, 1 to 1000 characters."""
     literal: _builtins.bool
@@ -849,6 +850,10 @@ class SearchFilesRequest(_message.Message):
     """Whether to search what is hidden or git ignores."""
     timeout_ms: _builtins.int
     """Longest time in milliseconds, at most 120000; 0 means 30000."""
+    batched: _builtins.bool
+    """Whether the matches of several files may come in one response, as `files`; many small responses
+    take longer than the search.
+    """
     @_builtins.property
     def context(self) -> _workspace_pb2.WorkspaceContext:
         """Which workspace, for which chat and how far confined."""
@@ -881,14 +886,39 @@ class SearchFilesRequest(_message.Message):
         limit: _builtins.int = ...,
         include_ignored: _builtins.bool = ...,
         timeout_ms: _builtins.int = ...,
+        batched: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_mode", b"case_mode", "context", b"context", "context_lines", b"context_lines", "globs", b"globs", "include_ignored", b"include_ignored", "limit", b"limit", "literal", b"literal", "mode", b"mode", "multiline", b"multiline", "paths", b"paths", "pattern", b"pattern", "timeout_ms", b"timeout_ms", "types", b"types"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batched", b"batched", "case_mode", b"case_mode", "context", b"context", "context_lines", b"context_lines", "globs", b"globs", "include_ignored", b"include_ignored", "limit", b"limit", "literal", b"literal", "mode", b"mode", "multiline", b"multiline", "paths", b"paths", "pattern", b"pattern", "timeout_ms", b"timeout_ms", "types", b"types"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SearchFilesRequest: _TypeAlias = SearchFilesRequest  # noqa: Y015
+
+@_typing.final
+class FileMatchesBatch(_message.Message):
+    """Matches of several files."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FILES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def files(self) -> _containers.RepeatedCompositeFieldContainer[_file_pb2.FileMatches]:
+        """The files, in the order in which they were found."""
+
+    def __init__(
+        self,
+        *,
+        files: _abc.Iterable[_file_pb2.FileMatches] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["files", b"files"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FileMatchesBatch: _TypeAlias = FileMatchesBatch  # noqa: Y015
 
 @_typing.final
 class SearchSummary(_message.Message):
@@ -944,6 +974,7 @@ class SearchFilesResponse(_message.Message):
 
     FILE_FIELD_NUMBER: _builtins.int
     SUMMARY_FIELD_NUMBER: _builtins.int
+    FILES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def file(self) -> _file_pb2.FileMatches:
         """Matches of one file, at most 256 KiB; a file with more comes several times."""
@@ -952,17 +983,22 @@ class SearchFilesResponse(_message.Message):
     def summary(self) -> Global___SearchSummary:
         """The end."""
 
+    @_builtins.property
+    def files(self) -> Global___FileMatchesBatch:
+        """Matches of several files, for those who asked for that."""
+
     def __init__(
         self,
         *,
         file: _file_pb2.FileMatches | None = ...,
         summary: Global___SearchSummary | None = ...,
+        files: Global___FileMatchesBatch | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["file", b"file", "kind", b"kind", "summary", b"summary"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["file", b"file", "files", b"files", "kind", b"kind", "summary", b"summary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["file", b"file", "kind", b"kind", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["file", b"file", "files", b"files", "kind", b"kind", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["file", "summary"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["file", "summary", "files"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

@@ -565,6 +565,98 @@ class GetWorkspaceGitStatusResponse(_message.Message):
 Global___GetWorkspaceGitStatusResponse: _TypeAlias = GetWorkspaceGitStatusResponse  # noqa: Y015
 
 @_typing.final
+class WatchWorkspaceGitRequest(_message.Message):
+    """Follows repositories."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKSPACE_ID_FIELD_NUMBER: _builtins.int
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    workspace_id: _builtins.str
+    """The workspace."""
+    chat_id: _builtins.str
+    """Chat whose repositories are wanted besides the root; empty for none."""
+    def __init__(
+        self,
+        *,
+        workspace_id: _builtins.str = ...,
+        chat_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "workspace_id", b"workspace_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchWorkspaceGitRequest: _TypeAlias = WatchWorkspaceGitRequest  # noqa: Y015
+
+@_typing.final
+class WorkspaceRepositories(_message.Message):
+    """All repositories; what was known before is void."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REPOSITORIES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def repositories(self) -> _containers.RepeatedCompositeFieldContainer[_git_pb2.GitRepository]:
+        """The repositories, at most 32."""
+
+    def __init__(
+        self,
+        *,
+        repositories: _abc.Iterable[_git_pb2.GitRepository] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["repositories", b"repositories"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WorkspaceRepositories: _TypeAlias = WorkspaceRepositories  # noqa: Y015
+
+@_typing.final
+class WatchWorkspaceGitResponse(_message.Message):
+    """Something of the repositories."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SNAPSHOT_FIELD_NUMBER: _builtins.int
+    CHANGED_FIELD_NUMBER: _builtins.int
+    REMOVED_FIELD_NUMBER: _builtins.int
+    CLOSED_FIELD_NUMBER: _builtins.int
+    removed: _builtins.str
+    """Directory of one that is no more, relative to the workspace; empty for the root."""
+    @_builtins.property
+    def snapshot(self) -> Global___WorkspaceRepositories:
+        """All of them; first."""
+
+    @_builtins.property
+    def changed(self) -> _git_pb2.GitRepository:
+        """One that changed."""
+
+    @_builtins.property
+    def closed(self) -> _workspace_pb2.StreamEnd:
+        """The end."""
+
+    def __init__(
+        self,
+        *,
+        snapshot: Global___WorkspaceRepositories | None = ...,
+        changed: _git_pb2.GitRepository | None = ...,
+        removed: _builtins.str = ...,
+        closed: _workspace_pb2.StreamEnd | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "closed", b"closed", "kind", b"kind", "removed", b"removed", "snapshot", b"snapshot"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "closed", b"closed", "kind", b"kind", "removed", b"removed", "snapshot", b"snapshot"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["snapshot", "changed", "removed", "closed"]  # noqa: Y015
+    _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
+
+Global___WatchWorkspaceGitResponse: _TypeAlias = WatchWorkspaceGitResponse  # noqa: Y015
+
+@_typing.final
 class GetWorkspaceDiffRequest(_message.Message):
     """Asks for a difference."""
 

@@ -75,6 +75,11 @@ class WorkspaceAccessServiceStub:
                 request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspaceGitStatusRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspaceGitStatusResponse.FromString,
                 _registered_method=True)
+        self.WatchWorkspaceGit = channel.unary_stream(
+                '/parley.api.workspace.v1.WorkspaceAccessService/WatchWorkspaceGit',
+                request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.WatchWorkspaceGitRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.WatchWorkspaceGitResponse.FromString,
+                _registered_method=True)
         self.GetWorkspaceDiff = channel.unary_unary(
                 '/parley.api.workspace.v1.WorkspaceAccessService/GetWorkspaceDiff',
                 request_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspaceDiffRequest.SerializeToString,
@@ -157,6 +162,13 @@ class WorkspaceAccessServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def WatchWorkspaceGit(self, request, context):
+        """Follow repositories: all of them, then those that change. Ends with closed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetWorkspaceDiff(self, request, context):
         """Read a difference as text.
         """
@@ -227,6 +239,11 @@ def add_WorkspaceAccessServiceServicer_to_server(servicer, server):
                     servicer.GetWorkspaceGitStatus,
                     request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspaceGitStatusRequest.FromString,
                     response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspaceGitStatusResponse.SerializeToString,
+            ),
+            'WatchWorkspaceGit': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchWorkspaceGit,
+                    request_deserializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.WatchWorkspaceGitRequest.FromString,
+                    response_serializer=parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.WatchWorkspaceGitResponse.SerializeToString,
             ),
             'GetWorkspaceDiff': grpc.unary_unary_rpc_method_handler(
                     servicer.GetWorkspaceDiff,
@@ -466,6 +483,33 @@ class WorkspaceAccessService:
             '/parley.api.workspace.v1.WorkspaceAccessService/GetWorkspaceGitStatus',
             parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspaceGitStatusRequest.SerializeToString,
             parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.GetWorkspaceGitStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchWorkspaceGit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/parley.api.workspace.v1.WorkspaceAccessService/WatchWorkspaceGit',
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.WatchWorkspaceGitRequest.SerializeToString,
+            parley_dot_api_dot_workspace_dot_v1_dot_workspace__access__service__pb2.WatchWorkspaceGitResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -31,6 +31,8 @@ class WorkspaceAccessServiceStub:
     """Read a file: what it is first, then its bytes. Ends with closed."""
     GetWorkspaceGitStatus: _aio.UnaryUnaryMultiCallable[_workspace_access_service_pb2.GetWorkspaceGitStatusRequest, _workspace_access_service_pb2.GetWorkspaceGitStatusResponse]
     """Read how repositories differ from their last commit."""
+    WatchWorkspaceGit: _aio.UnaryStreamMultiCallable[_workspace_access_service_pb2.WatchWorkspaceGitRequest, _workspace_access_service_pb2.WatchWorkspaceGitResponse]
+    """Follow repositories: all of them, then those that change. Ends with closed."""
     GetWorkspaceDiff: _aio.UnaryUnaryMultiCallable[_workspace_access_service_pb2.GetWorkspaceDiffRequest, _workspace_access_service_pb2.GetWorkspaceDiffResponse]
     """Read a difference as text."""
     CreateWorkspaceCheckpoint: _aio.UnaryUnaryMultiCallable[_workspace_access_service_pb2.CreateWorkspaceCheckpointRequest, _workspace_access_service_pb2.CreateWorkspaceCheckpointResponse]
@@ -98,6 +100,13 @@ class WorkspaceAccessServiceServicer:
         context: _aio.ServicerContext[_workspace_access_service_pb2.GetWorkspaceGitStatusRequest, _abc.Awaitable[_workspace_access_service_pb2.GetWorkspaceGitStatusResponse]],
     ) -> _abc.Awaitable[_workspace_access_service_pb2.GetWorkspaceGitStatusResponse]:
         """Read how repositories differ from their last commit."""
+
+    def WatchWorkspaceGit(
+        self,
+        request: _workspace_access_service_pb2.WatchWorkspaceGitRequest,
+        context: _aio.ServicerContext[_workspace_access_service_pb2.WatchWorkspaceGitRequest, _abc.AsyncIterator[_workspace_access_service_pb2.WatchWorkspaceGitResponse]],
+    ) -> _abc.AsyncIterator[_workspace_access_service_pb2.WatchWorkspaceGitResponse]:
+        """Follow repositories: all of them, then those that change. Ends with closed."""
 
     def GetWorkspaceDiff(
         self,

@@ -1,0 +1,110 @@
+"""What a directory says about work in it: the table `run` of its `parley.toml`.
+
+    [run]
+    check = "python3 -m unittest"   # tells by its exit code whether the work is done
+    script = "repair.script"        # the steps of the demo model, which does the work then
+    model = "ID"                    # another model than the default
+
+The file is what makes `parley run` work on a copy of the directory without being told to: whoever
+put it there wants that. It cannot have anything changed here; that takes `--apply`.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from parley.cli.errors import ConfigurationProblem
+
+FILE: Final = "parley.toml"
+TABLE: Final = "run"
+KEYS: Final = ("check", "script", "model")
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """How to work on a directory.
+
+    Attributes:
+        directory: Whose copy to work on.
+        check: A command that tells whether the work is done, None for none.
+        script: The steps of the demo model, None for none.
+        model_id: The model, None for the default, or for the demo model if there is a script.
+    """
+
+    directory: Path
+    check: str | None = None
+    script: Path | None = None
+    model_id: str | None = None
+
+
+def settings_of(directory: Path) -> RunSettings | None:
+    """Return what a directory says about work in it, None if it says nothing.
+
+    Raises:
+        ConfigurationProblem: It says something else than it may.
+    """
+    place = directory / FILE
+    try:
+        document = tomllib.loads(place.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationProblem(f"{place} cannot be read ({error}): correct it") from error
+    table = document.get(TABLE)
+    if table is None:
+        return None
+    problems = _problems(place, table)
+    if problems:
+        raise ConfigurationProblem(*problems)
+    script = table.get("script")
+    return RunSettings(
+        directory,
+        check=table.get("check"),
+        script=None if script is None else directory / script,
+        model_id=table.get("model"),
+    )
+
+
+def nearest_settings(start: Path) -> RunSettings | None:
+    """Return what is said about work where somebody is: there, or above in the same repository.
+
+    Raises:
+        ConfigurationProblem: It says something else than it may.
+    """
+    for directory in _places(start):
+        if (settings := settings_of(directory)) is not None:
+            return settings
+    return None
+
+
+def repository_of(start: Path) -> Path | None:
+    """Return the git repository that somebody is in, None if they are in none."""
+    above = (start, *start.parents)
+    return next((directory for directory in above if (directory / ".git").exists()), None)
+
+
+def _places(start: Path) -> tuple[Path, ...]:
+    top = repository_of(start)
+    if top is None:
+        return (start,)
+    return tuple(each for each in (start, *start.parents) if each.is_relative_to(top))
+
+
+def _problems(place: Path, table: Any) -> list[str]:
+    if not isinstance(table, dict):
+        return [f"{place}: {TABLE} is no table; write [{TABLE}] and its settings below"]
+    unknown = [name for name in table if name not in KEYS]
+    problems = [
+        f"{place}: {TABLE}.{name} is no setting; there are {', '.join(KEYS)}" for name in unknown
+    ]
+    problems += [
+        f"{place}: {TABLE}.{name} is no text; put it between quotation marks"
+        for name in KEYS
+        if name in table and not (isinstance(table[name], str) and table[name])
+    ]
+    if not problems and "script" in table:
+        root = place.parent.resolve()
+        if not (root / table["script"]).resolve().is_relative_to(root):
+            problems.append(f"{place}: {TABLE}.script leads out of the directory; name one in it")
+    return problems

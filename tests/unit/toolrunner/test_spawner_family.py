@@ -1,0 +1,119 @@
+"""Deaths that come sooner than what is told of the dead; the processes are real."""
+
+import json
+import os
+import selectors
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from toolrunner.spawner.control_groups import ControlGroups
+from toolrunner.spawner.family import Family, Kept
+from toolrunner.spawner.frames import Frames, Line
+from toolrunner.spawner.kin import Kin
+
+CODE = 7
+
+
+@dataclass
+class Stage:
+    """A family with one process that went into a cell, of whom nothing was told yet."""
+
+    family: Family
+    service: socket.socket
+    kept: Kept
+    report: int
+    outside: int
+    inside: int
+    frames: Frames = field(default_factory=Frames)
+
+    def tell(self, **told: object) -> None:
+        os.write(self.report, json.dumps(told).encode() + b"\n")
+
+    def close_report(self) -> None:
+        os.close(self.report)
+        self.family.settle(self.kept)
+
+    def heard(self) -> list[dict[str, Any]]:
+        """Return what the service was told since the last time."""
+        self.service.setblocking(False)
+        messages: list[dict[str, Any]] = []
+        with suppress(BlockingIOError):
+            while True:
+                data, fds, _, _ = socket.recv_fds(self.service, 65536, 8)
+                messages += self.frames.feed(data)
+                for fd in fds:
+                    os.close(fd)
+        return messages
+
+
+def died(code: int) -> int:
+    """Fork a child that is dead, and that nobody has reaped."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(code)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    return pid
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    # One who stays outside and lives as long as this pipe has a writer.
+    lasting, until = os.pipe()
+    outside = os.fork()
+    if outside == 0:
+        os.close(until)
+        os.read(lasting, 1)
+        os._exit(0)
+    ours, theirs = socket.socketpair()
+    groups, selector = ControlGroups(""), selectors.DefaultSelector()
+    family = Family(Line(ours), selector, groups, (1024, 1024), Kin(groups))
+    reading, writing = os.pipe2(os.O_NONBLOCK)
+    output = os.open(os.devnull, os.O_RDONLY)
+    kept = Kept("p", "w", 1, outside, output, -1, reading)
+    family.kept["p"], family.leaders[outside] = kept, "p"
+    family.kin.enter("p", "w", outside)
+    selector.register(reading, selectors.EVENT_READ, kept)
+    yield Stage(family, theirs, kept, writing, outside, died(CODE))
+    os.close(output)
+    for fd in (lasting, until):
+        os.close(fd)
+    os.waitpid(outside, 0)
+    selector.close()
+    ours.close()
+    theirs.close()
+
+
+ANSWER = {"number": 1, "layers": [], "descriptors": 1}
+EXITED = {"exited": "p", "status": CODE << 8, "is_oom_killed": False}
+
+
+def test_one_who_died_before_it_was_told_who_it_is_is_told_of(stage: Stage) -> None:
+    stage.family.reap()
+    assert stage.heard() == []
+    stage.tell(pid=stage.inside)
+    stage.close_report()
+    assert stage.heard() == [{**ANSWER, "pid": stage.inside}, EXITED]
+    assert (stage.family.leaders, stage.family.early) == ({}, {})
+
+
+def test_an_exit_is_never_told_before_the_start(stage: Stage) -> None:
+    stage.tell(pid=stage.inside)
+    stage.family.settle(stage.kept)
+    stage.family.reap()
+    assert stage.heard() == []
+    stage.close_report()
+    assert stage.heard() == [{**ANSWER, "pid": stage.inside}, EXITED]
+    assert (stage.family.leaders, stage.family.early) == ({}, {})
+
+
+def test_deaths_of_strangers_are_not_kept_for_long(stage: Stage) -> None:
+    stage.family.reap()
+    stage.tell(stage="exec", errno=2)
+    stage.close_report()
+    assert stage.heard() == [{"number": 1, "stage": "exec", "errno": 2}]
+    assert stage.family.early == {}
