@@ -58,8 +58,11 @@ async def test_a_program_that_is_not_there_never_ran(client: Client) -> None:
 
 
 async def test_nothing_confines_a_process_and_it_says_so(client: Client) -> None:
-    started = await client.start("true")
-    assert started.process.sandbox == sandbox_pb2.SandboxUsed(
+    used = (await client.start("true")).process.sandbox
+    if sandbox_pb2.SANDBOX_LAYER_CGROUP in used.layers:
+        # Some machines have it; it bounds and does not confine.
+        used.layers.remove(sandbox_pb2.SANDBOX_LAYER_CGROUP)
+    assert used == sandbox_pb2.SandboxUsed(
         level=sandbox_pb2.SANDBOX_LEVEL_NONE,
         layers=[sandbox_pb2.SANDBOX_LAYER_DESCRIPTORS, sandbox_pb2.SANDBOX_LAYER_RLIMITS],
         profile=sandbox_pb2.SANDBOX_PROFILE_FULL,

@@ -91,14 +91,16 @@ async def test_e10_nothing_of_others_is_read_or_written(jail: Jail, victim: Serv
         "make": [str(other.parent), str(jail.directory), "/usr", "/", "/etc", str(logs)],
     }
     ran = await jail.python(attacks.READING, json.dumps(targets))
-    successes = judged("E10", jail.level, ran.text)
-    # In a tree of its own there are directories of these names, with nothing in them but the way.
-    bare = ("[]", "['workspaces']", "['w1']")
-    empty = {name: detail for name, detail in successes.items() if detail in bare}
-    inside = {"read", "through_link", "through_own_root"}
-    assert jail.level is Level.NS or not empty
-    assert all(name.split()[0] in inside for name in empty)
-    assert {name: detail for name, detail in successes.items() if name not in empty} == {}
+    told = json.loads(ran.text)
+    if jail.level is Level.NS:
+        # In a tree of its own there are directories of these names, with nothing in them but the
+        # way to its own files.
+        bare = ("[]", "['workspaces']", "['w1']")
+        inside = {"read", "through_link", "through_own_root"}
+        for name, (is_success, detail) in told.items():
+            if is_success and detail in bare and name.split()[0] in inside:
+                told[name] = (False, "nothing is in it")
+    assert judged("E10", jail.level, json.dumps(told)) == {}
     assert other.read_text() == private.read_text() == SECRET
 
 
