@@ -18,6 +18,7 @@ from support.victims import SECRET, Service, service
 from toolrunner.sandbox import DOOR_PORT, Egress, Layer, Level, Network, Profile
 
 IS_ROOT = os.geteuid() == 0
+THIS = Path(__file__).name
 
 
 @pytest.fixture
@@ -41,9 +42,17 @@ async def victim(directory: Path) -> AsyncIterator[Service]:
         yield opened
 
 
-def test_both_levels_were_attacked() -> None:
+def test_both_levels_were_attacked(request: pytest.FixtureRequest) -> None:
     report = sandbox_at(Level.NONE).report
     assert offered() == (Level.LANDLOCK, Level.NS), report.summary
+    attacked: dict[str, set[str]] = {}
+    for item in request.session.items:
+        if isinstance(item, pytest.Function) and "jail" in item.fixturenames:
+            level = {"landlock", "ns"} & set(item.name.partition("[")[2].rstrip("]").split("-"))
+            attacked.setdefault(f"{item.path.name}: {item.originalname}", set()).update(level)
+    # Of each attack that is run, at both: nobody took a level out.
+    here = {name: levels for name, levels in attacked.items() if name.startswith(THIS)}
+    assert {name for name, levels in here.items() if levels != {"landlock", "ns"}} == set()
 
 
 async def test_e10_nothing_of_others_is_read_or_written(jail: Jail, victim: Service) -> None:
