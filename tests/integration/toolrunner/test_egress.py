@@ -311,7 +311,7 @@ async def test_a_connection_that_comes_while_its_exit_closes_is_not_left_open(
             for caller in callers:
                 caller.close()
             await one_turn()
-        del stage
+            del stage
         gc.collect()
 
     assert [str(each.message) for each in told] == []
