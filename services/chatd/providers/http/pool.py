@@ -17,6 +17,8 @@ from chatd.providers.http.errors import HeaderInvalid, NotConnected
 # How much earlier one address of a host is tried than the next.
 NEXT_ADDRESS_S = 0.25
 OWN_HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "parley"}
+# Where a body ends is for nobody else to say.
+FRAMING = frozenset({"content-length", "transfer-encoding"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +160,12 @@ def _head(address: Address, path: str, headers: Mapping[str, str], length: int) 
         HeaderInvalid: a header would break it apart.
     """
     named = {name.lower() for name in headers}
-    own = {"Host": address.authority, **OWN_HEADERS, "Content-Length": str(length)}
-    lines = [f"POST {path} HTTP/1.1"]
+    own = {"Host": address.authority, **OWN_HEADERS}
+    lines = [f"POST {path} HTTP/1.1", f"Content-Length: {length}"]
     lines += [f"{name}: {value}" for name, value in own.items() if name.lower() not in named]
     for name, value in headers.items():
+        if name.lower() in FRAMING:
+            continue
         if not name.isascii() or not f"{name}{value}".replace("\t", " ").isprintable():
             raise HeaderInvalid(name)
         lines.append(f"{name}: {value}")
