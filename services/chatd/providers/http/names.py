@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any
 
 # For so long an answer is good; a provider may move.
@@ -40,6 +41,8 @@ class Names:
         Raises:
             OSError: nobody knows it; told to all who waited for it, and asked again after that.
         """
+        if (number := _number(host, port)) is not None:
+            return (number,)
         clock_s = asyncio.get_running_loop().time
         asked_s = clock_s()
         known = self._known.setdefault((host, port), _Known())
@@ -54,6 +57,15 @@ class Names:
         if known.failure is not None:
             raise known.failure
         return known.found
+
+
+def _number(host: str, port: int) -> AddressInfo | None:
+    """Return the address that a host is, so that nobody needs to be asked for it."""
+    try:
+        family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
+    except ValueError:
+        return None
+    return (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))
 
 
 async def _by_loop(host: str, port: int) -> Sequence[AddressInfo]:

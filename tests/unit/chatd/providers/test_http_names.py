@@ -71,3 +71,13 @@ async def test_a_name_that_nobody_knows_is_told_to_all_and_asked_again_later() -
     held.failure = None
     assert await names.addresses("a.test", 443) == FOUND
     assert held.asked == ["a.test", "a.test"]
+
+
+@pytest.mark.parametrize(
+    ("host", "family"), [("192.0.2.1", socket.AF_INET), ("2001:db8::1", socket.AF_INET6)]
+)
+async def test_a_number_is_its_own_address(host: str, family: socket.AddressFamily) -> None:
+    held = HeldNames()
+    found = (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, 443))
+    assert await Names(held).addresses(host, 443) == (found,)
+    assert held.asked == []
