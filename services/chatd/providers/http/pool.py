@@ -13,6 +13,7 @@ import aiohappyeyeballs
 from chatd.providers.http.address import Address
 from chatd.providers.http.connection import Connection, Response
 from chatd.providers.http.errors import HeaderInvalid, NotConnected
+from chatd.providers.http.names import Names
 
 # How much earlier one address of a host is tried than the next.
 NEXT_ADDRESS_S = 0.25
@@ -44,6 +45,7 @@ class Connections:
         self._trust = self._options.trust
         self._all: set[Connection] = set()
         self._idle: dict[Address, dict[Connection, asyncio.TimerHandle]] = {}
+        self._names = Names()
         self._is_open = False
         self._is_empty = asyncio.Event()
 
@@ -109,7 +111,7 @@ class Connections:
 
     async def _dialled(self, address: Address) -> Connection:
         loop = asyncio.get_running_loop()
-        infos = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        infos = await self._names.addresses(address.host, address.port)
         sock = await aiohappyeyeballs.start_connection(
             infos, happy_eyeballs_delay=NEXT_ADDRESS_S, loop=loop
         )
