@@ -71,6 +71,7 @@ class Egress:
         self._is_over = True
         for workspace_id in tuple(self._listeners):
             self.close(workspace_id)
+        await _everything_scheduled()
         await self._stack.aclose()
 
     async def open(self, rules: Rules) -> Exit:
@@ -119,7 +120,7 @@ class Egress:
             return
         for server in (listener.server, listener.door):
             if server is not None:
-                server.close()
+                _close(server)
         _cut_off(listener)
 
     def _listener(self, workspace_id: WorkspaceId) -> _Listener:
@@ -129,13 +130,13 @@ class Egress:
         opened = await self._serving(listener, door, "")
         before, listener.door = listener.door, opened
         if before is not None:
-            before.close()
+            _close(before)
         self._check(listener, opened)
 
     def _check(self, listener: _Listener, server: asyncio.Server) -> None:
         """Close what began to listen while its workspace was closed."""
         if self._listeners.get(listener.rules.workspace_id) is not listener:
-            server.close()
+            _close(server)
 
     async def _serving(
         self, listener: _Listener, bound: socket.socket, token: str
@@ -177,3 +178,23 @@ class Egress:
 def _cut_off(listener: _Listener) -> None:
     for visit in listener.visits:
         visit.cancel()
+
+
+def _close(server: asyncio.Server) -> None:
+    """Listen no more.
+
+    A connection that was accepted and not made known yet would be forgotten, and stay open, if the
+    server were closed in between; so it is closed when all that was scheduled before has happened.
+    """
+    loop = asyncio.get_running_loop()
+    for listening in server.sockets:
+        loop.remove_reader(listening.fileno())
+    loop.call_soon(server.close)
+
+
+async def _everything_scheduled() -> None:
+    """Return when all that is scheduled now has happened."""
+    loop = asyncio.get_running_loop()
+    happened = loop.create_future()
+    loop.call_soon(happened.set_result, None)
+    await happened

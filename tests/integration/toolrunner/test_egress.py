@@ -1,8 +1,10 @@
 """The proxy on real sockets: what passes, what is refused, and what is added."""
 
 import asyncio
+import gc
 import socket
 import ssl
+import warnings
 from pathlib import Path
 
 import pytest
@@ -249,7 +251,7 @@ async def test_a_closed_exit_is_gone(tmp_path: Path) -> None:
 
         assert stage.egress.exit_of(WORKSPACE) is None
         for is_port in (True, False):
-            with pytest.raises(ConnectionRefusedError):
+            with pytest.raises(ConnectionError):
                 await stage.connect(is_port=is_port)
 
 
@@ -281,3 +283,39 @@ async def test_a_door_that_is_known_before_its_rules_lets_nothing_out(tmp_path: 
 
     assert b"reason=no_network" in before
     assert after.startswith(b"HTTP/1.1 200 ")
+
+
+async def one_turn() -> None:
+    """Let everything happen that is scheduled now."""
+    loop = asyncio.get_running_loop()
+    happened = loop.create_future()
+    loop.call_soon(happened.set_result, None)
+    await happened
+
+
+async def closed_while_called(tmp_path: Path, turns: int) -> None:
+    """Call an exit and its door, and close them after a few turns of the loop."""
+    callers = []
+    async with staged(tmp_path) as stage:
+        await one_turn()
+        for port in (stage.exit.port, stage.door_port) * 5:
+            callers.append(socket.socket())
+            callers[-1].setblocking(False)
+            callers[-1].connect_ex(("127.0.0.1", port))
+        for _ in range(turns):
+            await one_turn()
+    for caller in callers:
+        caller.close()
+    await one_turn()
+
+
+async def test_a_connection_that_comes_while_its_exit_closes_is_not_left_open(
+    tmp_path: Path,
+) -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for turns in (0, 1, 2, 3, 4, 5):
+            await closed_while_called(tmp_path, turns)
+        gc.collect()
+
+    assert [str(each.message) for each in told] == []
