@@ -47,11 +47,13 @@ from support.misbehaving import BOMBS, Felt, Latency, latency
 
 CALL_S = 300
 GIB = 1024**3
+LOUD_PIDS = 100
 #: So that everything is bounded by what a small machine has, too.
 QUOTAS = {
     "TOOLRUNNER_WORKSPACE_MEMORY_BYTES": str(GIB),
     "TOOLRUNNER_WORKSPACE_DISK_BYTES": str(GIB),
     "TOOLRUNNER_WORKSPACE_INODES": "100000",
+    "TOOLRUNNER_PROCESS_PIDS": "2000",
 }
 
 
@@ -209,7 +211,9 @@ async def neighbours(node: Node, rounds: int) -> dict[str, Any]:
     await latency(work, rounds // 5)
     for name, command in BOMBS.items():
         before = await latency(work, rounds)
-        loud = await node.prepare(scratch())
+        recipe = scratch()
+        recipe.limits.pids = LOUD_PIDS
+        loud = await node.prepare(recipe)
         await node.begin(loud, command)
         during = await latency(work, rounds)
         stop_ms, _ = await timed_ms(partial(node.stop, loud))

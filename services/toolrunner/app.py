@@ -42,6 +42,7 @@ from toolrunner.rpc.process_servicer import ProcessServicer, cursor_of, encode_s
 from toolrunner.rpc.secret_client import GrpcSecrets, LateSecrets
 from toolrunner.sandbox import BelowMinimum
 from toolrunner.settings import Settings
+from toolrunner.shares import Shares
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, end_marked, prctl
 from toolrunner.spawner_program import running_spawner
 from toolrunner.tickets import TicketBooth
@@ -173,10 +174,10 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         )
         quotas = Quotas(
             processes,
-            spawner.process,
             workspaces,
             Census(spawner.pid, workspaces.by_user),
             Programs(spawner.process, process.new_id),
+            Shares(process.clock),
             directory,
             process.clock,
         )

@@ -173,19 +173,13 @@ def hidden_bytes(members: tuple[Member, ...]) -> dict[int, int]:
     return held
 
 
-def make_idle(member: Member) -> None:
-    """Let all threads of a process run only when nobody else wants to."""
-    _schedule(member, os.SCHED_IDLE)
+def set_nice(member: Member, nice: int) -> None:
+    """Have all threads of a process give way so much to others, where that is allowed.
 
-
-def make_usual(member: Member) -> None:
-    """Let a process run as others do again, where that is allowed."""
-    _schedule(member, os.SCHED_OTHER)
-
-
-def _schedule(member: Member, policy: int) -> None:
+    Not the idle class: whoever is killed, or holds what others wait for, has to get to its end.
+    """
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{member.seen.pid}/task"):
             with suppress(OSError):
-                if os.sched_getscheduler(int(thread)) != policy:
-                    os.sched_setscheduler(int(thread), policy, os.sched_param(0))
+                if os.getpriority(os.PRIO_PROCESS, int(thread)) != nice:
+                    os.setpriority(os.PRIO_PROCESS, int(thread), nice)

@@ -31,7 +31,6 @@ class FaultySpawner:
         self.end = spawner.end
         self.end_workspace = spawner.end_workspace
         self.end_all = spawner.end_all
-        self.give_way = spawner.give_way
 
     async def start(self, launch: Launch, on_exit: OnExit) -> Launched:
         """Start a process between two points."""

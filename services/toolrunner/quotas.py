@@ -11,7 +11,6 @@ and when it is too much everything that runs in it is ended.
 import asyncio
 import logging
 import signal
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -22,8 +21,6 @@ from toolrunner.census import (
     Member,
     Members,
     hidden_bytes,
-    make_idle,
-    make_usual,
     proportional_bytes,
 )
 from toolrunner.disk_use import Space, Use, is_due, overrun, places
@@ -33,8 +30,8 @@ from toolrunner.files.beneath import Root
 from toolrunner.hosting.programs import ProgramFailed, Programs
 from toolrunner.live import MEMORY
 from toolrunner.processes import Processes
+from toolrunner.shares import Shares
 from toolrunner.spawner import children_of, send
-from toolrunner.spawning import Spawner
 from toolrunner.trees import measure
 from toolrunner.workspaces import Workspaces
 
@@ -53,38 +50,6 @@ PIDS: Final = "pids"
 #: Between looking and counting a few end and begin.
 PIDS_SPARE: Final = 4
 FULL_LOOKS: Final = 3
-#: Cores that a workspace keeps busy before it gives way, and below which it no longer does.
-BUSY_CORES: Final = 0.5
-CALM_CORES: Final = 0.1
-CALM_S: Final = 3.0
-
-
-@dataclass
-class Pace:
-    """How much of the processors a workspace uses.
-
-    Attributes:
-        used_s: What each of its processes had used, by pid.
-        at_s: When.
-        busy_s: When it was last busy.
-        is_idle: Whether it was made to give way.
-        full_looks: How often in a row it had as many processes as it may.
-    """
-
-    used_s: dict[int, float] = field(default_factory=dict)
-    at_s: float = 0.0
-    busy_s: float = 0.0
-    is_idle: bool = False
-    full_looks: int = 0
-
-    def take(self, members: Iterable[Member], now_s: float) -> float:
-        """Note what is used now; return the cores since it was last noted."""
-        before, elapsed_s = self.used_s, now_s - self.at_s
-        self.used_s, self.at_s = {each.seen.pid: each.cpu_s for each in members}, now_s
-        if not before or elapsed_s <= 0:
-            return 0.0
-        grown_s = sum(max(0.0, used - before.get(pid, 0.0)) for pid, used in self.used_s.items())
-        return grown_s / elapsed_s
 
 
 @dataclass
@@ -92,14 +57,14 @@ class Quotas:
     """Looks at the workspaces of a node; owned by whoever runs it."""
 
     processes: Processes
-    spawner: Spawner
     workspaces: Workspaces
     census: Census
     programs: Programs
+    shares: Shares
     directory: Path
     clock: Clock
     _uses: dict[WorkspaceId, Use] = field(default_factory=dict)
-    _paces: dict[WorkspaceId, Pace] = field(default_factory=dict)
+    _full: dict[WorkspaceId, int] = field(default_factory=dict)
 
     async def run(self) -> None:
         """Look for ever."""
@@ -126,7 +91,7 @@ class Quotas:
         is_close = await self._bound_processes(members)
         for workspace_id, each in members.items():
             is_close |= await asyncio.to_thread(self._bound_memory, workspace_id, each)
-        await self._share(members)
+        await self.shares.look(members)
         await self._bound_disk(members)
         return is_close
 
@@ -167,31 +132,12 @@ class Quotas:
         is_close = False
         for workspace_id, own in members.items():
             bound = self.workspaces.quota_of(workspace_id).pids
-            pace = self._paces.setdefault(workspace_id, Pace())
             is_full = bool(bound) and len(own) >= bound - PIDS_SPARE
-            pace.full_looks = pace.full_looks + 1 if is_full else 0
+            self._full[workspace_id] = self._full.get(workspace_id, 0) + 1 if is_full else 0
             is_close |= is_full
-            if pace.full_looks >= FULL_LOOKS:
+            if self._full[workspace_id] >= FULL_LOOKS:
                 await self._end(workspace_id, PIDS, members)
         return is_close
-
-    async def _share(self, members: Members) -> None:
-        """Let those give way who compute without pause."""
-        now_s = self.clock.monotonic()
-        for workspace_id in [each for each in self._paces if each not in members]:
-            del self._paces[workspace_id]
-        for workspace_id, own in members.items():
-            pace = self._paces.setdefault(workspace_id, Pace())
-            cores = pace.take(own, now_s)
-            was_idle = pace.is_idle
-            if cores >= BUSY_CORES:
-                pace.busy_s, pace.is_idle = now_s, True
-            elif cores < CALM_CORES and now_s - pace.busy_s >= CALM_S:
-                pace.is_idle = False
-            if pace.is_idle != was_idle:
-                await self.spawner.give_way(workspace_id, is_idle=pace.is_idle)
-            if pace.is_idle or was_idle:
-                await asyncio.to_thread(_schedule, own, is_idle=pace.is_idle)
 
     async def _bound_disk(self, members: Members) -> None:
         space = Space.of(self.directory)
@@ -227,6 +173,7 @@ class Quotas:
     def forget(self, workspace_id: WorkspaceId) -> None:
         """Know nothing of a workspace any more."""
         self._uses.pop(workspace_id, None)
+        self._full.pop(workspace_id, None)
         self.workspaces.overruns.pop(workspace_id, None)
 
     async def _measured(self, workspace_id: WorkspaceId, space: Space) -> Use:
@@ -250,14 +197,6 @@ class Quotas:
             limit_s=MEASURE_S,
         )
         return int(told[-1].split()[0])
-
-
-def _schedule(members: Iterable[Member], *, is_idle: bool) -> None:
-    for each in members:
-        if is_idle:
-            make_idle(each)
-        else:
-            make_usual(each)
 
 
 def _shared_bytes() -> int:

@@ -66,7 +66,7 @@ class Settings(ServiceSettings):
     process_pids: int = setting(
         "Processes and threads that a process may have at a time with all that it starts, where "
         "toolrunner may use control groups; 0 for no limit.",
-        default=1024,
+        default=512,
         at_least=0,
     )
     process_cpu_millicores: int = setting(

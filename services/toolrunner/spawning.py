@@ -134,10 +134,6 @@ class Spawner(Protocol):
         """Ask everything of a workspace to end, kill what has not, return when it is gone."""
         ...
 
-    async def give_way(self, workspace_id: WorkspaceId, *, is_idle: bool) -> None:
-        """Have all of a workspace run only when nobody else wants to, or as usual again."""
-        ...
-
     async def end_all(self, grace_s: float) -> None:
         """Ask everything to end, kill what has not, return when nothing is left."""
         ...
@@ -274,10 +270,6 @@ class SpawnerProcess:
             directory=str(directory),
         )
         return Ended(counts[0], sum(counts[1:2]))
-
-    async def give_way(self, workspace_id: WorkspaceId, *, is_idle: bool) -> None:
-        """Have all of a workspace run only when nobody else wants to, or as usual again."""
-        await self._say(op="give_way", workspace=workspace_id, is_idle=is_idle)
 
     async def end_all(self, grace_s: float) -> None:
         """Ask everything to end, kill what has not, return when nothing is left."""

@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 RETRY_S: Final = 1.0
 #: Where everything starts together chatd is there soon, and until then no secret can be used.
 FIRST_RETRY_S: Final = 0.25
+REGISTER_MAX_S: Final = 4.0
 RETRY_MAX_S: Final = 30.0
 #: Changes that follow one another closely are told together.
 GATHER_S: Final = 0.25
@@ -169,7 +170,7 @@ class Registration:
                 except RegistryUnreachable as error:
                     logger.warning("no chatd takes this node: %s", error)
                     await self.clock.sleep(delay_s * (1 + self.chance() / 4))
-                    delay_s = min(RETRY_MAX_S, delay_s * 2)
+                    delay_s = min(REGISTER_MAX_S, delay_s * 2)
 
     async def leave(self) -> None:
         """Say that this node goes, if anybody hears it in time."""

@@ -5,7 +5,7 @@ from toolrunner.sandbox.confinement import Confinement
 from toolrunner.sandbox.errors import BelowMinimum, LayerFailed, NotEnforceable, SandboxError
 from toolrunner.sandbox.groups import found_groups, own_group
 from toolrunner.sandbox.launch import confine, prepared_filter
-from toolrunner.sandbox.plan import DOOR_PORT, Egress, Place, judge, level_of, plan
+from toolrunner.sandbox.plan import DOOR_PORT, NICE, Egress, Place, judge, level_of, plan
 from toolrunner.sandbox.values import (
     ORDER,
     Layer,
@@ -20,6 +20,7 @@ from toolrunner.sandbox.values import (
 
 __all__ = [
     "DOOR_PORT",
+    "NICE",
     "ORDER",
     "BelowMinimum",
     "Cell",

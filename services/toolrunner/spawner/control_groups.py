@@ -12,9 +12,9 @@ from contextlib import suppress
 from toolrunner.sandbox import own_group
 from toolrunner.spawner.limits import (
     CONTROLLERS,
+    PIDS_SPARE,
     limit_group,
     pass_controllers_on,
-    put,
     was_short_of_memory,
 )
 
@@ -88,13 +88,10 @@ class ControlGroups:
     def bound(self, workspace: str, quota: dict[str, int]) -> None:
         """Hold all of a workspace together to its quota, as far as its group can."""
         if self.base and self._bounds.get(workspace) != quota:
-            limit_group(os.path.join(self.base, workspace), quota, dies_together=False)
+            pids = quota["pids"] + PIDS_SPARE if quota["pids"] else 0
+            group = os.path.join(self.base, workspace)
+            limit_group(group, {**quota, "pids": pids}, dies_together=False)
             self._bounds[workspace] = quota
-
-    def give_way(self, workspace: str, *, is_idle: bool) -> None:
-        """Have a workspace run only when nobody else wants to, or as usual again."""
-        if self.base:
-            put(os.path.join(self.base, workspace), "cpu.idle", int(is_idle))
 
     def _make_workspace(self, workspace: str) -> None:
         """Make the group of a workspace; those of others go first, when there are many."""

@@ -7,7 +7,6 @@ In:  {"number", "op": "start", "id", "workspace", "argv", "root", "workdir", "en
      {"number", "op": "end", "signal"}
      {"number", "op": "end_workspace", "workspace", "directory", "signal", "tell_gone"}
      {"op": "close_input", "id"}, {"op": "forget", "id"}
-     {"op": "give_way", "workspace", "is_idle"}
      {"number", "op": "adopt", "secret"}, {"op": "quit"}
 Out: {"number", "pid", "layers", "descriptors"}, {"number", "stage", "errno"}, {"number", "count"},
      {"adopted": id, "pid", "status", "layers", "is_oom_killed", "stage", "errno", "descriptors"},
@@ -136,8 +135,6 @@ class Conversation:
                 self.family.end(message)
             case "end_workspace":
                 self.family.end_workspace(message)
-            case "give_way":
-                self.family.give_way(message)
             case "close_input":
                 self.family.close_input(message["id"])
             case "forget":

@@ -364,11 +364,6 @@ class Family:
         found = freeze(find) if number == signal.SIGKILL else find()
         return sum(send(each, number) for each in found)
 
-    def give_way(self, message: dict[str, Any]) -> None:
-        """Have all of a workspace run only when nobody else wants to, or as usual again."""
-        self.groups.give_way(message["workspace"], is_idle=message["is_idle"])
-        self.old_groups.give_way(message["workspace"], is_idle=message["is_idle"])
-
     def wake(self, stopped: list[Seen], number: int) -> None:
         """Let those go on who could not end because they are stopped."""
         if number in STOP_SIGNALS:

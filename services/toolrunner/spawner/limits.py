@@ -16,6 +16,8 @@ CPU_PERIOD_US = 100_000
 #: Of at most 1000; services have 0 or less.
 KILLED_FIRST = 900
 CONTROLLERS = ("memory", "pids", "cpu")
+#: `RLIMIT_NPROC` refuses at once; a group does so late, with a lock that whoever starts needs.
+PIDS_SPARE = 64
 SUBTREE = "cgroup.subtree_control"
 #: What only a control group can keep, and all that it can.
 GROUP_ONLY = ("pids", "cpu_millicores")

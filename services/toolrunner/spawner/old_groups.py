@@ -10,12 +10,12 @@ import os
 from contextlib import suppress
 
 from toolrunner.sandbox import found_groups
-from toolrunner.spawner.limits import CPU_PERIOD_US, put
+from toolrunner.spawner.limits import CPU_PERIOD_US, PIDS_SPARE, put
 
 PROCS = "cgroup.procs"
 WORKSPACES_MAX = 256
-#: All of a workspace has a tenth of what one process of a service has.
-SHARES = 100
+#: All of a workspace has half of what one process of a service has.
+SHARES = 512
 
 
 class OldGroups:
@@ -60,11 +60,6 @@ class OldGroups:
         self._bounds[workspace] = quota
         return joined
 
-    def give_way(self, workspace: str, *, is_idle: bool) -> None:
-        """Have a workspace run only when nobody else wants to, or as usual again."""
-        if "cpu" in self.bases:
-            put(os.path.join(self.bases["cpu"], workspace), "cpu.idle", int(is_idle))
-
     def deaths(self, workspace: str) -> int:
         """Return how many of a workspace the kernel has killed for want of memory."""
         base = self.bases.get("memory")
@@ -88,7 +83,7 @@ def bound(controller: str, group: str, quota: dict[str, int]) -> None:
     """Hold a group to a part of a quota; 0 takes a bound away."""
     match controller:
         case "pids":
-            put(group, "pids.max", quota["pids"] or "max")
+            put(group, "pids.max", quota["pids"] + PIDS_SPARE if quota["pids"] else "max")
         case "memory":
             put(group, "memory.limit_in_bytes", quota["memory_bytes"] or -1)
         case "cpu":

@@ -1,6 +1,7 @@
 """Answers of models that break on their way, or never were any."""
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -226,3 +227,43 @@ async def test_an_error_within_the_stream_is_judged(models: HttpModels) -> None:
     )
     assert (events, seen(error)) == ([TextDelta("hel")], (ErrorKind.OVERLOADED, True, 0))
     assert error.detail == "Overloaded"
+
+
+@pytest.mark.parametrize(
+    "ending", [b"zz\r\n", b"0\r\nA: " + b"b" * 400_000, b"0\r\n\r\nHTTP/1.1 x"]
+)
+async def test_what_breaks_behind_the_last_event_breaks_nothing(
+    models: HttpModels, ending: bytes
+) -> None:
+    async with model_server((head(), chunk(BODY) + ending, Act.HANG)) as server:
+        assert await ask(models, server.url) == (HELLO, None)
+        async with asyncio.timeout(5):
+            await server.hung_up.wait()
+
+
+async def test_an_answer_never_begins_with_what_was_left_of_another(models: HttpModels) -> None:
+    left = gzip.compress(b'{"error":{"message":"of somebody else"}}' + b" " * 3_000_000)
+    first = head("500 Oops", content_encoding="gzip") + chunk(left) + LAST_CHUNK
+    async with model_server((first,), (head() + chunk(BODY) + LAST_CHUNK,)) as server:
+        _, error = await ask(models, server.url)
+        assert await ask(models, server.url) == (HELLO, None)
+    assert error is not None
+    assert seen(error) == (ErrorKind.GENERIC, True, 500)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (head("429 Slow", Retry_After="7") + b"zz\r\n", (ErrorKind.RATE_LIMIT, True, 429)),
+        (
+            b"HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\nno, never",
+            (ErrorKind.AUTH, False, 401),
+        ),
+        (head("503 Oops", content_encoding="br"), (ErrorKind.TIMEOUT, True, 503)),
+    ],
+)
+async def test_a_status_counts_even_if_the_body_is_damaged(
+    models: HttpModels, answer: bytes, expected: tuple[ErrorKind, bool, int]
+) -> None:
+    _, error = await played(models, answer, Act.HANG)
+    assert seen(error) == expected

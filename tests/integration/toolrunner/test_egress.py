@@ -293,25 +293,29 @@ async def one_turn() -> None:
     await happened
 
 
+async def closed_while_called(tmp_path: Path, turns: int) -> None:
+    """Call an exit and its door, and close them after a few turns of the loop."""
+    callers = []
+    async with staged(tmp_path) as stage:
+        await one_turn()
+        for port in (stage.exit.port, stage.door_port) * 5:
+            callers.append(socket.socket())
+            callers[-1].setblocking(False)
+            callers[-1].connect_ex(("127.0.0.1", port))
+        for _ in range(turns):
+            await one_turn()
+    for caller in callers:
+        caller.close()
+    await one_turn()
+
+
 async def test_a_connection_that_comes_while_its_exit_closes_is_not_left_open(
     tmp_path: Path,
 ) -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for turns in (0, 1, 2, 3, 4, 5):
-            callers = []
-            async with staged(tmp_path) as stage:
-                await one_turn()
-                for port in (stage.exit.port, stage.door_port) * 5:
-                    callers.append(socket.socket())
-                    callers[-1].setblocking(False)
-                    callers[-1].connect_ex(("127.0.0.1", port))
-                for _ in range(turns):
-                    await one_turn()
-            for caller in callers:
-                caller.close()
-            await one_turn()
-        del stage
+            await closed_while_called(tmp_path, turns)
         gc.collect()
 
     assert [str(each.message) for each in told] == []

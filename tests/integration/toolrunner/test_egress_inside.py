@@ -117,11 +117,16 @@ async def around(house: House) -> AsyncIterator[Around]:
         yield found
 
 
-async def entered(client: Client, house: House, found: Around) -> Path:
+async def entered(
+    client: Client,
+    house: House,
+    found: Around,
+    access: "sandbox_pb2.NetworkAccess.ValueType" = sandbox_pb2.NETWORK_ACCESS_PROXY,
+) -> Path:
     """Enter a workspace that may reach two servers, and is let at the others by name alone."""
     placer = Placer(client, Path(house.data))
     recipe = scratch()
-    recipe.network.access = sandbox_pb2.NETWORK_ACCESS_PROXY
+    recipe.network.access = access
     recipe.network.allowed_hosts.extend(
         (
             *(found.scene.secured, found.scene.plain),
@@ -188,6 +193,21 @@ async def test_e13_no_way_leads_past_the_proxy_from_inside_a_workspace(
     count = len(tried) + len(found.direct)
     print(f"E13 inside, level {level}: attempts {count}, successes {len(succeeded) + reached}")
     assert (succeeded, reached) == ([], 0)
+
+
+@pytest.mark.parametrize("level", ["ns", "landlock"])
+async def test_a_workspace_with_an_open_network_is_led_to_its_secrets_alone(
+    house: House, level: str
+) -> None:
+    house.settings["TOOLRUNNER_SANDBOX_LEVEL"] = level
+    async with around(house) as found, node(house), connected(house) as client:
+        await entered(client, house, found, sandbox_pb2.NETWORK_ACCESS_OPEN)
+        past = await client.run(f"echo ${{HTTP_PROXY-none}}; curl -sS http://{found.scene.plain}/")
+        secured = await client.run(f'curl -sS -m 20 "$PARLEY_EGRESS/https/{found.scene.secured}/"')
+
+    assert past.output.text.startswith("none\nGET / HTTP/1.1\r\n")
+    assert f"Authorization: Bearer {'*' * len(VALUE)}" in secured.output.text
+    assert VALUE in found.secured.requests[0]
 
 
 @pytest.mark.parametrize("level", ["uid", "none"])

@@ -32,7 +32,7 @@ def house(request: pytest.FixtureRequest) -> Iterator[House]:
     house.settings["TOOLRUNNER_WORKSPACE_MEMORY_BYTES"] = str(512 * MIB)
     house.settings["TOOLRUNNER_WORKSPACE_DISK_BYTES"] = str(256 * MIB)
     house.settings["TOOLRUNNER_WORKSPACE_INODES"] = "20000"
-    house.settings["TOOLRUNNER_PROCESS_PIDS"] = "200"
+    house.settings["TOOLRUNNER_PROCESS_PIDS"] = "100"
     yield house
     shutil.rmtree(directory)
 

@@ -1,15 +1,19 @@
+import os
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from parley.clock import FakeClock
 from toolrunner.census import Census, Leader, Member
 from toolrunner.disk_use import LOOK_AGAIN_S, LOOK_OVER_S, Space, Use, is_due, overrun
 from toolrunner.domain import Limits, ProcessId, Quota, WorkspaceId
 from toolrunner.errors import QuotaExceeded
-from toolrunner.quotas import Pace
+from toolrunner.shares import CROWD, Pace, Shares
 from toolrunner.spawner import Seen
 from toolrunner.spawner.control_groups import ControlGroups
+from toolrunner.spawner.limits import PIDS_SPARE
 from toolrunner.spawner.old_groups import OldGroups
 from toolrunner.workspaces import Particulars, Workspaces
 
@@ -118,7 +122,7 @@ def test_the_group_of_a_workspace_holds_all_of_it_together(tmp_path: Path) -> No
     # Whoever has most is killed, not everybody.
     assert found == {
         "memory.max": "1024",
-        "pids.max": "9",
+        "pids.max": str(9 + PIDS_SPARE),
         "cpu.max": "50000 100000",
         "memory.oom.group": "",
     }
@@ -129,7 +133,7 @@ def old_groups(directory: Path) -> OldGroups:
     files = {
         "pids": ("pids.max",),
         "memory": ("memory.limit_in_bytes", "memory.oom_control"),
-        "cpu": ("cpu.shares", "cpu.cfs_period_us", "cpu.cfs_quota_us", "cpu.idle"),
+        "cpu": ("cpu.shares", "cpu.cfs_period_us", "cpu.cfs_quota_us"),
     }
     for controller, names in files.items():
         (directory / controller / "w").mkdir(parents=True)
@@ -143,15 +147,13 @@ def test_old_control_groups_hold_a_whole_workspace(tmp_path: Path) -> None:
     quota = {"memory_bytes": 1024, "pids": 9, "cpu_millicores": 500}
     joined = groups.make("w", quota)
     assert joined == [str(tmp_path / name / "w") for name in ("pids", "memory", "cpu")]
-    groups.give_way("w", is_idle=True)
     found = {each.name: each.read_text() for each in tmp_path.glob("*/w/*") if each.read_text()}
     assert found == {
-        "pids.max": "9",
+        "pids.max": str(9 + PIDS_SPARE),
         "memory.limit_in_bytes": "1024",
-        "cpu.shares": "100",
+        "cpu.shares": "512",
         "cpu.cfs_period_us": "100000",
         "cpu.cfs_quota_us": "50000",
-        "cpu.idle": "1",
     }
 
 
@@ -161,3 +163,34 @@ def test_who_was_killed_for_want_of_memory_in_an_old_group_is_counted(tmp_path: 
     control = tmp_path / "memory" / "w" / "memory.oom_control"
     control.write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
     assert (groups.deaths("w"), OldGroups({}).deaths("w")) == (3, 0)
+
+
+def sleeping() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(["sleep", "7902"])
+
+
+async def test_e3_who_computes_without_pause_gives_way_to_everybody() -> None:
+    clock = FakeClock()
+    shares = Shares(clock)
+    with sleeping() as busy, sleeping() as calm:
+
+        def nice(process: "subprocess.Popen[bytes]") -> int:
+            return os.getpriority(os.PRIO_PROCESS, process.pid)
+
+        usual = nice(calm)
+        try:
+            for used_s in (0.0, 0.6):
+                told = {
+                    WorkspaceId("busy"): (member(busy.pid, used_s),),
+                    WorkspaceId("calm"): (member(calm.pid, used_s / 2),),
+                }
+                await shares.look(told)
+                clock.advance(1.0)
+            assert (nice(busy), nice(calm)) == (19, usual)
+            # A crowd is bounded otherwise: it would wait for itself, and all for what it holds.
+            crowd = (member(calm.pid, 9.0), *(member(pid, 9.0) for pid in range(-CROWD, 0)))
+            await shares.look({WorkspaceId("calm"): crowd})
+            assert nice(calm) == usual
+        finally:
+            busy.kill()
+            calm.kill()

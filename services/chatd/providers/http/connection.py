@@ -5,18 +5,21 @@ milliseconds to thousands of chats makes that wake-up the dearest part of readin
 """
 
 import asyncio
-import zlib
+from collections import deque
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass, field
 
 import httptools
 
 from chatd.providers.http.errors import AnswerMalformed, ConnectionCut
+from chatd.providers.http.packing import Unpack, unpacking
 
 HEAD_BYTES_MAX = 64 * 1024
 # What is written at once; other chats get their turn between two pieces.
 PIECE_BYTES = 256 * 1024
-INFLATED_BYTES = 1024 * 1024
+# Who sends that much at once is read on from only after the others had their turn.
+GULP_BYTES = 64 * 1024
 
 # Takes the next bytes of a body; returns whether it has enough. It must not wait.
 TakeBytes = Callable[[bytes], bool]
@@ -38,32 +41,33 @@ class Head:
 
 
 class Connection(asyncio.Protocol):
-    """A connection that stands; one exchange at a time.
-
-    Attributes:
-        is_open: Whether bytes can still be sent and received.
-        is_used: Whether an exchange was begun before.
-    """
+    """A connection that stands; one exchange at a time."""
 
     def __init__(self, on_lost: Callable[["Connection"], None]) -> None:
-        self.is_open = False
-        self.is_used = False
+        self._is_kept = True  # Unless something shows that it cannot serve once more.
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._head = Head()
-        self._head_bytes = 0
+        self._bare_bytes = 0  # That came since the last of a body.
         self._field_bytes = 0
         self._waiter: asyncio.Future[None] | None = None
-        self._writable: asyncio.Future[None] | None = None
+        self._unsent = memoryview(b"")
         self._is_paused = False
         self._is_head_complete = False
         self._is_ended = True
         self._failure: Exception | None = None
         self._take: TakeBytes | None = None
         self._arrived: list[bytes] = []
-        self._held: list[bytes] = []
-        self._inflate: Callable[[bytes], None] | None = None
+        self._held: deque[bytes] = deque()
+        self._unpack: Unpack | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether another exchange may follow."""
+        # A transport may be closing for a while before it tells that it is closed.
+        transport = self._transport
+        return self._is_kept and transport is not None and not transport.is_closing()
 
     async def ask(self, head: bytes, body: bytes) -> Head:
         """Send a request and return the head of its answer.
@@ -72,39 +76,44 @@ class Connection(asyncio.Protocol):
             ConnectionCut: the other side went away.
             AnswerMalformed: what came back is no HTTP.
         """
-        self.is_used = True
+        if self._transport is None or not self.is_open:
+            raise ConnectionCut
         self._parser = httptools.HttpResponseParser(self)
-        self._head, self._head_bytes, self._field_bytes = Head(), 0, 0
+        self._head, self._bare_bytes, self._field_bytes = Head(), 0, 0
         self._is_head_complete = self._is_ended = False
-        self._inflate = None
-        await self._write(head, body)
+        self._unpack = None
+        if len(body) > PIECE_BYTES:
+            self._transport.write(head)
+        else:
+            body = head + body
+        self._unsent = memoryview(body)
+        self._send()
         while not self._is_head_complete:
             await self._something()
-        self._raise_failure()
         return self._head
 
     async def pour(self, take: TakeBytes) -> bool:
         """Give the bytes of the body to `take`, until it has enough or the body ended.
 
-        What `take` raises ends the exchange and comes out here. Returns whether the body ended.
+        What `take` raises ends the exchange and comes out here. What came before an error is given
+        before it is raised, and to who has enough none is. Returns whether the body ended.
 
         Raises:
             ConnectionCut: the other side went away before the end.
             AnswerMalformed: what came back is no HTTP.
         """
-        held, self._held = self._held, []
-        for place, piece in enumerate(held):
-            if take(piece):
-                self._held = held[place + 1 :]
-                return self._is_ended and not self._held
-        self._take = take
+        # Callbacks run in the context of whoever made the connection, which is another chat's.
+        context = copy_context()
+        self._take = lambda piece: context.run(take, piece)
         try:
-            while self._is_wanted:
+            self._give_held()
+            while self._wants_more and not self._is_ended:
                 await self._something()
+            if self._wants_more:
+                self._raise_failure()
         finally:
             self._take = None
-        self._raise_failure()
-        return self._is_ended
+        return self._is_ended and not self._held
 
     def leave(self, patience_s: float, give_back: Callable[["Connection"], None]) -> None:
         """End the exchange; if its body ends soon the connection is given back, else closed."""
@@ -127,7 +136,7 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close the connection; what was not sent is not sent."""
-        self.is_open = False
+        self._is_kept = False
         if self._transport is not None:
             self._transport.abort()
 
@@ -135,34 +144,37 @@ class Connection(asyncio.Protocol):
         """Learn that the connection stands."""
         transport.set_write_buffer_limits(high=PIECE_BYTES)
         self._transport = transport
-        self.is_open = True
 
     def data_received(self, data: bytes) -> None:
         """Take what arrived apart."""
-        if not self._is_head_complete:
-            self._head_bytes += len(data)
-        if self._is_ended:
+        if self._is_ended or self._failure is not None:
             self.close()  # Nobody asked for anything.
             return
-        failure: Exception | None = None
+        self._bare_bytes += len(data)
+        failure: AnswerMalformed | None = None
         try:
             self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            failure = AnswerMalformed("the answer goes on in another protocol")
         except httptools.HttpParserError as error:
             failure = AnswerMalformed(str(error) or "the answer is no HTTP")
         self._give_arrived()
-        if failure is not None:
+        if self._is_ended:
+            self._is_kept = self._is_kept and failure is None  # What follows an answer is none.
+        elif failure is not None:
             self._fail(failure)
-        elif not self._is_head_complete and self._head_bytes > HEAD_BYTES_MAX:
+        elif self._bare_bytes > HEAD_BYTES_MAX:
             self._fail(_head_too_large())
+        if len(data) >= GULP_BYTES:
+            self._rest()
 
     def eof_received(self) -> None:
         """Let the transport close itself."""
+        self._is_kept = False
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Learn that the connection is gone, which may be how a body ends."""
-        self.is_open = False
         self._transport = None
-        self._resume()
         if not self._is_ended:
             if exc is None and self._is_head_complete and not self._head.has_length:
                 self._is_ended = True
@@ -177,19 +189,23 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         """Learn that more can be sent."""
-        self._resume()
+        self._is_paused = False
+        self._send()
 
     def on_message_begin(self) -> None:
         """Learn of an answer, which had better be one to something that was asked."""
         if self._is_ended:
-            self.is_open = False
+            self._is_kept = False
 
     def on_status(self, status: bytes) -> None:
         """Take the reason that stands beside the status."""
-        self._head.reason += status.decode("latin-1")
+        if not self._is_head_complete:
+            self._head.reason += status.decode("latin-1")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take one header; of several with a name the values are joined, as they may be."""
+        if self._is_head_complete:
+            return  # What stands behind a body changes nothing any more.
         self._field_bytes += len(name) + len(value)
         key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
         known = self._head.headers.get(key)
@@ -198,24 +214,27 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Learn that the head is complete, if it is that of the answer and no interim one."""
         status = self._parser.get_status_code()
-        if status < 200:
+        if status // 100 == 1 or self._is_head_complete:
             return
         if self._field_bytes > HEAD_BYTES_MAX:
             self._fail(_head_too_large())
             return
         self._head.status = status
         self._is_head_complete = True
-        self._resume()  # Whoever is still sending is answered already.
-        encoding = self._head.headers.get("content-encoding", "identity").lower()
-        if encoding in ("gzip", "x-gzip", "deflate"):
-            self._inflate = _inflating(self._body)
-        elif encoding != "identity":
-            self._fail(AnswerMalformed("the answer is compressed although nobody asked for that"))
+        if self._unsent and not 200 <= status < 300:
+            self._unsent = memoryview(b"")  # Refused already.
+            self._is_kept = False
+        try:
+            self._unpack = unpacking(self._head.headers.get("content-encoding", ""))
+        except AnswerMalformed as error:
+            self._fail(error)
         self._wake()
 
     def on_body(self, body: bytes) -> None:
         """Note what arrived: chunks that came together are given on together."""
-        self._arrived.append(body)
+        if not self._is_ended:
+            self._bare_bytes = 0
+            self._arrived.append(body)
 
     def on_message_complete(self) -> None:
         """Learn that the answer is complete."""
@@ -224,30 +243,29 @@ class Connection(asyncio.Protocol):
             return
         self._give_arrived()
         self._is_ended = True
-        if not self._parser.should_keep_alive():
-            self.is_open = False
+        if self._unsent or not self._parser.should_keep_alive():
+            self._is_kept = False
         self._wake()
 
-    async def _write(self, head: bytes, body: bytes) -> None:
-        """Send a request, a large one in pieces; an answer that comes before its end stops it."""
-        if len(body) <= PIECE_BYTES:
-            self._send(head + body)
+    def _rest(self) -> None:
+        """Read nothing until the next turn; a loop may read from one connection on and on."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
             return
-        self._send(head)
-        for place in range(0, len(body), PIECE_BYTES):
-            if self._is_paused:
-                self._writable = asyncio.get_running_loop().create_future()
-                await self._writable
-            if self._is_head_complete:
-                self.is_open = False  # Of no use to others: half a request is on its way.
-                return
-            self._send(body[place : place + PIECE_BYTES])
 
-    def _send(self, data: bytes) -> None:
-        self._raise_failure()
-        if self._transport is None:
-            raise ConnectionCut
-        self._transport.write(data)
+        def read_on() -> None:
+            if not transport.is_closing():
+                transport.resume_reading()
+
+        transport.pause_reading()
+        asyncio.get_running_loop().call_soon(read_on)
+
+    def _send(self) -> None:
+        """Send on, for as long as the other side reads; it may answer before it has all."""
+        transport = self._transport
+        while self._unsent and not self._is_paused and transport and not transport.is_closing():
+            piece, self._unsent = self._unsent[:PIECE_BYTES], self._unsent[PIECE_BYTES:]
+            transport.write(piece)
 
     def _give_arrived(self) -> None:
         arrived = self._arrived
@@ -255,27 +273,23 @@ class Connection(asyncio.Protocol):
             return
         piece = arrived[0] if len(arrived) == 1 else b"".join(arrived)
         arrived.clear()
+        if self._failure is not None:
+            return
         try:
-            if self._inflate is None:
-                self._body(piece)
-            else:
-                self._inflate(piece)
-        except zlib.error:
-            self._fail(AnswerMalformed("the compressed answer is damaged"))
+            self._held.append(piece if self._unpack is None else self._unpack(piece))
+            self._give_held()
         except Exception as error:
             self._fail(error)  # Whoever pours is told, in its own task.
 
-    def _body(self, piece: bytes) -> None:
-        if self._take is None:
-            self._held.append(piece)
-        elif self._take(piece):
-            self._take = None
-            self._wake()
+    def _give_held(self) -> None:
+        while self._held and self._take is not None:
+            if self._take(self._held.popleft()):
+                self._take = None
+                self._wake()
 
     @property
-    def _is_wanted(self) -> bool:
-        """Return whether somebody waits for more of the body."""
-        return self._take is not None and not self._is_ended
+    def _wants_more(self) -> bool:
+        return self._take is not None
 
     async def _something(self) -> None:
         """Wait for a head, for an end, or until whoever takes the bytes has enough."""
@@ -285,7 +299,6 @@ class Connection(asyncio.Protocol):
             await self._waiter
         finally:
             self._waiter = None
-        self._raise_failure()
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
@@ -295,21 +308,15 @@ class Connection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _resume(self) -> None:
-        self._is_paused = False
-        if self._writable is not None and not self._writable.done():
-            self._writable.set_result(None)
-
     def _fail(self, error: Exception) -> None:
         if self._failure is None:
             self._failure = error
-        self._take = _dropped
         self.close()
-        self._resume()
         self._wake()
 
     def _settle(self, give_back: Callable[["Connection"], None]) -> None:
         self._take = self._waiter = None
+        self._held.clear()
         if self.is_open and self._failure is None and self._is_ended:
             give_back(self)
         else:
@@ -343,15 +350,3 @@ def _head_too_large() -> AnswerMalformed:
 
 def _dropped(_: bytes) -> bool:
     return False
-
-
-def _inflating(give: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    """Return what unpacks the bytes it is given, a bounded piece at a time."""
-    inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
-
-    def inflate(data: bytes) -> None:
-        while data:
-            give(inflater.decompress(data, INFLATED_BYTES))
-            data = inflater.unconsumed_tail
-
-    return inflate

@@ -13,10 +13,13 @@ import aiohappyeyeballs
 from chatd.providers.http.address import Address
 from chatd.providers.http.connection import Connection, Response
 from chatd.providers.http.errors import HeaderInvalid, NotConnected
+from chatd.providers.http.names import Names
 
 # How much earlier one address of a host is tried than the next.
 NEXT_ADDRESS_S = 0.25
 OWN_HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "parley"}
+# Where a body ends is for nobody else to say.
+FRAMING = frozenset({"content-length", "transfer-encoding"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Connections:
         self._trust = self._options.trust
         self._all: set[Connection] = set()
         self._idle: dict[Address, dict[Connection, asyncio.TimerHandle]] = {}
+        self._names = Names()
         self._is_open = False
         self._is_empty = asyncio.Event()
 
@@ -107,7 +111,7 @@ class Connections:
 
     async def _dialled(self, address: Address) -> Connection:
         loop = asyncio.get_running_loop()
-        infos = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        infos = await self._names.addresses(address.host, address.port)
         sock = await aiohappyeyeballs.start_connection(
             infos, happy_eyeballs_delay=NEXT_ADDRESS_S, loop=loop
         )
@@ -158,10 +162,12 @@ def _head(address: Address, path: str, headers: Mapping[str, str], length: int) 
         HeaderInvalid: a header would break it apart.
     """
     named = {name.lower() for name in headers}
-    own = {"Host": address.authority, **OWN_HEADERS, "Content-Length": str(length)}
-    lines = [f"POST {path} HTTP/1.1"]
+    own = {"Host": address.authority, **OWN_HEADERS}
+    lines = [f"POST {path} HTTP/1.1", f"Content-Length: {length}"]
     lines += [f"{name}: {value}" for name, value in own.items() if name.lower() not in named]
     for name, value in headers.items():
+        if name.lower() in FRAMING:
+            continue
         if not name.isascii() or not f"{name}{value}".replace("\t", " ").isprintable():
             raise HeaderInvalid(name)
         lines.append(f"{name}: {value}")
