@@ -69,6 +69,8 @@ def faulty_stack(
         CHATD_LIVE_WORKSPACES_PER_USER_MAX="1000",
         CHATD_WORKSPACES_PER_USER_MAX="10000",
         TOOLRUNNER_FAULTPOINTS_DIRECTORY=str(points),
+        # Many chats at once have tools; what happens where there is no room is tested elsewhere.
+        TOOLRUNNER_WORKSPACES_MAX="10000",
         GATEWAY_METRICS_LISTEN=f"127.0.0.1:{metrics_port}",
         MCPGATEWAY_ALLOWED_HOSTS=f"127.0.0.1:{mcp_port}",
     )

@@ -166,6 +166,9 @@ class InMemoryWorkspaces:
     async def on_node(self, node_id: str) -> tuple[Seen, ...]:
         return self._seen(lambda row: row.node_id == node_id and row.state is not State.DELETED)
 
+    async def in_the_way(self, idle: timedelta) -> tuple[Seen, ...]:
+        return ()
+
     async def untold(self, rows_max: int) -> tuple[Seen, ...]:
         return self._seen(lambda row: row.state in USABLE and row.policy > row.policy_told)
 

@@ -5,7 +5,7 @@ What is read here is decided on and written in `workspaces`, with the version as
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import asyncpg
 
@@ -20,6 +20,9 @@ from parley.postgres import typed_outages
 
 _ALL = columns_of("w")
 _SEEN = f"{_ALL}, clock_timestamp() AS now"
+
+# The time of record; for no user.
+SELECT_NOW = "SELECT clock_timestamp()"
 
 # A workspace for whoever may know of it, with the time at which it was read.
 SELECT = f"""
@@ -72,6 +75,26 @@ SELECT_HOSTED = f"""
     UNION ALL
     SELECT {_SEEN} FROM chat.workspaces w
     WHERE $3 AND w.node_id = $2 AND w.state IN ('ready', 'busy') AND w.id <> ALL ($1::uuid[])
+"""
+
+# Scratch workspaces that nobody uses, of nodes that are nearly full, so many that room is left; for
+# no user. One that stopped starts by itself when its chat needs it.
+SELECT_IN_THE_WAY = f"""
+    WITH crowded AS (
+        SELECT n.id, (n.capacity ->> 'workspaces')::int AS most, (
+            SELECT count(*) FROM chat.workspaces p WHERE p.node_id = n.id
+                AND p.state IN ('preparing', 'ready', 'busy')) AS placed
+        FROM chat.nodes n WHERE n.state = 'active')
+    SELECT {_SEEN} FROM crowded c CROSS JOIN LATERAL (
+        SELECT i.id FROM chat.workspaces i
+        WHERE i.node_id = c.id AND i.state = 'ready' AND i.is_scratch_of_chat
+            AND i.started_at < clock_timestamp() - $1::interval
+            AND NOT EXISTS (SELECT 1 FROM chat.chats m JOIN chat.chat_exec e ON e.chat_id = m.id
+                WHERE m.root_chat_id = i.id
+                    AND e.status IN ('running', 'interrupting', 'requires_action'))
+        ORDER BY i.last_used_at LIMIT greatest(0, c.placed - c.most * 8 / 10)) idle
+    JOIN chat.workspaces w ON w.id = idle.id
+    WHERE c.most > 0 AND c.placed >= c.most * 9 / 10
 """
 
 # Those whose nodes go by an older policy than they have; for no user.
@@ -146,6 +169,12 @@ class WorkspaceReads:
     def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
         self._pool = pool
 
+    async def now(self) -> datetime:
+        """Return the time of record, which is the same for all processes."""
+        with typed_outages():
+            moment: datetime = await self._pool.fetchval(SELECT_NOW)
+        return moment
+
     async def get(self, workspace_id: str) -> Workspace:
         """Return a workspace.
 
@@ -190,6 +219,11 @@ class WorkspaceReads:
         """Return what is on a node."""
         with typed_outages():
             return _seen(await self._pool.fetch(SELECT_ON_NODE, node_id))
+
+    async def in_the_way(self, idle: timedelta) -> tuple[Seen, ...]:
+        """Return scratch workspaces that nobody uses, of nodes that are nearly full."""
+        with typed_outages():
+            return _seen(await self._pool.fetch(SELECT_IN_THE_WAY, idle))
 
     async def untold(self, rows_max: int) -> tuple[Seen, ...]:
         """Return those whose nodes go by an older policy than they have."""

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chatd.domain.chat import OwnerId, WorkerId
+from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Status, WorkerId
 from chatd.domain.workspaces.commands import (
     FinishPreparing,
     LoseNode,
@@ -34,6 +34,7 @@ from chatd.engine.workspaces.registry import Hosted, Registry
 from chatd.store.nodes import PostgresNodes
 from chatd.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
+from support.chat_rows import insert_chat as insert_state
 from support.counted_pool import CountedPool
 from support.workspace_values import ANN, NODE, node, workspace
 
@@ -204,6 +205,40 @@ async def test_the_chats_of_a_worker_keep_all_their_workspaces_in_use_with_one_w
     assert len(counted.statements) == 1
     used = [(await store.get(each)).last_used_at for each in ids]
     assert min(used) > SystemClock().now() - timedelta(minutes=1)
+
+
+async def test_scratch_workspaces_that_nobody_uses_make_room_on_a_nearly_full_node(
+    store: PostgresWorkspaces, nodes: PostgresNodes, pool: "asyncpg.Pool[asyncpg.Record]"
+) -> None:
+    await nodes.register(node(), "r1")  # With room for ten.
+    running = ChatId(next(IDS))
+    state = ChatState(running, Status.WAITING, 1, 1, 0, MessageId(1))
+    await insert_state(pool, state, Owner(ANN, "member"))
+    await pool.execute("UPDATE chat.chat_exec SET status = 'running' WHERE chat_id = $1", running)
+    made = await ready(store, 8)
+    scratch = "UPDATE chat.workspaces SET is_scratch_of_chat = true, last_used_at = now()"
+    await pool.execute(f"{scratch}, started_at = now() - interval '1 min' WHERE name <> 'w0'")
+    await pool.execute(
+        "UPDATE chat.workspaces SET last_used_at = now() - interval '1 h' WHERE id = $1", made[3]
+    )
+    await keeper(store, nodes).keep_room()
+    assert {(await store.get(each)).state for each in made} == {State.READY}
+    # One more, in the scratch of a chat that runs: then two too many are there.
+    await store.add_scratch(workspace(id=WorkspaceId(running), name="busy"), WORKER, 1.0)
+    await store.apply(running, Place(NODE))
+    await store.apply(running, FinishPreparing(1))
+    await pool.execute(
+        "UPDATE chat.workspaces SET is_scratch_of_chat = true,"
+        " started_at = now() - interval '1 h', last_used_at = now() - interval '2 h'"
+        " WHERE id = $1",
+        running,
+    )
+    await keeper(store, nodes).keep_room()
+    stopping = [each for each in made if (await store.get(each)).state is State.STOPPING]
+    assert stopping == [made[3]]
+    assert (await store.get(made[3])).stop_reason is StopReason.QUOTA
+    assert (await store.get(running)).state is State.READY
+    assert (await store.get(made[0])).state is State.READY
 
 
 def keeper(store: PostgresWorkspaces, nodes: PostgresNodes) -> Keeper:

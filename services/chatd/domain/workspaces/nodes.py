@@ -100,6 +100,7 @@ class Need:
     Attributes:
         near: The node it must be on, because something that it needs is there.
         avoid: Nodes that just failed to make it.
+        is_patient: Whether it waits for room on a full node.
     """
 
     kind: Kind
@@ -109,6 +110,7 @@ class Need:
     is_overlay: bool = False
     near: NodeId | None = None
     avoid: frozenset[NodeId] = frozenset()
+    is_patient: bool = False
 
 
 def need_of(recipe: Recipe, near: NodeId | None = None) -> Need:
@@ -174,7 +176,8 @@ def _misfit(node: Node, need: Need) -> str | None:
         return "the machine that has what it is made from cannot take it"
     if need.sandbox_minimum and not _confines(node, need.sandbox_minimum):
         return f"none confines at level {need.sandbox_minimum} or better"
-    if node.capacity.workspaces and node.placed >= node.capacity.workspaces:
+    is_full = 0 < node.capacity.workspaces <= node.placed
+    if is_full and not need.is_patient:
         return "all are full"
     if node.capacity.disk_bytes and node.load.disk_free_bytes < DISK_FREE_BYTES_MIN:
         return "their disks are full"

@@ -140,7 +140,7 @@ class Control:
         workspace_id = workspace_id_for(asked.owner_id, asked.key)
         suffix = workspace_id[-4:]
         recipe = recipe_of(template, values, chat=(asked.chat_id or workspace_id)[:8])
-        now = self._clock.now()
+        now = await self.workspaces.now()
         workspace = Workspace(
             id=workspace_id,
             name=fitting_name(asked.name, template.name, suffix),
@@ -169,7 +169,7 @@ class Control:
             raise WorkspaceNotReady(source.id, source.state)
         workspace_id = workspace_id_for(asked.owner_id, asked.key)
         suffix = workspace_id[-4:]
-        now = self._clock.now()
+        now = await self.workspaces.now()
         # Which placement of it that will be is known when this one is placed.
         copied = Source(parent_id=source.id, fork_mode=asked.mode)
         workspace = Workspace(

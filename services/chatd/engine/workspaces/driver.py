@@ -54,6 +54,8 @@ logger = logging.getLogger(__name__)
 NOT_THERE: Final = frozenset({"STALE_PLACEMENT", "WORKSPACE_NOT_FOUND", "UNIMPLEMENTED"})
 #: A node that says this of a fork means what it is a copy of, which was placed anew or is gone.
 PARENT_MOVED: Final = frozenset({"STALE_PLACEMENT", "WORKSPACE_NOT_FOUND", "WORKSPACE_NOT_READY"})
+#: A node that says this may have room soon.
+NO_ROOM: Final = frozenset({"NODE_FULL"})
 PARENT_GONE: Final = Failure(
     FailureKind.SOURCE, "What it is a copy of is gone. Fork another one.", is_recreatable=False
 )
@@ -69,6 +71,7 @@ class DriverTiming:
         retry_s: Time before something that did not work is tried again.
         placing_s: How long a node is looked for before the workspace fails.
         away_s: How long a node of the settings, which nobody calls lost, may be silent.
+        room_s: How long room is waited for on a node that is full.
     """
 
     lease_s: float = 15.0
@@ -76,6 +79,7 @@ class DriverTiming:
     retry_s: float = 2.0
     placing_s: float = 20.0
     away_s: float = 120.0
+    room_s: float = 60.0
     driven_max: int = 64
 
 
@@ -317,6 +321,10 @@ class Driver:
     ) -> Command | None:
         """Return what follows from a refusal: a fork whose parent moved is placed once more."""
         failure = Failure(FailureKind.INTERNAL, f"{refused.reason}: {refused.message}")
+        if refused.reason in NO_ROOM:
+            full = Failure(FailureKind.NO_NODE, f"{refused.message} Start it again later.")
+            is_over = self._is_over(workspace, self.timing.room_s)
+            return Fail(workspace.epoch, full) if is_over else None
         if refused.reason not in PARENT_MOVED or not workspace.parent_id or workspace.has_files:
             return Fail(workspace.epoch, failure)
         parent = await self._parent(workspace)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from typing import Final, Protocol
 
 from chatd.domain.chat import WorkerId
@@ -15,6 +16,8 @@ from parley.postgres import DatabaseUnavailable
 
 EVERY_S = 4.0
 ROWS_MAX = 100
+#: A scratch workspace that was made this long ago was made for a call that has had its time.
+IDLE: Final = timedelta(seconds=15)
 DRAINED: Final = frozenset({*USABLE, State.PREPARING})
 
 logger = logging.getLogger(__name__)
@@ -41,6 +44,10 @@ class KeptWorkspaces(Protocol):
 
     async def on_node(self, node_id: str) -> Sequence[Seen]:
         """Return what is on a node."""
+        ...
+
+    async def in_the_way(self, idle: timedelta) -> Sequence[Seen]:
+        """Return scratch workspaces that nobody uses, of nodes that are nearly full."""
         ...
 
     async def on_lost_nodes(self, rows_max: int) -> Sequence[Seen]:
@@ -133,6 +140,7 @@ class Keeper:
                 await self.keep_time()
                 await self.keep_order()
                 await self.keep_nodes()
+                await self.keep_room()
                 await self._known.refresh()
                 await self._policies.tell_all()
             except DatabaseUnavailable as outage:
@@ -178,6 +186,11 @@ class Keeper:
                 (seen, Stop(StopReason.DRAIN)) for seen in there if seen.workspace.state in DRAINED
             )
             await self._nodes.leave(node.id)
+
+    async def keep_room(self) -> None:
+        """Stop scratch workspaces that nobody uses where others could not be made any more."""
+        idle = await self._workspaces.in_the_way(IDLE)
+        await self._workspaces.apply_all((seen, Stop(StopReason.QUOTA)) for seen in idle)
 
 
 def _due(seen: Seen) -> Command:

@@ -77,4 +77,5 @@ class NodeList:
         Raises:
             NoNode: nowhere.
         """
-        return choose(self._known, Need(Kind.SCRATCH))
+        # On a full one room is made when it is needed.
+        return choose(self._known, Need(Kind.SCRATCH, is_patient=True))

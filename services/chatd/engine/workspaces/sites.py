@@ -266,7 +266,8 @@ class ChatSites:
         known = self._known.get(chat_id)
         likely = self._nodes.at(known.site.address) if known is not None else None
         node_id = (likely or self._nodes.likely()).id
-        now = self._clock.now()
+        # The time of record, by which others judge it, and not that of this process.
+        now = found.now
         pending = Workspace(
             id=WorkspaceId(found.scratch_id),
             name=f"chat-{found.scratch_id}",

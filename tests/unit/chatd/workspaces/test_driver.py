@@ -296,6 +296,25 @@ async def test_nobody_waits_for_ever_for_a_node_of_the_settings(
     assert stage.clock.monotonic() >= 120
 
 
+async def test_a_full_node_is_asked_again_until_it_has_room(stage: Stage) -> None:
+    stage.host.refusals["prepare"] = HostRefused("NODE_FULL", "The node is full.")
+    assert (await stage.driven()).state is State.PREPARING
+    stage.clock.advance(2.0)
+    assert (await stage.driven()).state is State.READY
+
+
+async def test_room_on_a_full_node_is_not_waited_for_for_ever(stage: Stage) -> None:
+    driver = stage.driver()
+    while stage.store.rows[WORKSPACE].state is not State.FAILED:
+        stage.host.refusals["prepare"] = HostRefused("NODE_FULL", "The node is full.")
+        for each in await stage.store.claim(FIRST, 15.0, 10):
+            await driver.drive(each)
+        stage.clock.advance(2.0)
+    failure = stage.store.rows[WORKSPACE].failure
+    assert failure == Failure(FailureKind.NO_NODE, "The node is full. Start it again later.")
+    assert stage.clock.monotonic() >= 60
+
+
 async def test_a_driver_remembers_no_trouble_of_what_is_over(stage: Stage) -> None:
     stage.nodes.rows.clear()
     driver = stage.driver()
