@@ -1,6 +1,9 @@
+import os
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
+import psutil
 import pytest
 
 from support.row_sizes import FULL_SIZE, RowSizes
@@ -23,6 +26,21 @@ def reaping() -> Iterator[None]:
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     yield
     prctl(PR_SET_CHILD_SUBREAPER, 0)
+
+
+@pytest.fixture(autouse=True)
+def reaped(reaping: None) -> Iterator[None]:
+    """Take leave of those who came to this process and ended, so that no test finds another's."""
+    _reap()
+    yield
+    _reap()
+
+
+def _reap() -> None:
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess, ChildProcessError):
+            if child.status() == psutil.STATUS_ZOMBIE:
+                os.waitpid(child.pid, os.WNOHANG)
 
 
 @pytest.fixture

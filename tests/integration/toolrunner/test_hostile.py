@@ -42,7 +42,9 @@ time.sleep(7411)
 def spawner_pid() -> int:
     """Return the one spawner that is a child of this process, where the node runs."""
     (spawner,) = [
-        child for child in psutil.Process().children() if "spawner" in " ".join(child.cmdline())
+        child
+        for child in psutil.Process().children()
+        if child.status() != psutil.STATUS_ZOMBIE and "spawner" in " ".join(child.cmdline())
     ]
     return spawner.pid
 
@@ -214,7 +216,8 @@ async def test_h12_a_deleted_log_takes_no_more_of_the_disk_than_a_log(
         for name in os.listdir("/proc/self/fd")
         if link_of(name).startswith(str(logs)) and link_of(name).endswith("(deleted)")
     ]
-    assert sum(held) <= 2 * MEGABYTE
+    # One more is begun before the oldest is let go.
+    assert sum(held) <= 2 * MEGABYTE + 65536
     await client.signal(process_id, process_pb2.PROCESS_SIGNAL_KILL)
     waited = await client.wait(process_id)
     assert waited.output.text.endswith("y\n")

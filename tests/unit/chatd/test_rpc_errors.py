@@ -42,6 +42,7 @@ from chatd.domain.workspaces.errors import (
     WorkspaceNotReady,
 )
 from chatd.domain.workspaces.quota import Dimension, QuotaUse
+from chatd.domain.workspaces.secrets import Outcome, SecretNotFound, SecretNotGranted
 from chatd.domain.workspaces.workspace import State
 from chatd.rpc.errors import ERRORS
 from parley.api.chat.v1.error_reason_pb2 import ErrorReason
@@ -60,6 +61,13 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
     ),
     (FileNotFound("f"), "NOT_FOUND", "FILE_NOT_FOUND", {"file_id": "f"}),
     (WorkspaceNotFound("w"), "NOT_FOUND", "WORKSPACE_NOT_FOUND", {"workspace_id": "w"}),
+    (SecretNotFound("s"), "NOT_FOUND", "SECRET_NOT_FOUND", {"secret": "s"}),
+    (
+        SecretNotGranted("s", Outcome.WRONG_HOST),
+        "PERMISSION_DENIED",
+        "SECRET_NOT_GRANTED",
+        {"secret": "s", "cause": "wrong_host"},
+    ),
     (TooManyFiles(50), "RESOURCE_EXHAUSTED", "TOO_MANY_FILES", {"files_max": "50"}),
     (FileTooLarge(10), "OUT_OF_RANGE", "FILE_TOO_LARGE", {"limit_bytes": "10"}),
     (

@@ -10,8 +10,8 @@ from parley.cli.home import Home
 def test_a_prepared_home_is_private(tmp_path: Path) -> None:
     home = Home.at(tmp_path / "home")
     home.prepare()
-    modes = {path.name: path.stat().st_mode & 0o777 for path in (home.root, home.keys, home.run)}
-    assert modes == {"home": 0o700, "keys": 0o700, "run": 0o700}
+    modes = [path.stat().st_mode & 0o777 for path in (home.root, home.keys, home.run)]
+    assert modes == [0o700, 0o700, 0o700]
 
 
 def test_an_open_directory_of_keys_is_closed(tmp_path: Path) -> None:
