@@ -203,7 +203,7 @@ async def _exits(
     )
     private = frozenset(settings.egress_private_hosts)
     async with Egress(proxy, process.new_id) as exits, Egress(proxy, process.new_id) as fetches:
-        yield HostedExits(exits, fetches, secrets, private)
+        yield HostedExits(exits, fetches, secrets, private, settings.egress_presets)
 
 
 def _trust(authorities_file: Path | None) -> ssl.SSLContext:

@@ -9,6 +9,7 @@ from parley.rpc import Address
 from parley.settings import setting
 from toolrunner.domain import Limits, Quota
 from toolrunner.egress.hosts import Place
+from toolrunner.egress.presets import Preset
 from toolrunner.hosting.bounds import Bounds
 from toolrunner.hosting.directories import LocalDirectory
 from toolrunner.sandbox import Level
@@ -145,6 +146,11 @@ class Settings(ServiceSettings):
     egress_private_hosts: tuple[Place, ...] = setting(
         "Services of the node's own network that workspaces may reach through the egress proxy if "
         "their policy allows them, each as HOST:PORT.",
+        default=(),
+    )
+    egress_presets: tuple[Preset, ...] = setting(
+        "Lists of hosts that policies of workspaces may name, such as the package indexes and "
+        "mirrors of this house, each as NAME=HOST HOST:PORT.",
         default=(),
     )
     egress_authorities_file: Path | None = setting(

@@ -29,6 +29,7 @@ from toolrunner.egress import (
     Limits,
     Place,
     Policy,
+    Preset,
     Proxy,
     Rules,
     SecretValue,
@@ -183,6 +184,7 @@ async def staged(
     *,
     allowed: tuple[str, ...] = ("secure.example", "plain.example"),
     presets: tuple[str, ...] = (),
+    own_presets: tuple[Preset, ...] = (),
     denied: tuple[str, ...] = (),
     access: Access = Access.PROXY,
     grants: tuple[Grant, ...] = (),
@@ -210,7 +212,12 @@ async def staged(
         proxy = Proxy(Dialer(network, certificates.trust), secrets, audit, SystemClock(), limits)
         egress = await stack.enter_async_context(Egress(proxy, lambda: TOKEN))
         policy = Policy.read(
-            access, presets=presets, allowed_hosts=allowed, denied_hosts=denied, private=private
+            access,
+            presets=presets,
+            own_presets=own_presets,
+            allowed_hosts=allowed,
+            denied_hosts=denied,
+            private=private,
         )
         opened = await egress.open(Rules(WORKSPACE, policy, grants))
         door = socket.create_server(("127.0.0.1", 0))

@@ -13,7 +13,7 @@ from toolrunner.egress.grants import Delivery, Grant, SecretValue, grant_for
 from toolrunner.egress.hosts import HostPattern, Place
 from toolrunner.egress.limits import Limits
 from toolrunner.egress.policy import Access, Policy, Way
-from toolrunner.egress.presets import PRESETS
+from toolrunner.egress.presets import PRESETS, Preset
 from toolrunner.egress.proxy import Proxy
 from toolrunner.egress.room import Egress, Exit
 from toolrunner.egress.rules import Rules
@@ -42,6 +42,7 @@ __all__ = [
     "Place",
     "Policy",
     "PolicyInvalid",
+    "Preset",
     "Proxy",
     "Reason",
     "Refused",

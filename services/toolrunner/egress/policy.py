@@ -14,7 +14,7 @@ from typing import Final, Self, assert_never
 from toolrunner.egress.addresses import is_public
 from toolrunner.egress.errors import Reason, Refused
 from toolrunner.egress.hosts import HostPattern, Place
-from toolrunner.egress.presets import hosts_of
+from toolrunner.egress.presets import Preset, hosts_of
 
 
 class Access(StrEnum):
@@ -58,6 +58,7 @@ class Policy:
         access: Access,
         *,
         presets: Iterable[str] = (),
+        own_presets: Iterable[Preset] = (),
         allowed_hosts: Iterable[str] = (),
         denied_hosts: Iterable[str] = (),
         private: Iterable[Place] = (),
@@ -67,7 +68,8 @@ class Policy:
         Raises:
             PolicyInvalid: One of them cannot be read.
         """
-        of_presets = [pattern for preset in presets for pattern in hosts_of(preset)]
+        own = tuple(own_presets)
+        of_presets = [pattern for preset in presets for pattern in hosts_of(preset, own)]
         return cls(
             access,
             (*of_presets, *map(HostPattern.parse, allowed_hosts)),

@@ -31,6 +31,7 @@ class HostedExits:
         fetches: Those for the node's own git, when it makes a workspace of a repository.
         secrets: Gives values of granted secrets.
         private: Places of the node's own network that its operator opened.
+        presets: Lists of hosts that its operator named.
         placements: What is hosted; set by whoever hosts.
     """
 
@@ -38,6 +39,7 @@ class HostedExits:
     fetches: egress.Egress
     secrets: egress.SecretSource = field(default_factory=egress.NoSecrets)
     private: frozenset[egress.Place] = frozenset()
+    presets: tuple[egress.Preset, ...] = ()
     placements: Mapping[WorkspaceId, Placement] = field(default_factory=dict)
 
     async def way_out(self, workspace_id: WorkspaceId) -> WayOut | None:
@@ -103,7 +105,7 @@ class HostedExits:
         if placement is None or placement.state in OVER:
             return None
         try:
-            return rules_of(placement, self.private)
+            return rules_of(placement, self.private, self.presets)
         except egress.PolicyInvalid as error:
             logger.warning("workspace %s has no way out: %s", workspace_id, error)
             return egress.Rules(workspace_id)
@@ -143,7 +145,11 @@ def text_of(grant: egress.Grant, secret: egress.SecretValue) -> str:
     return text
 
 
-def rules_of(placement: Placement, private: Iterable[egress.Place]) -> egress.Rules:
+def rules_of(
+    placement: Placement,
+    private: Iterable[egress.Place],
+    presets: Iterable[egress.Preset] = (),
+) -> egress.Rules:
     """Return the rules of a placement.
 
     Raises:
@@ -159,6 +165,7 @@ def rules_of(placement: Placement, private: Iterable[egress.Place]) -> egress.Ru
         egress.Policy.read(
             access,
             presets=policy.network.presets,
+            own_presets=presets,
             allowed_hosts=policy.network.allowed_hosts,
             denied_hosts=policy.network.denied_hosts,
             private=private,

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from support.egress_stage import PATIENCE_S, PUBLIC, Stage, staged
 from support.package_index import PACKAGE, PackageIndex
-from toolrunner.egress import variables_of
+from toolrunner.egress import Preset, variables_of
+
+OWN = Preset.parse("pypi=index.example:443 files.example:443")
 
 ANSWERS: dict[str, list[tuple[str, ...]]] = {
-    "pypi.org": [(PUBLIC,)],
-    "files.pythonhosted.org": [(PUBLIC,)],
+    "index.example": [(PUBLIC,)],
+    "files.example": [(PUBLIC,)],
     "evil.example": [(PUBLIC,)],
 }
 
@@ -21,7 +23,12 @@ ANSWERS: dict[str, list[tuple[str, ...]]] = {
 async def indexed(directory: Path) -> AsyncIterator[Stage]:
     """Run a proxy that lets a workspace reach what pip needs."""
     async with staged(
-        directory, allowed=(), presets=("pypi",), answers=ANSWERS, certified=tuple(ANSWERS)
+        directory,
+        allowed=(),
+        presets=("pypi",),
+        own_presets=(OWN,),
+        answers=ANSWERS,
+        certified=tuple(ANSWERS),
     ) as stage:
         yield stage
 
@@ -44,15 +51,15 @@ async def pip(stage: Stage, files: Path, index: str) -> tuple[int, str]:
 
 
 async def test_pip_installs_through_the_preset_of_its_index(tmp_path: Path) -> None:
-    index = PackageIndex(base="https://files.pythonhosted.org/files/")
+    index = PackageIndex(base="https://files.example/files/")
     async with indexed(tmp_path) as stage:
         stage.secured.handler = index.serve
-        code, output = await pip(stage, tmp_path, "https://pypi.org/simple")
+        code, output = await pip(stage, tmp_path, "https://index.example/simple")
         places = [passage.place for passage in stage.audit.passages]
 
     assert code == 0, output
     assert (tmp_path / "installed" / "parley_probe.py").exists()
-    assert set(places) == {"pypi.org:443", "files.pythonhosted.org:443"}
+    assert set(places) == {"index.example:443", "files.example:443"}
 
 
 async def test_pip_gets_nothing_from_an_index_that_no_preset_names(tmp_path: Path) -> None:

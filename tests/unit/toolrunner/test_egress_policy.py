@@ -13,6 +13,7 @@ from toolrunner.egress import (
     Place,
     Policy,
     PolicyInvalid,
+    Preset,
     Reason,
     Refused,
     Way,
@@ -93,6 +94,7 @@ def test_a_pattern_that_is_too_wide_or_odd_is_refused(pattern: str) -> None:
 TABLE = Policy.read(
     Access.PROXY,
     presets=["github", "debian"],
+    own_presets=[Preset.parse("debian=deb.example.com")],
     allowed_hosts=["*.example.org", "example.net:8443", "tcp://git.example.net:22", "192.0.2.9"],
     denied_hosts=["evil.example.org", "*.bad.example.org", "codeload.github.com:443"],
 )
@@ -109,10 +111,10 @@ TABLE = Policy.read(
         ("raw.githubusercontent.com:443", Way.TLS, True),
         ("githubusercontent.com:443", Way.TLS, False),
         ("codeload.github.com:443", Way.TLS, False),
-        ("deb.debian.org:80", Way.HTTP, True),
-        ("deb.debian.org:443", Way.TLS, True),
-        ("deb.debian.org:80", Way.TLS, False),
-        ("deb.debian.org:443", Way.HTTP, False),
+        ("deb.example.com:80", Way.HTTP, True),
+        ("deb.example.com:443", Way.TLS, True),
+        ("deb.example.com:80", Way.TLS, False),
+        ("deb.example.com:443", Way.HTTP, False),
         ("www.example.org:443", Way.TLS, True),
         ("a.b.example.org:80", Way.HTTP, True),
         ("example.org:443", Way.TLS, False),
@@ -153,6 +155,12 @@ def test_a_refusal_says_why_and_what_to_do(policy: Policy, reason: Reason) -> No
 def test_an_unknown_preset_is_refused_with_those_that_exist() -> None:
     with pytest.raises(PolicyInvalid, match="github"):
         Policy.read(Access.PROXY, presets=["githup"])
+
+
+@pytest.mark.parametrize("text", ["", "pypi", "pypi=", "=a.example", "py pi=a.example", "a=*.com"])
+def test_what_is_no_list_of_hosts_under_a_name_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is "):
+        Preset.parse(text)
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
