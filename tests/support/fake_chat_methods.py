@@ -3,11 +3,17 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
+import grpc
+
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceServicer
-from parley.rpc import current_caller
+from parley.rpc import Problem, Refusal, current_caller
 from support.fake_chatd import FakeChatd
+
+VERSION_CONFLICT = Problem(
+    grpc.StatusCode.ABORTED, "VERSION_CONFLICT", "Somebody changed it meanwhile."
+)
 
 
 class FakeChatMethods(ChatServiceServicer):
@@ -22,6 +28,7 @@ class FakeChatMethods(ChatServiceServicer):
         assert user is not None
         chat = chat_pb2.Chat(
             id=request.chat_id,
+            etag="1",
             owner_id=user.id,
             title=request.title or "A chat",
             status=chat_pb2.CHAT_STATUS_RUNNING,
@@ -65,10 +72,11 @@ class FakeChatMethods(ChatServiceServicer):
 
     async def UpdateChat(self, request: Any, context: Any) -> chats_api.UpdateChatResponse:  # noqa: N802
         self._fake.take(request)
-        chat = self._fake.chat_of(request.chat.id)
+        chat = self._as_read(request.chat.id, request.chat.etag)
         for path in request.update_mask.paths:
             chat.ClearField(path)
         chat.MergeFrom(request.chat)
+        chat.etag = str(int(chat.etag) + 1)
         return chats_api.UpdateChatResponse(chat=chat)
 
     async def SetArchived(self, request: Any, context: Any) -> chats_api.SetArchivedResponse:  # noqa: N802
@@ -79,7 +87,7 @@ class FakeChatMethods(ChatServiceServicer):
 
     async def DeleteChat(self, request: Any, context: Any) -> chats_api.DeleteChatResponse:  # noqa: N802
         self._fake.take(request)
-        self._fake.chat_of(request.chat_id)
+        self._as_read(request.chat_id, request.etag)
         del self._fake.chats[request.chat_id]
         return chats_api.DeleteChatResponse()
 
@@ -152,6 +160,12 @@ class FakeChatMethods(ChatServiceServicer):
     def _chat(self, request: Any) -> chat_pb2.Chat:
         self._fake.take(request)
         return self._fake.chat_of(request.chat_id)
+
+    def _as_read(self, chat_id: str, etag: str) -> chat_pb2.Chat:
+        chat = self._fake.chat_of(chat_id)
+        if etag not in ("", chat.etag):
+            raise Refusal(VERSION_CONFLICT)
+        return chat
 
     def _message(self, request: Any) -> message_pb2.Message:
         known = self._fake.messages.get(request.chat_id, [])
