@@ -1,7 +1,5 @@
 """Every route with what answers it; `gateway.access` says who may use them."""
 
-from dataclasses import dataclass
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,25 +14,19 @@ from gateway import (
 from gateway.application import AnyRoute, OpenHandler, OpenRoute, UserRoute
 from gateway.openapi import described
 from gateway.responses import json_response
-from gateway.routes_chats import ChatRoutes
+from gateway.rooms import Rooms
 from gateway.routes_checkpoints import CheckpointRoutes
-from gateway.routes_events import EventRoutes
-from gateway.routes_export import ExportRoutes
 from gateway.routes_files import UPLOADED_TYPES, FileRoutes
 from gateway.routes_groups import GroupRoutes
-from gateway.routes_messages import MessageRoutes
 from gateway.routes_models import ModelRoutes
 from gateway.routes_pages import PageRoutes
 from gateway.routes_processes import ProcessRoutes
 from gateway.routes_providers import ProviderRoutes
-from gateway.routes_queue import QueueRoutes
 from gateway.routes_secrets import SecretRoutes
 from gateway.routes_settings import SettingsRoutes
-from gateway.routes_shares import ShareRoutes
 from gateway.routes_templates import TemplateRoutes
 from gateway.routes_terminal import TerminalRoutes
 from gateway.routes_tokens import TokenRoutes
-from gateway.routes_turns import TurnRoutes
 from gateway.routes_usage import UsageRoutes
 from gateway.routes_users import UserRoutes
 from gateway.routes_workspace_files import WorkspaceFileRoutes
@@ -51,35 +43,6 @@ LIMITS = f"{API}/spend-limits"
 
 PAGE = ("limit", "cursor")
 SPAN = ("start", "end")
-
-
-@dataclass(frozen=True, slots=True)
-class Rooms:
-    """What answers, by noun."""
-
-    pages: PageRoutes
-    events: EventRoutes
-    chats: ChatRoutes
-    messages: MessageRoutes
-    queue: QueueRoutes
-    turns: TurnRoutes
-    shares: ShareRoutes
-    export: ExportRoutes
-    processes: ProcessRoutes
-    terminal: TerminalRoutes
-    workspace_files: WorkspaceFileRoutes
-    templates: TemplateRoutes
-    secrets: SecretRoutes
-    workspaces: WorkspaceRoutes
-    checkpoints: CheckpointRoutes
-    files: FileRoutes
-    models: ModelRoutes
-    providers: ProviderRoutes
-    settings: SettingsRoutes
-    usage: UsageRoutes
-    users: UserRoutes
-    groups: GroupRoutes
-    tokens: TokenRoutes
 
 
 def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
