@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import asyncpg
-
 from chatd.clients.groups import CachedGroups, GatewayDeletions, GatewayGroups
 from chatd.engine.group_remains import GroupRemains
 from chatd.store.group_remains import PostgresGroupRemains
 from parley.clock import Clock
+from parley.postgres import Pool
 from parley.rpc import Channels
 
 
@@ -22,7 +21,7 @@ class GroupKnowledge:
 
 def open_groups(
     gateways: Channels,
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
     *,
     limits_changed: Callable[[], None],
     clock: Clock,

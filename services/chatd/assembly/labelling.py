@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-import asyncpg
-
 from chatd.assembly.models import Catalogue
 from chatd.domain.chat import ChatId
 from chatd.domain.ports import Setups, Spending
@@ -14,12 +12,13 @@ from chatd.engine.resting import Resting
 from chatd.engine.setups import ConfiguredUtilityModels
 from chatd.engine.small_jobs import SmallJobs
 from chatd.store.notes import PostgresNotes
+from parley.postgres import Pool
 from parley.process import Process
 
 
 def open_labelling(
     process: Process,
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
     *,
     catalogue: Catalogue,
     setups: Setups,

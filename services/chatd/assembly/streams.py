@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import asyncpg
-
 from chatd.domain.chat import WorkerId
 from chatd.domain.groups import Groups
 from chatd.engine.live import LiveChats
@@ -26,6 +24,7 @@ from chatd.store.feeds import PostgresFeeds
 from chatd.store.following import Followings
 from chatd.store.workers import PostgresWorkers
 from parley.identity import Caller, ServiceName
+from parley.postgres import Pool
 from parley.process import Neighbours, Process
 
 
@@ -71,7 +70,7 @@ class Streaming:
 async def open_streaming(
     neighbours: Neighbours,
     process: Process,
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
     stack: AsyncExitStack,
     *,
     workers: PostgresWorkers,

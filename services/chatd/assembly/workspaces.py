@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import asyncpg
-
 from chatd.clients.hosts import GrpcHost
 from chatd.clients.lifecycle import LifecycleTools
 from chatd.domain.chat import ChatId, WorkerId
@@ -34,6 +32,7 @@ from chatd.store.secrets import PostgresSecrets
 from chatd.store.templates import PostgresTemplates
 from chatd.store.workspaces import PostgresWorkspaces
 from parley.bus import Bus, Notice
+from parley.postgres import Pool
 from parley.process import Process
 from parley.rpc import Address, Channels
 from parley.secrets import SecretBox
@@ -65,7 +64,7 @@ class WorkspaceRooms:
 def open_workspaces(
     settings: Settings,
     process: Process,
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
     bus: Bus,
     *,
     worker_id: WorkerId,

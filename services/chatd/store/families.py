@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-import asyncpg
-
 from chatd.domain.chat import ChatId, ChatState, OwnerId, Status
 from chatd.domain.commands import SetArchived
 from chatd.domain.errors import ChatNotFound, InvalidRequest
@@ -12,7 +10,7 @@ from chatd.domain.transitions import decide
 from chatd.store.pins import lock_pins, move_pin
 from chatd.store.rows import state_of
 from chatd.store.statements import STATE_COLUMNS, decision_statement
-from parley.postgres import typed_outages
+from parley.postgres import Connection, Pool, typed_outages
 
 # Whether a chat is a root, for its owner.
 SELECT_IS_ROOT = """
@@ -45,9 +43,7 @@ class Families:
     one last time, so that whoever follows it looks and finds it gone.
     """
 
-    def __init__(
-        self, pool: "asyncpg.Pool[asyncpg.Record]", moved: Callable[[ChatState], None]
-    ) -> None:
+    def __init__(self, pool: Pool, moved: Callable[[ChatState], None]) -> None:
         self._pool = pool
         self._moved = moved
 
@@ -93,7 +89,7 @@ class Families:
 
     async def _lock(
         self,
-        connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+        connection: Connection,
         chat_id: ChatId,
         owner_id: OwnerId,
     ) -> tuple[ChatState, ...]:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import asyncpg
 import msgspec
 
 from chatd.domain.chat import ChatId, ChatState, Message, OwnerId, QueuedMessage, QueuedMessageId
@@ -19,7 +18,7 @@ from chatd.store.queries import MESSAGE_COLUMNS
 from chatd.store.rows import message_of, state_of
 from chatd.store.statements import STATE_COLUMNS
 from chatd.store.view_rows import PLACE_IN_LINE, READABLE
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 # A chat with the newest of the messages that changed after $2, and with $4 also when any was last
 # deleted. What is deleted matters only to those who had it, never to a reader from the beginning.
@@ -108,7 +107,7 @@ class Followed:
 class Followings:
     """What streams read."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def changes(

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import pytest
 
 from chatd.domain.chat import ChatId, Owner, Role
@@ -13,6 +12,7 @@ from chatd.domain.parts import Text
 from chatd.rpc.streams import access, subscription
 from parley.api.chat.v1 import event_pb2
 from parley.api.chat.v1 import stream_service_pb2 as api
+from parley.postgres import Pool
 from support.folding import Folded, fold
 from support.stream_replicas import ANN, BOB, Replica, Town, replica_in, town_of
 
@@ -20,7 +20,7 @@ SHARE = "INSERT INTO chat.chat_shares VALUES ($1, 'user', $2, now())"
 
 
 @pytest.fixture
-async def town(pool: "asyncpg.Pool[asyncpg.Record]", tmp_path: Path) -> AsyncIterator[Town]:
+async def town(pool: Pool, tmp_path: Path) -> AsyncIterator[Town]:
     async with town_of(pool, tmp_path) as shared:
         yield shared
 
