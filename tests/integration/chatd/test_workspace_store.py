@@ -273,6 +273,9 @@ async def test_a_chat_works_in_its_scratch_until_it_is_bound_to_a_workspace_of_i
     scratch = fresh(id=WorkspaceId(chat_id), is_scratch_of_chat=True)
     assert await store.add_scratch(scratch, DRIVER, 15.0) == scratch
     assert await store.add_scratch(replace(scratch, name="again"), DRIVER, 15.0) == scratch
+    stranger = replace(scratch, owner_id=OwnerId(next(IDS)))
+    with pytest.raises(WorkspaceNotFound):
+        await store.add_scratch(stranger, DRIVER, 15.0)
     assert (await store.of_chat(chat_id)).workspace == scratch  # type: ignore[union-attr]
 
     await nodes.register(node(), "r1")
