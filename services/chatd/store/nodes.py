@@ -18,8 +18,12 @@ _PLACED = """
         AND w.state IN ('preparing', 'ready', 'busy', 'stopping')) AS placed
 """
 
-# A node registers, by itself; the same request again is the same registration.
+# A node registers, by itself; the same request again is the same registration. What was placed at
+# its address before it was known is its own from now on: counted, reported and lost like the rest.
 REGISTER = f"""
+    WITH moved AS (
+        UPDATE chat.workspaces SET node_id = $1, version = version + 1
+        WHERE node_id = $14 AND state <> 'deleted')
     INSERT INTO chat.nodes AS n (id, name, address, state, capacity, load, sandbox_level, sandbox,
         labels, directories, mirrors, journal_generation, registration_epoch, version,
         registered_at, last_seen_at, drain_at, is_leaving, request_id)
@@ -118,6 +122,7 @@ class PostgresNodes:
                 node.journal_generation,
                 node.version,
                 request_id,
+                static_node_id(node.address),
             )
         assert row is not None
         return node_of(row)

@@ -165,12 +165,18 @@ class PostgresWorkspaces(WorkspaceReads):
     async def add_scratch(
         self, workspace: Workspace, driver_id: WorkerId, lease_s: float
     ) -> Workspace:
-        """Make the scratch workspace of a chat, in the hands of a driver, or return it."""
+        """Make the scratch workspace of a chat, in the hands of a driver, or return it.
+
+        Raises:
+            WorkspaceNotFound: one of that id is somebody else's.
+        """
         with typed_outages():
             row = await self._pool.fetchrow(
                 INSERT, *workspace_arguments(workspace), b"", driver_id, lease_s
             )
-        return await self.get(workspace.id) if row is None else self._told(workspace_of(row))
+        if row is None:
+            return await self.own(workspace.id, workspace.owner_id)
+        return self._told(workspace_of(row))
 
     async def restart_scratch(self, workspace_id: str) -> Workspace:
         """Start a scratch workspace that stopped or failed, and return it."""

@@ -33,14 +33,15 @@ from chatd.domain.workspaces.commands import (
     TellPolicy,
     Use,
 )
-from chatd.domain.workspaces.errors import QuotaExhausted, StaleNode, TemplateNotFound
-from chatd.domain.workspaces.nodes import Capacity, Directory, Load, NodeState
+from chatd.domain.workspaces.errors import NoNode, QuotaExhausted, StaleNode, TemplateNotFound
+from chatd.domain.workspaces.nodes import Capacity, Directory, Load, Need, NodeState, choose
 from chatd.domain.workspaces.ports import LogLine
 from chatd.domain.workspaces.quota import Dimension, QuotaLimits, QuotaUse
 from chatd.domain.workspaces.ranking import Habit
 from chatd.domain.workspaces.recipe import Kind, Limits, Source
 from chatd.domain.workspaces.templates import SCRATCH_ID, Parameter, Preset
 from chatd.domain.workspaces.workspace import (
+    NODE_LOST,
     Failure,
     FailureKind,
     State,
@@ -51,7 +52,8 @@ from chatd.domain.workspaces.workspace import (
 )
 from chatd.engine.workspaces.driver import Driver
 from chatd.engine.workspaces.keeper import Keeper
-from chatd.engine.workspaces.node_list import NodeList
+from chatd.engine.workspaces.node_list import NodeList, static_node
+from chatd.engine.workspaces.registry import Registry
 from chatd.store.nodes import NodePlace, PostgresNodes
 from chatd.store.templates import PostgresTemplates
 from chatd.store.workspace_reads import WorkspacePlace
@@ -269,6 +271,9 @@ async def test_a_chat_works_in_its_scratch_until_it_is_bound_to_a_workspace_of_i
     scratch = fresh(id=WorkspaceId(chat_id), is_scratch_of_chat=True)
     assert await store.add_scratch(scratch, DRIVER, 15.0) == scratch
     assert await store.add_scratch(replace(scratch, name="again"), DRIVER, 15.0) == scratch
+    stranger = replace(scratch, owner_id=OwnerId(next(IDS)))
+    with pytest.raises(WorkspaceNotFound):
+        await store.add_scratch(stranger, DRIVER, 15.0)
     assert (await store.of_chat(chat_id)).workspace == scratch  # type: ignore[union-attr]
 
     await nodes.register(node(), "r1")
@@ -411,6 +416,28 @@ async def test_a_driver_makes_what_is_asked_for_on_the_node_of_the_settings(
     # Once a node registered itself, new ones go there.
     await nodes.register(node(), "r1")
     assert [each.id for each in await known.list()] == [NODE]
+
+
+async def test_what_was_placed_before_its_node_registered_counts_for_it_afterwards(
+    store: PostgresWorkspaces, nodes: PostgresNodes
+) -> None:
+    address, elsewhere = "unix:/run/early.sock", "unix:/run/elsewhere.sock"
+    known = NodeList(nodes, [address, elsewhere])
+    here, there = (next(IDS) for _ in range(2))
+    for id, place in ((here, address), (there, elsewhere)):
+        await store.add(fresh(id=WorkspaceId(id), name=id), HASH, LIMITS)
+        await store.apply(id, Place(static_node(place).id))
+        await store.apply(id, FinishPreparing(1))
+    registered = await nodes.register(node(address=address, capacity=Capacity(1)), "r1")
+    assert (await store.get(here)).node_id == registered.id
+    assert (await store.get(there)).node_id == static_node(elsewhere).id
+    [found] = await known.list()
+    assert (found.id, found.placed) == (NODE, 1)
+    with pytest.raises(NoNode):
+        choose([found], Need(Kind.SCRATCH))
+    # And like everything else of a node it is given up when that forgets it.
+    await Registry(store, nodes).register(node(address=address), [], "r2")
+    assert (await store.get(here)).failure == NODE_LOST
 
 
 async def test_templates_are_kept_changed_and_forgotten(
