@@ -8,7 +8,7 @@ from chatd.assembly.barring import open_barring
 from chatd.assembly.groups import open_groups
 from chatd.assembly.labelling import open_labelling
 from chatd.assembly.models import open_catalogue
-from chatd.assembly.streams import open_streaming
+from chatd.assembly.streams import connections_of_streams, open_streaming
 from chatd.assembly.tools import open_tools
 from chatd.assembly.workspaces import open_workspaces
 from chatd.clients.nodes import Nodes
@@ -94,6 +94,7 @@ async def run(settings: Settings, process: Process) -> None:
                 database_url,
                 application_name=process.instance,
                 connections_max=settings.database_connections_max,
+                put_aside=connections_of_streams(settings.database_connections_max),
                 statements=Statements(process.telemetry, current_method),
             )
         )
@@ -257,7 +258,7 @@ async def run(settings: Settings, process: Process) -> None:
         streaming = await open_streaming(
             neighbours,
             process,
-            database.pool,
+            database.side_pool,
             stack,
             workers=workers,
             worker_id=worker_id,

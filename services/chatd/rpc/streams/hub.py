@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
-from chatd.domain.chat import ChatId, ChatState, Message
+from chatd.domain.chat import ChatId, ChatState, Message, OwnerId
+from chatd.domain.views import Reader
 from chatd.engine.live import LivePart
 from chatd.rpc.streams.broadcast import Broadcast, LiveParts
 from chatd.rpc.streams.catching_up import CatchingUp
@@ -18,10 +19,11 @@ from chatd.rpc.streams.drops import Drops
 from chatd.rpc.streams.position import Position
 from chatd.rpc.streams.readers import Readers
 from chatd.rpc.streams.reads import Reads, has_gap, read_patiently
+from chatd.rpc.streams.rows import ROWS_MAX
 from chatd.rpc.streams.steps import Snapshot
 from chatd.rpc.streams.subscription import Close, Subscription
 from chatd.rpc.streams.timeline import Timeline
-from chatd.store.following import Following
+from chatd.store.following import Asked, Following
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
@@ -48,11 +50,17 @@ class HubPorts:
 
 
 class Hub:
-    """Follows one chat for as long as anybody reads it here."""
+    """Follows one chat for as long as anybody reads it here.
+
+    Attributes:
+        expected: How many are being asked whether they may read.
+    """
 
     def __init__(self, chat_id: ChatId, ports: HubPorts) -> None:
         self.chat_id = chat_id
+        self.expected = 0
         self._ports = ports
+        self._owner_id: OwnerId | None = None  # Known while the chat is.
         self._timeline = Timeline(chat_id)
         self._readers = Readers(chat_id, ports.drops)
         self._catching_up = CatchingUp(self._timeline, ports.reads, self._deepen)
@@ -73,8 +81,8 @@ class Hub:
 
     @property
     def is_unused(self) -> bool:
-        """Whether nobody reads here."""
-        return not self._readers
+        """Whether nobody reads here, and nobody is about to."""
+        return not self._readers and not self.expected
 
     @property
     def last_seq(self) -> int:
@@ -86,12 +94,32 @@ class Hub:
         self._readers.join(subscription)
         self._ports.spawn(self._catch_up(subscription))
 
+    async def owner_for(self, reader: Reader, position: Position | None) -> OwnerId | None:
+        """Return whose chat it is; None if it is none that this reader may read.
+
+        Its owner needs no read once the chat is followed. If nobody has read it yet, what a reader
+        at `position` needs is read along.
+
+        Raises:
+            DatabaseUnavailable: Nobody can tell now.
+        """
+        if self.head is not None and self._owner_id == reader.id:
+            return self._owner_id
+        if self.head is not None or position is None or self._loading.locked():
+            asked = Asked(self.chat_id, reader=reader)
+            read = await read_patiently(self._ports.reads, self._ports.clock, asked)
+        else:
+            async with self._loading:
+                read = await self._load(position, reader)
+        return None if read is None else read.owner_id
+
     def leave(self, subscription: Subscription) -> None:
         """Let a reader go."""
         self._readers.leave(subscription)
 
     def close(self, why: Close) -> None:
         """Send everybody away."""
+        self._owner_id = None
         self._readers.close(why)
 
     def committed(self, state: ChatState, appended: tuple[Message, ...] | None) -> None:
@@ -151,11 +179,11 @@ class Hub:
         finally:
             self._is_syncing = False
 
-    async def _read(self, after: int, *, with_deletions: bool) -> Following | None:
-        ports = self._ports
-        return await read_patiently(
-            ports.reads, ports.clock, self.chat_id, after, with_deletions=with_deletions
-        )
+    async def _read(
+        self, after: int, *, with_deletions: bool, reader: Reader | None = None
+    ) -> Following | None:
+        asked = Asked(self.chat_id, after, ROWS_MAX, with_deletions, reader)
+        return await read_patiently(self._ports.reads, self._ports.clock, asked)
 
     def _take(self, read: Following, after: int) -> None:
         for subscription in self._broadcast.take(read, after):
@@ -185,16 +213,19 @@ class Hub:
     async def _is_loaded(self, position: Position) -> bool:
         """Read the chat for the first time, once for all who wait for it."""
         async with self._loading:
-            while self.head is None:
-                self._is_stale = False
-                after = position.rows_behind[1]
-                read = await self._read(after, with_deletions=True)
-                if read is None:
-                    return False
-                self._take(read, after)
-        if self._is_stale:
-            self.suspect()
-        return True
+            return self.head is not None or await self._load(position) is not None
+
+    async def _load(self, position: Position, reader: Reader | None = None) -> Following | None:
+        """Read the chat for the first time; who calls this holds the lock."""
+        self._is_stale = False
+        after = position.rows_behind[1]
+        read = await self._read(after, with_deletions=True, reader=reader)
+        if read is not None:
+            self._owner_id = read.owner_id
+            self._take(read, after)
+            if self._is_stale:
+                self.suspect()
+        return read
 
     async def _caught_up(self, subscription: Subscription) -> bool:
         """Bring a reader to the present version; return whether it is live then."""
