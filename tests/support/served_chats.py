@@ -283,7 +283,7 @@ async def served_chats(
             clock=clock,
             news=feeds.poke,
         )
-        access = Access(Followings(pool), groups, clock)
+        access = Access(hubs, Followings(pool), groups, clock)
         replicas = ReplicaWatch(PostgresWorkers(pool, Session("", "unused")), clock)
         chats = await stack.enter_async_context(
             PostgresChats(pool, tell, clock, appended=hubs.appended)

@@ -238,7 +238,7 @@ async def replica_in(town: Town, name: str, *, joins: bool = True) -> AsyncItera
         feeds = Feeds(PostgresFeeds(town.pool), town.clock)
         hubs = Hubs(reads, live, relays=relays, tasks=tasks, clock=town.clock, news=feeds.poke)
         stack.callback(hubs.close)
-        access = Access(reads, town.groups, town.clock)
+        access = Access(hubs, reads, town.groups, town.clock)
 
         def moved(state: ChatState) -> None:
             live.moved(state)

@@ -29,10 +29,17 @@ class Database:
 
     Losing every connection at once is normal (one crashed backend cuts them all): the call that
     meets it fails with `DatabaseUnavailable`, the next call connects anew.
+
+    Attributes:
+        pool: For the hot path.
+        engine: For the rest.
+        side_pool: Apart from the crowd in `pool`, if connections were put aside; else the same.
+        pool_patience_s: How long a caller waits for a connection.
     """
 
     pool: Pool
     engine: AsyncEngine
+    side_pool: Pool
     pool_patience_s: float = POOL_PATIENCE_S
 
     @classmethod
@@ -48,18 +55,20 @@ class Database:
         patience_s: float = STARTUP_PATIENCE_S,
         statements: Statements | None = None,
         pool_patience_s: float = POOL_PATIENCE_S,
+        put_aside: int = 0,
     ) -> "AsyncIterator[Database]":
         """Wait for the server, then give the database; at most `connections_max` are ever open.
 
         What is sent is measured and traced by `statements`, if they are given. Who finds all
-        connections taken waits `pool_patience_s` for one and is then told `PoolExhausted`.
+        connections taken waits `pool_patience_s` for one and is then told `PoolExhausted`. So many
+        connections as are `put_aside` have a pool of their own, in whose line nobody else stands.
 
         Raises:
             DatabaseUnavailable: The server did not answer within `patience_s`.
             DatabaseMisconfigured: The URL, role, password or database is wrong.
             ServerTooOld: The server's version is not supported.
         """
-        if connections_max < 2:
+        if connections_max < 2 + put_aside:
             raise ValueError("connections_max is at least 2: one for the pool, one for the engine")
         session = Session(url, application_name, limits or SessionLimits())
         first = await session.open_patiently(clock=clock or SystemClock(), patience_s=patience_s)
@@ -70,11 +79,16 @@ class Database:
             if statements is not None:
                 observe_engine(engine.sync_engine, statements)
             stack.push_async_callback(engine.dispose)
+            pool_share = connections_max - engine_share - put_aside
             with typed_outages():
-                pool = await stack.enter_async_context(
-                    _pool(session, connections_max - engine_share, statements, pool_patience_s)
+                pool = side_pool = await stack.enter_async_context(
+                    _pool(session, pool_share, statements, pool_patience_s)
                 )
-            yield cls(pool, engine, pool_patience_s)
+                if put_aside:
+                    side_pool = await stack.enter_async_context(
+                        _pool(session, put_aside, statements, pool_patience_s)
+                    )
+            yield cls(pool, engine, side_pool, pool_patience_s)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:

@@ -3,6 +3,7 @@
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from chatd.assembly.streams import connections_of_streams
 from chatd.settings import Settings
 from chatd.store.fingerprints import check_keyring
 from chatd.store.schema import MIGRATIONS, SCHEMA
@@ -50,6 +51,7 @@ async def open_ground(settings: Settings, process: Process, stack: AsyncExitStac
             url,
             application_name=process.instance,
             connections_max=settings.database_connections_max,
+            put_aside=connections_of_streams(settings.database_connections_max),
             statements=Statements(process.telemetry, current_method),
         )
     )

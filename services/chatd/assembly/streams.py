@@ -27,6 +27,16 @@ from parley.identity import Caller, ServiceName
 from parley.postgres import Pool
 from parley.process import Neighbours, Process
 
+CONNECTIONS_MAX = 2
+
+
+def connections_of_streams(connections_max: int) -> int:
+    """Return how many of a process's connections its streams have for themselves.
+
+    Few are enough, as they read for many at once; but a crowd of turns must not be before them.
+    """
+    return min(CONNECTIONS_MAX, max(1, connections_max // 8))
+
 
 @dataclass(frozen=True, slots=True)
 class Streaming:
@@ -94,5 +104,5 @@ async def open_streaming(
     feeds = Feeds(PostgresFeeds(pool), process.clock)
     hubs = Hubs(followings, live, relays=relays, tasks=tasks, clock=process.clock, news=feeds.poke)
     measure_streams(process.telemetry.meter, hubs, feeds.drops)
-    access = Access(followings, groups, process.clock)
+    access = Access(hubs, followings, groups, process.clock)
     return Streaming(hubs, feeds, access, replicas, live, process)

@@ -213,3 +213,25 @@ async def test_who_finds_the_engine_taken_is_told_in_time(empty_database: str) -
         async with asyncio.timeout(5):
             with pytest.raises(PoolExhausted):
                 await database.reading().__aenter__()
+
+
+async def test_what_is_put_aside_is_free_when_all_others_are_taken(empty_database: str) -> None:
+    async with (
+        Database.open(
+            empty_database,
+            application_name="t",
+            connections_max=4,
+            put_aside=1,
+            pool_patience_s=0.05,
+        ) as database,
+        database.pool.acquire(),
+        database.pool.acquire(),
+    ):
+        with pytest.raises(PoolExhausted):
+            await database.pool.fetchval("SELECT 1")
+        assert await database.side_pool.fetchval("SELECT 1") == 1
+
+
+async def test_nothing_put_aside_leaves_one_pool(empty_database: str) -> None:
+    async with Database.open(empty_database, application_name="t", connections_max=4) as database:
+        assert database.side_pool is database.pool
