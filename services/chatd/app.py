@@ -117,7 +117,7 @@ async def _open_parts(ground: Ground, faults: Faults, stack: AsyncExitStack) -> 
     streaming = await open_streaming(
         ground.neighbours,
         ground.process,
-        ground.pool,
+        ground.database.side_pool,
         stack,
         workers=working.workers,
         worker_id=worker_id,

@@ -3,14 +3,13 @@
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-import asyncpg
-
+from chatd.assembly.streams import connections_of_streams
 from chatd.settings import Settings
 from chatd.store.fingerprints import check_keyring
 from chatd.store.schema import MIGRATIONS, SCHEMA
 from parley.bus import PostgresBus
 from parley.identity import ServiceName
-from parley.postgres import Database, Session, migrate
+from parley.postgres import Database, Pool, Session, migrate
 from parley.process import Neighbours, Process
 from parley.rpc import Channels, current_method
 from parley.secrets import Keyring
@@ -36,7 +35,7 @@ class Ground:
     gateways: Channels
 
     @property
-    def pool(self) -> "asyncpg.Pool[asyncpg.Record]":
+    def pool(self) -> Pool:
         """Return the connections of everything but renewals."""
         return self.database.pool
 
@@ -52,6 +51,7 @@ async def open_ground(settings: Settings, process: Process, stack: AsyncExitStac
             url,
             application_name=process.instance,
             connections_max=settings.database_connections_max,
+            put_aside=connections_of_streams(settings.database_connections_max),
             statements=Statements(process.telemetry, current_method),
         )
     )

@@ -1,10 +1,9 @@
 """Whether a chat is still what somebody read before they asked for a change of it."""
 
-import asyncpg
-
 from chatd.domain.chat import ChatId, OwnerId
 from chatd.domain.errors import ChatNotFound, VersionConflict
 from chatd.store.view_rows import CHATS, VIEW_COLUMNS, view_of
+from parley.postgres import Connection
 
 # A command locks its execution before anything else of a chat, so this comes first here too.
 LOCK_EXECUTION = f"""
@@ -19,7 +18,7 @@ LOCK_VIEW = f"""
 
 
 async def expect(
-    connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+    connection: Connection,
     chat_id: ChatId,
     *,
     owner_id: OwnerId,

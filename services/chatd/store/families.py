@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-import asyncpg
-
 from chatd.domain.chat import ChatId, ChatState, OwnerId, Status
 from chatd.domain.commands import SetArchived
 from chatd.domain.errors import ChatNotFound, InvalidRequest
@@ -13,7 +11,7 @@ from chatd.store.expecting import expect
 from chatd.store.pins import lock_pins, move_pin
 from chatd.store.rows import state_of
 from chatd.store.statements import STATE_COLUMNS, decision_statement
-from parley.postgres import typed_outages
+from parley.postgres import Connection, Pool, typed_outages
 
 # Whether a chat is a root, for its owner.
 SELECT_IS_ROOT = """
@@ -46,9 +44,7 @@ class Families:
     one last time, so that whoever follows it looks and finds it gone.
     """
 
-    def __init__(
-        self, pool: "asyncpg.Pool[asyncpg.Record]", moved: Callable[[ChatState], None]
-    ) -> None:
+    def __init__(self, pool: Pool, moved: Callable[[ChatState], None]) -> None:
         self._pool = pool
         self._moved = moved
 
@@ -98,7 +94,7 @@ class Families:
 
     async def _lock(
         self,
-        connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+        connection: Connection,
         chat_id: ChatId,
         owner_id: OwnerId,
     ) -> tuple[ChatState, ...]:

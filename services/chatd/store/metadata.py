@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import asyncpg
-
 from chatd.domain.chat import ChatId, MessageId, OwnerId
 from chatd.domain.choice import ReasoningEffort
 from chatd.domain.errors import ChatNotFound, InvalidRequest
@@ -12,7 +10,7 @@ from chatd.domain.views import ChatMode
 from chatd.store.expecting import expect
 from chatd.store.pins import lock_pins, move_pin
 from chatd.store.view_rows import labels_to_json
-from parley.postgres import typed_outages
+from parley.postgres import Connection, Pool, typed_outages
 
 # Change what is given of a chat, for its owner. The order of lists depends on none of it.
 UPDATE_CHAT = """
@@ -60,7 +58,7 @@ class ChatChanges:
 class Metadata:
     """Changes chats without touching their execution."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def change(
@@ -109,7 +107,7 @@ class Metadata:
 
     async def _pin(
         self,
-        connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+        connection: Connection,
         chat_id: ChatId,
         owner_id: OwnerId,
         place: int,
