@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chatd.clients.hosts import InMemoryHost
+from chatd.clients.in_memory_host import InMemoryHost
 from chatd.domain.chat import (
     ChatId,
     ChatState,
