@@ -27,10 +27,13 @@ class Unreachable(CliError):
 class ApiRefused(CliError):
     """The server answered with a problem."""
 
-    def __init__(self, status: int, code: str | None, message: str) -> None:
+    def __init__(
+        self, status: int, code: str | None, message: str, facts: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
+        self.facts = facts or {}
 
 
 class NotParley(CliError):
@@ -165,4 +168,4 @@ def refusal_of(status: int, reason: str, document: bytes) -> ApiRefused:
     message = ": ".join(said) or f"the server answered {status} {reason}".rstrip()
     if status == 401:
         message += " (check PARLEY_API_KEY, or the file api_key in the home)"
-    return ApiRefused(status, code, f"{message} ({code})" if code else message)
+    return ApiRefused(status, code, f"{message} ({code})" if code else message, problem)
