@@ -3,15 +3,13 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-import asyncpg
-
 from chatd.domain.chat import ChatId, Message, MessageId, OwnerId, QueuedMessage
 from chatd.domain.errors import ChatNotFound
 from chatd.domain.views import ChatView, Reader
 from chatd.store.queries import MESSAGE_COLUMNS
 from chatd.store.rows import message_of, queued_message_of
 from chatd.store.view_rows import CHATS, READABLE, VIEW_COLUMNS, view_of
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 EXPORT_PAGE_LENGTH = 200
 
@@ -88,7 +86,7 @@ class Page:
 class Reading:
     """Chats as their readers may see them."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def get(self, chat_id: ChatId, reader: Reader) -> ChatView:

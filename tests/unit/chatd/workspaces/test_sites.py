@@ -102,6 +102,18 @@ async def test_a_scratch_workspace_is_looked_for_once_in_a_turn_with_tools(stage
     assert stage.store.lookups == 1
 
 
+@pytest.mark.parametrize("calls", [0, 1, 20])
+async def test_a_child_looks_for_the_workspace_of_its_root_once_in_a_turn(
+    stage: Stage, calls: int
+) -> None:
+    stage.bind()
+    stage.known.facts[CHAT] = replace(PLAIN, is_child=True)
+    stage.store.chats[CHAT] = replace(stage.store.chats[CHAT], is_child=True)
+    for turn in range(1, 4):
+        assert await stage.turn(calls) == [Site(ADDRESS, WORKSPACE, 1)] * calls
+        assert stage.store.lookups == turn
+
+
 async def test_a_call_that_found_another_placement_has_the_next_one_look_again(
     stage: Stage,
 ) -> None:
