@@ -14,7 +14,7 @@ TRIES = 5
 
 
 def step_ns() -> float:
-    """Return the processor time of one step of an empty loop, the best of a few tries: 13 on a quick core."""
+    """Return the processor time of one step of an empty loop at its best: 13 on a quick core."""
     best_ns = float("inf")
     for _ in range(TRIES):
         began_ns = time.process_time_ns()
