@@ -28,12 +28,19 @@ class ApiRefused(CliError):
     """The server answered with a problem."""
 
     def __init__(
-        self, status: int, code: str | None, message: str, retry_after_s: float | None = None
+        self,
+        status: int,
+        code: str | None,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        facts: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.retry_after_s = retry_after_s
+        self.facts = facts or {}
 
 
 class NotParley(CliError):
@@ -170,4 +177,5 @@ def refusal_of(status: int, reason: str, document: bytes) -> ApiRefused:
         message += " (check PARLEY_API_KEY, or the file api_key in the home)"
     after_ms = problem.get("retry_after_ms")
     after_s = after_ms / 1000 if isinstance(after_ms, int | float) else None
-    return ApiRefused(status, code, f"{message} ({code})" if code else message, after_s)
+    said_whole = f"{message} ({code})" if code else message
+    return ApiRefused(status, code, said_whole, retry_after_s=after_s, facts=problem)
