@@ -8,7 +8,8 @@ many, where the first fetch fills the mirror and is told apart; `merge` brings a
 and as the caller sees it. `plain` is the same tree copied by `cp -a` and cloned by `git clone`, in
 the same run. `neighbours` is how long `true` takes in one workspace while another misbehaves, for
 each way to do so, against how long it takes before and after; `p99_ratio` is what counts, and must
-not be over 2. `--only neighbours` measures one part alone.
+not be over 2. `--only neighbours` measures one part alone, `--level` holds the node at a level of
+the sandbox and `--no-groups` leaves out control groups.
 """
 
 import argparse
@@ -255,6 +256,8 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
         "TOOLRUNNER_GIT_PROTOCOLS": "file",
         "TOOLRUNNER_LOCAL_DIRECTORIES": f"offered={offered}",
         **QUOTAS,
+        **({"TOOLRUNNER_SANDBOX_LEVEL": options.level} if options.level else {}),
+        "TOOLRUNNER_CONTROL_GROUPS": str(not options.no_groups).lower(),
     }
     async with running(directory, settings) as served:
         host, processes = (
@@ -264,6 +267,8 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
         node = Node(host, processes)
         if options.only == "neighbours":
             return {"neighbours": await neighbours(node, options.neighbour_rounds)}
+        if options.only == "stop":
+            return {"stop": await stop(node, options.processes)}
         first_fetch_ms, _ = await timed_ms(lambda: node.prepare(git_of(url)))
         parent_id = await node.prepare(local(overlay=False))
         parent_copy = await node.prepare(fork_of(parent_id))
@@ -289,7 +294,11 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
             },
             "merge": await merge(node, directory / "data", parent_copy, options.files),
             "stop": await stop(node, options.processes),
-            "neighbours": await neighbours(node, options.neighbour_rounds),
+            **(
+                {}
+                if options.only == "create"
+                else {"neighbours": await neighbours(node, options.neighbour_rounds)}
+            ),
         }
 
 
@@ -299,7 +308,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--processes", type=int, default=500)
     parser.add_argument("--neighbour-rounds", type=int, default=200)
-    parser.add_argument("--only", choices=["neighbours"])
+    parser.add_argument("--only", choices=["create", "neighbours", "stop"])
+    parser.add_argument("--level", choices=["landlock", "ns"])
+    parser.add_argument("--no-groups", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="parley-bench-") as directory:
         print(json.dumps(uvloop.run(measure(options, Path(directory))), indent=2))

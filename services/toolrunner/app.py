@@ -75,7 +75,11 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         sandbox = _sandbox(settings, directory)
         # First of all: this is the last fork, and there is no other thread yet.
         spawner = await stack.enter_async_context(
-            running_spawner(directory, adoption_s=settings.adoption_s)
+            running_spawner(
+                directory,
+                adoption_s=settings.adoption_s,
+                has_groups=settings.control_groups,
+            )
         )
         journal = await stack.enter_async_context(
             open_journal(

@@ -75,10 +75,15 @@ def is_due(use: Use | None, quota: Quota, space: Space, now_s: float) -> bool:
 
 def overrun(use: Use, quota: Quota) -> QuotaExceeded | None:
     """Return what of a quota is passed."""
-    if quota.disk_bytes and use.disk_bytes > quota.disk_bytes:
-        return QuotaExceeded("disk_bytes", use.disk_bytes, quota.disk_bytes)
-    if quota.inodes and use.inodes > quota.inodes:
-        return QuotaExceeded("inodes", use.inodes, quota.inodes)
+    return passed(quota, use.disk_bytes, use.inodes)
+
+
+def passed(quota: Quota, disk_bytes: int, inodes: int) -> QuotaExceeded | None:
+    """Return what of a quota so much would pass."""
+    if quota.disk_bytes and disk_bytes > quota.disk_bytes:
+        return QuotaExceeded("disk_bytes", disk_bytes, quota.disk_bytes)
+    if quota.inodes and inodes > quota.inodes:
+        return QuotaExceeded("inodes", inodes, quota.inodes)
     return None
 
 

@@ -30,6 +30,7 @@ from toolrunner.files.beneath import Root
 from toolrunner.hosting.programs import ProgramFailed, Programs
 from toolrunner.live import MEMORY
 from toolrunner.processes import Processes
+from toolrunner.sandbox import tasks_now
 from toolrunner.shares import Shares
 from toolrunner.spawner import children_of, send
 from toolrunner.trees import measure
@@ -40,6 +41,9 @@ logger = logging.getLogger(__name__)
 LOOK_S: Final = 0.5
 #: When a workspace has used half of what it may.
 LOOK_CLOSELY_S: Final = 0.1
+#: How soon it is noticed that somebody begins many tasks, and how many are.
+GLANCE_S: Final = 0.1
+RUSH: Final = 32
 #: Looking takes no more of the time than one part in so many, unless that would be too late.
 SHARE: Final = 10
 LOOK_LATEST_S: Final = 1.0
@@ -65,12 +69,13 @@ class Quotas:
     clock: Clock
     _uses: dict[WorkspaceId, Use] = field(default_factory=dict)
     _full: dict[WorkspaceId, int] = field(default_factory=dict)
+    _is_deserted: bool = False
 
     async def run(self) -> None:
         """Look for ever."""
         pause_s = LOOK_S
         while True:
-            await self.clock.sleep(pause_s)
+            await self._rest(pause_s)
             started_s = self.clock.monotonic()
             try:
                 is_close = await self.look()
@@ -81,13 +86,24 @@ class Quotas:
                 return
             took_s = self.clock.monotonic() - started_s
             usual_s = LOOK_CLOSELY_S if is_close else LOOK_S
-            pause_s = max(usual_s, min(SHARE * took_s, LOOK_LATEST_S))
+            # Whoever is about to be ended is not spared because it makes looking slow.
+            is_urgent = any(self._full.values())
+            pause_s = usual_s if is_urgent else max(usual_s, min(SHARE * took_s, LOOK_LATEST_S))
+
+    async def _rest(self, pause_s: float) -> None:
+        """Wait, but no longer than until many tasks were begun at once."""
+        until_s = self.clock.monotonic() + pause_s
+        tasks = tasks_now()
+        while (left_s := until_s - self.clock.monotonic()) > 0:
+            await self.clock.sleep(left_s if self._is_deserted else min(left_s, GLANCE_S))
+            if tasks_now() - tasks >= RUSH:
+                return
 
     async def look(self) -> bool:
         """Look once; return whether to look again very soon."""
         leaders = self.processes.leaders()
-        is_deserted = not leaders and not children_of(self.census.spawner_pid)
-        members = {} if is_deserted else await asyncio.to_thread(self.census.take, leaders)
+        self._is_deserted = not leaders and not children_of(self.census.spawner_pid)
+        members = {} if self._is_deserted else await asyncio.to_thread(self.census.take, leaders)
         is_close = await self._bound_processes(members)
         if members:
             is_close |= await asyncio.to_thread(self._bound_memories, members)

@@ -76,6 +76,9 @@ class Settings(ServiceSettings):
         default=0,
         at_least=0,
     )
+    control_groups: bool = setting(
+        "Whether it makes control groups for workspaces, where it may.", default=True
+    )
     workspace_memory_bytes: int = setting(
         "Memory that a workspace may use with all that runs in it, in bytes, unless its template "
         "says otherwise; 0 for no limit.",

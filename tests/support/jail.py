@@ -18,6 +18,7 @@ from toolrunner.confining import OWN_PROGRAMS, Sandbox, probe
 from toolrunner.domain import NO_CHAT, UNLIMITED, Exit, Limits, ProcessId, WorkspaceId
 from toolrunner.environment import SEARCH_PATH, environment_of
 from toolrunner.sandbox import Egress, Layer, Level, Network, Profile, judge
+from toolrunner.spawner import descendants, running_processes
 from toolrunner.spawner_program import running_spawner
 from toolrunner.spawning import Launch, SpawnerProcess
 from toolrunner.workspaces import Workspace, Workspaces
@@ -36,14 +37,19 @@ class Ran:
     layers: tuple[Layer, ...]
 
 
-def sandbox_in(directory: Path, level: Level, without: tuple[Layer, ...] = ()) -> Sandbox:
-    """Return the sandbox of this machine, held at a level, as if some layers did not work."""
+def sandbox_in(
+    directory: Path, level: Level, without: tuple[Layer, ...] = (), *, is_closed: bool = False
+) -> Sandbox:
+    """Return the sandbox of this machine, held at a level, as if some layers did not work.
+
+    With `is_closed`, users of workspaces are not able to walk to the directory.
+    """
     trials = probe(directory)
     if without:
         failures = {**trials.failures, **dict.fromkeys(without, "left out by a test")}
         abi = 0 if Layer.LANDLOCK_FILES in without else trials.landlock_abi
         trials = replace(trials, failures=failures, landlock_abi=abi)
-    if PYTHON.startswith("/usr/") and os.access(directory, os.X_OK):
+    if not is_closed and PYTHON.startswith("/usr/") and os.access(directory, os.X_OK):
         # The probe asks for the Python that runs this; here another one is run.
         trials = replace(trials, is_reachable=True)
     return Sandbox(judge(trials, minimum=level, forced=level))
@@ -63,11 +69,17 @@ class Jail:
     @classmethod
     @asynccontextmanager
     async def opened(
-        cls, directory: Path, level: Level, without: tuple[Layer, ...] = ()
+        cls,
+        directory: Path,
+        level: Level,
+        without: tuple[Layer, ...] = (),
+        *,
+        is_closed: bool = False,
+        has_groups: bool = True,
     ) -> AsyncIterator["Jail"]:
-        sandbox = sandbox_in(directory, level, without)
+        sandbox = sandbox_in(directory, level, without, is_closed=is_closed)
         places = directory / "workspaces"
-        async with running_spawner(directory, adoption_s=0) as running:
+        async with running_spawner(directory, adoption_s=0, has_groups=has_groups) as running:
             workspaces = Workspaces(places, sandbox.users(places))
             yield cls(running.process, running.pid, sandbox, workspaces, directory)
 
@@ -127,6 +139,11 @@ class Jail:
             ),
             limits=limits,
         )
+
+    def users_below(self) -> list[int]:
+        """Return the users of all processes that the spawner started."""
+        below = descendants(self.spawner_pid, running_processes())
+        return [os.stat(f"/proc/{each.pid}").st_uid for each in below]
 
     async def run(self, *argv: str, **given: object) -> Ran:
         """Run a program to its end, and return everything that it printed."""

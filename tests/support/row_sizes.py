@@ -14,6 +14,8 @@ class RowSizes:
         neighbour_rounds: Commands of promise P27, for each way to misbehave.
         stopped_workspaces: Of row E23.
         stopped_processes: In each of them.
+        spin_s: How long all processors are kept busy in row E3.
+        swaps: Links that are swapped in row E15.
         is_full: Whether these are as the matrix asks, so that its figures hold.
     """
 
@@ -23,6 +25,8 @@ class RowSizes:
     neighbour_rounds: int = 25
     stopped_workspaces: int = 10
     stopped_processes: int = 5
+    spin_s: float = 1.5
+    swaps: int = 2_000
     is_full: bool = False
 
 
@@ -32,5 +36,7 @@ FULL_SIZE = RowSizes(
     stop_s=60.0,
     neighbour_rounds=300,
     stopped_workspaces=200,
+    spin_s=60.0,
+    swaps=1_000_000,
     is_full=True,
 )

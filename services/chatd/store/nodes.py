@@ -4,13 +4,11 @@ import uuid
 from dataclasses import dataclass
 from datetime import timedelta
 
-import asyncpg
-
 from chatd.domain.workspaces.errors import NodeNotFound, StaleNode
 from chatd.domain.workspaces.nodes import LOST_AFTER, Load, Node, NodeState
 from chatd.domain.workspaces.workspace import NodeId
 from chatd.store.workspace_rows import NODE_COLUMNS, columns_of, node_of, written
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 _NODE = columns_of("n", NODE_COLUMNS)
 
@@ -20,8 +18,12 @@ _PLACED = """
         AND w.state IN ('preparing', 'ready', 'busy', 'stopping')) AS placed
 """
 
-# A node registers, by itself; the same request again is the same registration.
+# A node registers, by itself; the same request again is the same registration. What was placed at
+# its address before it was known is its own from now on: counted, reported and lost like the rest.
 REGISTER = f"""
+    WITH moved AS (
+        UPDATE chat.workspaces SET node_id = $1, version = version + 1
+        WHERE node_id = $14 AND state <> 'deleted')
     INSERT INTO chat.nodes AS n (id, name, address, state, capacity, load, sandbox_level, sandbox,
         labels, directories, mirrors, journal_generation, registration_epoch, version,
         registered_at, last_seen_at, drain_at, is_leaving, request_id)
@@ -99,7 +101,7 @@ class NodePlace:
 class PostgresNodes:
     """Stores nodes."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def register(self, node: Node, request_id: str) -> Node:
@@ -120,6 +122,7 @@ class PostgresNodes:
                 node.journal_generation,
                 node.version,
                 request_id,
+                static_node_id(node.address),
             )
         assert row is not None
         return node_of(row)

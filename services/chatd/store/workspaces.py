@@ -27,7 +27,7 @@ from chatd.store.workspace_rows import (
     workspace_of,
 )
 from chatd.store.workspace_tables import WORKSPACE_NAME_INDEX
-from parley.postgres import typed_outages
+from parley.postgres import Connection, Pool, typed_outages
 
 LINES_MAX = 2000
 
@@ -126,7 +126,7 @@ class PostgresWorkspaces(WorkspaceReads):
 
     def __init__(
         self,
-        pool: "asyncpg.Pool[asyncpg.Record]",
+        pool: Pool,
         changed: Callable[[Workspace], None] = lambda _: None,
     ) -> None:
         super().__init__(pool)
@@ -165,12 +165,18 @@ class PostgresWorkspaces(WorkspaceReads):
     async def add_scratch(
         self, workspace: Workspace, driver_id: WorkerId, lease_s: float
     ) -> Workspace:
-        """Make the scratch workspace of a chat, in the hands of a driver, or return it."""
+        """Make the scratch workspace of a chat, in the hands of a driver, or return it.
+
+        Raises:
+            WorkspaceNotFound: one of that id is somebody else's.
+        """
         with typed_outages():
             row = await self._pool.fetchrow(
                 INSERT, *workspace_arguments(workspace), b"", driver_id, lease_s
             )
-        return await self.get(workspace.id) if row is None else self._told(workspace_of(row))
+        if row is None:
+            return await self.own(workspace.id, workspace.owner_id)
+        return self._told(workspace_of(row))
 
     async def restart_scratch(self, workspace_id: str) -> Workspace:
         """Start a scratch workspace that stopped or failed, and return it."""
@@ -310,7 +316,7 @@ class PostgresWorkspaces(WorkspaceReads):
 
 
 async def _count(
-    connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+    connection: Connection,
     owner_id: OwnerId,
     limits: QuotaLimits,
     *,

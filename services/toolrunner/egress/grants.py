@@ -18,10 +18,13 @@ HEADER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,99}")
 OF_THE_MESSAGE: Final = frozenset(
     ("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "expect")
 )
-GIT_PATH: Final = re.compile(
+_GIT_PATH: Final = re.compile(
     r"/[^?]*/(?:info/refs\?service=git-(?:upload|receive)-pack"
     r"|git-(?:upload|receive)-pack|info/lfs/[^?]*)"
 )
+#: What some servers read as a way up or as another slash: dots, also with a parameter behind them
+#: or written as numbers, numbers of numbers, a slash after a slash, and backslashes.
+_WINDING: Final = re.compile(r"/\.{0,2}(?:;[^/]*)?(?=/|$)|%(?:2e|2f|5c|25|00)|\\", re.IGNORECASE)
 
 
 class Delivery(StrEnum):
@@ -63,12 +66,19 @@ class SecretValue:
     value: bytes = field(repr=False)
 
 
+def is_git_path(path: str) -> bool:
+    """Tell whether git asks for this, with its query, and no server can take it for another."""
+    if _GIT_PATH.fullmatch(path) is None:
+        return False
+    return _WINDING.search(path.partition("?")[0]) is None
+
+
 def grant_for(grants: Iterable[Grant], place: Place, path: str) -> Grant | None:
     """Return the secret that belongs into a request over TLS, if any.
 
     A secret for git goes with what git asks and nothing else; otherwise the closest host wins.
     """
-    is_git = GIT_PATH.fullmatch(path) is not None
+    is_git = is_git_path(path)
     fitting = [
         (grant, pattern)
         for grant in grants

@@ -16,7 +16,7 @@ from toolrunner.egress.dialing import Dialer, Line
 from toolrunner.egress.errors import Reason, Refused, SecretUnavailable
 from toolrunner.egress.explaining import explained
 from toolrunner.egress.forwarding import Forwarding, answer_of
-from toolrunner.egress.grants import GIT_PATH, Grant, SecretValue, grant_for
+from toolrunner.egress.grants import Grant, SecretValue, grant_for, is_git_path
 from toolrunner.egress.heads import RequestHead, read_request
 from toolrunner.egress.hosts import Place
 from toolrunner.egress.limits import Limits
@@ -176,7 +176,7 @@ class _Visit:
         grant = grant_for(self.rules.grants, target.place, target.path) if is_secured else None
         line = await self._dial(target.place, is_secured=is_secured)
         secret = await self._secret(grant, target) if grant is not None else None
-        is_git = is_secured and GIT_PATH.fullmatch(target.path) is not None
+        is_git = is_secured and is_git_path(target.path)
         explanation = explained(self.rules, target.place) if is_git else ""
         forwarding = Forwarding(head, target, self.rules.token, grant, secret, explanation)
         await forwarding.run(

@@ -17,13 +17,15 @@ from typing import Final, assert_never
 import msgspec
 
 from parley.files import write_atomically
+from toolrunner.disk_use import passed
+from toolrunner.domain import NO_QUOTA, Quota
 from toolrunner.errors import MergeDisturbed
 from toolrunner.files.beneath import Root
 from toolrunner.hosting.bases import Identity, link_target
 from toolrunner.hosting.comparing import STAGE, Change, Side
 from toolrunner.hosting.copying import copy_content
 from toolrunner.hosting.removal import Trash
-from toolrunner.trees import Kind, create, hand_over, look
+from toolrunner.trees import BLOCK_BYTES, Kind, create, hand_over, look
 
 PLAN: Final = "merge.json"
 DIRECTORY_MODE: Final = 0o755
@@ -78,16 +80,23 @@ class MergePlan(msgspec.Struct, frozen=True):
     is_turned_back: bool = False
 
 
-def stage(changes: tuple[Change, ...], fork: Side, parent: Root) -> tuple[MergeStep, ...]:
+def stage(
+    changes: tuple[Change, ...], fork: Side, parent: Root, quota: Quota = NO_QUOTA
+) -> tuple[MergeStep, ...]:
     """Put everything new beside its place; return the steps that a merge consists of.
 
     Raises:
         OSError: There is no room, or the fork cannot be read.
+        QuotaExceeded: It is more than the parent may have.
     """
     _make(parent, STAGE, 0o700)
     _make(parent, f"{STAGE}/new", 0o700)
     _make(parent, f"{STAGE}/old", 0o700)
-    steps = (*_clearing(changes), *_making(changes, parent), *_placing(changes, fork, parent))
+    steps = (
+        *_clearing(changes),
+        *_making(changes, parent),
+        *_placing(changes, fork, parent, quota),
+    )
     owner = os.fstat(parent.fd).st_uid
     if owner != os.geteuid():
         # Nobody else may write there, so what is brought must be theirs.
@@ -131,22 +140,29 @@ def _making(changes: tuple[Change, ...], parent: Root) -> list[MergeStep]:
     return [MakeDirectory(os.fsencode(path)) for path in sorted(wanted)]
 
 
-def _placing(changes: tuple[Change, ...], fork: Side, parent: Root) -> list[MergeStep]:
+def _placing(
+    changes: tuple[Change, ...], fork: Side, parent: Root, quota: Quota
+) -> list[MergeStep]:
     steps: list[MergeStep] = []
+    disk_bytes = 0
     for slot, change in enumerate(changes):
         target = f"{STAGE}/new/{slot}"
         if change.kind is Kind.LINK:
             with parent.opened(f"{STAGE}/new", os.O_PATH | os.O_DIRECTORY) as fd:
                 os.symlink(link_target(fork.root, change.path), str(slot), dir_fd=fd)
         elif change.kind is Kind.FILE:
-            _stage_file(change, parent if change.is_parents else fork.root, parent, target)
+            source = parent if change.is_parents else fork.root
+            disk_bytes += _stage_file(change, source, parent, target)
         else:
             continue
         steps.append(Place(os.fsencode(change.path), slot))
+        if (problem := passed(quota, disk_bytes, len(steps))) is not None:
+            raise problem
     return steps
 
 
-def _stage_file(change: Change, source: Root, parent: Root, target: str) -> None:
+def _stage_file(change: Change, source: Root, parent: Root, target: str) -> int:
+    """Put a file beside its place; return what it takes of the disk."""
     with os.fdopen(create(parent, target), "wb") as file:
         mode = FILE_MODE
         if change.content is not None:
@@ -162,6 +178,8 @@ def _stage_file(change: Change, source: Root, parent: Root, target: str) -> None
             mode = change.before.seen.st_mode & 0o777
         readers = (mode & 0o444) >> 2
         os.fchmod(file.fileno(), mode | readers if change.is_executable else mode & ~_EXECUTABLE)
+        file.flush()
+        return os.fstat(file.fileno()).st_blocks * BLOCK_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,12 @@ async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
         mirrors = Mirrors(
             parts.directory / "mirrors",
             git,
-            Remotes(parts.git_protocols, parts.git_private_hosts, SystemResolver()),
+            Remotes(
+                parts.git_protocols,
+                parts.git_private_hosts,
+                SystemResolver(),
+                str(parts.directory),
+            ),
             parts.exits,
             parts.mirror_bounds,
             trash,

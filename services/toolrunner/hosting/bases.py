@@ -112,7 +112,10 @@ class _Recording:
 
 
 def copy_with_base(
-    source: Root, target: Root, directory: Path, check: Callable[[], None] = lambda: None
+    source: Root,
+    target: Root,
+    directory: Path,
+    check: Callable[[Copied], None] = lambda copied: None,
 ) -> Copied:
     """Copy a tree, and keep in a directory what it was; `check` raises to give it up.
 

@@ -37,9 +37,8 @@ class Cloning:
             RemoteRefused: It may not be fetched from there.
         """
         async with self.mirrors.fetched(workspace_id, source.url, source.ref, on_line) as mirror:
-            bench = Bench(
-                f"clone-{workspace_id}", target, (str(mirror.directory),), mirror.has_own_user
-            )
+            readable = (str(mirror.directory),)
+            bench = Bench(f"clone-{workspace_id}", target, readable, mirror.user)
             await asyncio.to_thread(self.git.own, bench)
             work = _Work(self.git, bench, on_line)
             await work.git("clone", *_options(source), "--", _origin(mirror.directory, source), ".")

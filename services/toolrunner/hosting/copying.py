@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from toolrunner.files.beneath import Root
-from toolrunner.trees import Found, Kind, walk
+from toolrunner.trees import BLOCK_BYTES, Found, Kind, walk
 
 FICLONE: Final = 0x40049409
 CHUNK_BYTES: Final = 1024 * 1024
@@ -31,6 +31,8 @@ class Copied:
     content_bytes: int = 0
     shared_files: int = 0  # Of these files, those that share their blocks with the original.
     left_out: int = 0  # Sockets, pipes, devices, and what may not be read.
+    disk_bytes: int = 0  # What all of it takes.
+    entries: int = 0  # Directories and links included.
 
 
 #: Told of every entry: the original as it was before, the descriptor of the copy of a file (-1 for
@@ -71,7 +73,7 @@ def copy_tree(
     target: Root,
     *,
     on_entry: OnEntry = lambda found, copy, content: None,
-    check: Callable[[], None] = lambda: None,
+    check: Callable[[Copied], None] = lambda copied: None,
 ) -> Copied:
     """Copy everything below one root to another, empty one; two names of a file become two files.
 
@@ -79,7 +81,7 @@ def copy_tree(
         source: What to copy.
         target: Where to; nobody else works there.
         on_entry: Told of every entry that was copied.
-        check: Called between entries; raises if the copy is no longer wanted.
+        check: Called between entries; raises if no more is to be copied.
 
     Raises:
         OSError: The target does not take it.
@@ -88,7 +90,7 @@ def copy_tree(
     directories: list[Found] = []
     try:
         for found in walk(source):
-            check()
+            check(copying.copied)
             copying.copy(found)
             if found.kind is Kind.DIRECTORY:
                 directories.append(found)
@@ -111,6 +113,7 @@ class _Copying:
 
     def copy(self, found: Found) -> None:
         """Copy one entry; of a directory only itself."""
+        self.copied.entries += 1
         match found.kind:
             case Kind.DIRECTORY:
                 fd, name = self.target.place(found.path)
@@ -154,6 +157,7 @@ class _Copying:
                 os.utime(copy, ns=(seen.st_atime_ns, seen.st_mtime_ns))
                 self.copied.files += 1
                 self.copied.content_bytes += seen.st_size
+                self.copied.disk_bytes += os.fstat(copy).st_blocks * BLOCK_BYTES
                 self.on_entry(Found(found.path, Kind.FILE, seen), copy, content)
             finally:
                 os.close(copy)

@@ -1,6 +1,7 @@
 """Running the node's own git: with nothing of the node in it, and as confined as the node can."""
 
 import os
+import pwd
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from toolrunner.users import FIRST
 QUICK_S: Final = 60.0
 #: Whose mirrors and unfinished clones are; no workspace ever gets this user.
 GIT_USER: Final = FIRST - 1
+NOBODY: Final = "nobody"
 #: For the users of others to walk through.
 PASSABLE: Final = 0o711
 
@@ -72,13 +74,13 @@ class Bench:
         name: What the spawner knows it by; one name, one directory.
         directory: The only one that git may write.
         readable: What it may read besides the system's programs.
-        has_own_user: Whether it belongs to git's own user, where there are users.
+        user: Whose it is and who git is there, where there are users; -1 for the service's own.
     """
 
     name: str
     directory: Path
     readable: tuple[str, ...] = ()
-    has_own_user: bool = True
+    user: int = GIT_USER
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,4 +168,24 @@ class GitRuns:
 
     def _uid(self, bench: Bench) -> int:
         has_users = Layer.UID in self.sandbox.report.layers
-        return GIT_USER if has_users and bench.has_own_user else -1
+        return bench.user if has_users else -1
+
+
+def named_user() -> int:
+    """Return a user without rights who has a name, as ssh wants; -1 if the machine has none."""
+    try:
+        return pwd.getpwnam(NOBODY).pw_uid
+    except KeyError:
+        return -1
+
+
+def owner_of(path: str) -> int:
+    """Return whose a repository of this machine is; -1 if it is the service's, or not there.
+
+    Git reads none of a stranger.
+    """
+    try:
+        owner = os.stat(path).st_uid
+    except OSError:
+        return -1
+    return -1 if owner == os.geteuid() else owner

@@ -8,13 +8,13 @@ workspace; a preparation runs beside them, so that it can be stopped.
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Final
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -90,7 +90,8 @@ class Host:
         self._requires_placement = requires_placement
         self._tasks = asyncio.TaskGroup()
         self.effects = Effects(self._tasks)
-        self._locks: defaultdict[WorkspaceId, asyncio.Lock] = defaultdict(asyncio.Lock)
+        # As long as somebody has or wants one: workspaces come and go.
+        self._locks: WeakValueDictionary[WorkspaceId, asyncio.Lock] = WeakValueDictionary()
         self._runs = Runs(rooms, self._tasks, log_directory)
         self._endings = Endings(rooms, self._runs)
 
@@ -273,7 +274,10 @@ class Host:
 
     def lock(self, workspace_id: WorkspaceId) -> asyncio.Lock:
         """Return what one holds who changes a workspace."""
-        return self._locks[workspace_id]
+        lock = self._locks.get(workspace_id)
+        if lock is None:
+            lock = self._locks[workspace_id] = asyncio.Lock()
+        return lock
 
     def _placement(self, workspace_id: WorkspaceId, epoch: int) -> Placement | None:
         placement = self.placements.get(workspace_id)
@@ -293,7 +297,7 @@ class Host:
         act: Callable[[], Awaitable[bytes]],
     ) -> bytes:
         """Act while nobody else changes the workspace, unless the request was answered before."""
-        async with self._locks[workspace_id]:
+        async with self.lock(workspace_id):
             if request is not None:
                 known = await self._rooms.placements.answer(request)
                 if known is not None:
@@ -331,7 +335,7 @@ class Host:
         Returns the preparation, or what came of it if it is over.
         """
         workspace_id = wanted.workspace_id
-        async with self._locks[workspace_id]:
+        async with self.lock(workspace_id):
             before = self._placement(workspace_id, wanted.epoch)
             known = await self._rooms.placements.answer(request)
             if known is not None:
@@ -408,7 +412,7 @@ class Host:
         except SourceFailed as error:
             failure = Failure(FailureKind.SOURCE, str(error), error.is_recreatable)
             failed = msgspec.structs.replace(placement, failure=failure)
-            async with self._locks[placement.workspace_id]:
+            async with self.lock(placement.workspace_id):
                 await self._move(failed, HostState.FAILED, placement.epoch, None)
 
     async def _recovered(self, placement: Placement) -> None:
@@ -417,7 +421,7 @@ class Host:
         try:
             match placement.state:
                 case HostState.PREPARING:
-                    async with self._locks[workspace_id]:
+                    async with self.lock(workspace_id):
                         if not placement.is_sourced:
                             # Whatever made its files may still run, and is nobody's any more.
                             await self._rooms.processes.end_workspace(workspace_id, 0.0)

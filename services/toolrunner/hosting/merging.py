@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from toolrunner.domain import WorkspaceId
-from toolrunner.errors import MergeDisturbed, NotAFork, WorkspaceNotReady
+from toolrunner.errors import MergeDisturbed, NotAFork, ToolrunnerError, WorkspaceNotReady
 from toolrunner.files.beneath import Root
 from toolrunner.hosting.applying import Merge, MergePlan, stage
 from toolrunner.hosting.bases import Base
@@ -56,6 +56,7 @@ class Merges:
             NotAFork: The one was not made from the other.
             StalePlacement: One of them was placed anew.
             MergeDisturbed: Something changed meanwhile, and nothing was merged.
+            QuotaExceeded: It is more than the parent may have, and nothing was merged.
         """
         return await self.host.effects.run(self._merge(request, wanted, encode))
 
@@ -83,7 +84,11 @@ class Merges:
             self._check(wanted)
             merge = self._into(wanted.parent_id)
             await asyncio.to_thread(merge.clear)
-            plan, response = await asyncio.to_thread(self._plan, request, wanted, encode)
+            try:
+                plan, response = await asyncio.to_thread(self._plan, request, wanted, encode)
+            except (OSError, ToolrunnerError):
+                await asyncio.to_thread(merge.clear)
+                raise
             await self.rooms.points.reached("merge.staged", wanted.parent_id)
             if plan is None:
                 await self.rooms.placements.commit(None, (request, response))
@@ -140,7 +145,8 @@ class Merges:
             response = encode(MergeReport(is_applied, shown, found.conflicts))
             if not is_applied:
                 return None, response
-            steps = stage(found.changes, fork, parent_root)
+            quota = workspaces.quota_of(wanted.parent_id)
+            steps = stage(found.changes, fork, parent_root, quota)
             names = (request.request_id, request.method, request.body_hash)
             return MergePlan(steps, *names, response), response
         finally:

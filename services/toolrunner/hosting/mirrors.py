@@ -24,7 +24,7 @@ from parley.files import write_atomically
 from toolrunner.domain import WorkspaceId
 from toolrunner.files.beneath import Root
 from toolrunner.hosting.bounds import ENTRIES_MAX, MEBIBYTE, Bounds, Kept
-from toolrunner.hosting.git_runs import Bench, GitRuns, ssh_to
+from toolrunner.hosting.git_runs import Bench, GitRuns, named_user, owner_of, ssh_to
 from toolrunner.hosting.programs import OnLine, ProgramFailed
 from toolrunner.hosting.remotes import Remote, Remotes, is_led, pinned
 from toolrunner.hosting.removal import Trash
@@ -94,9 +94,14 @@ class Mirrors:
         who has a name.
         """
         mirror = self.at(url)
-        readable = (remote.path,) if remote.path else ()
-        has_own_user = remote.protocol in ("http", "https", "git")
-        return Bench(f"mirror-{mirror.name}", mirror, readable, has_own_user)
+        name = f"mirror-{mirror.name}"
+        match remote.protocol:
+            case "file":
+                return Bench(name, mirror, (remote.path,), owner_of(remote.path))
+            case "ssh":
+                return Bench(name, mirror, user=named_user())
+            case _:
+                return Bench(name, mirror)
 
     @asynccontextmanager
     async def fetched(

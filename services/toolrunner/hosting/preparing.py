@@ -139,6 +139,8 @@ class Preparing:
         workspace_id = placement.workspace_id
         # If they are there they are whole, because they get their place only then.
         if not self.workspaces.at(workspace_id).root.is_dir():
+            # How much may be made is known before anything is.
+            self.workspaces.particulars[workspace_id] = particulars_of(placement)
             await self.sourcing.make(workspace_id, placement.recipe.source, say)
             await self.points.reached("prepare.made", workspace_id)
         made = self.sourcing.described(placement.recipe.source)

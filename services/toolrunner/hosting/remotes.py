@@ -6,11 +6,13 @@ once, and git is told the addresses that were judged; what it resolved itself mi
 """
 
 import asyncio
+import os
 import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
+from pathlib import PurePosixPath
 from typing import Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
@@ -86,11 +88,14 @@ class Remotes:
         protocols: Transports that may be used.
         private_hosts: Hosts that may be fetched from though their addresses are not public.
         resolver: Knows addresses.
+        closed: A directory of this machine that nothing is fetched from: it has the workspaces of
+            others in it. Empty for none.
     """
 
     protocols: tuple[str, ...]
     private_hosts: tuple[str, ...]
     resolver: Resolver
+    closed: str = ""
 
     def read(self, url: str) -> Remote:
         """Return what an address means.
@@ -105,7 +110,21 @@ class Remotes:
                 f"this node does not fetch repositories by {remote.protocol!r}, only by {allowed}; "
                 "give another address, or have TOOLRUNNER_GIT_PROTOCOLS changed"
             )
+        if remote.protocol == "file":
+            self._check_path(PurePosixPath(remote.path))
         return remote
+
+    def _check_path(self, path: PurePosixPath) -> None:
+        """Refuse what is not where it seems to be, and what is this node's own."""
+        # Git would read a percent sign as the beginning of another character.
+        if "%" in str(path) or os.path.realpath(path) != str(path):
+            raise RemoteRefused(
+                f"{str(path)!r} leads elsewhere by a link, '..' or '%'; give the path itself"
+            )
+        if self.closed and path.is_relative_to(os.path.realpath(self.closed)):
+            raise RemoteRefused(
+                f"{str(path)!r} is in the data of this node; fork the workspace instead"
+            )
 
     async def judged(self, remote: Remote) -> tuple[str, ...]:
         """Return the addresses that git may connect to; none for this machine.

@@ -5,15 +5,18 @@ import errno
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final, Protocol, TypeVar, assert_never
 
 import msgspec
 
-from toolrunner.domain import WorkspaceId
-from toolrunner.errors import ForkNotPossible, InvalidRequest
+from toolrunner.disk_use import passed
+from toolrunner.domain import Quota, WorkspaceId
+from toolrunner.errors import ForkNotPossible, InvalidRequest, QuotaExceeded
 from toolrunner.files.beneath import Root
+from toolrunner.hosting.allowances import kept_within
 from toolrunner.hosting.bases import copy_with_base
 from toolrunner.hosting.cloning import Cloning
 from toolrunner.hosting.copying import Copied, copy_tree
@@ -130,19 +133,25 @@ class Sourcing:
             await asyncio.to_thread(self.trash.throw, workspace.directory / left_behind)
         try:
             await self._make(workspace_id, workspace, source, say)
-        except RemoteRefused as error:
-            raise SourceFailed(str(error), is_recreatable=False) from error
-        except ProgramFailed as error:
-            is_full = "No space left" in str(error)
-            raise SourceFailed(str(error), is_full=is_full) from error
-        except OSError as error:
-            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            raise SourceFailed(f"its files cannot be made: {error}", is_full=is_full) from error
+        except Exception as error:
+            # What is of no use to it takes no room, which nobody would count.
+            await asyncio.to_thread(self._clear, workspace)
+            failed = _failure_of(error)
+            if failed is error:
+                raise
+            raise failed from error
+
+    def _clear(self, workspace: Workspace) -> None:
+        for left_behind in (UNFINISHED, BASE):
+            self.trash.throw(workspace.directory / left_behind)
+        with suppress(OSError):
+            self.trash.empty()
 
     async def _make(
         self, workspace_id: WorkspaceId, workspace: Workspace, source: Source, say: Say
     ) -> None:
         unfinished = workspace.directory / UNFINISHED
+        quota = self.workspaces.quota_of(workspace_id)
         match source:
             case Scratch(skeleton):
                 await asyncio.to_thread(write_skeleton, unfinished, skeleton)
@@ -150,14 +159,15 @@ class Sourcing:
                 if source.borrows and not self.may_borrow:
                     say("clone", "copying objects: its user may not read the node's mirror")
                     source = msgspec.structs.replace(source, borrows=False)
-                await self.cloning.clone(
+                clone = self.cloning.clone(
                     workspace_id, source, unfinished, lambda line: say("clone", line)
                 )
+                await kept_within(quota, unfinished, self.cloning.mirrors.clock, clone)
             case Local():
-                if not await self._local(workspace, source, say):
+                if not await self._local(workspace, source, quota, say):
                     return
             case Fork():
-                await self._fork(workspace, source, say)
+                await self._fork(workspace, source, quota, say)
             case _:
                 assert_never(source)
         owner = self.owners.take()
@@ -165,7 +175,7 @@ class Sourcing:
             await asyncio.to_thread(_hand_over, unfinished, owner)
         os.rename(unfinished, workspace.directory / "files")
 
-    async def _local(self, workspace: Workspace, source: Local, say: Say) -> bool:
+    async def _local(self, workspace: Workspace, source: Local, quota: Quota, say: Say) -> bool:
         """Show a directory as it is or under an overlay; return whether a copy was made instead."""
         registered = self.registered(source)
         if not registered.path.is_dir():
@@ -178,14 +188,14 @@ class Sourcing:
                 registered.path, workspace.directory / LAYER, workspace.directory / "files"
             )
             return False
-        copied = await _copied(registered.path, workspace.directory / UNFINISHED, None)
+        copied = await _copied(registered.path, workspace.directory / UNFINISHED, None, quota)
         say("copy", f"{source.directory}: a snapshot, {_told(copied)}")
         return True
 
-    async def _fork(self, workspace: Workspace, source: Fork, say: Say) -> None:
+    async def _fork(self, workspace: Workspace, source: Fork, quota: Quota, say: Say) -> None:
         parent = self.workspaces.at(source.parent_id)
         copied = await _copied(
-            parent.root, workspace.directory / UNFINISHED, workspace.directory / BASE
+            parent.root, workspace.directory / UNFINISHED, workspace.directory / BASE, quota
         )
         say("copy", f"a copy of {source.parent_id}, {_told(copied)}")
 
@@ -270,13 +280,35 @@ def _hand_over(directory: Path, owner: int) -> None:
         root.close()
 
 
-async def _copied(source: Path, target: Path, base: Path | None) -> Copied:
+def _failure_of(error: Exception) -> Exception:
+    """Return what is told of an error; itself if that is all."""
+    match error:
+        case RemoteRefused():
+            return SourceFailed(str(error), is_recreatable=False)
+        case QuotaExceeded():
+            text = (
+                f"it would take {error.used} {error.dimension} or more, and may have "
+                f"{error.limit}; what has several names is a file for each of them here"
+            )
+            return SourceFailed(text, is_full=True, is_recreatable=False)
+        case ProgramFailed():
+            return SourceFailed(str(error), is_full="No space left" in str(error))
+        case OSError():
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            return SourceFailed(f"its files cannot be made: {error}", is_full=is_full)
+        case _:
+            return error
+
+
+async def _copied(source: Path, target: Path, base: Path | None, quota: Quota) -> Copied:
     """Copy a tree in a thread; when nobody waits any more, it ends before this does."""
     is_unwanted = threading.Event()
 
-    def check() -> None:
+    def check(copied: Copied) -> None:
         if is_unwanted.is_set():
             raise _Unwanted
+        if (problem := passed(quota, copied.disk_bytes, copied.entries)) is not None:
+            raise problem
 
     def work() -> Copied:
         target.mkdir(mode=PRIVATE)

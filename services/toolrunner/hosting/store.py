@@ -1,15 +1,17 @@
 """The placements of this node on disk: one SQLite file, in a thread of its own.
 
 A placement and the answer to the request that changed it are committed together, with a full sync,
-so that a request that is repeated after any crash finds either both or neither.
+so that a request that is repeated after any crash finds either both or neither. Of what is removed
+only the number of its placement is kept, as long as somebody may still mean an older one.
 """
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -17,13 +19,16 @@ import msgspec
 
 from toolrunner.domain import WorkspaceId
 from toolrunner.errors import JournalFailed, JournalUnusable, RequestIdReused
-from toolrunner.hosting.placements import Placement
+from toolrunner.hosting.placements import HostState, Placement
 
 T = TypeVar("T")
 
 SCHEMA_VERSION: Final = 1
 #: Answers beyond these are forgotten, oldest first; they are asked for within minutes.
 REQUESTS_MAX: Final = 10_000
+#: What was removed is forgotten after this long, and the oldest when there are more than so many.
+REMOVED_KEPT: Final = timedelta(days=7)
+REMOVED_MAX: Final = 10_000
 _SCHEMA: Final = (
     "CREATE TABLE placements (workspace_id TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE requests (number INTEGER PRIMARY KEY, request_id TEXT NOT NULL UNIQUE,"
@@ -85,8 +90,13 @@ class PlacementFile:
         response: bytes | None = row[2]
         return response
 
-    def commit(self, placement: Placement | None, answers: Sequence[Answer]) -> None:
-        """Keep a placement and what is known of requests, all or nothing."""
+    def commit(
+        self,
+        placement: Placement | None,
+        answers: Sequence[Answer],
+        forgotten: Sequence[Placement] = (),
+    ) -> None:
+        """Keep a placement and what is known of requests, and no others, all or nothing."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             if placement is not None:
@@ -95,6 +105,11 @@ class PlacementFile:
                     " ON CONFLICT (workspace_id) DO UPDATE SET record = excluded.record",
                     (placement.workspace_id, msgspec.json.encode(placement)),
                 )
+            self._connection.executemany(
+                # One that was placed anew meanwhile is another record.
+                "DELETE FROM placements WHERE workspace_id = ? AND record = ?",
+                [(each.workspace_id, msgspec.json.encode(each)) for each in forgotten],
+            )
             for request, response in answers:
                 self._put_request(request, response)
             self._connection.execute("COMMIT")
@@ -138,7 +153,7 @@ class Placements:
     """The placements in memory, and the thread that keeps them on disk.
 
     Attributes:
-        all: The placements as they are on disk, by workspace.
+        all: The placements as they are on disk, by workspace; changed by the loop alone.
         node_id: The id of this node, chosen once.
     """
 
@@ -165,25 +180,54 @@ class Placements:
         Raises:
             JournalFailed: The disk does not take it.
         """
+        forgotten = () if placement is None else outdated(self.all, placement)
 
-        def work() -> None:
-            self._file.commit(placement, answers)
-            # Here, so that it is known even if nobody waits for the disk any more.
+        def know() -> None:
             if placement is not None:
                 self.all[placement.workspace_id] = placement
+            for each in forgotten:
+                if self.all.get(each.workspace_id) == each:
+                    del self.all[each.workspace_id]
 
-        await self._run(work)
+        await self._run(lambda: self._file.commit(placement, answers, forgotten), know)
 
     async def settled(self) -> None:
         """Return when everything that was to be kept is."""
         await self._run(lambda: None)
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        loop = asyncio.get_running_loop()
+    async def _run(self, work: Callable[[], T], then: Callable[[], None] = lambda: None) -> T:
+        """Work in the thread; then go on here, even if nobody waits for the disk any more."""
+        working = asyncio.get_running_loop().run_in_executor(self._thread, work)
+        working.add_done_callback(
+            lambda done: None if done.cancelled() or done.exception() else then()
+        )
         try:
-            return await asyncio.shield(loop.run_in_executor(self._thread, work))
+            return await asyncio.shield(working)
         except sqlite3.Error as error:
             raise JournalFailed(str(error)) from error
+
+
+def outdated(known: Mapping[WorkspaceId, Placement], newest: Placement) -> tuple[Placement, ...]:
+    """Return which of those that were removed are forgotten, now that one more is.
+
+    Args:
+        known: What is known.
+        newest: What is added to it.
+    """
+    if newest.state is not HostState.REMOVED:
+        return ()
+    removed = sorted(
+        (each for each in known.values() if each.state is HostState.REMOVED),
+        key=lambda each: each.changed_at,
+        reverse=True,
+    )
+    before = newest.changed_at - REMOVED_KEPT
+    return tuple(
+        each
+        for rank, each in enumerate(removed, 1)
+        if (each.changed_at < before or rank >= REMOVED_MAX)
+        and each.workspace_id != newest.workspace_id
+    )
 
 
 @asynccontextmanager

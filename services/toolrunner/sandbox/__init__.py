@@ -4,7 +4,7 @@ from toolrunner.sandbox.cells import Cell, Cells, make_cell
 from toolrunner.sandbox.confinement import Confinement
 from toolrunner.sandbox.errors import BelowMinimum, LayerFailed, NotEnforceable, SandboxError
 from toolrunner.sandbox.groups import found_groups, own_group
-from toolrunner.sandbox.launch import confine, prepared_filter
+from toolrunner.sandbox.launch import confine, prepared_filter, tasks_now
 from toolrunner.sandbox.plan import DOOR_PORT, NICE, Egress, Place, judge, level_of, plan
 from toolrunner.sandbox.values import (
     ORDER,
@@ -47,4 +47,5 @@ __all__ = [
     "own_group",
     "plan",
     "prepared_filter",
+    "tasks_now",
 ]

@@ -12,6 +12,8 @@ class Confinement:
 
     Attributes:
         uid: The workspace's own user and group; -1 to keep that of the service.
+        passage: The one capability that this user keeps, to walk through closed directories to
+            what Landlock lets it see; 0 for none.
         root: The files of the workspace.
         home: The home of its processes.
         temporary: Its temporary directory.
@@ -32,6 +34,7 @@ class Confinement:
     home: str
     temporary: str
     uid: int = -1
+    passage: int = 0
     readable: tuple[str, ...] = ()
     proxy_port: int = 0
     has_own_proc: bool = True

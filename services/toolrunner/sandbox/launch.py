@@ -7,9 +7,13 @@ from toolrunner.sandbox import landlock, places, seccomp
 from toolrunner.sandbox.confinement import Confinement
 from toolrunner.sandbox.errors import LayerFailed
 from toolrunner.sandbox.syscalls import (
+    NO_SETUID_FIXUP,
     PR_SET_NO_NEW_PRIVS,
+    PR_SET_SECUREBITS,
     bound_capabilities,
     drop_capabilities,
+    inherit_capability,
+    keep_capability,
     prctl,
 )
 from toolrunner.sandbox.values import Layer, Network, Profile
@@ -62,8 +66,10 @@ def confine(confinement: Confinement, filter: bytes) -> None:
     has_own_user = confinement.has(Layer.UID)
     steps = {
         Layer.RLIMITS: lambda: limit(confinement),
-        Layer.UID: lambda: change_user(confinement.uid),
-        Layer.NO_NEW_PRIVILEGES: lambda: _renounce(has_own_user=has_own_user),
+        Layer.UID: lambda: change_user(confinement.uid, confinement.passage),
+        Layer.NO_NEW_PRIVILEGES: lambda: _renounce(
+            has_own_user=has_own_user, passage=confinement.passage
+        ),
         Layer.LANDLOCK_FILES: lambda: landlock.restrict(
             rules_of(confinement), confinement.landlock_abi
         ),
@@ -81,20 +87,33 @@ def confine(confinement: Confinement, filter: bytes) -> None:
             raise LayerFailed(layer, 0) from error
 
 
-def _renounce(*, has_own_user: bool) -> None:
+def _renounce(*, has_own_user: bool, passage: int) -> None:
     if not has_own_user:
         bound_capabilities()
-    drop_capabilities()
+    if not passage:
+        drop_capabilities()
     prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
-def change_user(uid: int) -> None:
-    """Become the workspace's own user, in its own group and no other."""
+def change_user(uid: int, passage: int = 0) -> None:
+    """Become the workspace's own user, in its own group and no other.
+
+    Args:
+        uid: The user.
+        passage: A capability to keep, also in programs that are run; 0 for none.
+    """
+    if passage:
+        # So that the kernel counts it when a program asks what it may (access), and not only
+        # when it tries.
+        prctl(PR_SET_SECUREBITS, NO_SETUID_FIXUP)
+        inherit_capability(passage)
     # Before: afterwards there is no right to do so.
     bound_capabilities()
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
+    if passage:
+        keep_capability(passage)
 
 
 def rules_of(confinement: Confinement) -> landlock.Rules:

@@ -81,10 +81,11 @@ def judge(trials: Trials, *, minimum: Level, forced: Level | None = None) -> Rep
     if forced is not None:
         level = min(level, forced)
     if level < Level.NS:
-        trials = outside(trials)
+        trials = outside(trials, is_walled=level is Level.LANDLOCK)
     layers = tuple(
         layer for layer in ORDER if layer in LAYERS.get(level, ()) and trials.works(layer)
     )
+    needs_passage = level is Level.LANDLOCK and Layer.UID in layers and not trials.is_reachable
     report = Report(
         level=level,
         minimum=minimum,
@@ -94,6 +95,7 @@ def judge(trials: Trials, *, minimum: Level, forced: Level | None = None) -> Rep
         kernel=trials.kernel,
         is_root=trials.is_root,
         has_own_proc=trials.has_own_proc,
+        passage=trials.passage if needs_passage else 0,
     )
     if level < minimum:
         raise BelowMinimum(report)
@@ -105,17 +107,22 @@ def level_of(trials: Trials) -> Level:
     is_filtered = trials.works(Layer.NO_NEW_PRIVILEGES, Layer.SECCOMP)
     if is_filtered and trials.works(*NAMESPACES):
         return Level.NS
-    trials = outside(trials)
+    walled = outside(trials, is_walled=True)
     # Where processes share the service's user, only Landlock keeps their signals from it.
-    is_apart = trials.works(Layer.UID) or trials.landlock_abi >= ABI_SCOPES
-    if is_filtered and trials.works(Layer.LANDLOCK_FILES) and is_apart:
+    is_apart = walled.works(Layer.UID) or walled.landlock_abi >= ABI_SCOPES
+    if is_filtered and walled.works(Layer.LANDLOCK_FILES) and is_apart:
         return Level.LANDLOCK
-    return Level.UID if trials.works(Layer.UID) else Level.NONE
+    return Level.UID if outside(trials, is_walled=False).works(Layer.UID) else Level.NONE
 
 
-def outside(trials: Trials) -> Trials:
-    """Return what works where workspaces walk through the host's directories."""
-    if trials.is_reachable or not trials.works(Layer.UID):
+def outside(trials: Trials, *, is_walled: bool) -> Trials:
+    """Return what works where workspaces walk through the host's directories.
+
+    Args:
+        trials: What works.
+        is_walled: Whether Landlock says what they find there; only then may they walk anywhere.
+    """
+    if trials.is_reachable or not trials.works(Layer.UID) or (is_walled and trials.passage):
         return trials
     return replace(trials, failures={**trials.failures, Layer.UID: UNREACHABLE})
 
@@ -159,6 +166,7 @@ def plan(
         home=place.home,
         temporary=place.temporary,
         uid=place.uid if Layer.UID in layers else -1,
+        passage=report.passage if Layer.UID in layers else 0,
         readable=place.readable,
         proxy_port=port,
         has_own_proc=report.has_own_proc,

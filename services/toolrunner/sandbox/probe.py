@@ -19,6 +19,8 @@ from toolrunner.sandbox.groups import CONTROLLERS, found_groups, own_group
 from toolrunner.sandbox.launch import change_user
 from toolrunner.sandbox.plan import NAMESPACES
 from toolrunner.sandbox.syscalls import (
+    CAP_DAC_OVERRIDE,
+    CAP_DAC_READ_SEARCH,
     CLONE_NEWNET,
     CLONE_NEWNS,
     CLONE_NEWPID,
@@ -65,6 +67,7 @@ def try_all(*, uid: int, reachable: tuple[str, ...]) -> Trials:
     ):
         attempt(layer, lambda flags=flags: unshare(CLONE_NEWUSER | flags), _namespace_cause)  # type: ignore[misc]
     is_reachable = outcome(lambda: _try_reaching(uid, reachable)) == 0
+    passage = 0 if is_reachable else _passage(uid, reachable)
     has_own_proc = True
     if not any(layer in failures for layer in NAMESPACES):
         has_own_proc = _try_whole(uid, failures)
@@ -77,6 +80,7 @@ def try_all(*, uid: int, reachable: tuple[str, ...]) -> Trials:
         failures=failures,
         has_own_proc=has_own_proc,
         is_reachable=is_reachable,
+        passage=passage,
     )
 
 
@@ -124,14 +128,22 @@ def _try_landlock(abi: int) -> None:
         raise OSError(errno.ENOSYS, "the rules do not hold")
 
 
-def _try_user(uid: int) -> None:
+def _try_user(uid: int, passage: int = 0) -> None:
     if os.geteuid() != 0:
         raise OSError(errno.EPERM, "not root")
-    change_user(uid)
+    change_user(uid, passage)
 
 
-def _try_reaching(uid: int, reachable: tuple[str, ...]) -> None:
-    _try_user(uid)
+def _passage(uid: int, reachable: tuple[str, ...]) -> int:
+    """Return the least capability with which a user reaches all paths; 0 if there is none."""
+    for capability in (CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE):
+        if outcome(lambda with_=capability: _try_reaching(uid, reachable, with_)) == 0:  # type: ignore[misc]
+            return capability
+    return 0
+
+
+def _try_reaching(uid: int, reachable: tuple[str, ...], passage: int = 0) -> None:
+    _try_user(uid, passage)
     for path in reachable:
         if not os.access(path, os.X_OK):
             raise OSError(errno.EACCES, path)

@@ -126,7 +126,13 @@ CLONE_NEWNET = 0x40000000
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_CAPBSET_DROP = 24
+PR_SET_SECUREBITS = 28
 PR_SET_NO_NEW_PRIVS = 38
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 47, 2
+#: Changing the user changes no capabilities; and it stays so.
+NO_SETUID_FIXUP = 0b1100
+CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 1, 2
+CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 6, 7, 8
 CAPABILITIES = 64
 CAPABILITY_VERSION_3 = 0x20080522
 
@@ -195,3 +201,26 @@ def bound_capabilities() -> None:
 def drop_capabilities() -> None:
     """Give up every capability there is."""
     call("capset", struct.pack("=Ii", CAPABILITY_VERSION_3, 0), bytes(24))
+
+
+def inherit_capability(capability: int) -> None:
+    """Keep only what it takes to change the user, and a capability that programs may inherit.
+
+    Raises:
+        OSError: It is not there.
+    """
+    own = 1 << capability
+    kept = own | 1 << CAP_SETGID | 1 << CAP_SETUID | 1 << CAP_SETPCAP
+    header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
+    call("capset", header, struct.pack("=6I", kept, kept, own, 0, 0, 0))
+
+
+def keep_capability(capability: int) -> None:
+    """Give up every capability but one, which programs that are run have too.
+
+    Raises:
+        OSError: It is not there.
+    """
+    header, own = struct.pack("=Ii", CAPABILITY_VERSION_3, 0), 1 << capability
+    call("capset", header, struct.pack("=6I", own, own, own, 0, 0, 0))
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability)

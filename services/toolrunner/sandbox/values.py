@@ -101,7 +101,8 @@ class Trials:
         failures: Why a mechanism does not work, by mechanism; those that work are not in it.
         has_own_proc: Whether a mount namespace can have a /proc of its own.
         is_reachable: Whether other users can walk to the service's data and programs; without
-            that the user is only changed inside of a mount namespace.
+            that the user is only changed inside of a mount namespace, or with a passage.
+        passage: The capability with which they can all the same; 0 for none.
     """
 
     is_root: bool
@@ -110,6 +111,7 @@ class Trials:
     failures: dict[Layer, str] = field(default_factory=dict)
     has_own_proc: bool = True
     is_reachable: bool = True
+    passage: int = 0
 
     def works(self, *layers: Layer) -> bool:
         """Tell whether all of these work."""
@@ -128,6 +130,7 @@ class Report:
     kernel: str
     is_root: bool = False
     has_own_proc: bool = False
+    passage: int = 0  # What users of workspaces need to walk to their files; 0 for nothing.
 
     @property
     def summary(self) -> str:

@@ -26,7 +26,7 @@ from toolrunner.spawner.family import Family, Kept
 from toolrunner.spawner.frames import CHUNK_BYTES, Frames, Line
 
 #: Spawners and services of different versions do not understand one another.
-VERSION = 4
+VERSION = 5
 
 
 @dataclass

@@ -167,6 +167,13 @@ def send_to_child(pid: int, number: int) -> bool:
     return True
 
 
+def owner_of(pid: int) -> int:
+    """Return the user of a process, -1 if there is none."""
+    with suppress(OSError):
+        return os.stat(f"/proc/{pid}").st_uid
+    return -1
+
+
 def mark_of(pid: int) -> str | None:
     """Return the mark that a process was started with, or None if there is none to be read."""
     for variable in variables(pid):

@@ -19,6 +19,8 @@ from toolrunner.spawner.kernel import (
     descendants,
     is_working_in,
     mark_of,
+    owner_of,
+    running_below,
     running_processes,
 )
 
@@ -116,6 +118,12 @@ class Kin:
         held = self.groups.pids(workspace)
         own = {id: known for id, known in self.known.items() if known.workspace == workspace}
         return self.found(own, lambda each: each.pid in held or is_working_in(each.pid, directory))
+
+    def of_users(self, users: Collection[int]) -> list[Seen]:
+        """Return those of ours that run as some users."""
+        firsts = self.cells.firsts
+        below = running_below(os.getpid())
+        return [each for each in below if each.pid not in firsts and owner_of(each.pid) in users]
 
     def found(self, own: dict[str, Known], is_meant: Callable[[Seen], bool]) -> list[Seen]:
         """Return those of ours that are of some processes or meant, and what these started."""

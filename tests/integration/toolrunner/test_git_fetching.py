@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pwd
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -31,6 +32,7 @@ WORKSPACE = WorkspaceId("w1")
 MIB = 1024**2
 WIDE = Bounds(9, 100 * MIB, 86_400)
 IS_ROOT = os.geteuid() == 0
+SOMEBODY = 31_337
 
 
 @dataclass
@@ -200,12 +202,40 @@ async def test_git_that_is_not_its_own_user_is_confined_where_something_else_doe
     jail: Jail,
 ) -> None:
     runs = runs_of(jail)
-    bench = Bench("mirror-x", jail.directory / "mirrors" / "x", has_own_user=False)
+    bench = Bench("mirror-x", jail.directory / "mirrors" / "x", user=-1)
     runs.own(bench)
     confinement = runs.confinement(bench, Network.NONE)
     assert (confinement is None) == (jail.level is Level.UID)
     [*_, uid] = await runs.run(bench, "x", options=("-c", "alias.x=!id -u"))
     assert uid == str(os.geteuid())
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root can be somebody else")
+async def test_by_ssh_git_is_a_user_without_rights_who_has_a_name(jail: Jail) -> None:
+    mirrors = mirrors_of(jail, protocols=("ssh",))
+    bench = mirrors.bench("git@host:r", mirrors.remotes.read("git@host:r"))
+    mirrors.git.own(bench)
+    script = "!id -un; id -G; touch own && echo own; ssh -V 2>/dev/null; echo $?"
+    told = await mirrors.git.run(bench, "x", options=("-c", f"alias.x={script}"))
+    nobody = pwd.getpwnam("nobody").pw_uid
+    assert told == ("nobody", str(nobody), "own", "0")
+    assert mirrors.git.confinement(bench, Network.OPEN) is not None
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root can be somebody else")
+async def test_a_repository_of_somebody_on_this_machine_is_read_as_its_owner(
+    jail: Jail, directory: Path
+) -> None:
+    # Not in pytest's directory, which is closed to others.
+    repository = Repository.made(directory / "r")
+    repository.commit(a_txt="one\n")
+    for each in (directory / "r", *(directory / "r").rglob("*")):
+        os.chown(each, SOMEBODY, SOMEBODY, follow_symlinks=False)
+    mirrors = mirrors_of(jail)
+    bench = await fetch(mirrors, repository.url)
+    told = await mirrors.git.run(bench, "log", "--format=%s", "--all")
+    assert (told, bench.user) == (("a change",), SOMEBODY)
+    assert bench.directory.stat().st_uid == SOMEBODY
 
 
 async def test_mirrors_that_are_too_many_go_save_those_that_are_borrowed_from(

@@ -23,9 +23,14 @@ RATIO_MAX = 2.0
 SLACK_MS = 50.0
 
 
-@pytest.fixture(params=offered(), ids=lambda level: level.word)
+#: By control groups, where this machine has them, and where only users and looking are left.
+KINDS = tuple((level, has_groups) for has_groups in (True, False) for level in offered())
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: f"{kind[0].word}{'' if kind[1] else '-no-groups'}")
 def house(request: pytest.FixtureRequest) -> Iterator[House]:
-    level: Level = request.param
+    level: Level
+    level, has_groups = request.param
     directory = Path(tempfile.mkdtemp(prefix="parley-n-"))
     directory.chmod(0o711)
     house = replace(House.build(directory), sandbox_level=level.word)
@@ -33,6 +38,7 @@ def house(request: pytest.FixtureRequest) -> Iterator[House]:
     house.settings["TOOLRUNNER_WORKSPACE_DISK_BYTES"] = str(256 * MIB)
     house.settings["TOOLRUNNER_WORKSPACE_INODES"] = "20000"
     house.settings["TOOLRUNNER_PROCESS_PIDS"] = "100"
+    house.settings["TOOLRUNNER_CONTROL_GROUPS"] = str(has_groups).lower()
     yield house
     shutil.rmtree(directory)
 
@@ -67,7 +73,7 @@ async def test_p27_neighbours_are_hardly_slowed_down_and_the_offender_is_ended_a
             after = await latency(work, sizes.neighbour_rounds)
             felt[name] = Felt(Latency(before.times_ms + after.times_ms), during)
             told = (
-                f"P27 at {house.sandbox_level}, {name}: p99 of a neighbour {felt[name].p99_ratio} "
+                f"P27 at {kind_of(house)}, {name}: p99 of a neighbour {felt[name].p99_ratio} "
                 f"times, ended in {stopped_s * 1000:.0f} ms"
             )
             print(told)
@@ -75,6 +81,41 @@ async def test_p27_neighbours_are_hardly_slowed_down_and_the_offender_is_ended_a
             assert stopped_s < STOP_S, told
     slow = {name: each.figures() for name, each in felt.items() if is_slow(each, sizes)}
     assert slow == {}
+
+
+@pytest.mark.slow
+async def test_e3_all_processors_busy_for_long_are_hardly_felt(
+    house: House, sizes: RowSizes, record_property: Callable[[str, object], None]
+) -> None:
+    loop = asyncio.get_running_loop()
+    async with toolrunner(house), connected(house) as client:
+        placer = Placer(client, house.data)
+        quiet, loud = await placer.ready(), await placer.ready()
+
+        async def work() -> None:
+            placer.enter(quiet)
+            assert (await client.run("echo fine")).output.text == "fine\n"
+
+        await latency(work, 5)
+        before = await latency(work, sizes.neighbour_rounds)
+        placer.enter(loud)
+        await client.start(BOMBS["cpu spin"])
+        until_s = loop.time() + sizes.spin_s
+        during = await latency(work, 5)
+        while loop.time() < until_s:
+            during = Latency(during.times_ms + (await latency(work, 5)).times_ms)
+        await placer.stop(loud, grace_ms=0)
+        after = await latency(work, sizes.neighbour_rounds)
+    felt = Felt(Latency(before.times_ms + after.times_ms), during)
+    told = f"E3 at {kind_of(house)}, {sizes.spin_s:g} s: {felt.figures()}"
+    print(told)
+    record_property("node", told)
+    assert not is_slow(felt, sizes), told
+
+
+def kind_of(house: House) -> str:
+    has_groups = house.settings["TOOLRUNNER_CONTROL_GROUPS"] == "true"
+    return house.sandbox_level + ("" if has_groups else " without control groups")
 
 
 def is_slow(felt: Felt, sizes: RowSizes) -> bool:

@@ -55,6 +55,18 @@ def test_both_levels_were_attacked(request: pytest.FixtureRequest) -> None:
     assert {name for name, levels in here.items() if levels != {"landlock", "ns"}} == set()
 
 
+@pytest.mark.skipif(not IS_ROOT, reason="what belongs to the same user can be changed at landlock")
+async def test_e10_the_attributes_of_nothing_of_others_are_changed(jail: Jail) -> None:
+    other = jail.put("secret", SECRET, workspace="w2", mode=0o666)
+    private = jail.directory / "private"
+    private.write_text(SECRET)
+    targets = [str(other), str(private), str(jail.directory), "/usr", "/etc/passwd", "/root"]
+    before = [attacks.attributes(path) for path in targets]
+    ran = await jail.python(attacks.CHANGING, json.dumps(targets))
+    assert judged("E10, attributes", jail.level, ran.text) == {}
+    assert [attacks.attributes(path) for path in targets] == before
+
+
 async def test_e10_nothing_of_others_is_read_or_written(jail: Jail, victim: Service) -> None:
     other = jail.put("secret", SECRET, workspace="w2", mode=0o666)
     private = jail.directory / "private"

@@ -1,8 +1,16 @@
 """Programs that attack a sandbox from inside, as text; each prints what came of its attempts."""
 
+import os
 from pathlib import Path
 
 READING = (Path(__file__).parent / "reading.py").read_text()
 CONNECTING = (Path(__file__).parent / "connecting.py").read_text()
 CALLING = (Path(__file__).parent / "calling.py").read_text()
 BORROWING = (Path(__file__).parent / "borrowing.py").read_text()
+CHANGING = (Path(__file__).parent / "changing.py").read_text()
+
+
+def attributes(path: str) -> tuple[int, int, int, list[str]]:
+    """Return what an attacker might change of a file without opening it."""
+    found = os.stat(path)
+    return found.st_mode, found.st_uid, found.st_gid, os.listxattr(path)

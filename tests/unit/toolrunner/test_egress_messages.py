@@ -14,7 +14,7 @@ from toolrunner.egress.client_hello import (
     handshake_of,
     read_hello,
 )
-from toolrunner.egress.grants import grant_for, header_of
+from toolrunner.egress.grants import grant_for, header_of, is_git_path
 from toolrunner.egress.heads import Body, RequestHead, passed_on, read_request, read_response
 from toolrunner.egress.masking import Mask
 from toolrunner.egress.targets import Plain, Secured, Tunnel, target_of
@@ -252,6 +252,28 @@ def test_a_secret_goes_where_its_grant_says(place: str, path: str, grant: Grant 
     grants = (ENVIRONMENT, KEY, API, GIT)
 
     assert grant_for(grants, Place.parse(place), path) is grant
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/x/info/lfs/../../../api/v3/user/keys",
+        "/x/info/lfs/..",
+        "/x/info/lfs/./a",
+        "/x/info/lfs//a",
+        "//api/info/lfs/a",
+        "/x/info/lfs/%2e%2e/%2E%2E/api/v3/user",
+        "/x/info/lfs/..%2f..%2fapi",
+        "/x/info/lfs/%252e%252e/api",
+        "/x/info/lfs/..;/..;a=b/api/v3/user",
+        "/x/info/lfs/..%5c..%5capi",
+        "/api/v3/user/../x/git-upload-pack",
+        "/x/info/lfs/a%00/../b",
+    ],
+)
+def test_a_secret_for_git_does_not_go_where_a_winding_path_may_lead(path: str) -> None:
+    assert grant_for((GIT,), Place.parse("git.host.example:443"), path) is None
+    assert is_git_path("/~ada/a..b/.git/info/lfs/objects/batch")
 
 
 @pytest.mark.parametrize(

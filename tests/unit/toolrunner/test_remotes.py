@@ -127,6 +127,30 @@ async def test_a_repository_of_this_machine_needs_no_address() -> None:
     assert resolver.asked == []
 
 
+def test_a_repository_of_this_machine_is_where_it_seems_and_not_in_the_nodes_data(
+    tmp_path: Path,
+) -> None:
+    data, offered = tmp_path / "data", tmp_path / "offered"
+    for each in (data / "workspaces" / "w" / "files", offered):
+        each.mkdir(parents=True)
+    (offered / "link").symlink_to(data / "workspaces")
+    (tmp_path / "alias").symlink_to(data)
+    remotes = Remotes(("file",), (), KnownHosts({}), str(tmp_path / "alias"))
+    assert remotes.read(f"file://{offered}") == Remote("file", path=str(offered))
+    for path in (
+        data,
+        data / "workspaces" / "w" / "files",
+        tmp_path / "alias" / "workspaces",
+        offered / "link" / "w" / "files",
+        offered / ".." / "data",
+        f"{offered}/%2e%2e/data",
+        f"{tmp_path}/%64ata",
+    ):
+        for url in (str(path), f"file://{path}"):
+            with pytest.raises(RemoteRefused, match=r"give the path itself|fork the workspace"):
+                remotes.read(url)
+
+
 def test_git_connects_to_judged_addresses_and_follows_nobody() -> None:
     found = pinned(Remote("https", "example.org", 443), ("93.184.216.34", "2606:4700::1"))
     assert found == (

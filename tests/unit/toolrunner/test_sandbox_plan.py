@@ -49,6 +49,17 @@ def report_of(trials: Trials, level: Level | None = None) -> Report:
         (replace(CONTAINER, landlock_abi=1), Level.LANDLOCK),
         (replace(CONTAINER, landlock_abi=1, is_reachable=False), Level.NONE),
         (replace(CONTAINER, landlock_abi=6, is_reachable=False), Level.LANDLOCK),
+        (replace(CONTAINER, landlock_abi=1, is_reachable=False, passage=2), Level.LANDLOCK),
+        (
+            replace(
+                CONTAINER,
+                landlock_abi=0,
+                is_reachable=False,
+                passage=2,
+                failures={**NO_NAMESPACES, **NO_LANDLOCK},
+            ),
+            Level.NONE,
+        ),
         (
             replace(CONTAINER, landlock_abi=0, failures={**NO_NAMESPACES, **NO_LANDLOCK}),
             Level.UID,
@@ -235,6 +246,21 @@ def test_a_user_that_cannot_walk_to_its_files_is_used_only_where_they_are_mounte
     outside = report_of(closed, Level.LANDLOCK)
     assert Layer.UID not in outside.layers
     assert Layer.UID in {each.layer for each in outside.missing}
+
+
+def test_a_user_walks_through_closed_directories_only_where_landlock_says_what_it_finds() -> None:
+    closed = replace(EVERYTHING, is_reachable=False, passage=2)
+    found = {
+        level: (Layer.UID in report.layers, plan(report, place=PLACE).passage)
+        for level in (Level.NS, Level.LANDLOCK)
+        for report in (report_of(closed, level),)
+    }
+    assert found == {Level.NS: (True, 0), Level.LANDLOCK: (True, 2)}
+    assert Layer.UID not in report_of(closed, Level.UID).layers
+    open_to_all = report_of(replace(closed, is_reachable=True), Level.LANDLOCK)
+    assert plan(open_to_all, place=PLACE).passage == 0
+    of_the_service = replace(PLACE, uid=-1)
+    assert plan(report_of(closed, Level.LANDLOCK), place=of_the_service).passage == 0
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from chatd.clients.hosts import InMemoryHost
+from chatd.clients.in_memory_host import InMemoryHost
 from chatd.domain.chat import ChatId, Owner, WorkerId
 from chatd.domain.choice import ModelChoice
 from chatd.domain.views import ChatMode
@@ -129,6 +129,18 @@ async def test_a_chat_that_gave_up_what_it_chose_goes_back_to_its_scratch_worksp
     assert await stage.turn(1) == [Site(ADDRESS, WORKSPACE, 1)]
     del stage.known.facts[CHAT], stage.store.chats[CHAT]
     assert await stage.turn(1) == [Site(ADDRESS, CHAT, 1)]
+
+
+@pytest.mark.parametrize("calls", [0, 1, 20])
+async def test_a_child_looks_for_the_workspace_of_its_root_once_in_a_turn(
+    stage: Stage, calls: int
+) -> None:
+    stage.bind()
+    stage.known.facts[CHAT] = replace(PLAIN, is_child=True)
+    stage.store.chats[CHAT] = replace(stage.store.chats[CHAT], is_child=True)
+    for turn in range(1, 4):
+        assert await stage.turn(calls) == [Site(ADDRESS, WORKSPACE, 1)] * calls
+        assert stage.store.lookups == turn
 
 
 async def test_a_call_that_found_another_placement_has_the_next_one_look_again(
