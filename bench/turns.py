@@ -60,17 +60,26 @@ async def scaletest(chats: int, turns: int, *options: str) -> dict[str, Any]:
             stdout=subprocess.PIPE,
             check=False,
         )
+    if not ran.stdout:
+        return {"failed": {"exit_code": ran.returncode}}
     report: dict[str, Any] = json.loads(ran.stdout)
-    if ran.returncode != 0:
-        raise SystemExit(f"the load test of {chats} chats failed: {report['problems']}")
     services = {**report["costs"]["services"], "client": report["costs"]["clients"]}
     cpu_ms = {name: cost["cpu_ms_per_turn"] for name, cost in sorted(services.items())}
-    return {
+    failed = {
+        "chats": report["chats_failed"],
+        "turns_completed": report["turns_completed"],
+        "stages": {stage: count for stage, count in report["failures"].items() if count},
+        "said": [*report["exceeded"], *report["problems"]],
+    }
+    return ({"failed": failed} if ran.returncode != 0 else {}) | {
         "turns_per_s": report["turns_per_s"],
         "turn_ms": report["latency"]["turn"]["follow_up"],
         "cpu_ms_per_turn": cpu_ms,
         "our_cpu_ms_per_turn": round(sum(cpu_ms[name] or 0 for name in ("chatd", "gateway")), 2),
         "database": report["costs"]["database"],
+        "sent_again": {
+            name: report["stream"][name] for name in ("requests_resent", "openings_refused")
+        },
     }
 
 
@@ -218,13 +227,21 @@ async def run(parts: Iterable[str]) -> dict[str, Any]:
     return {part: await PARTS[part]() for part in parts}
 
 
+def has_failed(found: object) -> bool:
+    """Return whether any report says that something failed."""
+    return isinstance(found, dict) and ("failed" in found or any(map(has_failed, found.values())))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
     parts = parser.parse_args().parts or [part for part in PARTS if part != "crowd"]
     if unknown := set(parts) - PARTS.keys():
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
-    print(json.dumps(asyncio.run(run(parts)), indent=2))
+    found = asyncio.run(run(parts))
+    print(json.dumps(found, indent=2))
+    if has_failed(found):
+        raise SystemExit("a load test failed: its report says what")
 
 
 if __name__ == "__main__":

@@ -27,10 +27,11 @@ from chatd.store.chats import PostgresChats
 from chatd.store.creation import NewChat
 from chatd.store.statements import ClientKey
 from parley.faultpoints import FaultpointDirectory, OffsetClock
+from parley.postgres import Pool
 from parley.process import Process
 
 if TYPE_CHECKING:
-    import asyncpg
+    pass
 
 Reached = Callable[[str, str], Awaitable[None]]
 
@@ -48,7 +49,7 @@ class Faults:
 
     def chats(
         self,
-        pool: "asyncpg.Pool[asyncpg.Record]",
+        pool: Pool,
         moved: Callable[[ChatState], None],
         *,
         appended: Appended,

@@ -88,6 +88,7 @@ class UserRoute:
         answers_head: Whether HEAD is answered like GET.
         body: What it reads as JSON, if anything.
         query: The parameters that it takes.
+        conditional: Whether it takes If-Match.
         uploads: The media types of the bytes that it reads, if it reads no JSON.
         upgrades: Whether it is a WebSocket, and nothing else.
     """
@@ -98,6 +99,7 @@ class UserRoute:
     answers_head: bool = True
     body: type[msgspec.Struct] | None = None
     query: tuple[str, ...] = ()
+    conditional: bool = False
     uploads: tuple[str, ...] = ()
     upgrades: bool = False
 

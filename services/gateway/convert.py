@@ -30,6 +30,7 @@ def chat_to_json(chat: chat_pb2.Chat, children: Iterable[chat_pb2.Chat] = ()) ->
     """Return a chat as its readers see it, with the chats it spawned."""
     return {
         "id": chat.id,
+        "etag": chat.etag or None,
         "owner_id": chat.owner_id,
         "title": chat.title,
         "status": STATUS.get(chat.status),

@@ -69,9 +69,9 @@ def new_chat_to_proto(
 
 
 def chat_patch_to_proto(
-    body: ChatPatch, *, request_id: str, chat_id: str
+    body: ChatPatch, *, request_id: str, chat_id: str, etag: str
 ) -> chat_service_pb2.UpdateChatRequest:
-    """Return the request that changes the fields that a patch names."""
+    """Return the request that changes what a patch names; with an etag only in a chat as read."""
     given = given_fields(body)
     if "reasoning_effort" in given:
         given["reasoning_effort"] = effort_to_proto(given["reasoning_effort"])
@@ -80,7 +80,7 @@ def chat_patch_to_proto(
     return chat_service_pb2.UpdateChatRequest(
         request_id=request_id,
         # A field of None is one that is not set, which is what null asks for.
-        chat=chat_pb2.Chat(id=chat_id, **given),
+        chat=chat_pb2.Chat(id=chat_id, etag=etag, **given),
         update_mask=FieldMask(paths=list(given)),
     )
 

@@ -51,6 +51,7 @@ HTTP_STATUS_OF_REASON: Mapping[str, int] = {
     "FILE_TOO_LARGE": 413,
     "MEDIA_TYPE_REFUSED": 415,
     "PAST_END": 416,
+    "OUTPUT_GONE": 410,
 }
 #: Reason -> facts of it that clients are shown.
 SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {

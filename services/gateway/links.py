@@ -22,14 +22,17 @@ from parley.identity import User
 from parley.rpc import Address, CallTokens, Channels, Problem, ranked
 
 RENEW_S = 25.0
-OPEN_S_MAX = 10.0
+# A crowd that comes at once waits for its turn rather than being sent away to come again.
+OPEN_S_MAX = 30.0
 RETRY_S = 0.25
 RETRIES_MAX = 60
 
 CHAT_NOT_FOUND = Problem(
     grpc.StatusCode.NOT_FOUND, "CHAT_NOT_FOUND", "There is no such chat, or you may not see it."
 )
-NOBODY = Problem(grpc.StatusCode.UNAVAILABLE, "UPSTREAM_UNAVAILABLE", "no chatd answers")
+NOBODY = Problem(
+    grpc.StatusCode.UNAVAILABLE, "UPSTREAM_UNAVAILABLE", "no chatd answers", retry_after_s=2.0
+)
 
 _log = logging.getLogger(__name__)
 

@@ -38,6 +38,7 @@ SCHEMAS: Mapping[str, Mapping[str, object]] = {
     "label": {"type": "array", "items": {"type": "string"}},
 }
 TEXT: Mapping[str, object] = {"type": "string"}
+CONDITION = "The ETag of what was read; 412 if it has another one by now."
 PROBLEM: Mapping[str, object] = {
     "type": "object",
     "description": "A problem document of RFC 9457; programs switch on its code.",
@@ -140,6 +141,8 @@ def _parameters(route: UserRoute) -> Iterable[dict[str, object]]:
         yield {"name": name, "in": "query", "schema": SCHEMAS.get(name, TEXT)}
     if route.method in KEYED:
         yield {"name": "Idempotency-Key", "in": "header", "schema": TEXT}
+    if route.conditional:
+        yield {"name": "If-Match", "in": "header", "schema": TEXT, "description": CONDITION}
 
 
 def _required(body: type[msgspec.Struct] | None) -> bool:

@@ -16,6 +16,7 @@ from gateway.responses import json_response
 NO_VERSION = -1
 # As much of a hash as nobody finds twice.
 TAG_CHARACTERS = 32
+BEHIND_VERSION = "."
 
 _TAG = re.compile(r'(?:W/)?"([!#-~]{1,128})"')
 
@@ -37,6 +38,12 @@ def if_match(request: Request) -> str:
     if text.startswith("W/"):
         raise _changed_meanwhile()
     return found[1]
+
+
+def version_in(tag: str) -> str:
+    """Return the version that a document was tagged with; a bare version is one already."""
+    # A tag without a version asks for one that nothing has, not for any.
+    return tag.partition(BEHIND_VERSION)[0] or tag
 
 
 def expected_version(tag: str) -> int:
@@ -86,10 +93,16 @@ def tagged_response(request: Request, document: object, tag: str) -> Response:
     return json_response(document, headers=headers)
 
 
-def hashed_response(request: Request, document: object) -> Response:
-    """Return a document without a version, tagged by what it says, or that the reader has it."""
+def hashed_response(request: Request, document: object, *, version: str = "") -> Response:
+    """Return a document tagged by what it says, or that the reader has it.
+
+    It may say more than what has a version, such as what others did near it: that makes another
+    document, but changes of it do not meet. `version_in` takes the version out of such a tag.
+    """
     response = json_response(document)
     tag = sha256(response.body).hexdigest()[:TAG_CHARACTERS]
+    if version:
+        tag = f"{version}{BEHIND_VERSION}{tag}"
     if is_known(request, tag):
         return Response(status_code=304, headers=tagged(tag))
     response.headers.update(tagged(tag))

@@ -1,7 +1,5 @@
 """Every route with what answers it; `gateway.access` says who may use them."""
 
-from dataclasses import dataclass
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,25 +14,19 @@ from gateway import (
 from gateway.application import AnyRoute, OpenHandler, OpenRoute, UserRoute
 from gateway.openapi import described
 from gateway.responses import json_response
-from gateway.routes_chats import ChatRoutes
+from gateway.rooms import Rooms
 from gateway.routes_checkpoints import CheckpointRoutes
-from gateway.routes_events import EventRoutes
-from gateway.routes_export import ExportRoutes
 from gateway.routes_files import UPLOADED_TYPES, FileRoutes
 from gateway.routes_groups import GroupRoutes
-from gateway.routes_messages import MessageRoutes
 from gateway.routes_models import ModelRoutes
 from gateway.routes_pages import PageRoutes
 from gateway.routes_processes import ProcessRoutes
 from gateway.routes_providers import ProviderRoutes
-from gateway.routes_queue import QueueRoutes
 from gateway.routes_secrets import SecretRoutes
 from gateway.routes_settings import SettingsRoutes
-from gateway.routes_shares import ShareRoutes
 from gateway.routes_templates import TemplateRoutes
 from gateway.routes_terminal import TerminalRoutes
 from gateway.routes_tokens import TokenRoutes
-from gateway.routes_turns import TurnRoutes
 from gateway.routes_usage import UsageRoutes
 from gateway.routes_users import UserRoutes
 from gateway.routes_workspace_files import WorkspaceFileRoutes
@@ -51,35 +43,6 @@ LIMITS = f"{API}/spend-limits"
 
 PAGE = ("limit", "cursor")
 SPAN = ("start", "end")
-
-
-@dataclass(frozen=True, slots=True)
-class Rooms:
-    """What answers, by noun."""
-
-    pages: PageRoutes
-    events: EventRoutes
-    chats: ChatRoutes
-    messages: MessageRoutes
-    queue: QueueRoutes
-    turns: TurnRoutes
-    shares: ShareRoutes
-    export: ExportRoutes
-    processes: ProcessRoutes
-    terminal: TerminalRoutes
-    workspace_files: WorkspaceFileRoutes
-    templates: TemplateRoutes
-    secrets: SecretRoutes
-    workspaces: WorkspaceRoutes
-    checkpoints: CheckpointRoutes
-    files: FileRoutes
-    models: ModelRoutes
-    providers: ProviderRoutes
-    settings: SettingsRoutes
-    usage: UsageRoutes
-    users: UserRoutes
-    groups: GroupRoutes
-    tokens: TokenRoutes
 
 
 def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
@@ -132,8 +95,8 @@ def _chats(rooms: Rooms) -> tuple[AnyRoute, ...]:
         UserRoute("POST", f"{API}/chats", chats.create, body=inputs.NewChat),
         UserRoute("GET", f"{API}/chats", chats.list, query=listed),
         UserRoute("GET", CHAT, chats.read),
-        UserRoute("PATCH", CHAT, chats.update, body=inputs.ChatPatch),
-        UserRoute("DELETE", CHAT, chats.delete),
+        UserRoute("PATCH", CHAT, chats.update, body=inputs.ChatPatch, conditional=True),
+        UserRoute("DELETE", CHAT, chats.delete, conditional=True),
         UserRoute("POST", f"{CHAT}/archive", chats.archive, body=inputs.Nothing),
         UserRoute("POST", f"{CHAT}/unarchive", chats.unarchive, body=inputs.Nothing),
         UserRoute("PUT", f"{CHAT}/read", chats.mark_read, body=inputs.ReadMark),
@@ -181,7 +144,9 @@ def _secrets(secrets: SecretRoutes) -> tuple[AnyRoute, ...]:
     grants = f"{API}/workspaces/{{workspace_id}}/grants"
     return (
         UserRoute("GET", f"{API}/secrets", secrets.list, query=PAGE),
-        UserRoute("POST", f"{API}/secrets", secrets.put, body=inputs_secrets.NewSecret),
+        UserRoute(
+            "POST", f"{API}/secrets", secrets.put, body=inputs_secrets.NewSecret, conditional=True
+        ),
         UserRoute("GET", f"{API}/secrets/uses", secrets.uses, query=("workspace_id", *PAGE)),
         UserRoute("DELETE", f"{API}/secrets/{{secret_id}}", secrets.delete),
         UserRoute("GET", grants, secrets.grants, query=PAGE),
@@ -197,7 +162,7 @@ def _catalogue(templates: TemplateRoutes, workspaces: WorkspaceRoutes) -> tuple[
         UserRoute("GET", f"{API}/templates", templates.list, query=("query", "for_agents", *PAGE)),
         UserRoute("POST", f"{API}/templates", templates.create, body=given.NewTemplate),
         UserRoute("GET", template, templates.read),
-        UserRoute("PATCH", template, templates.update, body=given.TemplatePatch),
+        UserRoute("PATCH", template, templates.update, body=given.TemplatePatch, conditional=True),
         UserRoute("DELETE", template, templates.delete),
         UserRoute("GET", f"{API}/workspaces", workspaces.list, query=listed),
         UserRoute("POST", f"{API}/workspaces", workspaces.create, body=given.NewWorkspace),
@@ -291,7 +256,7 @@ def _models(models: ModelRoutes) -> tuple[AnyRoute, ...]:
         UserRoute("GET", f"{API}/models", models.list, query=PAGE),
         UserRoute("POST", f"{API}/models", models.create, body=inputs_models.NewModel),
         UserRoute("GET", MODEL, models.read),
-        UserRoute("PATCH", MODEL, models.update, body=inputs_models.ModelPatch),
+        UserRoute("PATCH", MODEL, models.update, body=inputs_models.ModelPatch, conditional=True),
         UserRoute("DELETE", MODEL, models.delete),
         UserRoute("GET", f"{API}/model-overrides", models.list_overrides),
         UserRoute("PUT", OVERRIDE, models.put_override, body=inputs_models.NewOverride),
@@ -309,7 +274,9 @@ def _providers(providers: ProviderRoutes) -> tuple[AnyRoute, ...]:
         UserRoute("GET", f"{API}/providers", providers.list, query=PAGE),
         UserRoute("POST", f"{API}/providers", providers.create, body=inputs_models.NewProvider),
         UserRoute("GET", PROVIDER, providers.read),
-        UserRoute("PATCH", PROVIDER, providers.update, body=inputs_models.ProviderPatch),
+        UserRoute(
+            "PATCH", PROVIDER, providers.update, body=inputs_models.ProviderPatch, conditional=True
+        ),
         UserRoute("DELETE", PROVIDER, providers.delete),
         UserRoute("POST", f"{PROVIDER}/check", providers.check, body=inputs.Nothing),
         UserRoute("POST", keys, providers.add_key, body=key),
@@ -358,14 +325,16 @@ def _users(users: UserRoutes) -> tuple[AnyRoute, ...]:
     nothing = inputs.Nothing
     return (
         UserRoute("GET", f"{API}/me", users.me),
-        UserRoute("PATCH", f"{API}/me", users.update_me, body=inputs_users.MePatch),
+        UserRoute(
+            "PATCH", f"{API}/me", users.update_me, body=inputs_users.MePatch, conditional=True
+        ),
         UserRoute("GET", f"{API}/users", users.list, query=("q", "state", *PAGE)),
         UserRoute("POST", f"{API}/users", users.create, body=inputs_users.NewUserInput),
         UserRoute("GET", USER, users.read),
-        UserRoute("PATCH", USER, users.update, body=inputs_users.UserPatch),
+        UserRoute("PATCH", USER, users.update, body=inputs_users.UserPatch, conditional=True),
         UserRoute("DELETE", USER, users.delete),
         UserRoute("POST", f"{USER}/deactivate", users.deactivate, body=nothing),
-        UserRoute("POST", f"{USER}/reactivate", users.reactivate, body=nothing),
+        UserRoute("POST", f"{USER}/reactivate", users.reactivate, body=nothing, conditional=True),
     )
 
 
@@ -377,7 +346,7 @@ def _groups(groups: GroupRoutes) -> tuple[AnyRoute, ...]:
         UserRoute("GET", f"{API}/groups", groups.list, query=("q", *PAGE)),
         UserRoute("POST", f"{API}/groups", groups.create, body=inputs_users.NewGroupInput),
         UserRoute("GET", GROUP, groups.read),
-        UserRoute("PATCH", GROUP, groups.rename, body=inputs_users.GroupPatch),
+        UserRoute("PATCH", GROUP, groups.rename, body=inputs_users.GroupPatch, conditional=True),
         UserRoute("DELETE", GROUP, groups.delete),
         UserRoute("GET", f"{GROUP}/members", groups.list_members, query=PAGE),
         UserRoute("PUT", member, groups.add_member),

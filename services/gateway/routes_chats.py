@@ -23,7 +23,7 @@ from gateway.convert_requests import chat_patch_to_proto, new_chat_to_proto
 from gateway.inputs import ChatPatch, Labels, NewChat, Nothing, ReadMark
 from gateway.paging import page_request, page_to_json
 from gateway.paths import chat_id_of
-from gateway.preconditions import hashed_response, refuse_condition
+from gateway.preconditions import conditional, hashed_response, if_match, tagged, version_in
 from gateway.responses import json_response
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.identity import UserId
@@ -48,7 +48,7 @@ class ChatRoutes:
         answer, _ = await self._chatd.ask(
             visitor.user, chat_id, lambda stubs: stubs.chats.CreateChat(asked)
         )
-        headers = {"location": f"/api/v1/chats/{answer.chat.id}"}
+        headers = {"location": f"/api/v1/chats/{answer.chat.id}", **tagged(answer.chat.etag)}
         return json_response(chat_to_json(answer.chat), status=201, headers=headers)
 
     async def list(self, request: Request, visitor: SignedIn) -> Response:
@@ -77,20 +77,21 @@ class ChatRoutes:
         answer, _ = await self._chatd.ask(
             visitor.user, chat_id, lambda stubs: stubs.chats.GetChat(asked)
         )
-        return hashed_response(request, chat_to_json(answer.chat, answer.children))
+        document = chat_to_json(answer.chat, answer.children)
+        return hashed_response(request, document, version=answer.chat.etag)
 
     async def update(self, request: Request, visitor: SignedIn) -> Response:
         """Change title, labels, pin, mode, model, effort, workspace or MCP servers."""
         read_query(request)
-        refuse_condition(request)
-        chat_id = chat_id_of(request)
+        chat_id, tag = chat_id_of(request), version_in(if_match(request))
         key = idempotency_key(request) or self._new_id()
         body = await read_patch(request, ChatPatch)
-        asked = chat_patch_to_proto(body, request_id=key, chat_id=chat_id)
-        answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.UpdateChat(asked)
-        )
-        return json_response(chat_to_json(answer.chat))
+        asked = chat_patch_to_proto(body, request_id=key, chat_id=chat_id, etag=tag)
+        with conditional(tag):
+            answer, _ = await self._chatd.ask(
+                visitor.user, chat_id, lambda stubs: stubs.chats.UpdateChat(asked)
+            )
+        return json_response(chat_to_json(answer.chat), headers=tagged(answer.chat.etag))
 
     async def archive(self, request: Request, visitor: SignedIn) -> Response:
         """Put a chat and its children away."""
@@ -103,11 +104,13 @@ class ChatRoutes:
     async def delete(self, request: Request, visitor: SignedIn) -> Response:
         """Remove a chat and its children for good."""
         read_query(request)
-        refuse_condition(request)
-        chat_id = chat_id_of(request)
+        chat_id, tag = chat_id_of(request), version_in(if_match(request))
         key = idempotency_key(request) or self._new_id()
-        asked = api.DeleteChatRequest(request_id=key, chat_id=chat_id)
-        await self._chatd.ask(visitor.user, chat_id, lambda stubs: stubs.chats.DeleteChat(asked))
+        asked = api.DeleteChatRequest(request_id=key, chat_id=chat_id, etag=tag)
+        with conditional(tag):
+            await self._chatd.ask(
+                visitor.user, chat_id, lambda stubs: stubs.chats.DeleteChat(asked)
+            )
         return Response(status_code=204)
 
     async def mark_read(self, request: Request, visitor: SignedIn) -> Response:
@@ -135,7 +138,7 @@ class ChatRoutes:
         answer, _ = await self._chatd.ask(
             visitor.user, chat_id, lambda stubs: stubs.chats.SetArchived(asked)
         )
-        return json_response(chat_to_json(answer.chat))
+        return json_response(chat_to_json(answer.chat), headers=tagged(answer.chat.etag))
 
 
 def chat_id_for(user_id: UserId, key: str) -> str:

@@ -9,17 +9,21 @@ import struct
 import subprocess
 import termios
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic
 
+import psutil
 import pytest
 
+from support.conditions import until
+from support.cutting_proxy import cutting
 from support.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 
 NAME = "by-terminal"
 SEEN_S_MAX = 30.0
+LOOKED_AT_BYTES = 4096
 
 
 class Window:
@@ -28,7 +32,7 @@ class Window:
     def __init__(self, ours: int, process: "subprocess.Popen[bytes]") -> None:
         self.ours = ours
         self.process = process
-        self.shown = b""
+        self.shown = bytearray()
 
     def resize(self, rows: int, columns: int) -> None:
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -40,9 +44,9 @@ class Window:
     def until(self, pattern: bytes) -> "re.Match[bytes]":
         """Read until it was shown."""
         deadline = monotonic() + SEEN_S_MAX
-        while (found := re.search(pattern, self.shown)) is None:
+        while (found := re.search(pattern, self.shown[-LOOKED_AT_BYTES:])) is None:
             ready, _, _ = select.select([self.ours], [], [], max(0.0, deadline - monotonic()))
-            assert ready, (pattern, self.shown)
+            assert ready, (pattern, self.shown[-LOOKED_AT_BYTES:])
             self.shown += os.read(self.ours, 65536)
         return found
 
@@ -51,14 +55,14 @@ class Window:
 
 
 @contextmanager
-def window(stack: LocalStack, *words: str) -> Iterator[Window]:
+def window(stack: LocalStack, *words: str, **variables: str) -> Iterator[Window]:
     """Call `parley workspace shell` in a terminal; afterwards that is as it was."""
     ours, theirs = os.openpty()
     fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
     before = termios.tcgetattr(theirs)
     with subprocess.Popen(
         stack.command("workspace", "shell", *words),
-        env=stack.variables(),
+        env=stack.variables() | variables,
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -71,6 +75,12 @@ def window(stack: LocalStack, *words: str) -> Iterator[Window]:
             process.kill()
             os.close(ours)
             os.close(theirs)
+
+
+def is_running(stack: LocalStack, word: str) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return any(word in process.cmdline() for process in stack.everyone())
+    return False
 
 
 @pytest.fixture
@@ -102,6 +112,46 @@ def test_a_shell_is_typed_at_resized_left_and_come_back_to(
         again.type("echo still-$((2+1)); exit 7\n")
         again.until(rb"still-3\r\n")
         assert again.ended() == 7
+
+
+def test_a_lost_connection_goes_on_where_it_was(stack: LocalStack, workspace: str) -> None:
+    key = stack.home.api_key_file.read_text().strip()
+    with (
+        cutting(int(stack.http.rpartition(":")[2])) as (port, cut),
+        window(
+            stack, workspace, PARLEY_URL=f"http://127.0.0.1:{port}", PARLEY_API_KEY=key
+        ) as shell,
+    ):
+        for number in (1, 2, 3):
+            # What is printed while nobody is connected is shown afterwards, and everything once.
+            words = f"echo up-{number}; sleep 1; seq {number}1 {number}5; echo over-{number}\n"
+            shell.type(words)
+            shell.until(rb"\nup-%d\r\n" % number)
+            cut()
+            shell.until(rb"\nover-%d\r\n" % number)
+        shell.type("exit 9\n")
+        assert shell.ended() == 9
+    shown = [line for line in shell.shown.split(b"\r\n") if line.isdigit()]
+    assert shown == [b"%d%d" % (number, each) for number in (1, 2, 3) for each in range(1, 6)]
+
+
+def test_a_shell_that_printed_more_than_is_kept_is_come_back_to(
+    stack: LocalStack, workspace: str
+) -> None:
+    with window(stack, workspace) as first:
+        first.type("sleep 1; seq 3000000; sleep 7511\n")
+        first.until(rb"sleep 7511\r\n")
+        first.type("\x1d")
+        process_id = first.until(rb"--attach (\S+)")[1].decode()
+        assert first.ended() == 0
+    until(lambda: is_running(stack, "7511"), "the end of its output", within_s=SEEN_S_MAX)
+    with window(stack, workspace, "--attach", process_id) as again:
+        again.until(rb"\n2999999\r\n3000000\r\n")
+        again.type("\x03")
+        again.until(rb"\n3000000\r\n[^$]*\$ ")
+        again.type("exit 4\n")
+        assert again.ended() == 4
+    assert b"[Some output is no longer there.]" in again.shown
 
 
 def test_a_script_is_given_to_a_shell(stack: LocalStack, workspace: str) -> None:

@@ -3,8 +3,6 @@
 import uuid
 from decimal import Decimal
 
-import asyncpg
-
 from chatd.domain.chat import (
     ChatId,
     ChatState,
@@ -39,6 +37,7 @@ from chatd.store.chats import PostgresChats
 from chatd.store.creation import NewChat
 from chatd.store.statements import ClientKey
 from parley.clock import FakeClock
+from parley.postgres import Pool
 from support.chat_rows import insert_chat
 
 
@@ -90,7 +89,7 @@ def execution_of(tool_call_id: str) -> ExecutionId:
     return ExecutionId(made_id(f"execution of {tool_call_id}"))
 
 
-async def fill(pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+async def fill(pool: Pool) -> None:
     """Make the whole world in an empty database."""
     await pool.execute(INSERT_REST)
     async with PostgresChats(pool, lambda state: None, FakeClock()) as chats:

@@ -35,6 +35,7 @@ from chatd.store.chats import PostgresChats
 from chatd.store.creation import NewChat
 from chatd.store.ledger import PostgresLedger
 from parley.clock import FakeClock
+from parley.postgres import Pool
 from support.journaling_tools import JournalingTools
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
@@ -83,7 +84,7 @@ class Stuck:
 class CutPool:
     """A pool whose line is cut after the next statements of a kind, which are executed."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self.cuts: list[str] = []
 
@@ -102,7 +103,7 @@ class CutPool:
 class BilledTurns:
     """One chat of Ann's and a runner for it."""
 
-    pool: "asyncpg.Pool[asyncpg.Record]"
+    pool: Pool
     cut: CutPool
     chats: PostgresChats
     bills: LateBills
@@ -163,7 +164,7 @@ class BilledTurns:
 
 @asynccontextmanager
 async def billed_turns(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
     moved: Callable[[ChatState], None] = lambda state: None,
 ) -> AsyncIterator[BilledTurns]:
     """Give turns over a migrated database."""
@@ -173,7 +174,7 @@ async def billed_turns(
     bills = LateBills(PostgresLedger(pool), clock)
     async with (
         asyncio.TaskGroup() as group,
-        PostgresChats(cast("asyncpg.Pool[asyncpg.Record]", cut), moved, clock) as chats,
+        PostgresChats(cast(Pool, cut), moved, clock) as chats,
     ):
         entering = group.create_task(bills.run())
         yield BilledTurns(pool, cut, chats, bills, clock, LiveChats())

@@ -1,9 +1,8 @@
 """Chats in any state, put straight into PostgreSQL."""
 
-import asyncpg
-
 from chatd.domain.chat import ChatState, Owner
 from chatd.store.codec import error_to_json, pending_to_json, retry_to_json
+from parley.postgres import Pool
 
 INSERT = """
     WITH chat AS (
@@ -21,9 +20,7 @@ INSERT = """
 """
 
 
-async def insert_chat(
-    pool: "asyncpg.Pool[asyncpg.Record]", state: ChatState, owner: Owner, *, age_s: float = 0.0
-) -> None:
+async def insert_chat(pool: Pool, state: ChatState, owner: Owner, *, age_s: float = 0.0) -> None:
     """Store a chat without messages that last changed `age_s` ago."""
     await pool.execute(
         INSERT,

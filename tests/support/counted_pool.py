@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import asyncpg
+from parley.postgres import Pool
 
 STATEMENTS = frozenset({"fetch", "fetchrow", "fetchval", "execute"})
 
@@ -14,7 +14,7 @@ class CountedPool:
         statements: What was executed, the oldest first.
     """
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self.statements: list[str] = []
         self._pool = pool
 

@@ -1,8 +1,9 @@
 """A proxy before the gateway that breaks its clients' connections when a test wants it to."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
 CHUNK_BYTES = 1 << 16
@@ -81,3 +82,28 @@ class CuttingProxy:
             if self.cut_behind and self.cut_behind in data:
                 self.cut_behind = b""
                 return
+
+
+@contextmanager
+def cutting(upstream_port: int) -> Iterator[tuple[int, Callable[[], None]]]:
+    """Have a proxy beside a test that waits for programs: its port, and what cuts connections."""
+    loop, proxy = asyncio.new_event_loop(), CuttingProxy(upstream_port)
+    stopping, is_listening = asyncio.Event(), threading.Event()
+
+    async def listen() -> None:
+        async with proxy.listening():
+            is_listening.set()
+            await stopping.wait()
+
+    def cut() -> None:
+        loop.call_soon_threadsafe(proxy.cut)
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(listen(),))
+    thread.start()
+    try:
+        assert is_listening.wait(10)
+        yield proxy.port, cut
+    finally:
+        loop.call_soon_threadsafe(stopping.set)
+        thread.join()
+        loop.close()

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chatd.domain.chat import ChatId
-from chatd.store.following import Followings
+from chatd.store.following import Asked, Followings
 from parley.api.chat.v1 import chat_pb2, event_pb2
 
 
@@ -83,7 +83,7 @@ def _with_part(known: Folded, part: event_pb2.MessagePartEvent) -> Folded:
 
 async def stored(reads: Followings, chat_id: ChatId) -> Folded:
     """Return what a client would know that has everything, without the preview."""
-    found = await reads.changes(chat_id, 0, limit=10_000, with_deletions=False)
+    (found,) = await reads.read((Asked(chat_id, limit=10_000),))
     assert found is not None
     return Folded(
         messages=tuple(

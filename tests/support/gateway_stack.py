@@ -20,6 +20,7 @@ from parley.rpc import Address
 from parley.settings import Secret
 from parley.telemetry import InMemoryTelemetry
 from support.fake_chatd import FakeChatd
+from support.fake_chatd_server import serving
 from support.http_client import HttpClient
 
 LOGIN_TOKEN = "one-time-login-token"
@@ -108,7 +109,8 @@ async def gateway_stack(
     async with AsyncExitStack() as around:
         if has_chatd:
             await around.enter_async_context(
-                chatd.serving(
+                serving(
+                    chatd,
                     directory / "chatd.sock",
                     trust_file=settings.trust_file,
                     clock=clock,

@@ -11,6 +11,8 @@ class RowSizes:
         commands: Of row H24.
         calls: Of row H10.
         stop_s: How long row A18 stops a toolrunner.
+        stress_s: How long lost wake-ups are hunted, for each seed.
+        line_mib: Length of one line that a process prints.
         neighbour_rounds: Commands of promise P27, for each way to misbehave.
         stopped_workspaces: Of row E23.
         stopped_processes: In each of them.
@@ -22,6 +24,8 @@ class RowSizes:
     commands: int = 150
     calls: int = 450
     stop_s: float = 1.0
+    stress_s: float = 0.0
+    line_mib: int = 24
     neighbour_rounds: int = 25
     stopped_workspaces: int = 10
     stopped_processes: int = 5
@@ -34,6 +38,8 @@ FULL_SIZE = RowSizes(
     commands=10_000,
     calls=5_000,
     stop_s=60.0,
+    stress_s=90.0,
+    line_mib=1024,
     neighbour_rounds=300,
     stopped_workspaces=200,
     spin_s=60.0,

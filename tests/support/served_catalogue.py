@@ -4,9 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-import asyncpg
-
-from chatd.clients.hosts import InMemoryHost
+from chatd.clients.in_memory_host import InMemoryHost
 from chatd.domain.chat import ChatId, WorkerId
 from chatd.domain.groups import Groups
 from chatd.domain.workspaces.quota import QuotaLimits
@@ -28,6 +26,7 @@ from chatd.store.secrets import PostgresSecrets
 from chatd.store.templates import PostgresTemplates
 from chatd.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
+from parley.postgres import Pool
 from parley.secrets import Keyring, SecretBox
 
 DRIVER = WorkerId("00000000-0000-0000-0000-0000000000dd")
@@ -66,7 +65,7 @@ class Catalogue:
     @classmethod
     def over(
         cls,
-        pool: "asyncpg.Pool[asyncpg.Record]",
+        pool: Pool,
         groups: Groups,
         stopping: asyncio.Event,
         tickets: AttachTickets,
@@ -137,7 +136,7 @@ class Catalogue:
 class Facts:
     """Reads what is known of chats, every time."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._stored = StoredCatalogue(pool, NOTHING)
         self.asked = 0
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import grpc
 
 from chatd.clients.nodes import Nodes
@@ -25,10 +24,10 @@ from chatd.domain.errors import UserBarred
 from chatd.domain.groups import KnownGroups
 from chatd.domain.parts import Text
 from chatd.domain.transitions import fence_of
+from chatd.domain.workers import Claimed
 from chatd.engine.live import LiveChats
 from chatd.engine.slots import Slot
 from chatd.engine.spending import LimitedSpending
-from chatd.engine.worker import Claimed
 from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS
@@ -65,7 +64,7 @@ from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceS
 from parley.clock import FakeClock
 from parley.identity import Role as UserRole
 from parley.identity import ServiceName, SigningKey, TicketOffice, User, UserId
-from parley.postgres import Session
+from parley.postgres import Pool, Session
 from parley.rpc import (
     Address,
     Channels,
@@ -204,7 +203,7 @@ class Person:
 class ServedChats:
     """A running chatd without an engine."""
 
-    pool: "asyncpg.Pool[asyncpg.Record]"
+    pool: Pool
     stores: Stores
     claims: NotedClaims
     ann: Person
@@ -248,7 +247,7 @@ def text(said: str) -> message_pb2.Part:
 
 @asynccontextmanager
 async def served_chats(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
     directory: Path,
     *,
     slots: int = 1000,
@@ -284,7 +283,7 @@ async def served_chats(
             clock=clock,
             news=feeds.poke,
         )
-        access = Access(Followings(pool), groups, clock)
+        access = Access(hubs, Followings(pool), groups, clock)
         replicas = ReplicaWatch(PostgresWorkers(pool, Session("", "unused")), clock)
         chats = await stack.enter_async_context(
             PostgresChats(pool, tell, clock, appended=hubs.appended)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import grpc
 
 from chatd.domain.catalogue import Catalogue, Provider
@@ -28,6 +27,7 @@ from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
 from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceStub
 from parley.clock import FakeClock
 from parley.identity import Role, ServiceName, User, UserId
+from parley.postgres import Pool
 from parley.rpc import Address, Problem, Registration, acting_for, connect, problem_of, serve
 from parley.secrets import Keyring, SecretBox
 from parley.telemetry import InMemoryTelemetry
@@ -94,7 +94,7 @@ class Somebody:
 class ServedModels:
     """A running ModelService with its store and its cache."""
 
-    pool: "asyncpg.Pool[asyncpg.Record]"
+    pool: Pool
     box: SecretBox
     configuration: ConfigurationCache
     ada: Somebody
@@ -105,7 +105,7 @@ class ServedModels:
 
 @asynccontextmanager
 async def served_models(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
     directory: Path,
     *,
     given: Catalogue | None = None,

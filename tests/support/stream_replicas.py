@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import asyncpg
-
 from chatd.domain.chat import (
     ChatId,
     ChatState,
@@ -64,7 +62,7 @@ from parley.identity import (
     UserId,
 )
 from parley.identity import Role as UserRole
-from parley.postgres import Session
+from parley.postgres import Pool, Session
 from parley.rpc import Address, Channels, Registration, acting_for, connect, serve
 from parley.telemetry import InMemoryTelemetry
 
@@ -79,7 +77,7 @@ INSERT_WORKER = """
 class Town:
     """What all processes share."""
 
-    pool: "asyncpg.Pool[asyncpg.Record]"
+    pool: Pool
     directory: Path
     clock: SystemClock
     guard: Guard
@@ -189,7 +187,7 @@ class Replica:
 
 
 @asynccontextmanager
-async def town_of(pool: "asyncpg.Pool[asyncpg.Record]", directory: Path) -> AsyncIterator[Town]:
+async def town_of(pool: Pool, directory: Path) -> AsyncIterator[Town]:
     """Give what processes share."""
     clock = SystemClock()
     gateway, chatd = SigningKey.generate(), SigningKey.generate()
@@ -240,7 +238,7 @@ async def replica_in(town: Town, name: str, *, joins: bool = True) -> AsyncItera
         feeds = Feeds(PostgresFeeds(town.pool), town.clock)
         hubs = Hubs(reads, live, relays=relays, tasks=tasks, clock=town.clock, news=feeds.poke)
         stack.callback(hubs.close)
-        access = Access(reads, town.groups, town.clock)
+        access = Access(hubs, reads, town.groups, town.clock)
 
         def moved(state: ChatState) -> None:
             live.moved(state)

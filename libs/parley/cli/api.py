@@ -27,10 +27,20 @@ class Unreachable(CliError):
 class ApiRefused(CliError):
     """The server answered with a problem."""
 
-    def __init__(self, status: int, code: str | None, message: str) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str | None,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
+        self.retry_after_s = retry_after_s
+        self.facts = facts or {}
 
 
 class NotParley(CliError):
@@ -165,4 +175,7 @@ def refusal_of(status: int, reason: str, document: bytes) -> ApiRefused:
     message = ": ".join(said) or f"the server answered {status} {reason}".rstrip()
     if status == 401:
         message += " (check PARLEY_API_KEY, or the file api_key in the home)"
-    return ApiRefused(status, code, f"{message} ({code})" if code else message)
+    after_ms = problem.get("retry_after_ms")
+    after_s = after_ms / 1000 if isinstance(after_ms, int | float) else None
+    said_whole = f"{message} ({code})" if code else message
+    return ApiRefused(status, code, said_whole, retry_after_s=after_s, facts=problem)

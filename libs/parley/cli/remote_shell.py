@@ -1,11 +1,16 @@
-"""A terminal at the other end of a connection: what is typed goes there, what is printed comes."""
+"""A terminal at the other end of a connection: what is typed goes there, what is printed comes.
+
+The process there outlives every connection. One that is lost, or says nothing although a sign of
+life is due, is opened again at the byte of the output that was seen last; what could not be sent is
+sent then. Keys that were on their way when a connection broke are lost, as the screen shows.
+"""
 
 import os
 import select
 import signal
 import termios
 import tty
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
@@ -15,7 +20,7 @@ from urllib.parse import urlencode
 from parley.cli.api import ApiRefused, Unreachable
 from parley.cli.errors import CliError
 from parley.cli.server import Server
-from parley.cli.websocket import Closed, WebSocket
+from parley.cli.websocket import Closed, Received, WebSocket
 
 #: Ctrl-], as telnet has it: no program needs it, and it is one key.
 LEAVE: Final = b"\x1d"
@@ -24,7 +29,12 @@ READ_BYTES: Final = 4096
 #: How long a lost connection is opened again, and how often it is tried.
 RETURN_S: Final = 30.0
 PAUSE_S: Final = 0.5
+#: Three signs of life are missing.
+SILENCE_S: Final = 45.0
 SIGNALLED: Final = 128
+OUTPUT_GONE: Final = "OUTPUT_GONE"
+LOST: Final = "[The connection is lost and tried again; Ctrl-] leaves the shell.]"
+GAP: Final = "[Some output is no longer there.]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,7 @@ class RemoteShell:
         process_id: The process to go on with; empty for a new shell.
         workdir: Where a new shell starts.
         cursor: How much of its output was seen; None before the first connection.
+        silence_s: How long a connection may say nothing.
     """
 
     server: Server
@@ -61,6 +72,8 @@ class RemoteShell:
     input_fd: int = 0
     output_fd: int = 1
     cursor: int | None = None
+    silence_s: float = SILENCE_S
+    _unsent: bytes = field(default=b"", init=False)
     _is_ended: bool = field(default=False, init=False)
     _told_size: os.terminal_size | None = field(default=None, init=False)
 
@@ -73,6 +86,8 @@ class RemoteShell:
         with _raw(self.input_fd), _resizes() as resized_fd:
             while True:
                 connection = self._connected()
+                if connection is None:
+                    return Left(self.process_id)
                 try:
                     outcome = self._spoken(connection, resized_fd)
                 finally:
@@ -80,18 +95,41 @@ class RemoteShell:
                 if outcome is not None:
                     return outcome
 
-    def _connected(self) -> WebSocket:
-        """Connect; what was connected before is tried for a while."""
+    def _connected(self) -> WebSocket | None:
+        """Connect; what was connected before is tried for a while, or until somebody leaves."""
         is_first = self.cursor is None
         until_s = monotonic() + RETURN_S
+        is_told = False
         while True:
             try:
                 return WebSocket.opened(self.server, self._target())
-            except (Unreachable, ApiRefused) as error:
-                is_final = isinstance(error, ApiRefused) and error.status < 500
-                if is_first or is_final or monotonic() >= until_s:
+            except ApiRefused as error:
+                oldest = int(error.facts.get("oldest_cursor", 0))
+                if error.code == OUTPUT_GONE and oldest > (self.cursor or 0):
+                    self.cursor = oldest
+                    self._note(GAP)
+                    continue
+                if is_first or error.status < 500 or monotonic() >= until_s:
                     raise
+            except Unreachable:
+                if is_first or monotonic() >= until_s:
+                    raise
+            if not is_told:
+                self._note(LOST)
+                is_told = True
+            if self._is_left_meanwhile():
+                return None
+
+    def _is_left_meanwhile(self) -> bool:
+        """Wait a moment; return whether somebody who is at no connection wants to leave."""
+        if self._is_ended or not os.isatty(self.input_fd):
             self.pause(PAUSE_S)
+            return False
+        if not select.select([self.input_fd], [], [], PAUSE_S)[0]:
+            return False
+        before, leave, _ = self._typed().partition(LEAVE)
+        self._unsent = (self._unsent + before)[:READ_BYTES]
+        return bool(leave) or self._is_ended
 
     def _target(self) -> str:
         asked: dict[str, object] = {}
@@ -106,9 +144,13 @@ class RemoteShell:
 
     def _spoken(self, connection: WebSocket, resized_fd: int) -> Exited | Left | None:
         """Pass everything on; return None if the connection is lost."""
-        while True:
-            typed = [] if self._is_ended else [self.input_fd]
-            ready, _, _ = select.select([connection.fileno(), resized_fd, *typed], [], [])
+        outcome = self._heard(connection, connection.early())
+        silent_s = monotonic() + self.silence_s
+        while outcome is None and (rest_s := silent_s - monotonic()) > 0:
+            # What is typed goes to a process that is known, so that it can be sent again there.
+            hears = self.cursor is not None and not self._is_ended
+            typed = [self.input_fd] if hears else []
+            ready, _, _ = select.select([connection.fileno(), resized_fd, *typed], [], [], rest_s)
             try:
                 if resized_fd in ready:
                     os.read(resized_fd, READ_BYTES)
@@ -118,35 +160,61 @@ class RemoteShell:
                     return Left(self.process_id)
             except OSError:
                 return None
-            if connection.fileno() not in ready:
-                continue
-            for received in connection.receive():
-                match received:
-                    case bytes():
-                        self._print(received)
-                    case Closed():
-                        return None
-                    case _:
-                        if (exited := self._taken(received)) is not None:
-                            return exited
+            if connection.fileno() in ready:
+                silent_s = monotonic() + self.silence_s
+                outcome = self._heard(connection, connection.receive())
+        return outcome if isinstance(outcome, Exited) else None
+
+    def _heard(self, connection: WebSocket, came: Iterable[Received]) -> Exited | Closed | None:
+        """Take what came; return what ended the process or the connection."""
+        for received in came:
+            match received:
+                case bytes():
+                    self._print(received)
+                case Closed():
+                    return received
+                case _:
+                    if (exited := self._taken(received)) is not None:
+                        return exited
+                    if received.get("type") == "opened" and not self._is_sent(connection):
+                        return Closed("nothing can be sent")
+        return None
 
     def _is_leaving(self, connection: WebSocket) -> bool:
         """Pass on what was typed; return whether that was the wish to leave."""
         is_terminal = os.isatty(self.input_fd)
+        typed = self._typed()
+        if self._is_ended:
+            # Somebody who hung up cannot be at a terminal; a file that ends is like Ctrl-D.
+            self._unsent = b"" if is_terminal else END_OF_INPUT
+        before, leave, _ = typed.partition(LEAVE) if is_terminal else (typed, b"", b"")
+        self._unsent += before
+        if self._unsent:
+            connection.send(self._unsent)
+            self._unsent = b""
+        return bool(leave) or (self._is_ended and is_terminal)
+
+    def _typed(self) -> bytes:
+        """Read what was typed, and note if nothing more can be."""
         try:
             typed = os.read(self.input_fd, READ_BYTES)
         except OSError:
             typed = b""
-        if not typed:
-            # Somebody who hung up cannot be at a terminal; a file that ends is like Ctrl-D.
-            self._is_ended = True
-            if not is_terminal:
-                connection.send(END_OF_INPUT)
-            return is_terminal
-        before, leave, _ = typed.partition(LEAVE) if is_terminal else (typed, b"", b"")
-        if before:
-            connection.send(before)
-        return bool(leave)
+        self._is_ended = not typed
+        return typed
+
+    def _is_sent(self, connection: WebSocket) -> bool:
+        """Send what the connection before did not take."""
+        if self._is_ended and not os.isatty(self.input_fd):
+            # Whether the end arrived is not known; a shell that has it is no longer there.
+            self._unsent = self._unsent.removesuffix(END_OF_INPUT) + END_OF_INPUT
+        try:
+            if self._unsent:
+                connection.send(self._unsent)
+        except OSError:
+            return False
+        self._unsent = b""
+        return True
 
     def _taken(self, message: dict[str, Any]) -> Exited | None:
         match message:
@@ -165,6 +233,11 @@ class RemoteShell:
         view = memoryview(data)
         while view:
             view = view[os.write(self.output_fd, view) :]
+
+    def _note(self, text: str) -> None:
+        """Tell somebody at a terminal, on a line of its own."""
+        if os.isatty(self.input_fd) and os.isatty(self.output_fd):
+            os.write(self.output_fd, f"\r\n{text}\r\n".encode())
 
     def _tell_size(self, connection: WebSocket) -> None:
         size = self._size()

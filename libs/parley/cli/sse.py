@@ -12,6 +12,7 @@ from parley.cli.errors import TimedOut
 #: The server breaks a silence of 15 s; three times that means that the connection is dead.
 SILENCE_S_MAX = 45.0
 RETRY_S = 0.5
+RETRY_S_MAX = 10.0
 #: How long a server may be away before following it is given up.
 AWAY_S_MAX = 60.0
 
@@ -74,6 +75,7 @@ def follow(
     """
     heard_at = monotonic()
     while True:
+        pause_s = RETRY_S
         headers = {} if cursor is None else {"Last-Event-ID": cursor}
         try:
             open_s = max(0.01, min(SILENCE_S_MAX, deadline - monotonic()))
@@ -87,13 +89,15 @@ def follow(
                     if event.type in ("resync", "bye"):
                         break
         except (Unreachable, ApiRefused) as error:
-            if isinstance(error, ApiRefused) and error.status not in (502, 503, 504):
-                raise
+            if isinstance(error, ApiRefused):
+                if error.status not in (429, 502, 503, 504):
+                    raise
+                pause_s = max(RETRY_S, min(error.retry_after_s or 0.0, RETRY_S_MAX))
             if monotonic() - heard_at > AWAY_S_MAX:
                 raise
         if monotonic() >= deadline:
             raise TimedOut("the time given with --timeout is over")
-        pause(min(RETRY_S, max(0.0, deadline - monotonic())))
+        pause(min(pause_s, max(0.0, deadline - monotonic())))
 
 
 def _lines(response: Any, opened: Any, deadline: float) -> Iterator[bytes]:

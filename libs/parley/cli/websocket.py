@@ -49,6 +49,7 @@ class WebSocket:
         self._channel = channel
         self._connection = connection
         self._text = ""
+        self._early: list[Received] = []
 
     @classmethod
     def opened(cls, server: Server, path: str) -> "WebSocket":
@@ -84,6 +85,11 @@ class WebSocket:
     def fileno(self) -> int:
         """The descriptor to wait for."""
         return self._channel.fileno()
+
+    def early(self) -> list[Received]:
+        """Return what came together with the answer to the handshake, once."""
+        came, self._early = self._early, []
+        return came
 
     def receive(self) -> Iterator[Received]:
         """Read what has come, once it can be read: output, messages, or the end."""
@@ -154,14 +160,14 @@ class WebSocket:
         Raises:
             ApiRefused: It is a problem.
         """
-        status, body = 0, b""
-        while True:
+        status, body, is_accepted = 0, b"", False
+        while not is_accepted:
             data = self._channel.recv(READ_BYTES)
             self._connection.receive_data(data or None)
             for event in self._connection.events():
                 match event:
                     case AcceptConnection():
-                        return
+                        is_accepted = True
                     case RejectConnection(status_code=status, has_body=has_body):
                         if not has_body:
                             raise refusal_of(status, "", b"")
@@ -169,6 +175,8 @@ class WebSocket:
                         body = (body + bytes(piece))[:PROBLEM_BYTES_MAX]
                         if is_whole:
                             raise refusal_of(status, "", body)
+                    case _:
+                        self._early += self._taken(event)
             if not data:
                 raise ConnectionError("it was closed")
 

@@ -23,12 +23,14 @@ from parley.postgres.errors import (
 )
 from parley.postgres.listener import Connected, Listener, ListenerTiming, ListenEvent, Notified
 from parley.postgres.migration import drift, migrate
+from parley.postgres.pool import Connection, Pool
 from parley.postgres.provisioning import ServiceRole, provision
 from parley.postgres.session import Session, SessionLimits, is_unavailable, typed_outages
 
 __all__ = [
     "BinariesMissing",
     "Connected",
+    "Connection",
     "Database",
     "DatabaseBusy",
     "DatabaseError",
@@ -44,6 +46,7 @@ __all__ = [
     "ListenerTiming",
     "MigrationFailed",
     "Notified",
+    "Pool",
     "PoolExhausted",
     "SchemaTooNew",
     "ServerStartFailed",

@@ -1,4 +1,4 @@
-"""A service's database: an asyncpg pool for the hot path, a SQLAlchemy engine for the rest."""
+"""A service's database: plain connections for the hot path, a SQLAlchemy engine for the rest."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from parley.clock import Clock, SystemClock
 from parley.postgres.errors import PoolExhausted
 from parley.postgres.observed import observe_engine, observed_connection
-from parley.postgres.patient_pool import PatientPool
+from parley.postgres.pool import Connection, Pool
 from parley.postgres.session import Session, SessionLimits, outage_of, typed_outages
 from parley.telemetry import Statements
 
@@ -21,8 +21,6 @@ STARTUP_PATIENCE_S = 30.0
 #: Shorter than the server's own limit on waiting for a lock: a pool full of those who wait for
 #: locks must not make everybody else wait just as long.
 POOL_PATIENCE_S = 5.0
-QUERIES_PER_CONNECTION_MAX = 10_000_000
-IDLE_CONNECTION_S_MAX = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +29,17 @@ class Database:
 
     Losing every connection at once is normal (one crashed backend cuts them all): the call that
     meets it fails with `DatabaseUnavailable`, the next call connects anew.
+
+    Attributes:
+        pool: For the hot path.
+        engine: For the rest.
+        side_pool: Apart from the crowd in `pool`, if connections were put aside; else the same.
+        pool_patience_s: How long a caller waits for a connection.
     """
 
-    pool: "asyncpg.Pool[asyncpg.Record]"
+    pool: Pool
     engine: AsyncEngine
+    side_pool: Pool
     pool_patience_s: float = POOL_PATIENCE_S
 
     @classmethod
@@ -50,20 +55,20 @@ class Database:
         patience_s: float = STARTUP_PATIENCE_S,
         statements: Statements | None = None,
         pool_patience_s: float = POOL_PATIENCE_S,
+        put_aside: int = 0,
     ) -> "AsyncIterator[Database]":
         """Wait for the server, then give the database; at most `connections_max` are ever open.
 
-        The pool's connections are not reset when they are given back: whoever changes a session
-        setting or takes a session lock undoes it. An open transaction is rolled back. What is sent
-        is measured and traced by `statements`, if they are given. Who finds all connections taken
-        waits `pool_patience_s` for one and is then told `PoolExhausted`.
+        What is sent is measured and traced by `statements`, if they are given. Who finds all
+        connections taken waits `pool_patience_s` for one and is then told `PoolExhausted`. So many
+        connections as are `put_aside` have a pool of their own, in whose line nobody else stands.
 
         Raises:
             DatabaseUnavailable: The server did not answer within `patience_s`.
             DatabaseMisconfigured: The URL, role, password or database is wrong.
             ServerTooOld: The server's version is not supported.
         """
-        if connections_max < 2:
+        if connections_max < 2 + put_aside:
             raise ValueError("connections_max is at least 2: one for the pool, one for the engine")
         session = Session(url, application_name, limits or SessionLimits())
         first = await session.open_patiently(clock=clock or SystemClock(), patience_s=patience_s)
@@ -74,11 +79,16 @@ class Database:
             if statements is not None:
                 observe_engine(engine.sync_engine, statements)
             stack.push_async_callback(engine.dispose)
+            pool_share = connections_max - engine_share - put_aside
             with typed_outages():
-                pool = await stack.enter_async_context(
-                    _pool(session, connections_max - engine_share, statements, pool_patience_s)
+                pool = side_pool = await stack.enter_async_context(
+                    _pool(session, pool_share, statements, pool_patience_s)
                 )
-            yield cls(pool, engine, pool_patience_s)
+                if put_aside:
+                    side_pool = await stack.enter_async_context(
+                        _pool(session, put_aside, statements, pool_patience_s)
+                    )
+            yield cls(pool, engine, side_pool, pool_patience_s)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
@@ -119,24 +129,13 @@ class Database:
 
 def _pool(
     session: Session, connections_max: int, statements: Statements | None, patience_s: float
-) -> "asyncpg.Pool[asyncpg.Record]":
+) -> Pool:
     kind = asyncpg.Connection if statements is None else observed_connection(statements)
-    return PatientPool(
-        **session.arguments(),
-        connection_class=kind,
-        record_class=asyncpg.Record,
-        min_size=1,
-        max_size=connections_max,
-        max_queries=QUERIES_PER_CONNECTION_MAX,
-        max_inactive_connection_lifetime=IDLE_CONNECTION_S_MAX,
-        reset=_keep_as_is,
-        loop=None,
-        patience_s=patience_s,
-    )
 
+    async def connect() -> Connection:
+        return await asyncpg.connect(**session.arguments(), connection_class=kind)
 
-async def _keep_as_is(connection: object) -> None:
-    """Reset nothing: asyncpg's default costs a round trip and four statements per release."""
+    return Pool(connect, size_max=connections_max, patience_s=patience_s)
 
 
 def _engine(session: Session, connections_max: int, patience_s: float) -> AsyncEngine:

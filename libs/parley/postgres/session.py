@@ -1,8 +1,8 @@
 """One connection to PostgreSQL: how it is opened, limited, judged and when it counts as lost."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any
 
 import asyncpg
@@ -181,16 +181,32 @@ def outage_of(error: BaseException) -> DatabaseUnavailable | None:
     return None if ended is None else ended(first_line(error))
 
 
-@contextmanager
-def typed_outages() -> Iterator[None]:
+class _TypedOutages:
+    """A class and no generator, since one surrounds every statement."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if isinstance(error, Exception):
+            outage = outage_of(error)
+            if outage is not None and outage is not error:
+                raise outage from error
+
+
+_TYPED_OUTAGES = _TypedOutages()
+
+
+def typed_outages() -> AbstractContextManager[None]:
     """Raise `DatabaseUnavailable` for what may pass by itself; put only database calls inside."""
-    try:
-        yield
-    except Exception as error:
-        outage = outage_of(error)
-        if outage is None or outage is error:
-            raise
-        raise outage from error
+    return _TYPED_OUTAGES
 
 
 def first_line(error: BaseException) -> str:

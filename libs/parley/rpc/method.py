@@ -14,12 +14,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from inspect import isasyncgen
 from typing import Any, NamedTuple
 
 import grpc
+from google.protobuf.message import DecodeError
 from opentelemetry.context import attach
 from opentelemetry.trace import (
     Span,
@@ -43,6 +44,8 @@ from parley.telemetry import Telemetry
 
 _LOGGER = logging.getLogger(__name__)
 _OK = grpc.StatusCode.OK
+#: How long a client that is refused may go on sending before it is told.
+FAREWELL_S = 5.0
 _OURS_TO_FIX = (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN, grpc.StatusCode.DATA_LOSS)
 
 Behaviour = Callable[[Any, Any], Any]
@@ -153,6 +156,7 @@ class _Method:
         behaviour, deadline_s = _behaviour(handler, self._around.guard)
         default = _Limit(deadline_s, OVERDUE)
         is_stream = handler.request_streaming or handler.response_streaming
+        is_upload = handler.request_streaming and not handler.response_streaming
         method, gate = self, self._around.gate
 
         class Handler:
@@ -177,7 +181,7 @@ class _Method:
                     else:
                         response = await _within(behaviour(request, context), limit)
                 except BaseException as error:
-                    await method.fail(error, span, context, started_at)
+                    await method.fail(error, span, context, started_at, is_upload=is_upload)
                     raise
                 finally:
                     gate.leave()
@@ -231,11 +235,21 @@ class _Method:
         SERVED_CALL.set(ServedCall(caller, loop_now + remaining_s, self._name))
         return limit
 
-    async def fail(self, error: BaseException, span: Span, context: Any, started_at: float) -> None:
+    async def fail(
+        self,
+        error: BaseException,
+        span: Span,
+        context: Any,
+        started_at: float,
+        *,
+        is_upload: bool,
+    ) -> None:
         """Answer `error` if it has an answer; if this returns, it is to be raised again."""
         status, problem = self._judge(error, span, context)
         self.finish(span, status, started_at)
         if problem is not None:
+            if is_upload:
+                await _hear_out(context)
             details = trailers(problem, domain=self._around.domain)
             await context.abort(status, message_of(problem), details)
 
@@ -279,6 +293,17 @@ async def _within(answer: Awaitable[Any], limit: _Limit) -> Any:
         if scope.expired():
             raise Refusal(limit.problem) from None
         raise
+
+
+async def _hear_out(context: Any) -> None:
+    """Take what a client still sends: an answer under its write would be an internal error there.
+
+    Clients of grpc.aio forget the answer for that error.
+    """
+    with suppress(TimeoutError, DecodeError, grpc.aio.BaseError):
+        async with asyncio.timeout(FAREWELL_S):
+            while await context.read() is not grpc.aio.EOF:
+                pass
 
 
 def _status_of_cancellation() -> grpc.StatusCode:

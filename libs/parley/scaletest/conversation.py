@@ -15,7 +15,7 @@ from parley.clock import Clock
 from parley.scaletest.checker import ASSISTANT, RUNNING, WAITING, Checker
 from parley.scaletest.connections import Dialer, Requests
 from parley.scaletest.events import Document, Message, Problem, decode, decode_page
-from parley.scaletest.follower import PASSING, PAUSE_S, Cutting, Follower, Lost
+from parley.scaletest.follower import PASSING, Cutting, Follower, Lost, pause_s
 from parley.scaletest.frames import Frame
 from parley.scaletest.outcome import ChatOutcome, Stage, TurnTimes
 from parley.scaletest.plan import Plan
@@ -115,6 +115,7 @@ class Conversation:
         outcome.counts, outcome.findings = checker.counts, checker.findings
         if self._follower is not None:
             outcome.cuts, outcome.breaks = self._follower.cuts, self._follower.breaks
+            outcome.refused = self._follower.refused
             outcome.stream_bytes = self._follower.received_bytes
 
     async def delete(self) -> None:
@@ -218,7 +219,7 @@ class Conversation:
             if head.status not in PASSING:
                 raise Failed(stage, _said(head.status, answer))
             self.outcome.resent += 1
-            await self._means.clock.sleep(PAUSE_S)
+            await self._means.clock.sleep(pause_s(head))
 
     async def _stored(self) -> list[Message]:
         stored: list[Message] = []
@@ -227,7 +228,7 @@ class Conversation:
             path = f"/chats/{self.outcome.chat_id}/messages?limit={PAGE}{bound}"
             head, answer = await self._means.requests.ask(self._plan.target.request("GET", path))
             if head.status in PASSING:
-                await self._means.clock.sleep(PAUSE_S)
+                await self._means.clock.sleep(pause_s(head))
                 continue
             if head.status != 200:
                 raise Failed(Stage.VERIFICATION, _said(head.status, answer))

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from parley.clock import Clock
 from parley.scaletest.connections import Dialer, EventReader, Take
-from parley.scaletest.frames import BROKEN, Frame
+from parley.scaletest.frames import BROKEN, Frame, Head
 from parley.scaletest.plan import Target
 
 OK = 200
 PASSING = frozenset({0, 429, 502, 503, 504})
 PAUSE_S = 0.2
+PAUSE_S_MAX = 30.0
 #: How long a server may be away before a stream counts as lost.
 AWAY_S_MAX = 60.0
 
@@ -26,6 +27,12 @@ class Cutting:
     def next(self) -> int:
         """Return after how many events the next cut comes; never 0 unless there is none."""
         return self.chance.randint(1, 2 * self.every - 1) if self.every else 0
+
+
+def pause_s(refusal: Head) -> float:
+    """Return how long to wait before whoever refused, or did not answer, is asked again."""
+    asked_s = refusal.retry_after_s
+    return PAUSE_S if asked_s is None else min(max(PAUSE_S, asked_s), PAUSE_S_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,7 @@ class Follower:
     ) -> None:
         self.cuts = 0
         self.breaks = 0
+        self.refused = 0
         self.received_bytes = 0
         self._target = target
         self._dialer = dialer
@@ -67,26 +75,35 @@ class Follower:
         self._was_open = False
 
     async def run(self) -> None:
-        """Keep the stream open, until this is cancelled or it is lost."""
+        """Keep the stream open, until this is cancelled or it is lost.
+
+        A server that refuses it for the moment is asked again for as long as the turn may take;
+        one that is not there at all is given up on sooner.
+        """
         heard_at = self._clock.monotonic()
         try:
             while True:
-                status = await self._read()
+                head = await self._read()
                 now = self._clock.monotonic()
-                if status == OK:
+                if head.status in PASSING and head.status:
+                    self.refused += 1
+                if head.status:
                     heard_at = now
-                elif status not in PASSING or now - heard_at > AWAY_S_MAX:
-                    said = f"the stream was answered with {status}" if status else "nobody answers"
-                    self._lost(Lost(self._was_open, said))
+                if head.status not in (OK, *PASSING):
+                    problem = f"the stream was answered with {head.status}"
+                    self._lost(Lost(self._was_open, problem))
+                    return
+                if now - heard_at > AWAY_S_MAX:
+                    self._lost(Lost(self._was_open, "nobody answers"))
                     return
                 if not self._is_cut:
-                    await self._clock.sleep(PAUSE_S)
+                    await self._clock.sleep(pause_s(head))
         finally:
             if self._reader is not None:
                 self._reader.cut()
 
-    async def _read(self) -> int:
-        """Read one connection to its end; return the status it was answered with."""
+    async def _read(self) -> Head:
+        """Read one connection to its end; return what it was answered with."""
         self._is_cut, self._reader = False, None
         last = (f"Last-Event-ID: {self._cursor}",) if self._cursor else ()
         request = self._target.request(
@@ -105,12 +122,12 @@ class Follower:
             self._was_open = self._was_open or head.status == OK
             await made.closed
         except OSError:
-            return head.status
+            return head
         finally:
             if self._reader is not None:
                 self.received_bytes += self._reader.received_bytes
         self.breaks += head.status == OK and not self._is_cut
-        return head.status
+        return head
 
     def _take(self, frame: Frame) -> None:
         if frame.cursor is not None:

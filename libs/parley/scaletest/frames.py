@@ -7,12 +7,17 @@ HEAD_END = b"\r\n\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of an answer; status 0 stands for none, when the connection broke."""
+    """The head of an answer; status 0 stands for none, when the connection broke.
+
+    Attributes:
+        retry_after_s: When to come again, if the server said so.
+    """
 
     status: int
     length: int | None = 0
     is_chunked: bool = False
     is_closing: bool = False
+    retry_after_s: float | None = None
 
 
 BROKEN = Head(0)
@@ -39,6 +44,7 @@ def read_head(data: bytes) -> Head:
         None if is_chunked or length is None else int(length),
         is_chunked,
         fields.get(b"connection") == b"close",
+        float(after) if (after := fields.get(b"retry-after", b"")).isdigit() else None,
     )
 
 

@@ -53,7 +53,8 @@ class ChatOutcome:
         stream_bytes: What its streams carried.
         cuts: Connections that the client cut on purpose.
         breaks: Connections that ended by themselves.
-        resent: Requests that were sent again because nobody had answered.
+        refused: Openings of its stream that were refused for the moment, and tried again.
+        resent: Requests that were sent again, because they were refused so or nobody answered.
         is_left: Whether it could not be deleted.
     """
 
@@ -68,6 +69,7 @@ class ChatOutcome:
     stream_bytes: int = 0
     cuts: int = 0
     breaks: int = 0
+    refused: int = 0
     resent: int = 0
     is_left: bool = False
 

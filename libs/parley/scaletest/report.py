@@ -153,6 +153,7 @@ def _stream(outcomes: Iterable[ChatOutcome]) -> dict[str, int]:
             bytes=outcome.stream_bytes,
             cuts=outcome.cuts,
             breaks=outcome.breaks,
+            openings_refused=outcome.refused,
             requests_resent=outcome.resent,
             chats_left_behind=outcome.is_left,
         )

@@ -55,7 +55,8 @@ def _stream(report: Report) -> Iterable[str]:
         f" {found['wrong_texts']} with another text"
     )
     yield (
-        f"connections cut on purpose {found['cuts']}, broken off {found['breaks']};"
+        f"connections cut on purpose {found['cuts']}, broken off {found['breaks']},"
+        f" refused for the moment {found['openings_refused']};"
         f" begun anew {found['resets']}; requests sent again {found['requests_resent']};"
         f" model retries {found['retries']}; waited in line {found['lines']}"
     )

@@ -8,8 +8,9 @@ request; only for traces that are recorded, because such a text is prepared anew
 
 import re
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import Final
 
 from opentelemetry.semconv.attributes.db_attributes import (
@@ -55,22 +56,10 @@ class Statements:
         self._by_text: dict[tuple[str, str], Series] = {}
         telemetry.registry.register(self._durations)
 
-    @contextmanager
-    def observed(self, text: str) -> Iterator[str]:
+    def observed(self, text: str) -> "Observation":
         """Measure and trace a statement; give the text to send in its place."""
-        span = get_current_span()
-        traced = self._traced(text) if span.is_recording() else None
-        started_s = time.perf_counter()
-        try:
-            yield text if traced is None else f"{text} /*traceparent='{_traceparent(traced)}'*/"
-        except BaseException as error:
-            if traced is not None:
-                traced.record_exception(error)
-            raise
-        finally:
-            self._series(text).record(time.perf_counter() - started_s)
-            if traced is not None:
-                traced.end()
+        traced = self._traced(text) if get_current_span().is_recording() else None
+        return Observation(text, traced, self._series(text))
 
     def _traced(self, text: str) -> Span:
         summary = summary_of(text)
@@ -88,6 +77,35 @@ class Statements:
             if len(self._by_text) < TEXTS_MAX:
                 self._by_text[text, operation] = series
         return series
+
+
+class Observation(AbstractContextManager[str]):
+    """One statement under way."""
+
+    __slots__ = ("_series", "_span", "_started_s", "_text")
+
+    def __init__(self, text: str, span: Span | None, series: Series) -> None:
+        self._text = text
+        self._span = span
+        self._series = series
+
+    def __enter__(self) -> str:
+        self._started_s = time.perf_counter()
+        if self._span is None:
+            return self._text
+        return f"{self._text} /*traceparent='{_traceparent(self._span)}'*/"
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._series.record(time.perf_counter() - self._started_s)
+        if self._span is not None:
+            if error is not None:
+                self._span.record_exception(error)
+            self._span.end()
 
 
 def summary_of(text: str) -> str:

@@ -1,19 +1,14 @@
 """What a process does about users who were locked out or deleted."""
 
-import asyncpg
-
+from chatd.assembly.ground import Ground
 from chatd.clients.standings import GatewayStandings
 from chatd.domain.chat import ChatId, OwnerId
 from chatd.engine.barring import Barring, BarringPorts
 from chatd.store.barring import PostgresBarring
 from chatd.store.stores import Stores
-from parley.process import Process
-from parley.rpc import Channels
 
 
-def open_barring(
-    gateways: Channels, stores: Stores, pool: "asyncpg.Pool[asyncpg.Record]", process: Process
-) -> Barring:
+def open_barring(ground: Ground, stores: Stores) -> Barring:
     """Return who is barred, told by gateways."""
 
     async def delete(chat_id: ChatId, owner_id: OwnerId) -> None:
@@ -21,10 +16,10 @@ def open_barring(
 
     return Barring(
         BarringPorts(
-            PostgresBarring(pool),
-            GatewayStandings(gateways),
+            PostgresBarring(ground.pool),
+            GatewayStandings(ground.gateways),
             stores.chats.apply,
             delete,
-            process.clock,
+            ground.process.clock,
         )
     )

@@ -1,47 +1,60 @@
 """Titles, labels and summaries of chats, put together from the models and the notes."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
-import asyncpg
-
+from chatd.assembly.ground import Ground
 from chatd.assembly.models import Catalogue
-from chatd.domain.chat import ChatId
-from chatd.domain.ports import Setups, Spending
+from chatd.assembly.spending import Budget
+from chatd.assembly.switchboard import Switchboard
+from chatd.domain.ports import Setups
 from chatd.engine.labelling import Labeller
-from chatd.engine.late_bills import LateBills
 from chatd.engine.quick import QuickModel, QuickPorts
 from chatd.engine.resting import Resting
 from chatd.engine.setups import ConfiguredUtilityModels
 from chatd.engine.small_jobs import SmallJobs
 from chatd.store.notes import PostgresNotes
-from parley.process import Process
+
+
+@dataclass(frozen=True, slots=True)
+class Labelling:
+    """What makes notes about chats behind their turns.
+
+    Attributes:
+        labeller: Says which notes are to be made.
+        jobs: Makes them, a few at a time.
+        resting: Waits until a chat has come to rest.
+    """
+
+    labeller: Labeller
+    jobs: SmallJobs
+    resting: Resting
 
 
 def open_labelling(
-    process: Process,
-    pool: "asyncpg.Pool[asyncpg.Record]",
-    *,
+    ground: Ground,
     catalogue: Catalogue,
+    budget: Budget,
+    *,
     setups: Setups,
-    spending: Spending,
-    bills: LateBills,
-    jobs: SmallJobs,
-    resting: Resting,
-    noted: Callable[[ChatId, int], None],
-) -> Labeller:
-    """Return what makes notes about chats behind their turns."""
+    switchboard: Switchboard,
+) -> Labelling:
+    """Return what makes notes."""
+    process = ground.process
+    jobs = SmallJobs()
+    resting = Resting(jobs.add, process.clock)
     ports = QuickPorts(
         catalogue.model,
         setups,
         ConfiguredUtilityModels(catalogue.configuration, catalogue.book),
-        spending,
-        bills.add,
+        budget.spending,
+        budget.bills.add,
     )
-    return Labeller(
+    labeller = Labeller(
         QuickModel(ports, clock=process.clock, chance=process.random.random),
-        PostgresNotes(pool),
+        PostgresNotes(ground.pool),
         jobs,
         rest=resting.add,
-        bill=bills.add,
-        changed=noted,
+        bill=budget.bills.add,
+        changed=switchboard.noted,
     )
+    return Labelling(labeller, jobs, resting)

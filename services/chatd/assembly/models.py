@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from chatd.assembly.ground import Ground
 from chatd.domain.model import ModelRequest, TakeEvent
 from chatd.domain.price_book import PriceBook, shipped_book
 from chatd.engine.configuration import ConfigurationCache
@@ -24,15 +25,13 @@ from chatd.providers.traced import TracedCalls
 from chatd.providers.transport import HttpModels
 from chatd.providers.wire_choice import WireName
 from chatd.rpc.model_servicer import ModelPorts
-from chatd.settings import Settings
 from chatd.store.catalogue import StoredCatalogue
 from chatd.store.config_version import Changed, ConfigChanges
 from chatd.store.models import Models
 from chatd.store.providers import Providers
-from parley.bus import Bus, Notice
-from parley.postgres import Database
+from parley.bus import Notice
 from parley.process import Process
-from parley.secrets import Keyring, SecretBox
+from parley.secrets import SecretBox
 
 logger = logging.getLogger(__name__)
 
@@ -62,21 +61,19 @@ class Catalogue:
     box: SecretBox
 
 
-async def open_catalogue(
-    settings: Settings, process: Process, database: Database, bus: Bus, stack: AsyncExitStack
-) -> Catalogue:
+async def open_catalogue(ground: Ground, stack: AsyncExitStack) -> Catalogue:
     """Return the models that this process can talk to, over connections that the stack closes."""
-    box = SecretBox(Keyring.load(settings.master_key_file))
-    given, book = given_by(settings.environment_keys), shipped_book()
+    process, box = ground.process, SecretBox(ground.keyring)
+    given, book = given_by(ground.settings.environment_keys), shipped_book()
     configuration = ConfigurationCache(
-        StoredCatalogue(database.pool, box), given.catalogue, given.values, process.clock
+        StoredCatalogue(ground.pool, box), given.catalogue, given.values, process.clock
     )
 
     def changed(what: str, version: int) -> None:
         configuration.heard(what, version)
-        bus.publish(Notice(CONFIG_TOPIC, what, version))
+        ground.bus.publish(Notice(CONFIG_TOPIC, what, version))
 
-    changes = ConfigChanges(database.pool, changed)
+    changes = ConfigChanges(ground.pool, changed)
     discovery = Discovery(given, configuration.give, process.clock)
     await discovery.ask()
     await configuration.current()

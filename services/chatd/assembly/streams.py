@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import asyncpg
-
 from chatd.domain.chat import WorkerId
 from chatd.domain.groups import Groups
 from chatd.engine.live import LiveChats
@@ -26,7 +24,18 @@ from chatd.store.feeds import PostgresFeeds
 from chatd.store.following import Followings
 from chatd.store.workers import PostgresWorkers
 from parley.identity import Caller, ServiceName
+from parley.postgres import Pool
 from parley.process import Neighbours, Process
+
+CONNECTIONS_MAX = 2
+
+
+def connections_of_streams(connections_max: int) -> int:
+    """Return how many of a process's connections its streams have for themselves.
+
+    Few are enough, as they read for many at once; but a crowd of turns must not be before them.
+    """
+    return min(CONNECTIONS_MAX, max(1, connections_max // 8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +80,7 @@ class Streaming:
 async def open_streaming(
     neighbours: Neighbours,
     process: Process,
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
     stack: AsyncExitStack,
     *,
     workers: PostgresWorkers,
@@ -95,5 +104,5 @@ async def open_streaming(
     feeds = Feeds(PostgresFeeds(pool), process.clock)
     hubs = Hubs(followings, live, relays=relays, tasks=tasks, clock=process.clock, news=feeds.poke)
     measure_streams(process.telemetry.meter, hubs, feeds.drops)
-    access = Access(followings, groups, process.clock)
+    access = Access(hubs, followings, groups, process.clock)
     return Streaming(hubs, feeds, access, replicas, live, process)

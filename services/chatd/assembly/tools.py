@@ -3,45 +3,35 @@
 import asyncio
 from contextlib import AsyncExitStack
 
+from chatd.assembly.ground import Ground
 from chatd.clients.mcpgateway import McpTools
 from chatd.clients.routing import RoutedTools
 from chatd.clients.toolrunner import WorkspaceTools
-from chatd.clients.workspace import Shelf
 from chatd.domain.ports import Tools
 from chatd.domain.tools import Executor
 from chatd.domain.workspaces.ports import Sites
 from chatd.news import follow_servers
-from chatd.settings import Settings
-from parley.bus import Bus
-from parley.clock import Clock
+from chatd.store.attachments import Attachments
 from parley.identity import ServiceName
-from parley.process import Neighbours
-from parley.rpc import Channels
 
 
 async def open_tools(
-    settings: Settings,
-    neighbours: Neighbours,
-    clock: Clock,
-    bus: Bus,
-    stack: AsyncExitStack,
-    *,
-    toolrunners: Channels,
-    shelf: Shelf,
-    sites: Sites,
-    lifecycle: Tools,
+    ground: Ground, stack: AsyncExitStack, *, sites: Sites, lifecycle: Tools
 ) -> Tools:
     """Return the tools of all executors, reached over channels that the stack closes."""
+    clock = ground.process.clock
     mcpgateways = await stack.enter_async_context(
-        neighbours.channels(ServiceName.MCPGATEWAY, settings.mcpgateway)
+        ground.neighbours.channels(ServiceName.MCPGATEWAY, ground.settings.mcpgateway)
     )
     of_servers = McpTools(mcpgateways, clock)
     background = await stack.enter_async_context(asyncio.TaskGroup())
-    following = background.create_task(follow_servers(bus, of_servers))
+    following = background.create_task(follow_servers(ground.bus, of_servers))
     stack.callback(following.cancel)
     return RoutedTools(
         {
-            Executor.TOOLRUNNER: WorkspaceTools(toolrunners, clock, shelf, sites),
+            Executor.TOOLRUNNER: WorkspaceTools(
+                ground.toolrunners, clock, Attachments(ground.pool), sites
+            ),
             Executor.CHATD: lifecycle,
             Executor.MCPGATEWAY: of_servers,
         }

@@ -1,14 +1,13 @@
 """The control plane of workspaces, put together over one database and the channels to nodes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-import asyncpg
-
+from chatd.assembly.doors import Doors
+from chatd.assembly.ground import Ground
+from chatd.assembly.models import Catalogue
 from chatd.clients.hosts import GrpcHost
 from chatd.clients.lifecycle import LifecycleTools
 from chatd.domain.chat import ChatId, WorkerId
-from chatd.domain.groups import Groups
 from chatd.domain.workspaces.quota import QuotaLimits
 from chatd.domain.workspaces.secrets import Secret
 from chatd.domain.workspaces.workspace import Workspace
@@ -22,21 +21,16 @@ from chatd.engine.workspaces.registry import Registry
 from chatd.engine.workspaces.sites import ChatSites
 from chatd.engine.workspaces.watching import Changes
 from chatd.news import WORKSPACES_TOPIC
-from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.catalogue_servicer import WorkspaceServicer
 from chatd.rpc.node_servicer import NodeServicer
 from chatd.rpc.secret_servicer import SecretServicer
 from chatd.rpc.workspace_watch import WorkspaceWatch
-from chatd.settings import Settings
-from chatd.store.config_version import Changed
 from chatd.store.nodes import PostgresNodes
 from chatd.store.secrets import PostgresSecrets
 from chatd.store.templates import PostgresTemplates
 from chatd.store.workspaces import PostgresWorkspaces
-from parley.bus import Bus, Notice
-from parley.process import Process
-from parley.rpc import Address, Channels
-from parley.secrets import SecretBox
+from parley.bus import Notice
+from parley.rpc import Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,46 +57,36 @@ class WorkspaceRooms:
 
 
 def open_workspaces(
-    settings: Settings,
-    process: Process,
-    pool: "asyncpg.Pool[asyncpg.Record]",
-    bus: Bus,
-    *,
-    worker_id: WorkerId,
-    toolrunners: Channels,
-    configuration: ConfigurationCache,
-    changed: Changed,
-    groups: Groups,
-    box: SecretBox,
-    tickets: Callable[[ChatSites], AttachTickets],
+    ground: Ground, catalogue: Catalogue, doors: Doors, worker_id: WorkerId
 ) -> WorkspaceRooms:
     """Return the control plane of this process."""
-    clock = process.clock
+    settings, process, pool = ground.settings, ground.process, ground.pool
+    clock, configuration = process.clock, catalogue.configuration
     changes = Changes(clock)
 
     def moved(workspace: Workspace) -> None:
         changes.heard(workspace.id)
         driver.poke(workspace)
-        bus.publish(Notice(WORKSPACES_TOPIC, workspace.id, workspace.version))
+        ground.bus.publish(Notice(WORKSPACES_TOPIC, workspace.id, workspace.version))
 
     def bound(chat_id: ChatId) -> None:
-        changed(f"{CHAT_PREFIX}{chat_id}", 0)
+        catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0)
 
     workspaces = PostgresWorkspaces(pool, moved)
     nodes = PostgresNodes(pool)
     known = NodeList(nodes, map(str, settings.toolrunner))
-    secrets = PostgresSecrets(pool, box)
+    secrets = PostgresSecrets(pool, catalogue.box)
 
     async def granted(workspace: Workspace) -> tuple[Secret, ...]:
         return await secrets.named(workspace.owner_id, workspace.recipe.secret_names)
 
-    host = GrpcHost(lambda address: toolrunners.also(Address.parse(address)), granted)
+    host = GrpcHost(lambda address: ground.toolrunners.also(Address.parse(address)), granted)
     driver = Driver(worker_id, workspaces, known, host, clock)
     policies = Policies(workspaces, known, host)
     control = Control(
         workspaces,
         PostgresTemplates(pool),
-        groups=groups,
+        groups=doors.groups,
         ttl=_InstallationTtl(configuration),
         limits=QuotaLimits(
             live_workspaces=settings.live_workspaces_per_user_max,
@@ -136,7 +120,7 @@ def open_workspaces(
                 known,
                 host,
                 WorkspaceWatch(workspaces, changes, clock, process.stopping),
-                tickets(sites),
+                doors.tickets(sites),
                 policies.tell,
             ),
             NodeServicer(Registry(workspaces, nodes), nodes, secrets, clock),

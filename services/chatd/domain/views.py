@@ -4,12 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from hashlib import blake2b
+
+import msgspec
 
 from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId
 from chatd.domain.choice import ReasoningEffort
 from chatd.domain.diffs import DiffStatus
 
 FILES_MAX = 50
+ETAG_DIGEST_BYTES = 8
 
 
 class ChatMode(StrEnum):
@@ -77,6 +81,25 @@ class ChatView:
     created_at: datetime
     updated_at: datetime
     diff_status: DiffStatus | None = None
+
+    @property
+    def etag(self) -> str:
+        """Return what is another one after whatever a change or a removal could overwrite.
+
+        It is taken from the values, so that no statement can forget to count a version up.
+        """
+        arranged = (
+            self.title,
+            sorted(self.labels.items()),
+            self.pin_order,
+            self.mode,
+            self.model_id,
+            self.reasoning_effort,
+            self.workspace_id,
+            self.mcp_server_ids,
+        )
+        digest = blake2b(msgspec.json.encode(arranged), digest_size=ETAG_DIGEST_BYTES)
+        return f"{self.state.snapshot_version}-{digest.hexdigest()}"
 
 
 class GranteeKind(StrEnum):

@@ -82,12 +82,12 @@ class ServerSentEvents:
             or self._data
             or self._is_error
             or self._ended_with_return
-            or self._is_first_line
             or b"\r" in chunk
         ):
             return None
         found: list[bytes] = []
-        for block in chunk[:-2].split(b"\n\n"):
+        body = chunk.removeprefix(BYTE_ORDER_MARK) if self._is_first_line else chunk
+        for block in body[:-2].split(b"\n\n"):
             data = block
             if block.startswith(b"event: "):
                 name, _, data = block.partition(b"\n")
@@ -96,6 +96,7 @@ class ServerSentEvents:
             if not data.startswith(b"data: ") or len(data) == 6 or b"\n" in data:
                 return None
             found.append(data[6:])
+        self._is_first_line = False
         return found
 
     def _events(self, lines: Iterable[bytes]) -> Iterator[bytes]:

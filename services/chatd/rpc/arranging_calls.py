@@ -59,7 +59,9 @@ class ArrangingCalls:
         if changes.model_id:
             choice = await self._defaults.choice(ModelChoice(changes.model_id))
             changes = replace(changes, model_id=choice.model_id)
-        await self._stores.metadata.change(chat_id, owner_id=owner.id, changes=changes)
+        await self._stores.metadata.change(
+            chat_id, owner_id=owner.id, changes=changes, etag=request.chat.etag
+        )
         self._changed(chat_id)
         return api.UpdateChatResponse(chat=await self._chat(chat_id, owner))
 
@@ -78,7 +80,9 @@ class ArrangingCalls:
         """Remove a family for good."""
         fields.request_id_of(request.request_id)
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
-        await self._unbroken.run(lambda: self._stores.families.delete(chat_id, owner_id=owner.id))
+        await self._unbroken.run(
+            lambda: self._stores.families.delete(chat_id, owner_id=owner.id, etag=request.etag)
+        )
         return api.DeleteChatResponse()
 
     async def mark_read(self, request: api.MarkReadRequest) -> api.MarkReadResponse:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chatd.domain.chat import ChatState, Owner, OwnerId, Status, WorkerId
+from chatd.domain.workers import Claimed
 from chatd.engine.slots import Slot
-from chatd.engine.worker import Claimed
 
 
 class Claims(Protocol):

@@ -91,6 +91,7 @@ def chat_to_proto(chat: ChatView) -> chat_pb2.Chat:
             for tool in chat.client_tools
         ],
         diff_status=None if chat.diff_status is None else diff_status_to_proto(chat.diff_status),
+        etag=chat.etag,
     )
 
 

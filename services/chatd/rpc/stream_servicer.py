@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 
 import grpc
 
-from chatd.domain.errors import ChatNotFound
 from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.fields import chat_id_of, whole
 from chatd.rpc.streams.connection import Connection
@@ -32,13 +31,14 @@ class StreamServicer(StreamServiceServicer):
         hubs, access = self._streams.hubs, self._streams.access
         chat_id = chat_id_of(request.chat_id)
         after_id = whole(request.after_id, "after_id", at_least=0)
-        user_id = caller_as_owner().id
-        is_owner = await access.is_allowed(chat_id, user_id)
-        if is_owner is None:
-            raise ChatNotFound(chat_id)
         something = asyncio.Event()
-        subscription = hubs.follow(chat_id, request.cursor, after_id, lambda _: something.set())
-        access.watch(subscription, chat_id, user_id, is_owner=is_owner)
+        subscription = await access.open(
+            chat_id,
+            caller_as_owner().id,
+            cursor=request.cursor,
+            after_id=after_id,
+            wake=lambda _: something.set(),
+        )
         try:
             while True:
                 await something.wait()

@@ -15,8 +15,6 @@ from enum import Enum
 from types import TracebackType
 from typing import Self, TypeVar
 
-import asyncpg
-
 from chatd.domain.chat import ChatId, ChatState, Message, NewMessage
 from chatd.domain.choice import ModelChoice
 from chatd.domain.commands import (
@@ -39,9 +37,11 @@ from chatd.store.rows import state_of
 from chatd.store.statements import SELECT_KEY, SELECT_STATE, ClientKey, decision_statement
 from parley.clock import Clock
 from parley.postgres import (
+    Connection,
     DatabaseBusy,
     DatabaseUnavailable,
     Deadlocked,
+    Pool,
     PoolExhausted,
     StatementEnded,
     typed_outages,
@@ -128,7 +128,7 @@ class Applier:
 
     def __init__(
         self,
-        pool: "asyncpg.Pool[asyncpg.Record]",
+        pool: Pool,
         *,
         facts_of: FactsOf,
         moved: Callable[[ChatState], None],
@@ -274,7 +274,7 @@ class Applier:
 
     async def _write(
         self,
-        source: "asyncpg.Pool[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+        source: "Pool | Connection",
         seen: ChatState,
         decision: Decision,
         client_key: ClientKey | None,
@@ -340,7 +340,7 @@ class Applier:
 
     async def _read(
         self,
-        source: "asyncpg.Pool[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+        source: "Pool | Connection",
         chat_id: ChatId,
         lock: str = "",
     ) -> ChatState:

@@ -11,7 +11,7 @@ from chatd.domain.model import FileData
 from chatd.domain.parts import File
 from chatd.domain.views import FILES_MAX
 from chatd.store.constraints import Constraint
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 # Files of an owner.
 SELECT_FILES = """
@@ -42,7 +42,7 @@ INSERT_FILE = """
 class Attachments:
     """Files of chats in PostgreSQL."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def find(self, file_ids: tuple[str, ...], *, owner_id: OwnerId) -> Mapping[str, File]:

@@ -5,10 +5,8 @@ Nobody calls these for a person: they do what the gateway said must be done.
 
 from dataclasses import dataclass
 
-import asyncpg
-
 from chatd.domain.chat import ChatId, MessageId, OwnerId
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 BATCH_MAX = 100
 
@@ -67,7 +65,7 @@ class AtWork:
 class PostgresBarring:
     """The users whom nobody may act for any more."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def bar(self, user_id: OwnerId, *, is_deleted: bool) -> None:

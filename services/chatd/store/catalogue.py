@@ -24,7 +24,7 @@ from chatd.store.model_rows import (
 from chatd.store.preferences import INSTALLATION, SELECT_SETTINGS, installation_of, user_of
 from chatd.store.providers import COLUMN, TABLE
 from chatd.store.view_rows import tools_from_json
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 from parley.secrets import Sealed, SecretBox
 from parley.settings import Secret
 
@@ -114,7 +114,7 @@ class ChatFacts:
 class StoredCatalogue:
     """Reads configuration, all of it at one moment."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", box: SecretBox) -> None:
+    def __init__(self, pool: Pool, box: SecretBox) -> None:
         self._pool = pool
         self._box = box
 

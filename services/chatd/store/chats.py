@@ -5,8 +5,6 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self
 
-import asyncpg
-
 from chatd.domain.chat import (
     ChatId,
     ChatState,
@@ -33,7 +31,7 @@ from chatd.store.creation import NewChat, insert_chat
 from chatd.store.rows import message_of, queued_message_of, state_of, stored_execution_of
 from chatd.store.statements import SELECT_STATE, ClientKey
 from parley.clock import Clock
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 
 def tell_nobody(
@@ -51,7 +49,7 @@ class PostgresChats:
 
     def __init__(
         self,
-        pool: "asyncpg.Pool[asyncpg.Record]",
+        pool: Pool,
         moved: Callable[[ChatState], None],
         clock: Clock,
         *,

@@ -3,9 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-import asyncpg
-
-from parley.postgres import typed_outages
+from parley.postgres import Connection, Pool, typed_outages
 
 # Told after the commit: what changed, and the number then.
 Changed = Callable[[str, int], None]
@@ -26,16 +24,12 @@ def tell_nobody(what: str, version: int) -> None:
 class ConfigChanges:
     """Makes changes of configuration, one after another, and tells of each after its commit."""
 
-    def __init__(
-        self, pool: "asyncpg.Pool[asyncpg.Record]", changed: Changed = tell_nobody
-    ) -> None:
+    def __init__(self, pool: Pool, changed: Changed = tell_nobody) -> None:
         self.pool = pool
         self._changed = changed
 
     @asynccontextmanager
-    async def change(
-        self, what: str = CATALOGUE
-    ) -> AsyncIterator["asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"]:
+    async def change(self, what: str = CATALOGUE) -> AsyncIterator[Connection]:
         """Give a transaction in which nobody else changes the configuration."""
         with typed_outages():
             async with self.pool.acquire() as connection, connection.transaction():

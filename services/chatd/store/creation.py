@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import asyncpg
-
 from chatd.domain.chat import ChatId, ChatState, MessageId, NewMessage, Owner, Status, WorkerId
 from chatd.domain.choice import ReasoningEffort
 from chatd.domain.views import ChatMode, ClientTool
 from chatd.store.codec import CONTENT_VERSION, choice_to_json, parts_to_json
 from chatd.store.statements import ClientKey
 from chatd.store.view_rows import labels_to_json, tools_to_json
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 # Make a chat that runs, for its owner; an id that exists inserts nothing. As everywhere, a worker
 # may claim only while its lease is good for some seconds more and it is not draining.
@@ -78,7 +76,7 @@ class NewChat:
 
 
 async def insert_chat(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
     new: NewChat,
     *,
     claimed_by: WorkerId | None,

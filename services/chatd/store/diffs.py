@@ -1,11 +1,10 @@
 """How workspaces differ, kept with their chats so that every list shows it."""
 
-import asyncpg
 import msgspec
 
 from chatd.domain.chat import ChatId
 from chatd.domain.diffs import DiffStatus
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 # Only what is news is written: whoever follows the list is told of every new row.
 SET_DIFF_STATUS = """
@@ -22,7 +21,7 @@ _decoder = msgspec.json.Decoder(DiffStatus)
 class PostgresDiffs:
     """Statuses in PostgreSQL."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def set(self, chat_id: ChatId, status: DiffStatus | None) -> int | None:

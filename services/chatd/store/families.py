@@ -3,16 +3,15 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-import asyncpg
-
 from chatd.domain.chat import ChatId, ChatState, OwnerId, Status
 from chatd.domain.commands import SetArchived
 from chatd.domain.errors import ChatNotFound, InvalidRequest
 from chatd.domain.transitions import decide
+from chatd.store.expecting import expect
 from chatd.store.pins import lock_pins, move_pin
 from chatd.store.rows import state_of
 from chatd.store.statements import STATE_COLUMNS, decision_statement
-from parley.postgres import typed_outages
+from parley.postgres import Connection, Pool, typed_outages
 
 # Whether a chat is a root, for its owner.
 SELECT_IS_ROOT = """
@@ -45,9 +44,7 @@ class Families:
     one last time, so that whoever follows it looks and finds it gone.
     """
 
-    def __init__(
-        self, pool: "asyncpg.Pool[asyncpg.Record]", moved: Callable[[ChatState], None]
-    ) -> None:
+    def __init__(self, pool: Pool, moved: Callable[[ChatState], None]) -> None:
         self._pool = pool
         self._moved = moved
 
@@ -75,17 +72,21 @@ class Families:
         for state in written:
             self._moved(state)
 
-    async def delete(self, chat_id: ChatId, *, owner_id: OwnerId) -> None:
+    async def delete(self, chat_id: ChatId, *, owner_id: OwnerId, etag: str = "") -> None:
         """Remove a root chat and its children for good, whatever they do at the moment.
+
+        With an etag it is removed only if the root still has it.
 
         Raises:
             ChatNotFound: there is no such chat of this owner.
             InvalidRequest: it is a child.
+            VersionConflict: the root has another etag.
         """
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
                 await lock_pins(connection, owner_id)
                 family = await self._lock(connection, chat_id, owner_id)
+                await expect(connection, chat_id, owner_id=owner_id, etag=etag)
                 await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=0)
                 await connection.execute(DELETE_FAMILY, chat_id, owner_id)
         for state in family:
@@ -93,7 +94,7 @@ class Families:
 
     async def _lock(
         self,
-        connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+        connection: Connection,
         chat_id: ChatId,
         owner_id: OwnerId,
     ) -> tuple[ChatState, ...]:

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-import asyncpg
-
 from chatd.domain.chat import ChatId, OwnerId
 from chatd.domain.views import ChatView
 from chatd.store.view_rows import CHATS, VIEW_COLUMNS, view_of
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 KEPT = timedelta(days=7)
 
@@ -70,7 +68,7 @@ class FeedChanges:
 class PostgresFeeds:
     """Lists of chats that are followed, in PostgreSQL."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def horizon(self) -> int:

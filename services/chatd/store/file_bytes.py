@@ -2,11 +2,9 @@
 
 from collections.abc import Collection, Mapping
 
-import asyncpg
-
 from chatd.domain.chat import OwnerId
 from chatd.domain.model import FileData
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 # Files of an owner with their bytes.
 SELECT_FILE_BYTES = """
@@ -18,7 +16,7 @@ SELECT_FILE_BYTES = """
 class PostgresFiles:
     """Files in PostgreSQL."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def load(self, file_ids: Collection[str], owner_id: OwnerId) -> Mapping[str, FileData]:

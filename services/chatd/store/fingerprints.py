@@ -1,8 +1,6 @@
 """Which master keys this database was written with, so that a wrong key file is noticed."""
 
-import asyncpg
-
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 from parley.secrets import Keyring
 
 # Every key that ever sealed something here.
@@ -15,7 +13,7 @@ INSERT_FINGERPRINTS = """
 """
 
 
-async def check_keyring(pool: "asyncpg.Pool[asyncpg.Record]", keyring: Keyring) -> None:
+async def check_keyring(pool: Pool, keyring: Keyring) -> None:
     """Compare the keyring with the one this database was written with, and note new keys.
 
     Raises:

@@ -5,9 +5,7 @@ Nobody calls these for a person: they do what the gateway said must be done.
 
 from collections.abc import Iterable
 
-import asyncpg
-
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 SELECT_NAMED = """
     SELECT group_id FROM (
@@ -34,7 +32,7 @@ DELETE_LIMITS = """
 class PostgresGroupRemains:
     """Shares and limits of groups in PostgreSQL."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def named(self, after: str, limit: int) -> tuple[str, ...]:

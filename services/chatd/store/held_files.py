@@ -10,7 +10,7 @@ from chatd.domain.model import FileData
 from chatd.domain.views import Reader, StoredFile
 from chatd.store.attachments import INSERT_FILE
 from chatd.store.view_rows import READABLE
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 COLUMNS = """
     f.id, f.owner_id, f.name, f.media_type, octet_length(f.data) AS size_bytes, f.sha256,
@@ -39,7 +39,7 @@ SELECT_STRETCH = f"""
 class HeldFiles:
     """Files in PostgreSQL."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def put(

@@ -2,9 +2,7 @@
 
 from datetime import timedelta
 
-import asyncpg
-
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 KEYS_KEPT = timedelta(hours=24)  # As long as a client may repeat a request.
 WORKERS_KEPT = timedelta(days=1)
@@ -120,7 +118,7 @@ DELETE_CROWDED_USES = """
 class PostgresHousekeeping:
     """Removes keys, partial answers, workers, workspaces, files and records of uses."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", *, uses_max: int = USES_MAX) -> None:
+    def __init__(self, pool: Pool, *, uses_max: int = USES_MAX) -> None:
         self._pool = pool
         self._uses_max = uses_max
 

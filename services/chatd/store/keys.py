@@ -20,7 +20,7 @@ from chatd.store.constraints import Constraint
 from chatd.store.rows import message_of
 from chatd.store.statements import ClientKey
 from chatd.store.view_rows import CHATS, VIEW_COLUMNS, view_of
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 # The hash that a key was stored with; asked only for a chat whose owner was checked.
 SELECT_BODY_HASH = "SELECT body_hash FROM chat.client_keys WHERE chat_id = $1 AND key = $2"
@@ -97,7 +97,7 @@ class Outcome:
 class Keys:
     """Does things once, however often they are asked for."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", chats: Applying) -> None:
+    def __init__(self, pool: Pool, chats: Applying) -> None:
         self._pool = pool
         self._chats = chats
 

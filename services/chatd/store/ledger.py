@@ -6,12 +6,10 @@ entered, it is there once.
 
 import uuid
 
-import asyncpg
-
 from chatd.domain.chat import OwnerId
 from chatd.domain.ledger import LedgerEntry
 from chatd.domain.price import Price
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 _NO_PRICE = Price()
 
@@ -87,7 +85,7 @@ def entry_id(entry: LedgerEntry) -> str:
 class PostgresLedger:
     """Enters calls that no commit of their chat carried."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def enter(self, entry: LedgerEntry, owner_id: OwnerId) -> None:

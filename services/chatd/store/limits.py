@@ -14,7 +14,7 @@ from chatd.domain.limits import (
     Subject,
     SubjectKind,
 )
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 
@@ -72,7 +72,7 @@ class ChatSpending:
 class PostgresLimits:
     """Limits and spending in PostgreSQL."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def limits(self) -> tuple[SpendLimit, ...]:

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-import asyncpg
 import msgspec
 
 from chatd.domain.errors import InvalidRequest
 from chatd.domain.views import ChatView, Reader
 from chatd.store.codec import MARK
 from chatd.store.view_rows import CHATS, HAS_UNREAD, VIEW_COLUMNS, labels_to_json, view_of
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 UNPINNED = 2**31 - 1  # Behind every pin.
 
@@ -106,7 +105,7 @@ LIST_SHARED = LIST.format(
 class Listing:
     """Lists of chats in PostgreSQL."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def page(self, reader: Reader, wanted: Filter, *, length: int, token: str) -> ListPage:

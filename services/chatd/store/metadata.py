@@ -3,15 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import asyncpg
-
 from chatd.domain.chat import ChatId, MessageId, OwnerId
 from chatd.domain.choice import ReasoningEffort
 from chatd.domain.errors import ChatNotFound, InvalidRequest
 from chatd.domain.views import ChatMode
+from chatd.store.expecting import expect
 from chatd.store.pins import lock_pins, move_pin
 from chatd.store.view_rows import labels_to_json
-from parley.postgres import typed_outages
+from parley.postgres import Connection, Pool, typed_outages
 
 # Change what is given of a chat, for its owner. The order of lists depends on none of it.
 UPDATE_CHAT = """
@@ -59,18 +58,24 @@ class ChatChanges:
 class Metadata:
     """Changes chats without touching their execution."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def change(self, chat_id: ChatId, *, owner_id: OwnerId, changes: ChatChanges) -> None:
-        """Change all that is given, or nothing.
+    async def change(
+        self, chat_id: ChatId, *, owner_id: OwnerId, changes: ChatChanges, etag: str = ""
+    ) -> None:
+        """Change all that is given, or nothing; with an etag only what still has it.
 
         Raises:
             ChatNotFound: there is no such chat of this owner.
             InvalidRequest: a chat that is archived or a child cannot be pinned.
+            VersionConflict: the chat has another etag.
         """
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
+                if changes.pin_order is not None:
+                    await lock_pins(connection, owner_id)
+                await expect(connection, chat_id, owner_id=owner_id, etag=etag)
                 if changes.pin_order is not None:
                     await self._pin(connection, chat_id, owner_id, changes.pin_order)
                 found = await connection.fetchval(
@@ -102,12 +107,11 @@ class Metadata:
 
     async def _pin(
         self,
-        connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+        connection: Connection,
         chat_id: ChatId,
         owner_id: OwnerId,
         place: int,
     ) -> None:
-        await lock_pins(connection, owner_id)
         row = await connection.fetchrow(SELECT_PINNABLE, chat_id, owner_id)
         if row is None:
             raise ChatNotFound(chat_id)

@@ -15,6 +15,7 @@ from chatd.domain.errors import (
 from chatd.store.config_version import ConfigChanges
 from chatd.store.model_rows import MODEL_COLUMNS, model_arguments, model_of
 from chatd.store.model_tables import MODEL_NAME_INDEX
+from parley.postgres import Connection
 
 # Make a model of a live provider, for administrators; an id that exists is the same request.
 INSERT_MODEL = f"""
@@ -129,9 +130,7 @@ class Models:
         async with self._changes.change() as connection:
             await connection.execute(DELETE_OVERRIDE, purpose)
 
-    async def _stored(
-        self, connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]", model: Model
-    ) -> asyncpg.Record:
+    async def _stored(self, connection: Connection, model: Model) -> asyncpg.Record:
         """Return what an earlier request stored; without one the provider must be what lacks."""
         row = await connection.fetchrow(LOCK_MODEL, model.id)
         if row is None:

@@ -4,13 +4,11 @@ import uuid
 from dataclasses import dataclass
 from datetime import timedelta
 
-import asyncpg
-
 from chatd.domain.workspaces.errors import NodeNotFound, StaleNode
 from chatd.domain.workspaces.nodes import LOST_AFTER, Load, Node, NodeState
 from chatd.domain.workspaces.workspace import NodeId
 from chatd.store.workspace_rows import NODE_COLUMNS, columns_of, node_of, written
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 _NODE = columns_of("n", NODE_COLUMNS)
 
@@ -103,7 +101,7 @@ class NodePlace:
 class PostgresNodes:
     """Stores nodes."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def register(self, node: Node, request_id: str) -> Node:

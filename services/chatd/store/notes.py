@@ -6,14 +6,12 @@ is still true: a title while nobody chose one, the others while the history is t
 
 from dataclasses import dataclass
 
-import asyncpg
-
 from chatd.domain.chat import ChatId, Message, Owner
 from chatd.domain.ledger import LedgerEntry
 from chatd.store.ledger import ENTER, entry_arguments
 from chatd.store.queries import MESSAGE_COLUMNS
 from chatd.store.rows import message_of
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 # The engine's, for a chat whose turn just ended here.
 SELECT_FACTS = """
@@ -86,7 +84,7 @@ class ChatFacts:
 class PostgresNotes:
     """Notes in PostgreSQL; each write returns the chat's version, None if it took no effect."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def facts(self, chat_id: ChatId) -> ChatFacts | None:

@@ -2,11 +2,9 @@
 
 from collections import OrderedDict
 
-import asyncpg
-
 from chatd.domain.chat import ChatId, OwnerId
 from chatd.domain.errors import ChatNotFound
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 OWNERS_MAX = 10_000
 
@@ -17,7 +15,7 @@ SELECT_OWNER = "SELECT owner_id FROM chat.chats WHERE id = $1"
 class Ownership:
     """The owners of chats, remembered: a chat never gets another one."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._owners: OrderedDict[ChatId, OwnerId] = OrderedDict()
 

@@ -4,14 +4,13 @@ Written behind the stream, many chats at once, and without waiting for the disk:
 database takes along was not acknowledged to anybody.
 """
 
-import asyncpg
 import msgspec
 
 from chatd.domain.chat import ChatId
 from chatd.domain.partials import Chunk
 from chatd.domain.pieces import Piece
 from chatd.store.codec import stored_text, text_as_stored
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 # Chunks of several chats; a chat that is gone meanwhile is left out.
 INSERT_CHUNKS = """
@@ -38,7 +37,7 @@ _decoder = msgspec.json.Decoder(tuple[Piece, ...])
 class PostgresPartials:
     """Partial answers in PostgreSQL."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def add(self, chunks: tuple[Chunk, ...]) -> None:

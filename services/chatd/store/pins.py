@@ -1,8 +1,7 @@
 """The order of a user's pinned chats, which is theirs as a whole and changes under one lock."""
 
-import asyncpg
-
 from chatd.domain.chat import ChatId, OwnerId
+from parley.postgres import Connection
 
 # One change at a time to the pins of one user; released with the transaction.
 LOCK_PINS = "SELECT pg_advisory_xact_lock(hashtextextended('pins of ' || $1::text, 0))"
@@ -36,15 +35,13 @@ def moved(pinned: tuple[ChatId, ...], chat_id: ChatId, place: int) -> tuple[Chat
     return (*others[:index], chat_id, *others[index:])
 
 
-async def lock_pins(
-    connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]", owner_id: OwnerId
-) -> None:
+async def lock_pins(connection: Connection, owner_id: OwnerId) -> None:
     """Keep everybody else from changing the pins of a user until the transaction ends."""
     await connection.execute(LOCK_PINS, owner_id)
 
 
 async def move_pin(
-    connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+    connection: Connection,
     *,
     owner_id: OwnerId,
     chat_id: ChatId,

@@ -22,6 +22,7 @@ from chatd.store.model_rows import (
     provider_of,
 )
 from chatd.store.model_tables import PROVIDER_NAME_INDEX
+from parley.postgres import Connection
 from parley.secrets import SecretBox
 from parley.settings import Secret
 
@@ -181,9 +182,7 @@ class Providers:
             if row is None:
                 raise ResourceNotFound("key", key_id)
 
-    async def _lock(
-        self, connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]", provider_id: str
-    ) -> asyncpg.Record:
+    async def _lock(self, connection: Connection, provider_id: str) -> asyncpg.Record:
         row = await connection.fetchrow(LOCK_PROVIDER, provider_id)
         if row is None:
             raise ResourceNotFound("provider", provider_id)
@@ -191,7 +190,7 @@ class Providers:
 
     async def _with_keys(
         self,
-        connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+        connection: Connection,
         row: asyncpg.Record,
     ) -> Provider:
         keys = await connection.fetch(SELECT_KEYS, row["id"])

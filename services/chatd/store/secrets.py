@@ -23,7 +23,7 @@ from chatd.domain.workspaces.secrets import (
 from chatd.store.nodes import static_node_id
 from chatd.store.rows import Row
 from chatd.store.workspace_rows import read_json
-from parley.postgres import typed_outages
+from parley.postgres import Connection, Pool, typed_outages
 from parley.secrets import Sealed, SecretBox
 
 TABLE = "chat.secrets"
@@ -126,7 +126,7 @@ class UsePlace:
 class PostgresSecrets:
     """Stores secrets and the record of their uses."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", box: SecretBox) -> None:
+    def __init__(self, pool: Pool, box: SecretBox) -> None:
         self._pool = pool
         self._box = box
 
@@ -227,7 +227,7 @@ class PostgresSecrets:
 
     async def _insert(
         self,
-        connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+        connection: Connection,
         secret: Secret,
         value: bytes,
         request_hash: bytes,
@@ -254,7 +254,7 @@ class PostgresSecrets:
 
     async def _replace(
         self,
-        connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+        connection: Connection,
         row: asyncpg.Record,
         secret: Secret,
         value: bytes,
@@ -298,9 +298,7 @@ def new_secret_id(owner_id: str, name: str, request_id: str) -> str:
     return str(uuid.uuid5(uuid.UUID(owner_id or INSTALLATION), f"secret {name} {request_id}"))
 
 
-async def _address_of(
-    connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]", wish: WishedUse
-) -> str:
+async def _address_of(connection: Connection, wish: WishedUse) -> str:
     """Return where the node is that has a wish, if it is known as it says."""
     node = await connection.fetchrow(SELECT_NODE, wish.node_id)
     if node is None:
@@ -313,7 +311,7 @@ async def _address_of(
 
 
 async def _judged(
-    connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+    connection: Connection,
     wish: WishedUse,
     node_ids: tuple[str, ...],
 ) -> tuple[Outcome, str | None, asyncpg.Record | None]:

@@ -5,7 +5,7 @@ import asyncpg
 from chatd.domain.chat import ChatId, OwnerId
 from chatd.domain.errors import ChatNotFound, InvalidRequest
 from chatd.domain.views import Grantee, GranteeKind, Share
-from parley.postgres import typed_outages
+from parley.postgres import Connection, Pool, typed_outages
 
 # Whether a chat is a root, for its owner; locked against another change of its shares.
 LOCK_SHARED = """
@@ -38,7 +38,7 @@ INSERT_SHARES = """
 class Shares:
     """Shares in PostgreSQL."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def get(self, chat_id: ChatId, *, owner_id: OwnerId) -> tuple[Share, ...]:
@@ -74,7 +74,7 @@ class Shares:
 
     async def _lock(
         self,
-        connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+        connection: Connection,
         chat_id: ChatId,
         owner_id: OwnerId,
     ) -> None:

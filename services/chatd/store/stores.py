@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Self
 
-import asyncpg
-
 from chatd.store.attachments import Attachments
 from chatd.store.chats import PostgresChats
 from chatd.store.families import Families
@@ -14,6 +12,7 @@ from chatd.store.metadata import Metadata
 from chatd.store.ownership import Ownership
 from chatd.store.reading import Reading
 from chatd.store.shares import Shares
+from parley.postgres import Pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class Stores:
     attachments: Attachments
 
     @classmethod
-    def over(cls, pool: "asyncpg.Pool[asyncpg.Record]", chats: PostgresChats) -> Self:
+    def over(cls, pool: Pool, chats: PostgresChats) -> Self:
         """Return all rooms over one pool; what they write, `chats` learns."""
         return cls(
             chats=chats,

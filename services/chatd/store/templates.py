@@ -13,7 +13,7 @@ from chatd.domain.workspaces.ranking import LOOK_BACK, Habit
 from chatd.domain.workspaces.templates import Template
 from chatd.store.workspace_rows import definition_of, template_of
 from chatd.store.workspace_tables import TEMPLATE_NAME_INDEX
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 _TEMPLATE = (
     "t.id, t.name, t.kind, t.is_for_agents, t.group_ids, t.definition, t.version, t.created_at"
@@ -64,7 +64,7 @@ SELECT_ALL = f"""
 class PostgresTemplates:
     """Stores templates."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def create(self, template: Template, request_hash: bytes) -> Template:

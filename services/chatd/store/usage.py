@@ -7,7 +7,7 @@ import asyncpg
 from chatd.domain.chat import ChatId, OwnerId
 from chatd.domain.errors import ChatNotFound
 from chatd.domain.usage import UsageReader, UsageRow, UsageSpan, UsageTotals, UserUsage
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 CHATS_MAX = 100
 
@@ -84,7 +84,7 @@ class SpenderPlace:
 class PostgresUsage:
     """The ledger as it is read."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def of_tree(self, chat_id: ChatId, reader: UsageReader) -> tuple[ChatId, UsageTotals]:

@@ -24,7 +24,7 @@ from chatd.domain.workers import (
 from chatd.store.codec import error_to_json
 from chatd.store.rows import state_of
 from chatd.store.statements import STATE_COLUMNS
-from parley.postgres import Session, typed_outages
+from parley.postgres import Pool, Session, typed_outages
 
 RENEWAL_MAX_S = 3.0
 
@@ -165,7 +165,7 @@ class PostgresWorkers:
 
     def __init__(
         self,
-        pool: "asyncpg.Pool[asyncpg.Record]",
+        pool: Pool,
         session: Session,
         *,
         renewal_max_s: float = RENEWAL_MAX_S,

@@ -7,8 +7,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import asyncpg
-
 from chatd.domain.chat import ChatId, OwnerId, WorkerId
 from chatd.domain.errors import WorkspaceNotFound
 from chatd.domain.workspaces.lifetime import WARNING
@@ -16,7 +14,7 @@ from chatd.domain.workspaces.ports import ChatWorkspace, LogLine, Seen
 from chatd.domain.workspaces.workspace import LIVE, State, Workspace, WorkspaceId
 from chatd.store.rows import Row
 from chatd.store.workspace_rows import columns_of, workspace_of
-from parley.postgres import typed_outages
+from parley.postgres import Pool, typed_outages
 
 _ALL = columns_of("w")
 _SEEN = f"{_ALL}, clock_timestamp() AS now"
@@ -166,7 +164,7 @@ class WorkspacePlace:
 class WorkspaceReads:
     """Finds workspaces."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def now(self) -> datetime:

@@ -27,7 +27,7 @@ from chatd.store.workspace_rows import (
     workspace_of,
 )
 from chatd.store.workspace_tables import WORKSPACE_NAME_INDEX
-from parley.postgres import typed_outages
+from parley.postgres import Connection, Pool, typed_outages
 
 LINES_MAX = 2000
 
@@ -126,7 +126,7 @@ class PostgresWorkspaces(WorkspaceReads):
 
     def __init__(
         self,
-        pool: "asyncpg.Pool[asyncpg.Record]",
+        pool: Pool,
         changed: Callable[[Workspace], None] = lambda _: None,
     ) -> None:
         super().__init__(pool)
@@ -316,7 +316,7 @@ class PostgresWorkspaces(WorkspaceReads):
 
 
 async def _count(
-    connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+    connection: Connection,
     owner_id: OwnerId,
     limits: QuotaLimits,
     *,

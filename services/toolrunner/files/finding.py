@@ -2,8 +2,8 @@
 
 import os
 import re
+import time
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Final
 
 from toolrunner.files import errors
@@ -15,6 +15,8 @@ from toolrunner.files.protocol import FindFiles, FoundFile, FoundFiles
 from toolrunner.files.values import PathInfo
 from toolrunner.files.walking import Walk, Wanted, directory_at
 
+#: Of more than can be looked at in this time, what was seen is told.
+FIND_S_MAX: Final = 30.0
 _SEPARATORS: Final = "/_-. "
 _LETTER: Final = 1.0
 _NEIGHBOUR: Final = 2.0
@@ -23,15 +25,6 @@ _IN_NAME: Final = 1.5
 
 #: What comes first: the best fit, then the newest, then by path.
 Rank = tuple[float, int, str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Ranked:
-    rank: Rank
-    info: PathInfo
-
-    def __lt__(self, other: "_Ranked") -> bool:
-        return self.rank < other.rank
 
 
 def find_files(root: Root, request: FindFiles) -> Generator[Pause, None, FoundFiles]:
@@ -43,21 +36,29 @@ def find_files(root: Root, request: FindFiles) -> Generator[Pause, None, FoundFi
     directory = directory_at(root, request.path)
     pattern = None if request.is_fuzzy else _pattern(request.query)
     after = _rank_of(request.after)
-    walk = Walk(root, Wanted(hidden=request.include_ignored, ignored=request.include_ignored))
-    found: Least[_Ranked] = Least(request.limit + 1)
+
+    def score_of(path: str) -> float | None:
+        return _fit(pattern, request.query, path, directory)
+
+    walk = Walk(
+        root,
+        Wanted(hidden=request.include_ignored, ignored=request.include_ignored),
+        # Only what fits is asked when it was modified, which takes longer than comparing names.
+        fits=lambda path: score_of(path) is not None,
+        until_s=time.monotonic() + FIND_S_MAX,
+    )
+    found: Least[tuple[Rank, PathInfo]] = Least(request.limit + 1)
     for info in walk.files(directory):
         if isinstance(info, Pause):
             yield info
             continue
-        score = _fits(pattern, request.query, info, directory)
-        if score is not None:
-            rank = (-score, -info.modified_ns, info.path)
-            if after is None or rank > after:
-                found.add((_Ranked(rank, info),))
+        rank = (-(score_of(info.path) or 0.0), -info.modified_ns, info.path)
+        if after is None or rank > after:
+            found.add(((rank, info),))
     page = found.all()[: request.limit]
     has_more = len(found.all()) > request.limit
-    files = tuple(FoundFile(each.info, -each.rank[0]) for each in page)
-    return FoundFiles(files, _bytes_of(page[-1].rank) if has_more else b"", walk.is_truncated)
+    files = tuple(FoundFile(info, -rank[0]) for rank, info in page)
+    return FoundFiles(files, _bytes_of(page[-1][0]) if has_more else b"", walk.is_truncated)
 
 
 def _bytes_of(rank: Rank) -> bytes:
@@ -76,10 +77,10 @@ def _rank_of(data: bytes) -> Rank | None:
         raise errors.FileRefused(invalid, text, field="page_token") from error
 
 
-def _fits(
-    pattern: re.Pattern[str] | None, query: str, info: PathInfo, directory: str
+def _fit(
+    pattern: re.Pattern[str] | None, query: str, full_path: str, directory: str
 ) -> float | None:
-    path = info.path[len(directory) + 1 :] if directory else info.path
+    path = full_path[len(directory) + 1 :] if directory else full_path
     if pattern is None:
         return likeness(query, path)
     return 0.0 if pattern.fullmatch(path) else None

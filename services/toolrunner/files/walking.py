@@ -1,10 +1,11 @@
 """Looking into directories, one after another, never through a link and never all at once."""
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from toolrunner.files import errors
 from toolrunner.files.beneath import Root, kind_of
@@ -28,8 +29,7 @@ class Wanted:
     ignored: bool
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Name:
+class Name(NamedTuple):
     """A name in a directory; directories come first.
 
     Attributes:
@@ -94,11 +94,15 @@ class Walk:
     """Everything below a directory.
 
     Attributes:
+        fits: Tells by its path whether more is asked about a file.
+        until_s: When it ends, by the monotonic clock.
         is_truncated: Whether there was more than may be looked at.
     """
 
     root: Root
     wanted: Wanted
+    fits: Callable[[str], bool] = lambda path: True
+    until_s: float = float("inf")
     is_truncated: bool = False
     _seen: int = 0
 
@@ -127,11 +131,13 @@ class Walk:
         for names, unseen in scan.chunks():
             self._seen += len(names) + unseen
             for name in sorted(names):
+                path = joined(scan.path, name.name)
                 if not name.is_leaf:
-                    below.append(joined(scan.path, name.name))
-                elif (info := scan.info(name)) is not None:
+                    below.append(path)
+                elif self.fits(path) and (info := scan.info(name)) is not None:
                     yield info
-            if self._seen > ENTRIES_MAX or len(todo) + len(below) > DIRECTORIES_MAX:
+            is_much = self._seen > ENTRIES_MAX or len(todo) + len(below) > DIRECTORIES_MAX
+            if is_much or time.monotonic() > self.until_s:
                 self.is_truncated = True
                 return
             yield PAUSE

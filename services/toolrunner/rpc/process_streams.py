@@ -27,6 +27,8 @@ from toolrunner.terminals import Terminal
 from toolrunner.tickets import TicketBooth
 
 ATTACHED_INPUT_BYTES_MAX: Final = 64 * 1024
+#: How long a caller who was told the end may go on sending.
+FAREWELL_S: Final = 5.0
 
 SIGNALS: Final = {
     process_pb2.PROCESS_SIGNAL_INTERRUPT: signal.SIGINT,
@@ -127,6 +129,8 @@ async def _both_ways(
             typing = tasks.create_task(requests)
             async for event in events:
                 await write(event)
+            # A call that ends while its client sends fails there, and the last events are lost.
+            await asyncio.wait((typing,), timeout=FAREWELL_S)
             typing.cancel()
     except BaseExceptionGroup as group:
         # One thing went wrong, and the other side was only stopped for it.

@@ -1,11 +1,10 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import asyncpg
 import pytest
 
 from chatd.store.schema import MIGRATIONS, SCHEMA
-from parley.postgres import Database, migrate
+from parley.postgres import Database, Pool, migrate
 from support.postgres import TestPostgres, postgres
 from support.served_chats import ServedChats, served_chats
 
@@ -24,15 +23,13 @@ async def chat_database(postgres: TestPostgres) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def pool(chat_database: str) -> AsyncIterator["asyncpg.Pool[asyncpg.Record]"]:
+async def pool(chat_database: str) -> AsyncIterator[Pool]:
     async with Database.open(chat_database, application_name="test", connections_max=8) as database:
         yield database.pool
 
 
 @pytest.fixture
-async def served(
-    pool: "asyncpg.Pool[asyncpg.Record]", tmp_path: Path
-) -> AsyncIterator[ServedChats]:
+async def served(pool: Pool, tmp_path: Path) -> AsyncIterator[ServedChats]:
     """ChatService over that database, with a worker that only takes notes."""
     async with served_chats(pool, tmp_path) as running:
         yield running

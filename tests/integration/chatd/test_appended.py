@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from datetime import datetime
 
-import asyncpg
 import pytest
 
 from chatd.domain.chat import (
@@ -21,7 +20,7 @@ from chatd.domain.parts import Text
 from chatd.domain.transitions import fence_of
 from chatd.store.chats import PostgresChats
 from parley.clock import FakeClock
-from parley.postgres import Database
+from parley.postgres import Database, Pool
 from support.served_chats import INSERT_WORKER, WORKER
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
@@ -34,7 +33,7 @@ Told = list[tuple[ChatState, ChatState, tuple[NewMessage, ...]]]
 
 
 @pytest.fixture
-async def pool(chat_database: str) -> AsyncIterator["asyncpg.Pool[asyncpg.Record]"]:
+async def pool(chat_database: str) -> AsyncIterator[Pool]:
     async with Database.open(chat_database, application_name="test", connections_max=8) as database:
         await database.pool.execute(INSERT_WORKER, WORKER)
         yield database.pool
@@ -46,7 +45,7 @@ def told() -> Told:
 
 
 @pytest.fixture
-async def chats(pool: "asyncpg.Pool[asyncpg.Record]", told: Told) -> AsyncIterator[PostgresChats]:
+async def chats(pool: Pool, told: Told) -> AsyncIterator[PostgresChats]:
     """One chat that waits, whose first turn is not told any more."""
 
     def appended(

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-import asyncpg
 import pytest
 
 from chatd.domain.chat import (
@@ -26,7 +25,8 @@ from chatd.domain.tools import Dispatch, Executor
 from chatd.domain.transitions import fence_of
 from chatd.store.chats import PostgresChats
 from parley.clock import FakeClock
-from parley.postgres import Database, DatabaseBusy, PoolExhausted
+from parley.postgres import Database, DatabaseBusy, Pool, PoolExhausted
+from support.taken_pool import all_taken
 from support.worker_stage import settle
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
@@ -39,7 +39,7 @@ OTHER_QUEUED = QueuedMessageId("00000000-0000-0000-0000-0000000000bc")
 
 
 @pytest.fixture
-async def pool(chat_database: str) -> AsyncIterator["asyncpg.Pool[asyncpg.Record]"]:
+async def pool(chat_database: str) -> AsyncIterator[Pool]:
     async with Database.open(chat_database, application_name="test", connections_max=8) as database:
         await database.pool.execute(
             "INSERT INTO chat.workers"
@@ -50,7 +50,7 @@ async def pool(chat_database: str) -> AsyncIterator["asyncpg.Pool[asyncpg.Record
 
 
 @pytest.fixture
-async def chats(pool: "asyncpg.Pool[asyncpg.Record]") -> AsyncIterator[PostgresChats]:
+async def chats(pool: Pool) -> AsyncIterator[PostgresChats]:
     async with PostgresChats(pool, lambda state: None, FakeClock()) as store:
         await store.create(
             CHAT, owner=ANN, title="Hello", has_own_title=True, message=HELLO, claimed_by=WORKER
@@ -59,13 +59,13 @@ async def chats(pool: "asyncpg.Pool[asyncpg.Record]") -> AsyncIterator[PostgresC
 
 
 @pytest.fixture
-async def elsewhere(pool: "asyncpg.Pool[asyncpg.Record]") -> AsyncIterator[PostgresChats]:
+async def elsewhere(pool: Pool) -> AsyncIterator[PostgresChats]:
     """The same chats as another process sees them."""
     async with PostgresChats(pool, lambda state: None, FakeClock()) as store:
         yield store
 
 
-async def until_waiting(pool: "asyncpg.Pool[asyncpg.Record]", sessions: int) -> None:
+async def until_waiting(pool: Pool, sessions: int) -> None:
     """Wait until that many sessions wait for a lock."""
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
     async with asyncio.timeout(5):
@@ -74,7 +74,7 @@ async def until_waiting(pool: "asyncpg.Pool[asyncpg.Record]", sessions: int) -> 
 
 
 async def test_a_caller_that_goes_away_does_not_take_its_commit_along(
-    chats: PostgresChats, pool: "asyncpg.Pool[asyncpg.Record]"
+    chats: PostgresChats, pool: Pool
 ) -> None:
     finish = FinishTurn(fence_of(await chats.state(CHAT)), (ANSWER,))
     async with (
@@ -117,7 +117,7 @@ async def test_a_refusal_comes_from_a_fresh_state_only(
 
 
 async def test_an_interrupt_that_meets_a_finish_loses_nothing(
-    chats: PostgresChats, elsewhere: PostgresChats, pool: "asyncpg.Pool[asyncpg.Record]"
+    chats: PostgresChats, elsewhere: PostgresChats, pool: Pool
 ) -> None:
     known = await chats.state(CHAT)
     async with (
@@ -145,7 +145,7 @@ async def attempt(chats: PostgresChats, command: FinishTurn) -> ChatState | Exce
 
 
 async def test_a_draining_worker_cannot_claim_and_the_message_is_taken_all_the_same(
-    chats: PostgresChats, pool: "asyncpg.Pool[asyncpg.Record]"
+    chats: PostgresChats, pool: Pool
 ) -> None:
     await chats.apply(CHAT, FinishTurn(fence_of(await chats.state(CHAT)), (ANSWER,)))
     await pool.execute("UPDATE chat.workers SET is_draining = true")
@@ -165,9 +165,7 @@ async def test_many_writers_of_one_chat_all_get_through(
     assert len(await chats.queue(CHAT)) == 20
 
 
-async def test_a_plain_turn_takes_two_statements_to_write(
-    chats: PostgresChats, pool: "asyncpg.Pool[asyncpg.Record]"
-) -> None:
+async def test_a_plain_turn_takes_two_statements_to_write(chats: PostgresChats, pool: Pool) -> None:
     state = await chats.apply(CHAT, FinishTurn(fence_of(await chats.state(CHAT)), (ANSWER,)))
     before = await counted(pool)
     state = await chats.apply(CHAT, SendMessage(HELLO, QUEUED, WORKER))
@@ -175,14 +173,14 @@ async def test_a_plain_turn_takes_two_statements_to_write(
     assert await counted(pool) - before == 2
 
 
-async def counted(pool: "asyncpg.Pool[asyncpg.Record]") -> int:
+async def counted(pool: Pool) -> int:
     """Return the version of the chat; every commit that writes one moves it by one."""
     version: int = await pool.fetchval("SELECT snapshot_version FROM chat.chat_exec")
     return version
 
 
 async def test_with_every_connection_taken_a_user_is_refused_and_a_worker_waits(
-    chat_database: str, pool: "asyncpg.Pool[asyncpg.Record]", chats: PostgresChats
+    chat_database: str, pool: Pool, chats: PostgresChats
 ) -> None:
     finish = FinishTurn(fence_of(await chats.state(CHAT)), (ANSWER,))
     async with (
@@ -193,26 +191,21 @@ async def test_with_every_connection_taken_a_user_is_refused_and_a_worker_waits(
         asyncio.timeout(10),
     ):
         await there.state(CHAT)
-        held = [await crowded.pool.acquire() for _ in range(crowded.pool.get_max_size())]
-        async with asyncio.TaskGroup() as tasks:
+        async with asyncio.TaskGroup() as tasks, all_taken(crowded.pool):
             finishing = tasks.create_task(there.apply(CHAT, finish))
             with pytest.raises(PoolExhausted):
                 await there.state(CHAT)
             with pytest.raises(PoolExhausted):
                 await crowded.pool.fetchval("SELECT 1")
-            for connection in held:
-                await crowded.pool.release(connection)
         assert finishing.result().status is Status.WAITING
-        held = [await crowded.pool.acquire() for _ in range(crowded.pool.get_max_size())]
-        with pytest.raises(PoolExhausted):
-            await there.apply(CHAT, SendMessage(HELLO, QUEUED, claimed_by=WORKER))
-        for connection in held:
-            await crowded.pool.release(connection)
+        async with all_taken(crowded.pool):
+            with pytest.raises(PoolExhausted):
+                await there.apply(CHAT, SendMessage(HELLO, QUEUED, claimed_by=WORKER))
     assert (await chats.state(CHAT)).status is Status.WAITING
 
 
 async def test_who_stood_in_line_behind_a_locked_chat_is_refused_in_their_turn(
-    pool: "asyncpg.Pool[asyncpg.Record]", chats: PostgresChats
+    pool: Pool, chats: PostgresChats
 ) -> None:
     clock = FakeClock()
     async with (

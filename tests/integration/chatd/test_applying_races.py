@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import asyncpg
 import pytest
 
 from chatd.domain.chat import (
@@ -32,10 +31,13 @@ from chatd.domain.commands import (
 from chatd.domain.errors import QueuedMessageNotFound
 from chatd.domain.parts import Text
 from chatd.domain.transitions import decide, fence_of
+from chatd.domain.views import Reader
 from chatd.store.chats import PostgresChats
+from chatd.store.reading import Bounds, Reading
 from chatd.store.rows import state_of
 from chatd.store.statements import SELECT_STATE, ClientKey, decision_statement
 from parley.clock import FakeClock
+from parley.postgres import Connection, Pool
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
@@ -52,7 +54,7 @@ def said(text: str) -> NewMessage:
 
 
 @pytest.fixture
-async def chats(pool: "asyncpg.Pool[asyncpg.Record]") -> AsyncIterator[PostgresChats]:
+async def chats(pool: Pool) -> AsyncIterator[PostgresChats]:
     """A chat that runs, as the process knows it that runs it."""
     await pool.execute(
         "INSERT INTO chat.workers"
@@ -79,7 +81,7 @@ async def at_rest(chats: PostgresChats) -> PostgresChats:
 
 
 @pytest.fixture
-async def elsewhere(pool: "asyncpg.Pool[asyncpg.Record]") -> AsyncIterator[PostgresChats]:
+async def elsewhere(pool: Pool) -> AsyncIterator[PostgresChats]:
     """The same chats as a process sees them that never heard of them."""
     async with PostgresChats(pool, lambda state: None, FakeClock()) as store:
         yield store
@@ -90,8 +92,8 @@ class Holder:
 
     def __init__(
         self,
-        pool: "asyncpg.Pool[asyncpg.Record]",
-        connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+        pool: Pool,
+        connection: Connection,
     ) -> None:
         self._pool = pool
         self._connection = connection
@@ -123,7 +125,7 @@ class Holder:
 
 
 @asynccontextmanager
-async def held(pool: "asyncpg.Pool[asyncpg.Record]", table: str) -> AsyncIterator[Holder]:
+async def held(pool: Pool, table: str) -> AsyncIterator[Holder]:
     """Keep everybody from a table; leaving commits."""
     async with asyncio.timeout(10), pool.acquire() as connection, connection.transaction():
         await connection.execute(f"LOCK TABLE chat.{table} IN ACCESS EXCLUSIVE MODE")
@@ -134,7 +136,7 @@ async def held(pool: "asyncpg.Pool[asyncpg.Record]", table: str) -> AsyncIterato
     "command", [DeleteQueuedMessage(THEIRS), PromoteQueuedMessage(THEIRS, WORKER)]
 )
 async def test_what_was_queued_after_the_state_was_read_is_not_found_in_it(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
     at_rest: PostgresChats,
     elsewhere: PostgresChats,
     command: DeleteQueuedMessage | PromoteQueuedMessage,
@@ -150,6 +152,26 @@ async def test_what_was_queued_after_the_state_was_read_is_not_found_in_it(
     assert await at_rest.queue(CHAT) == ()
 
 
+async def test_what_leaves_the_queue_while_a_page_is_read_is_in_the_page(
+    pool: Pool, chats: PostgresChats
+) -> None:
+    await chats.apply(CHAT, SendMessage(said("waits"), MINE, None))
+    async with asyncio.TaskGroup() as group, held(pool, "chat_queue") as holder:
+        reading = group.create_task(
+            Reading(pool).page(CHAT, Reader(ANN.id), Bounds(before_id=0, after_id=0, limit=50))
+        )
+        await holder.until_one_waits()
+        fence = fence_of(await chats.state(CHAT))
+        await holder.write(FinishTurn(fence, (ANSWER,)), MY_KEY)
+    page = reading.result()
+    assert [message.content for message in page.messages] == [
+        (Text("waits"),),
+        (Text("hi"),),
+        (Text("hello"),),
+    ]
+    assert page.queue == ()
+
+
 async def refusal_of(chats: PostgresChats, command: Command) -> Exception | None:
     try:
         await chats.apply(CHAT, command)
@@ -159,7 +181,7 @@ async def refusal_of(chats: PostgresChats, command: Command) -> Exception | None
 
 
 async def test_the_same_state_made_by_another_request_does_not_pass_for_ones_own_commit(
-    pool: "asyncpg.Pool[asyncpg.Record]", chats: PostgresChats
+    pool: Pool, chats: PostgresChats
 ) -> None:
     async with asyncio.TaskGroup() as group, held(pool, "chat_exec") as holder:
         sending = group.create_task(
@@ -173,7 +195,7 @@ async def test_the_same_state_made_by_another_request_does_not_pass_for_ones_own
 
 
 async def test_a_message_that_an_outage_cut_off_is_claimed_when_it_is_sent_again(
-    pool: "asyncpg.Pool[asyncpg.Record]", at_rest: PostgresChats
+    pool: Pool, at_rest: PostgresChats
 ) -> None:
     before = await at_rest.state(CHAT)
     async with asyncio.TaskGroup() as group, held(pool, "chat_exec") as holder:
@@ -188,7 +210,7 @@ async def test_a_message_that_an_outage_cut_off_is_claimed_when_it_is_sent_again
 
 
 async def test_a_claim_that_an_outage_cut_off_is_not_made_by_a_worker_that_drains(
-    pool: "asyncpg.Pool[asyncpg.Record]", at_rest: PostgresChats
+    pool: Pool, at_rest: PostgresChats
 ) -> None:
     async with asyncio.TaskGroup() as group, held(pool, "chat_exec") as holder:
         sending = group.create_task(
@@ -199,6 +221,6 @@ async def test_a_claim_that_an_outage_cut_off_is_not_made_by_a_worker_that_drain
     assert (sending.result().status, sending.result().worker_id) == (Status.RUNNING, None)
 
 
-async def keys(pool: "asyncpg.Pool[asyncpg.Record]") -> set[str]:
+async def keys(pool: Pool) -> set[str]:
     rows = await pool.fetch("SELECT key FROM chat.client_keys WHERE key <> ''")
     return {row["key"] for row in rows}

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import asyncpg
 import pytest
 
 from chatd.domain.chat import ChatId, Owner, OwnerId
@@ -11,6 +10,7 @@ from chatd.domain.model import FileData
 from chatd.domain.views import FILES_MAX
 from chatd.store.attachments import Attachments
 from chatd.store.file_bytes import PostgresFiles
+from parley.postgres import Pool
 from support.chat_rows import insert_chat
 from support.turn_stage import ANN, CHAT, IDLE
 
@@ -23,7 +23,7 @@ def file_id(number: int) -> str:
     return f"00000000-0000-0000-0001-{number:012}"
 
 
-async def test_a_file_is_kept_once_for_its_chat(pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+async def test_a_file_is_kept_once_for_its_chat(pool: Pool) -> None:
     await insert_chat(pool, IDLE, ANN)
     attachments = Attachments(pool)
     for _ in range(2):
@@ -33,7 +33,7 @@ async def test_a_file_is_kept_once_for_its_chat(pool: "asyncpg.Pool[asyncpg.Reco
 
 
 async def test_a_full_chat_takes_no_other_file_and_keeps_those_it_has(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
 ) -> None:
     await insert_chat(pool, IDLE, ANN)
     attachments = Attachments(pool)
@@ -44,7 +44,7 @@ async def test_a_full_chat_takes_no_other_file_and_keeps_those_it_has(
     await attachments.keep(CHAT, ANN.id, file_id(0), REPORT)
 
 
-async def test_a_chat_of_somebody_else_takes_no_file(pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+async def test_a_chat_of_somebody_else_takes_no_file(pool: Pool) -> None:
     await insert_chat(pool, replace(IDLE, chat_id=OTHER), BEN)
     with pytest.raises(ChatNotFound):
         await Attachments(pool).keep(OTHER, ANN.id, file_id(1), REPORT)

@@ -33,7 +33,7 @@ from chatd.store.schema import MIGRATIONS, SCHEMA
 from parley.cli.invocation import Invocation
 from parley.cli.main import run
 from parley.clock import FakeClock
-from parley.postgres import Database, migrate
+from parley.postgres import Database, Pool, migrate
 from support.audited_chats import EMPTY, OWNER, fill, made_id
 from support.chat_machine import WORKER, ChatMachine
 from support.chat_rows import insert_chat
@@ -99,7 +99,7 @@ async def test_a_copy_is_not_judged_by_whether_anybody_works_on_it(filled: str) 
 
 async def test_a_chat_in_line_behind_others_of_its_user_is_not_abandoned(filled: str) -> None:
     stranger = Owner(OwnerId(made_id("other")), "member")
-    async with asyncpg.create_pool(filled, min_size=1, max_size=1) as pool:
+    async with Pool(lambda: asyncpg.connect(filled), size_max=1, patience_s=5) as pool:
         for owner, name in ((OWNER, "in line"), (stranger, "left")):
             chat_id = ChatId(made_id(name))
             state = ChatState(chat_id, Status.RUNNING, 1, 0, 0, MessageId(1), owner_epoch=1)
@@ -110,7 +110,7 @@ async def test_a_chat_in_line_behind_others_of_its_user_is_not_abandoned(filled:
 
 
 async def test_all_violations_are_counted_and_the_first_are_named(
-    chat_database: str, pool: "asyncpg.Pool[asyncpg.Record]"
+    chat_database: str, pool: Pool
 ) -> None:
     ids = sorted(made_id(f"chat {number}") for number in range(IDS_MAX + 5))
     for chat_id in ids:
@@ -129,7 +129,7 @@ async def test_all_violations_are_counted_and_the_first_are_named(
 
 
 async def test_more_chats_than_are_read_at_once_are_all_read(
-    chat_database: str, pool: "asyncpg.Pool[asyncpg.Record]"
+    chat_database: str, pool: Pool
 ) -> None:
     for number in range(120):
         chat_id = ChatId(made_id(f"chat {number}"))
@@ -170,7 +170,7 @@ class AuditedMachine(ChatMachine):
     """Random commands to PostgreSQL; whatever they came to must be clean."""
 
     run: Callable[[Coroutine[Any, Any, Any]], Any]
-    pool: "asyncpg.Pool[asyncpg.Record]"
+    pool: Pool
     url: str
 
     @initialize()

@@ -2,7 +2,6 @@
 
 import asyncio
 
-import asyncpg
 import pytest
 
 from chatd.domain.chat import ChatId, OwnerId, Status
@@ -12,6 +11,7 @@ from chatd.engine.barring import CHECK_S, SETTLE_S, Barring, BarringPorts
 from chatd.store.barring import PostgresBarring
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.clock import FakeClock
+from parley.postgres import Pool
 from support.served_chats import ANN_ID, BOB_ID, ServedChats
 
 
@@ -26,7 +26,7 @@ def barring_of(served: ServedChats, standings: KnownStandings, clock: FakeClock)
     )
 
 
-async def barred(pool: "asyncpg.Pool[asyncpg.Record]") -> list[tuple[str, bool]]:
+async def barred(pool: Pool) -> list[tuple[str, bool]]:
     rows = await pool.fetch("SELECT user_id, is_deleted FROM chat.barred_users ORDER BY 1")
     return [(str(row["user_id"]), row["is_deleted"]) for row in rows]
 

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-import asyncpg
-
 from chatd.domain.catalogue import Catalogue, Model, Provider, ProviderKey, ProviderType
 from chatd.domain.chat import OwnerId
 from chatd.engine.configuration import ConfigurationCache
@@ -17,6 +15,7 @@ from chatd.store.preferences import Preferences
 from chatd.store.providers import Providers
 from parley.bus import Bus, Notice, PostgresBus
 from parley.clock import SystemClock
+from parley.postgres import Pool
 from parley.secrets import Keyring, SecretBox
 from parley.settings import Secret
 
@@ -29,9 +28,7 @@ BOX = SecretBox(Keyring.generate())
 
 
 @asynccontextmanager
-async def other_process(
-    pool: "asyncpg.Pool[asyncpg.Record]", url: str
-) -> AsyncIterator[ConfigurationCache]:
+async def other_process(pool: Pool, url: str) -> AsyncIterator[ConfigurationCache]:
     """Give the cache of a process that hears of changes over the bus alone."""
     async with AsyncExitStack() as stack:
         bus = await stack.enter_async_context(
@@ -50,7 +47,7 @@ async def other_process(
         yield cache
 
 
-def changes_over(pool: "asyncpg.Pool[asyncpg.Record]", bus: Bus) -> ConfigChanges:
+def changes_over(pool: Pool, bus: Bus) -> ConfigChanges:
     return ConfigChanges(
         pool, lambda what, version: bus.publish(Notice(CONFIG_TOPIC, what, version))
     )
@@ -67,7 +64,7 @@ async def until_version(cache: ConfigurationCache, version: int) -> Catalogue:
 
 
 async def test_what_one_process_changes_the_other_knows_soon(
-    pool: "asyncpg.Pool[asyncpg.Record]", chat_database: str
+    pool: Pool, chat_database: str
 ) -> None:
     async with (
         other_process(pool, chat_database) as other,
@@ -86,9 +83,7 @@ async def test_what_one_process_changes_the_other_knows_soon(
         assert "sk-1234" not in repr(await other.current())
 
 
-async def test_what_a_user_sets_is_known_elsewhere(
-    pool: "asyncpg.Pool[asyncpg.Record]", chat_database: str
-) -> None:
+async def test_what_a_user_sets_is_known_elsewhere(pool: Pool, chat_database: str) -> None:
     async with (
         other_process(pool, chat_database) as other,
         PostgresBus.open(chat_database, application_name="one", clock=SystemClock()) as bus,
@@ -102,7 +97,7 @@ async def test_what_a_user_sets_is_known_elsewhere(
 
 
 async def test_a_change_that_nobody_told_of_is_found_by_comparing_numbers(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
 ) -> None:
     cache = ConfigurationCache(StoredCatalogue(pool, BOX), Catalogue(), KeyValues(), SystemClock())
     await cache.current()

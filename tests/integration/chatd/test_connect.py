@@ -3,16 +3,25 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import asyncpg
 import pytest
 
 from chatd.domain.chat import ChatId, Owner, Role
 from chatd.domain.parts import Text
+from chatd.domain.views import Reader
 from chatd.rpc.streams import access, subscription
+from chatd.store.following import (
+    SELECT_FOLLOWED,
+    SELECT_STILL_READABLE,
+    SELECT_VERSIONS,
+    Asked,
+    Followings,
+)
 from parley.api.chat.v1 import event_pb2
 from parley.api.chat.v1 import stream_service_pb2 as api
+from parley.postgres import Pool
+from support.counted_pool import CountedPool
 from support.folding import Folded, fold
 from support.stream_replicas import ANN, BOB, Replica, Town, replica_in, town_of
 
@@ -20,7 +29,7 @@ SHARE = "INSERT INTO chat.chat_shares VALUES ($1, 'user', $2, now())"
 
 
 @pytest.fixture
-async def town(pool: "asyncpg.Pool[asyncpg.Record]", tmp_path: Path) -> AsyncIterator[Town]:
+async def town(pool: Pool, tmp_path: Path) -> AsyncIterator[Town]:
     async with town_of(pool, tmp_path) as shared:
         yield shared
 
@@ -257,3 +266,58 @@ async def test_the_processes_are_told_of_and_again_when_they_change(town: Town, 
         call.cancel()
     assert [each.worker_id for each in first.replicas] == [a.worker_id]
     assert {each.worker_id for each in second.replicas} == {a.worker_id, b.worker_id}
+
+
+async def test_openings_take_one_statement_each_at_most_and_none_for_the_owner_again(
+    pool: Pool, tmp_path: Path
+) -> None:
+    counted = CountedPool(pool)
+    async with (
+        asyncio.timeout(20),
+        town_of(cast(Pool, counted), tmp_path) as town,
+        replica_in(town, "a") as a,
+    ):
+        chats = [await a.create(f"hello {number}") for number in range(50)]
+        await pool.execute(SHARE, chats[0], BOB.id)
+        gateway = Gateway(a)
+        counted.statements.clear()
+        for number, chat_id in enumerate(chats):
+            await gateway.open(number, chat_id)
+        for number in range(len(chats)):
+            await gateway.until(number, "status")
+        assert counted.statements.count(SELECT_FOLLOWED) <= len(chats)
+        counted.statements.clear()
+        await gateway.open(100, chats[0])
+        await gateway.until(100, "status")
+        assert counted.statements.count(SELECT_FOLLOWED) == 0
+        await gateway.open(101, chats[0], reader=BOB)
+        await gateway.until(101, "status")
+        assert counted.statements.count(SELECT_FOLLOWED) == 1
+        await gateway.open(102, chats[1], reader=BOB)
+        assert await gateway.until_closed(102) == api.CLOSE_REASON_NOT_FOUND
+        gateway.call.cancel()
+    assert set(counted.statements) <= {SELECT_FOLLOWED, SELECT_VERSIONS, SELECT_STILL_READABLE}
+
+
+async def test_one_statement_answers_many_each_as_its_reader_may(pool: Pool, a: Replica) -> None:
+    own, shared, grouped = [await a.create(f"chat {number}") for number in range(3)]
+    group = "00000000-0000-0000-0000-0000000000cc"
+    await pool.execute(SHARE, shared, BOB.id)
+    await pool.execute(
+        "INSERT INTO chat.chat_shares VALUES ($1, 'group', $2, now())", grouped, group
+    )
+    reads = Followings(pool)
+    ann, bob, member = Reader(ANN.id), Reader(BOB.id), Reader(BOB.id, (group,))
+    asked = [
+        Asked(chat, reader=who) for who in (ann, bob, member) for chat in (own, shared, grouped)
+    ]
+    gone = Asked(ChatId("00000000-0000-0000-0000-000000000009"))
+    found = await reads.read([*asked, gone, Asked(own, limit=5), Asked(own, after=1, limit=5)])
+    assert [each is not None and each.owner_id == ANN.id for each in found] == [
+        *(True, True, True),
+        *(False, True, False),
+        *(False, True, True),
+        False,
+        *(True, True),
+    ]
+    assert [len(each.messages) for each in found if each is not None] == [0] * 6 + [1, 0]

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import pytest
 
 from chatd.domain.chat import (
@@ -29,6 +28,7 @@ from chatd.domain.parts import Text
 from chatd.domain.transitions import fence_of
 from chatd.store.following import Followings
 from parley.api.chat.v1 import event_pb2
+from parley.postgres import Pool
 from support.folding import Folded, fold, read_until, stored, without_preview
 from support.stream_replicas import Replica, Town, replica_in, town_of
 
@@ -37,7 +37,7 @@ LATER = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 @pytest.fixture
-async def town(pool: "asyncpg.Pool[asyncpg.Record]", tmp_path: Path) -> AsyncIterator[Town]:
+async def town(pool: Pool, tmp_path: Path) -> AsyncIterator[Town]:
     async with town_of(pool, tmp_path) as shared:
         yield shared
 

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-import asyncpg
 import pytest
 
 from chatd.clients.repositories import NodeRepositories
@@ -16,6 +15,7 @@ from chatd.store.diffs import PostgresDiffs
 from chatd.store.feeds import PostgresFeeds
 from chatd.store.reading import Reading
 from parley.clock import FakeClock
+from parley.postgres import Pool
 from parley.rpc import Channels
 from support.billed_turns import ANN, CHAT, BilledTurns, billed_turns
 from support.toolrunner_node import House, connected, node
@@ -33,14 +33,12 @@ STATUS = DiffStatus(
 
 
 @pytest.fixture
-async def turns(pool: "asyncpg.Pool[asyncpg.Record]") -> AsyncIterator[BilledTurns]:
+async def turns(pool: Pool) -> AsyncIterator[BilledTurns]:
     async with billed_turns(pool) as running:
         yield running
 
 
-async def test_only_news_is_kept_and_every_reader_sees_it(
-    turns: BilledTurns, pool: "asyncpg.Pool[asyncpg.Record]"
-) -> None:
+async def test_only_news_is_kept_and_every_reader_sees_it(turns: BilledTurns, pool: Pool) -> None:
     state = await turns.create("hello")
     diffs, feeds = PostgresDiffs(pool), PostgresFeeds(pool)
     assert await diffs.set(CHAT, None) is None

@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import grpc
 import pytest
 
@@ -23,6 +22,7 @@ from chatd.store.limits import PostgresLimits
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.clock import FakeClock
 from parley.identity import ServiceName
+from parley.postgres import Pool
 from parley.rpc import Channels, connect
 from support.gateway_stack import GatewayStack, gateway_stack, migrate_identity
 from support.postgres import TestPostgres
@@ -76,7 +76,7 @@ async def until(question: Callable[[], Awaitable[object]], answer: object) -> No
 
 
 async def test_the_gateway_tells_who_belongs_where_and_the_bus_when_that_changes(
-    gateway: GatewayStack, channels: Channels, pool: "asyncpg.Pool[asyncpg.Record]"
+    gateway: GatewayStack, channels: Channels, pool: Pool
 ) -> None:
     class NoBarring(Barring):
         async def heard(self, user_id: OwnerId) -> None:

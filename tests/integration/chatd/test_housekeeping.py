@@ -2,8 +2,6 @@
 
 import asyncio
 
-import asyncpg
-
 from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Role, Status, WorkerId
 from chatd.domain.partials import Chunk
 from chatd.domain.parts import Text
@@ -16,6 +14,7 @@ from chatd.store.attachments import INSERT_LINKS, Attachments
 from chatd.store.housekeeping import TRY_TO_BEGIN, PostgresHousekeeping
 from chatd.store.partials import PostgresPartials
 from chatd.store.workspaces import PostgresWorkspaces
+from parley.postgres import Pool
 from support.chat_rows import insert_chat
 from support.workspace_values import workspace
 
@@ -51,7 +50,7 @@ def file_id(number: int) -> str:
     return f"00000000-0000-0000-0001-{number:012}"
 
 
-async def fill(pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+async def fill(pool: Pool) -> None:
     """Store some of everything, old and young."""
     for state in (RUNNING, RESTING):
         await insert_chat(pool, state, ANN)
@@ -73,7 +72,7 @@ async def fill(pool: "asyncpg.Pool[asyncpg.Record]") -> None:
     )
 
 
-async def left(pool: "asyncpg.Pool[asyncpg.Record]") -> tuple[list[str], list[int], list[object]]:
+async def left(pool: Pool) -> tuple[list[str], list[int], list[object]]:
     """Return the keys, the workers and the episodes that are stored."""
     keys = await pool.fetch("SELECT key FROM chat.client_keys ORDER BY created_at")
     workers = await pool.fetch("SELECT id::text AS id FROM chat.workers ORDER BY id")
@@ -91,14 +90,14 @@ async def left(pool: "asyncpg.Pool[asyncpg.Record]") -> tuple[list[str], list[in
 TIDY = (["young"], [3, 4], [(RUNS, 4, 2)])
 
 
-async def test_only_what_is_over_goes(pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+async def test_only_what_is_over_goes(pool: Pool) -> None:
     await fill(pool)
     assert not await PostgresHousekeeping(pool).tidy(1000)
     assert await left(pool) == TIDY
 
 
 async def test_a_batch_is_bounded_and_the_oldest_keys_go_first(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
 ) -> None:
     await fill(pool)
     housekeeping = PostgresHousekeeping(pool)
@@ -112,7 +111,7 @@ async def test_a_batch_is_bounded_and_the_oldest_keys_go_first(
 
 
 async def test_while_one_process_tidies_another_does_nothing(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
 ) -> None:
     await fill(pool)
     before = await left(pool)
@@ -126,7 +125,7 @@ async def test_while_one_process_tidies_another_does_nothing(
 
 
 async def test_what_somebody_else_holds_is_left_for_the_next_round(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
 ) -> None:
     await fill(pool)
     housekeeping = PostgresHousekeeping(pool)
@@ -139,7 +138,7 @@ async def test_what_somebody_else_holds_is_left_for_the_next_round(
 
 
 async def test_files_that_no_chat_holds_go_after_a_week(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
 ) -> None:
     await insert_chat(pool, RESTING, ANN)
     for number, age_h in ((1, 200), (2, 169), (3, 167), (4, 200)):
@@ -160,14 +159,14 @@ async def test_files_that_no_chat_holds_go_after_a_week(
     assert [row["id"] for row in rows] == [file_id(3)]
 
 
-async def uses(pool: "asyncpg.Pool[asyncpg.Record]") -> list[str]:
+async def uses(pool: Pool) -> list[str]:
     """Return the uses of secrets that are on record, newest first."""
     rows = await pool.fetch("SELECT request_id FROM chat.secret_uses ORDER BY used_at DESC")
     return [row["request_id"] for row in rows]
 
 
 async def test_the_record_of_uses_is_kept_for_ninety_days(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
 ) -> None:
     for name, age_days in (("oldest", 200), ("old", 91), ("kept", 89), ("young", 0)):
         await pool.execute(ADD_USE, RUNS, name, age_days)
@@ -179,7 +178,7 @@ async def test_the_record_of_uses_is_kept_for_ninety_days(
 
 
 async def test_a_workspace_that_uses_secrets_without_end_pushes_out_its_own_record_alone(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
 ) -> None:
     await pool.execute(ADD_USE, RESTS, "another's", 80)
     for age_days in range(10):
@@ -191,7 +190,7 @@ async def test_a_workspace_that_uses_secrets_without_end_pushes_out_its_own_reco
 
 
 async def test_workspaces_are_forgotten_a_month_after_they_were_deleted_unless_a_chat_has_them(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
 ) -> None:
     store = PostgresWorkspaces(pool)
     await insert_chat(pool, RUNNING, ANN)

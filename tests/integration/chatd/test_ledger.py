@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from decimal import Decimal
 
-import asyncpg
 import pytest
 
 from chatd.audit import audit
@@ -18,6 +17,7 @@ from chatd.domain.parts import ToolCall
 from chatd.domain.transitions import fence_of
 from chatd.store.families import Families
 from chatd.store.ledger import PostgresLedger
+from parley.postgres import Pool
 from support.billed_turns import (
     ANN,
     CHAT,
@@ -39,7 +39,7 @@ USE = ModelUse(
 
 
 @pytest.fixture
-async def turns(pool: "asyncpg.Pool[asyncpg.Record]") -> AsyncIterator[BilledTurns]:
+async def turns(pool: Pool) -> AsyncIterator[BilledTurns]:
     async with billed_turns(pool) as running:
         yield running
 

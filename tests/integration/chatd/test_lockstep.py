@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from typing import Any
 
-import asyncpg
 from hypothesis import settings
 from hypothesis.stateful import initialize, run_state_machine_as_test
 
@@ -20,7 +19,7 @@ from chatd.store.ledger import entry_id
 from chatd.store.queries import MESSAGE_COLUMNS
 from chatd.store.rows import message_of
 from parley.clock import FakeClock
-from parley.postgres import Database
+from parley.postgres import Database, Pool
 from support.chat_machine import CHAT, WORKER, ChatMachine
 
 OWNER = "00000000-0000-0000-0000-00000000000a"
@@ -54,7 +53,7 @@ class Lockstep(ChatMachine):
     """Compares everything stored after every command."""
 
     run: Callable[[Coroutine[Any, Any, Any]], Any]
-    pool: "asyncpg.Pool[asyncpg.Record]"
+    pool: Pool
 
     @initialize()
     def create(self) -> None:

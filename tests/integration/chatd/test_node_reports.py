@@ -6,7 +6,6 @@ from datetime import timedelta
 from itertools import count
 from typing import Any
 
-import asyncpg
 import pytest
 
 from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Status, WorkerId
@@ -34,6 +33,7 @@ from chatd.engine.workspaces.registry import Hosted, Registry
 from chatd.store.nodes import PostgresNodes
 from chatd.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
+from parley.postgres import Pool
 from support.chat_rows import insert_chat as insert_state
 from support.counted_pool import CountedPool
 from support.workspace_values import ANN, NODE, node, workspace
@@ -46,7 +46,7 @@ MANY = 50
 
 
 @pytest.fixture
-def counted(pool: "asyncpg.Pool[asyncpg.Record]") -> Any:
+def counted(pool: Pool) -> Any:
     return CountedPool(pool)
 
 
@@ -115,7 +115,7 @@ async def test_a_report_costs_one_look_and_one_write_however_many_it_is_about(
 
 
 async def test_what_somebody_else_wrote_meanwhile_is_decided_on_anew(
-    store: PostgresWorkspaces, pool: "asyncpg.Pool[asyncpg.Record]"
+    store: PostgresWorkspaces, pool: Pool
 ) -> None:
     moved, still, gone = await ready(store, 3)
     seen = await store.hosted(NODE, (moved, still, gone), is_all=False)
@@ -133,7 +133,7 @@ async def test_what_somebody_else_wrote_meanwhile_is_decided_on_anew(
 
 
 async def test_two_reports_about_the_same_workspaces_do_not_wait_for_each_other(
-    pool: "asyncpg.Pool[asyncpg.Record]", store: PostgresWorkspaces
+    pool: Pool, store: PostgresWorkspaces
 ) -> None:
     ids = await ready(store, 20)
     stores = [PostgresWorkspaces(pool) for _ in range(4)]
@@ -166,7 +166,7 @@ async def test_every_column_that_a_command_may_change_is_written_at_once_as_alon
 
 
 async def test_a_chatd_that_dies_after_it_found_a_node_lost_leaves_nothing_behind(
-    store: PostgresWorkspaces, nodes: PostgresNodes, pool: "asyncpg.Pool[asyncpg.Record]"
+    store: PostgresWorkspaces, nodes: PostgresNodes, pool: Pool
 ) -> None:
     await nodes.register(node(), "r1")
     ids = await ready(store, 3)
@@ -178,7 +178,7 @@ async def test_a_chatd_that_dies_after_it_found_a_node_lost_leaves_nothing_behin
 
 
 async def test_users_who_are_locked_out_have_nothing_running_and_deleted_ones_nothing_at_all(
-    store: PostgresWorkspaces, nodes: PostgresNodes, pool: "asyncpg.Pool[asyncpg.Record]"
+    store: PostgresWorkspaces, nodes: PostgresNodes, pool: Pool
 ) -> None:
     (running,) = await ready(store, 1)
     (gone,) = await ready(store, 1, BOB)
@@ -208,7 +208,7 @@ async def test_the_chats_of_a_worker_keep_all_their_workspaces_in_use_with_one_w
 
 
 async def test_scratch_workspaces_that_nobody_uses_make_room_on_a_nearly_full_node(
-    store: PostgresWorkspaces, nodes: PostgresNodes, pool: "asyncpg.Pool[asyncpg.Record]"
+    store: PostgresWorkspaces, nodes: PostgresNodes, pool: Pool
 ) -> None:
     await nodes.register(node(), "r1")  # With room for ten.
     running = ChatId(next(IDS))

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-import asyncpg
 import pytest
 
 from chatd.domain.chat import ChatState, ModelUse, NewMessage, Role
@@ -13,6 +12,7 @@ from chatd.domain.parts import Text
 from chatd.domain.transitions import fence_of
 from chatd.store.metadata import ChatChanges, Metadata
 from chatd.store.notes import ChatFacts, PostgresNotes
+from parley.postgres import Pool
 from support.billed_turns import ANN, CHAT, BilledTurns, billed_turns
 
 USE = ModelUse("m", 1, 1, cost_micros=2)
@@ -22,13 +22,13 @@ FALLBACK = "hello"
 
 
 @pytest.fixture
-async def turns(pool: "asyncpg.Pool[asyncpg.Record]") -> AsyncIterator[BilledTurns]:
+async def turns(pool: Pool) -> AsyncIterator[BilledTurns]:
     async with billed_turns(pool) as running:
         yield running
 
 
 @pytest.fixture
-def notes(pool: "asyncpg.Pool[asyncpg.Record]") -> PostgresNotes:
+def notes(pool: Pool) -> PostgresNotes:
     return PostgresNotes(pool)
 
 

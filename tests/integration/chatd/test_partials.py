@@ -1,5 +1,3 @@
-import asyncpg
-
 from chatd.domain.chat import ChatId, NewMessage, Owner, OwnerId, Role
 from chatd.domain.partials import Chunk
 from chatd.domain.parts import Text
@@ -7,6 +5,7 @@ from chatd.domain.pieces import Piece
 from chatd.store.chats import PostgresChats
 from chatd.store.partials import PostgresPartials
 from parley.clock import FakeClock
+from parley.postgres import Pool
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 GONE = ChatId("00000000-0000-0000-0000-000000000002")
@@ -20,7 +19,7 @@ def chunk(chat_id: ChatId, attempt: int, first_seq: int, *texts: str) -> Chunk:
 
 
 async def test_chunks_come_back_in_order_and_only_those_of_the_episode(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
 ) -> None:
     partials = PostgresPartials(pool)
     async with PostgresChats(pool, lambda state: None, FakeClock()) as chats:

@@ -4,21 +4,19 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import pytest
 
 from chatd.domain.catalogue import DEMO
 from parley.api.chat.v1 import chat_pb2, model_pb2
 from parley.api.chat.v1 import model_service_pb2 as api
+from parley.postgres import Pool
 from support.served_models import ANN_ID, ServedModels, served_models
 
 KEY = "sk-very-secret-key-0123456789"
 
 
 @pytest.fixture
-async def served(
-    pool: "asyncpg.Pool[asyncpg.Record]", tmp_path: Path
-) -> AsyncIterator[ServedModels]:
+async def served(pool: Pool, tmp_path: Path) -> AsyncIterator[ServedModels]:
     async with served_models(pool, tmp_path, given=DEMO) as running:
         yield running
 

@@ -1,13 +1,13 @@
 import asyncio
 import uuid
 
-import asyncpg
 import pytest
 
 from chatd.domain.chat import ChatId, Owner
 from chatd.domain.workers import Claimed
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
+from parley.postgres import Pool
 from support.served_chats import ANN_ID, BOB_ID, WORKER, ServedChats, text
 
 ANN = Owner(ANN_ID, "member")
@@ -50,7 +50,9 @@ async def test_a_created_chat_runs_here_with_everything_it_was_given(served: Ser
         client_tools=request.client_tools,
         created_at=chat.created_at,
         updated_at=chat.created_at,
+        etag=chat.etag,
     )
+    assert chat.etag.startswith("1-")
     assert answer.message == message_pb2.Message(
         id=1,
         chat_id=chat_id,
@@ -304,7 +306,7 @@ async def test_only_live_messages_of_users_can_be_edited(served: ServedChats) ->
 
 
 async def test_files_are_described_as_they_are_stored_and_held_by_the_chat(
-    served: ServedChats, pool: "asyncpg.Pool[asyncpg.Record]"
+    served: ServedChats, pool: Pool
 ) -> None:
     ids = [str(uuid.UUID(int=number)) for number in range(1, 4)]
     for file_id in ids:
@@ -322,9 +324,7 @@ async def test_files_are_described_as_they_are_stored_and_held_by_the_chat(
     assert [str(row["file_id"]) for row in held] == ids[:2]
 
 
-async def test_somebody_elses_file_looks_absent(
-    served: ServedChats, pool: "asyncpg.Pool[asyncpg.Record]"
-) -> None:
+async def test_somebody_elses_file_looks_absent(served: ServedChats, pool: Pool) -> None:
     file_id = str(uuid.UUID(int=1))
     await pool.execute(INSERT_FILE, file_id, BOB_ID)
     create = api.CreateChatRequest(request_id="r", content=[file(file_id)])
@@ -335,9 +335,7 @@ async def test_somebody_elses_file_looks_absent(
     assert (await served.ann.refusal(send)).reason == "FILE_NOT_FOUND"
 
 
-async def test_a_chat_holds_fifty_files_and_no_more(
-    served: ServedChats, pool: "asyncpg.Pool[asyncpg.Record]"
-) -> None:
+async def test_a_chat_holds_fifty_files_and_no_more(served: ServedChats, pool: Pool) -> None:
     ids = [str(uuid.UUID(int=number)) for number in range(1, 52)]
     await pool.executemany(INSERT_FILE, [(file_id, ANN_ID) for file_id in ids])
     fifty = api.CreateChatRequest(request_id="r", content=[file(each) for each in ids[:50]])

@@ -4,19 +4,17 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import pytest
 
 from chatd.domain.chat import OwnerId
 from parley.api.chat.v1 import settings_pb2
 from parley.api.chat.v1 import settings_service_pb2 as api
+from parley.postgres import Pool
 from support.served_models import ANN_ID, ServedModels, served_models
 
 
 @pytest.fixture
-async def served(
-    pool: "asyncpg.Pool[asyncpg.Record]", tmp_path: Path
-) -> AsyncIterator[ServedModels]:
+async def served(pool: Pool, tmp_path: Path) -> AsyncIterator[ServedModels]:
     async with served_models(pool, tmp_path) as running:
         yield running
 

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import grpc
 import pytest
 
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
+from parley.postgres import Pool
 from support.fake_toolrunner import GENERATION, FakeToolrunner
 from support.fake_toolrunner import served as served_toolrunner
 from support.served_chats import ANN_ID, BOB_ID, ServedChats, served_chats
@@ -27,7 +27,7 @@ def toolrunner() -> FakeToolrunner:
 
 @pytest.fixture
 async def served(
-    pool: "asyncpg.Pool[asyncpg.Record]", tmp_path: Path, toolrunner: FakeToolrunner
+    pool: Pool, tmp_path: Path, toolrunner: FakeToolrunner
 ) -> AsyncIterator[ServedChats]:
     async with (
         served_toolrunner(toolrunner, tmp_path) as channels,

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import grpc
 import pytest
 
@@ -14,6 +13,7 @@ from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.workspace.v1 import process_pb2, sandbox_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 from parley.identity import User, UserId
+from parley.postgres import Pool
 from parley.rpc import Channels, Problem, acting_for, problem_of
 from support.fake_toolrunner import FakeToolrunner
 from support.fake_toolrunner import served as served_toolrunner
@@ -32,7 +32,7 @@ def toolrunner() -> FakeToolrunner:
 
 @pytest.fixture
 async def served(
-    pool: "asyncpg.Pool[asyncpg.Record]", tmp_path: Path, toolrunner: FakeToolrunner
+    pool: Pool, tmp_path: Path, toolrunner: FakeToolrunner
 ) -> AsyncIterator[ServedChats]:
     async with (
         served_toolrunner(toolrunner, tmp_path) as channels,
@@ -309,7 +309,7 @@ async def test_what_a_node_does_not_serve_yet_is_told_so(served: ServedChats) ->
 
 
 async def test_repositories_of_a_real_node_are_read_by_those_who_may(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
@@ -355,7 +355,7 @@ async def test_repositories_of_a_real_node_are_read_by_those_who_may(
 
 
 async def test_repositories_of_a_real_node_are_followed_until_this_process_stops(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
@@ -412,9 +412,7 @@ async def test_a_node_that_is_away_can_be_asked_again(
     assert problem_of(cut.value).reason == "UPSTREAM_UNAVAILABLE"
 
 
-async def test_without_any_node_that_is_what_is_said(
-    pool: "asyncpg.Pool[asyncpg.Record]", tmp_path: Path
-) -> None:
+async def test_without_any_node_that_is_what_is_said(pool: Pool, tmp_path: Path) -> None:
     async with served_chats(pool, tmp_path) as served:
         chat = await served.ann.create()
         refused = await served.ann.refusal(api.ListWorkspaceProcessesRequest(workspace_id=chat.id))
@@ -425,7 +423,7 @@ async def test_without_any_node_that_is_what_is_said(
 
 
 async def test_a_real_node_starts_waits_and_ends_for_people(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

@@ -14,6 +14,7 @@ from chatd.engine.spending import LimitedSpending
 from chatd.store.constraints import Constraint
 from chatd.store.limits import PostgresLimits
 from parley.clock import FakeClock
+from parley.postgres import Pool
 from support.billed_turns import ANN, CHAT, COST_MICROS, USED, BilledTurns, Plays, billed_turns
 
 CALL = ToolCallRequested(ToolCall("a", "unknown", "{}"))
@@ -22,7 +23,7 @@ LIMIT = SpendLimit(EVERYONE, COST_MICROS, LimitPeriod.MONTH)
 
 
 @pytest.fixture
-async def turns(pool: "asyncpg.Pool[asyncpg.Record]") -> AsyncIterator[BilledTurns]:
+async def turns(pool: Pool) -> AsyncIterator[BilledTurns]:
     async with billed_turns(pool) as running:
         yield running
 
@@ -53,7 +54,7 @@ async def test_a_raised_limit_lets_the_next_turn_run(turns: BilledTurns) -> None
     assert (await turns.chats.state(CHAT)).status is Status.WAITING
 
 
-async def test_what_has_no_price_counts_nothing(pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+async def test_what_has_no_price_counts_nothing(pool: Pool) -> None:
     limits = PostgresLimits(pool)
     spending = LimitedSpending(limits, KnownGroups(), FakeClock())
     await limits.put(LIMIT)
@@ -78,7 +79,7 @@ async def test_what_has_no_price_counts_nothing(pool: "asyncpg.Pool[asyncpg.Reco
     ],
 )
 async def test_the_database_refuses_limits_that_cannot_be(
-    pool: "asyncpg.Pool[asyncpg.Record]", values: str, constraint: Constraint
+    pool: Pool, values: str, constraint: Constraint
 ) -> None:
     with pytest.raises(asyncpg.CheckViolationError) as refused:
         await pool.execute(f"INSERT INTO chat.spend_limits VALUES {values}")

@@ -1,12 +1,11 @@
 """What the code calls things in the database, and what they are called there."""
 
-import asyncpg
-
 from chatd.store.constraints import Constraint
+from parley.postgres import Pool
 
 
 async def test_every_constraint_is_known_to_the_code_by_its_name(
-    pool: "asyncpg.Pool[asyncpg.Record]",
+    pool: Pool,
 ) -> None:
     rows = await pool.fetch(
         "SELECT conname FROM pg_constraint"

@@ -1,6 +1,5 @@
 """Databases from before the ledger named answers."""
 
-import asyncpg
 import pytest
 from alembic.script import ScriptDirectory
 
@@ -10,6 +9,7 @@ from chatd.domain.commands import FinishTurn
 from chatd.domain.parts import Text
 from chatd.domain.transitions import fence_of
 from chatd.store.schema import MIGRATIONS
+from parley.postgres import Pool
 from support.billed_turns import billed_turns
 
 USE = ModelUse("m", 10, 20, cost_micros=7, model_runtime_ms=9)
@@ -24,7 +24,7 @@ def backfill() -> str:
 
 
 async def test_answers_from_before_are_entered_by_the_migration(
-    pool: "asyncpg.Pool[asyncpg.Record]", chat_database: str, backfill: str
+    pool: Pool, chat_database: str, backfill: str
 ) -> None:
     async with billed_turns(pool) as turns:
         state = await turns.create()

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 
-import asyncpg
 import pytest
 
 from chatd.domain.chat import (
@@ -31,7 +30,7 @@ from chatd.domain.workers import (
 )
 from chatd.store.workers import PostgresWorkers
 from parley.clock import FakeClock, SystemClock
-from parley.postgres import Session
+from parley.postgres import Pool, Session
 from support.chat_rows import insert_chat
 from support.in_memory_chats import InMemoryChats
 from support.in_memory_workers import InMemoryWorkers
@@ -89,7 +88,7 @@ class World:
 
 @pytest.fixture(params=["memory", "postgres"])
 async def world(
-    request: pytest.FixtureRequest, pool: "asyncpg.Pool[asyncpg.Record]", chat_database: str
+    request: pytest.FixtureRequest, pool: Pool, chat_database: str
 ) -> AsyncIterator[World]:
     if request.param == "memory":
         yield in_memory()

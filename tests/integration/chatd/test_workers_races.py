@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-import asyncpg
 import pytest
 
 from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Status, WorkerId
 from chatd.domain.workers import SweepLimits
 from chatd.store.workers import PARK, SWEEP, PostgresWorkers
-from parley.postgres import DatabaseUnavailable, Session
+from parley.postgres import DatabaseUnavailable, Pool, Session
 from support.chat_rows import insert_chat
+from support.taken_pool import all_taken
 
 ONE = WorkerId("00000000-0000-0000-0000-0000000000aa")
 TWO = WorkerId("00000000-0000-0000-0000-0000000000bb")
@@ -23,9 +23,7 @@ PLENTY = SweepLimits(10, 10, may_take_suspect=True)
 
 
 @pytest.fixture
-async def workers(
-    pool: "asyncpg.Pool[asyncpg.Record]", chat_database: str
-) -> AsyncIterator[PostgresWorkers]:
+async def workers(pool: Pool, chat_database: str) -> AsyncIterator[PostgresWorkers]:
     """Two live workers, and two chats that a dead one left behind."""
     store = PostgresWorkers(pool, Session(chat_database, "test lease"), renewal_max_s=0.2)
     for worker_id in (ONE, TWO):
@@ -41,9 +39,7 @@ async def workers(
         store.close()
 
 
-async def test_racing_workers_claim_different_chats(
-    pool: "asyncpg.Pool[asyncpg.Record]", workers: PostgresWorkers
-) -> None:
+async def test_racing_workers_claim_different_chats(pool: Pool, workers: PostgresWorkers) -> None:
     async with asyncio.timeout(10), pool.acquire() as one, pool.acquire() as two:
         async with one.transaction(), two.transaction():
             by_one = await one.fetch(SWEEP, ONE, 1, 10, True, True)
@@ -59,7 +55,7 @@ async def test_racing_workers_claim_different_chats(
 
 
 async def test_a_sweep_passes_by_what_another_is_taking(
-    pool: "asyncpg.Pool[asyncpg.Record]", workers: PostgresWorkers
+    pool: Pool, workers: PostgresWorkers
 ) -> None:
     async with asyncio.timeout(10), pool.acquire() as one, one.transaction():
         assert len(await one.fetch(SWEEP, ONE, 10, 10, True, True)) == 2
@@ -68,7 +64,7 @@ async def test_a_sweep_passes_by_what_another_is_taking(
 
 
 async def test_a_chat_that_moves_while_it_is_swept_is_left_alone(
-    pool: "asyncpg.Pool[asyncpg.Record]", workers: PostgresWorkers
+    pool: Pool, workers: PostgresWorkers
 ) -> None:
     blocked_sweep = SWEEP.replace("SKIP LOCKED", "")
     async with (
@@ -92,9 +88,7 @@ async def test_a_chat_that_moves_while_it_is_swept_is_left_alone(
     assert [(state.status, state.worker_id) for state in moved] == [(Status.WAITING, None)]
 
 
-async def test_only_one_of_two_workers_parks_a_chat(
-    pool: "asyncpg.Pool[asyncpg.Record]", workers: PostgresWorkers
-) -> None:
+async def test_only_one_of_two_workers_parks_a_chat(pool: Pool, workers: PostgresWorkers) -> None:
     await pool.execute("UPDATE chat.chat_exec SET takeovers = 2 WHERE chat_id = $1", FIRST)
     async with asyncio.timeout(10), pool.acquire() as one, one.transaction():
         error = '{"message": "x", "kind": "crash_loop"}'
@@ -104,7 +98,7 @@ async def test_only_one_of_two_workers_parks_a_chat(
 
 
 async def test_a_renewal_that_nobody_answers_ends_and_the_next_one_works(
-    pool: "asyncpg.Pool[asyncpg.Record]", workers: PostgresWorkers
+    pool: Pool, workers: PostgresWorkers
 ) -> None:
     async with asyncio.timeout(10):
         assert await workers.renew(ONE, LEASE_S) == ()
@@ -116,7 +110,7 @@ async def test_a_renewal_that_nobody_answers_ends_and_the_next_one_works(
 
 
 async def test_a_renewal_survives_the_loss_of_its_connection(
-    pool: "asyncpg.Pool[asyncpg.Record]", workers: PostgresWorkers
+    pool: Pool, workers: PostgresWorkers
 ) -> None:
     async with asyncio.timeout(10):
         assert await workers.renew(ONE, LEASE_S) == ()
@@ -132,19 +126,12 @@ async def test_a_renewal_survives_the_loss_of_its_connection(
         assert renewed == ()
 
 
-async def test_a_renewal_does_not_wait_for_the_pool(
-    pool: "asyncpg.Pool[asyncpg.Record]", workers: PostgresWorkers
-) -> None:
-    async with asyncio.timeout(10):
-        held = [await pool.acquire() for _ in range(pool.get_max_size())]
-        try:
-            assert await workers.renew(ONE, LEASE_S) == ()
-        finally:
-            for connection in held:
-                await pool.release(connection)
+async def test_a_renewal_does_not_wait_for_the_pool(pool: Pool, workers: PostgresWorkers) -> None:
+    async with asyncio.timeout(10), all_taken(pool):
+        assert await workers.renew(ONE, LEASE_S) == ()
 
 
-async def until_blocked(pool: "asyncpg.Pool[asyncpg.Record]", pid: int) -> None:
+async def until_blocked(pool: Pool, pid: int) -> None:
     """Return once that backend waits for a lock."""
     while True:
         waits = await pool.fetchval("SELECT pg_blocking_pids($1)", pid)

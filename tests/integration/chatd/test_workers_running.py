@@ -5,7 +5,6 @@ import random  # noqa: TID251 (a test chooses its chance)
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-import asyncpg
 import pytest
 
 from chatd.domain.chat import (
@@ -18,12 +17,14 @@ from chatd.domain.chat import (
     Status,
     WorkerId,
 )
+from chatd.domain.workers import Claimed
 from chatd.engine.mailbox import Mailbox
-from chatd.engine.worker import Claimed, Worker, WorkerLimits, WorkerPorts
+from chatd.engine.worker import Worker
+from chatd.engine.worker_ports import WorkerLimits, WorkerPorts
 from chatd.store.chats import PostgresChats
 from chatd.store.workers import PostgresWorkers
 from parley.clock import FakeClock
-from parley.postgres import Session
+from parley.postgres import Pool, Session
 from support.chat_rows import insert_chat
 
 ME = WorkerId("00000000-0000-0000-0000-0000000000aa")
@@ -33,9 +34,7 @@ ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
 
 
 @pytest.fixture
-async def workers(
-    pool: "asyncpg.Pool[asyncpg.Record]", chat_database: str
-) -> AsyncIterator[PostgresWorkers]:
+async def workers(pool: Pool, chat_database: str) -> AsyncIterator[PostgresWorkers]:
     store = PostgresWorkers(pool, Session(chat_database, "test lease"))
     try:
         yield store
@@ -44,7 +43,7 @@ async def workers(
 
 
 async def test_a_worker_takes_what_waits_ends_what_crashes_and_hands_over_the_rest(
-    pool: "asyncpg.Pool[asyncpg.Record]", workers: PostgresWorkers
+    pool: Pool, workers: PostgresWorkers
 ) -> None:
     clock = FakeClock()
     moved: asyncio.Queue[ChatState] = asyncio.Queue()

@@ -7,10 +7,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import asyncpg
 import pytest
 
-from chatd.clients.hosts import InMemoryHost
+from chatd.clients.in_memory_host import InMemoryHost
 from chatd.domain.chat import (
     ChatId,
     ChatState,
@@ -60,6 +59,7 @@ from chatd.store.templates import PostgresTemplates
 from chatd.store.workspace_reads import WorkspacePlace
 from chatd.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
+from parley.postgres import Pool
 from support.chat_rows import insert_chat as insert_state
 from support.workspace_values import ANN, NODE, NOON, node, template, workspace
 
@@ -69,7 +69,7 @@ IDS = (str(uuid.UUID(int=0x4000 << 64 | number)) for number in itertools.count(1
 DRIVER, OTHER = WorkerId(next(IDS)), WorkerId(next(IDS))
 
 
-async def insert_chat(pool: "asyncpg.Pool[asyncpg.Record]", *, owner_id: OwnerId) -> str:
+async def insert_chat(pool: Pool, *, owner_id: OwnerId) -> str:
     chat_id = ChatId(next(IDS))
     await insert_state(
         pool, ChatState(chat_id, Status.WAITING, 1, 1, 0, MessageId(1)), Owner(owner_id, "member")
@@ -82,12 +82,12 @@ def fresh(name: str = "one", **values: Any) -> Workspace:
 
 
 @pytest.fixture
-def store(pool: "asyncpg.Pool[asyncpg.Record]") -> PostgresWorkspaces:
+def store(pool: Pool) -> PostgresWorkspaces:
     return PostgresWorkspaces(pool)
 
 
 @pytest.fixture
-def nodes(pool: "asyncpg.Pool[asyncpg.Record]") -> PostgresNodes:
+def nodes(pool: Pool) -> PostgresNodes:
     return PostgresNodes(pool)
 
 
@@ -142,9 +142,7 @@ async def test_two_creates_at_the_limit_make_one(store: PostgresWorkspaces) -> N
     assert uses == [QuotaUse(Dimension.LIVE_WORKSPACES, 2, 2)] * 5
 
 
-async def test_a_create_waits_for_one_that_counts(
-    store: PostgresWorkspaces, pool: "asyncpg.Pool[asyncpg.Record]"
-) -> None:
+async def test_a_create_waits_for_one_that_counts(store: PostgresWorkspaces, pool: Pool) -> None:
     await store.add(fresh("first"), HASH, LIMITS)
     async with asyncio.timeout(20), pool.acquire() as connection, asyncio.TaskGroup() as tasks:
         transaction = connection.transaction()
@@ -185,7 +183,7 @@ async def test_a_name_is_an_owners_own_until_it_is_deleted(store: PostgresWorksp
 
 
 async def test_what_waits_is_claimed_once_and_again_when_the_claim_is_over(
-    store: PostgresWorkspaces, pool: "asyncpg.Pool[asyncpg.Record]"
+    store: PostgresWorkspaces, pool: Pool
 ) -> None:
     made = [fresh(f"w{n}") for n in range(4)]
     for each in made:
@@ -207,7 +205,7 @@ async def test_what_waits_is_claimed_once_and_again_when_the_claim_is_over(
 
 
 async def test_a_row_that_somebody_looks_at_is_skipped(
-    store: PostgresWorkspaces, pool: "asyncpg.Pool[asyncpg.Record]"
+    store: PostgresWorkspaces, pool: Pool
 ) -> None:
     made = [fresh("a"), fresh("b")]
     for each in made:
@@ -220,7 +218,7 @@ async def test_a_row_that_somebody_looks_at_is_skipped(
 
 
 async def test_time_is_told_by_the_database(
-    store: PostgresWorkspaces, nodes: PostgresNodes, pool: "asyncpg.Pool[asyncpg.Record]"
+    store: PostgresWorkspaces, nodes: PostgresNodes, pool: Pool
 ) -> None:
     keeper = Keeper(DRIVER, store, nodes, SystemClock(), chance=lambda: 0.5)
     made = fresh()
@@ -244,7 +242,7 @@ async def test_time_is_told_by_the_database(
 
 
 async def test_the_chats_of_a_worker_keep_their_workspaces_in_use(
-    store: PostgresWorkspaces, pool: "asyncpg.Pool[asyncpg.Record]"
+    store: PostgresWorkspaces, pool: Pool
 ) -> None:
     chat_id = await insert_chat(pool, owner_id=ANN)
     await store.add_scratch(fresh(id=WorkspaceId(chat_id)), DRIVER, 15.0)
@@ -262,7 +260,7 @@ async def test_the_chats_of_a_worker_keep_their_workspaces_in_use(
 
 
 async def test_a_chat_works_in_its_scratch_until_it_is_bound_to_a_workspace_of_its_owner(
-    store: PostgresWorkspaces, nodes: PostgresNodes, pool: "asyncpg.Pool[asyncpg.Record]"
+    store: PostgresWorkspaces, nodes: PostgresNodes, pool: Pool
 ) -> None:
     chat_id = ChatId(await insert_chat(pool, owner_id=ANN))
     assert await store.of_chat(ChatId(next(IDS))) is None
@@ -298,7 +296,7 @@ async def test_a_chat_works_in_its_scratch_until_it_is_bound_to_a_workspace_of_i
 
 
 async def test_what_a_deleted_chat_leaves_behind_is_removed(
-    store: PostgresWorkspaces, nodes: PostgresNodes, pool: "asyncpg.Pool[asyncpg.Record]"
+    store: PostgresWorkspaces, nodes: PostgresNodes, pool: Pool
 ) -> None:
     chat_id = await insert_chat(pool, owner_id=ANN)
     scratch = fresh(id=WorkspaceId(chat_id), is_scratch_of_chat=True)
@@ -367,7 +365,7 @@ async def test_a_node_registers_beats_and_is_known_by_its_number(nodes: Postgres
 
 
 async def test_a_silent_node_is_lost_once_and_back_when_it_registers_again(
-    nodes: PostgresNodes, pool: "asyncpg.Pool[asyncpg.Record]"
+    nodes: PostgresNodes, pool: Pool
 ) -> None:
     await nodes.register(node(), "r1")
     assert await nodes.lose() == ()
@@ -443,7 +441,7 @@ async def test_what_was_placed_before_its_node_registered_counts_for_it_afterwar
 
 
 async def test_templates_are_kept_changed_and_forgotten(
-    pool: "asyncpg.Pool[asyncpg.Record]", store: PostgresWorkspaces
+    pool: Pool, store: PostgresWorkspaces
 ) -> None:
     templates = PostgresTemplates(pool)
     group = next(IDS)

@@ -1,9 +1,12 @@
 import json
+from time import monotonic
 
 import pytest
 
+from parley.cli.api import Api
 from parley.cli.invocation import Invocation
 from parley.cli.main import run
+from parley.cli.sse import follow
 from support.fake_api import API_KEY, Answer, FakeApi, event, fake_api
 
 TIMED_OUT = 124
@@ -86,3 +89,18 @@ def test_a_chat_that_may_no_longer_be_read_ends_it(capsys: pytest.CaptureFixture
     with fake_api(Answer(stream=event("error", {"error": error}, "1"))) as api:
         assert tail(api) == 1
     assert "This chat is gone." in capsys.readouterr().err
+
+
+def test_a_server_that_is_busy_is_asked_again_when_it_wants_to_be() -> None:
+    busy = {"title": "Busy", "code": "UPSTREAM_UNAVAILABLE", "retry_after_ms": 3000}
+    answers = (
+        Answer(503, busy),
+        Answer(429, {"title": "Busy", "retry_after_ms": 10**9}),
+        Answer(502, page="bad gateway"),
+        Answer(stream=event("status", {"status": "waiting"}, "7")),
+    )
+    waited_s: list[float] = []
+    with fake_api(*answers) as api:
+        told = follow(Api(api.server), "/events", deadline=monotonic() + 60, pause=waited_s.append)
+        assert next(told).cursor == "7"
+    assert waited_s == [3.0, 10.0, 0.5]

@@ -12,6 +12,7 @@ from parley.clock import SystemClock
 from parley.identity import ApiKey
 from parley.telemetry import InMemoryTelemetry
 from support.fake_chatd import FakeChatd
+from support.fake_chatd_server import serving
 from support.gateway_stack import make_settings
 from support.http_client import HttpClient, SentEvent
 
@@ -67,7 +68,8 @@ async def test_a_gateway_serves_until_it_is_told_to_stop_and_says_bye(
     chatd = FakeChatd()
     async with (
         asyncio.timeout(30),
-        chatd.serving(
+        serving(
+            chatd,
             tmp_path / "chatd.sock",
             trust_file=settings.trust_file,
             clock=SystemClock(),

@@ -259,18 +259,6 @@ async def test_a_chat_is_archived_taken_back_and_deleted(stack: GatewayStack) ->
     assert (gone.status, gone.json()["code"]) == (404, "CHAT_NOT_FOUND")
 
 
-async def test_a_condition_on_what_has_no_version_is_refused(stack: GatewayStack) -> None:
-    chat_id = await new_chat(stack)
-    condition = {"If-Match": '"7"'}
-
-    patched = await stack.owner.request("PATCH", f"{CHATS}/{chat_id}", {"title": "x"}, condition)
-    deleted = await stack.owner.request("DELETE", f"{CHATS}/{chat_id}", None, condition)
-    anyhow = await stack.owner.request("DELETE", f"{CHATS}/{chat_id}", None, {"If-Match": "*"})
-
-    assert (patched.status, deleted.status, anyhow.status) == (422, 422, 204)
-    assert patched.json()["errors"][0]["parameter"] == "If-Match"
-
-
 async def test_the_read_mark_moves(stack: GatewayStack) -> None:
     chat_id = await new_chat(stack)
 

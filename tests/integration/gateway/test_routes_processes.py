@@ -299,6 +299,14 @@ async def test_a_signal_may_be_followed_by_a_kill(stack: GatewayStack) -> None:
             {"retryable": False},
         ),
         (
+            Problem(
+                grpc.StatusCode.DATA_LOSS, "OUTPUT_GONE", "gone", metadata={"oldest_cursor": "7"}
+            ),
+            410,
+            "OUTPUT_GONE",
+            {"oldest_cursor": "7", "retryable": False},
+        ),
+        (
             Problem(grpc.StatusCode.UNIMPLEMENTED, "UNIMPLEMENTED", "not yet"),
             501,
             "UNIMPLEMENTED",

@@ -21,6 +21,7 @@ from parley.postgres import (
     with_database,
 )
 from support.postgres import TestPostgres
+from support.taken_pool import all_taken
 
 KILL_ALL = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -194,16 +195,12 @@ async def test_who_finds_every_connection_taken_is_told_in_time_and_the_next_is_
         empty_database, application_name="t", connections_max=4, pool_patience_s=0.1
     ) as database:
         pool = database.pool
-        held = [await pool.acquire() for _ in range(pool.get_max_size())]
-        async with asyncio.timeout(5):
+        async with all_taken(pool), asyncio.timeout(5):
             with pytest.raises(PoolExhausted, match=r"within 0\.1 s"):
                 await pool.fetchval("SELECT 1")
             with pytest.raises(PoolExhausted):
-                await pool.acquire()
-        await pool.release(held.pop())
+                await pool.acquire().__aenter__()
         assert await pool.fetchval("SELECT 1") == 1
-        for connection in held:
-            await pool.release(connection)
 
 
 async def test_who_finds_the_engine_taken_is_told_in_time(empty_database: str) -> None:
@@ -216,3 +213,25 @@ async def test_who_finds_the_engine_taken_is_told_in_time(empty_database: str) -
         async with asyncio.timeout(5):
             with pytest.raises(PoolExhausted):
                 await database.reading().__aenter__()
+
+
+async def test_what_is_put_aside_is_free_when_all_others_are_taken(empty_database: str) -> None:
+    async with (
+        Database.open(
+            empty_database,
+            application_name="t",
+            connections_max=4,
+            put_aside=1,
+            pool_patience_s=0.05,
+        ) as database,
+        database.pool.acquire(),
+        database.pool.acquire(),
+    ):
+        with pytest.raises(PoolExhausted):
+            await database.pool.fetchval("SELECT 1")
+        assert await database.side_pool.fetchval("SELECT 1") == 1
+
+
+async def test_nothing_put_aside_leaves_one_pool(empty_database: str) -> None:
+    async with Database.open(empty_database, application_name="t", connections_max=4) as database:
+        assert database.side_pool is database.pool

@@ -115,6 +115,12 @@ async def test_a_request_that_nobody_could_take_is_sent_again_with_its_key() -> 
     assert parley.keys[:3] == ['"run-0-1"'] * 3
 
 
+async def test_a_stream_that_is_refused_for_the_moment_is_asked_for_again_and_counted() -> None:
+    parley = FakeParley(refusals={("GET", "events"): [503, 429, 504]})
+    outcome = await conversed(parley)
+    assert (outcome.failure, outcome.refused, outcome.breaks) == (None, 3, 0)
+
+
 async def test_a_turn_that_ends_in_an_error_fails_with_what_was_said() -> None:
     failed = {"status": {"status": "error", "place_in_line": 0}}
     events = (

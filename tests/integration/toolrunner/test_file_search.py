@@ -10,10 +10,13 @@ import pytest
 
 from support.file_rooms import Room, here
 from toolrunner.files import protocol
+from toolrunner.files.beneath import Root
 from toolrunner.files.errors import FileRefused, Reason
 from toolrunner.files.finding import likeness
 from toolrunner.files.globs import name_pattern
 from toolrunner.files.protocol import FileMatches, Matches, SearchLine, Summary
+from toolrunner.files.values import PathInfo
+from toolrunner.files.walking import Walk, Wanted
 
 TREE = {
     ".gitignore": "*.log\n/build/\n!keep.log\n",
@@ -151,6 +154,17 @@ def test_letters_at_the_beginning_of_words_count_more() -> None:
     assert scores[1] is not None
     assert scores[0] > scores[1]
     assert scores[2] is None
+
+
+def test_a_walk_without_time_ends_with_what_it_has(tmp_path: Path) -> None:
+    for name in ("a/b", "a/c/d"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    root = Root.open_directory(str(tmp_path))
+    walk = Walk(root, Wanted(hidden=False, ignored=False), until_s=0.0)
+    seen = [info.path for info in walk.files("a") if isinstance(info, PathInfo)]
+    assert (seen, walk.is_truncated) == (["a/b"], True)
+    root.close()
 
 
 def test_a_pattern_that_cannot_be_read_is_refused(searcher: Room) -> None:

@@ -184,6 +184,22 @@ async def test_bytes_are_uploaded_and_read_in_pieces(files: Files, client: Clien
     assert b"".join(piece.chunk for piece in chunks) == content[1:]
 
 
+async def test_a_refused_upload_says_why_however_much_is_still_sent(
+    files: Files, client: Client
+) -> None:
+    head = api.UploadFileHead(
+        context=client.context, request_id="up", path="../big", size_bytes=8_000_000
+    )
+
+    async def pieces() -> AsyncIterator[api.UploadFileRequest]:
+        yield api.UploadFileRequest(head=head)
+        for _ in range(40):
+            yield api.UploadFileRequest(chunk=bytes(200_000))
+
+    refusals = {await reason_of(client.files.UploadFile(pieces(), timeout=20)) for _ in range(10)}
+    assert refusals == {(grpc.StatusCode.PERMISSION_DENIED, "OUTSIDE_WORKSPACE")}
+
+
 async def test_files_are_listed_found_and_searched(files: Files, client: Client) -> None:
     files.put("src/app.py", "def needle():\n    pass\n")
     files.put(".gitignore", "*.log\n")

@@ -13,6 +13,7 @@ import pytest
 
 from parley.api.workspace.v1 import process_pb2, process_service_pb2, workspace_pb2
 from support.conditions import until
+from support.memory_peak import memory_peak
 from support.row_sizes import RowSizes
 from support.told_results import NODE
 from support.toolrunner_node import Client, House, connected, node, reason_of, running, toolrunner
@@ -87,6 +88,26 @@ async def test_e5_endless_output_keeps_head_and_tail_in_flat_memory(
     assert snapshot.output.truncation.original_bytes == snapshot.output.next_cursor
     await client.signal(process_id, process_pb2.PROCESS_SIGNAL_KILL)
     await client.wait(process_id)
+
+
+async def test_e5_a_line_without_end_keeps_head_and_tail_in_flat_memory(
+    client: Client, sizes: RowSizes, record_property: Callable[[str, object], None]
+) -> None:
+    length = sizes.line_mib * MEGABYTE
+    command = f"printf first; head -c {length} /dev/zero | tr '\\0' x; printf last"
+    with memory_peak() as peak:
+        started = await client.start(command, log_bytes=4 * MEGABYTE)
+        process_id = started.process.process_id
+        waited = await client.wait(process_id, max_wait_ms=300_000)
+        assert waited.process.output_bytes == length + len("firstlast")
+    text, truncation = waited.output.text, waited.output.truncation
+    assert (text[:6], text[-5:]) == ("firstx", "xlast")
+    assert len(text.encode()) <= 32 * 1024
+    assert truncation.original_bytes == waited.process.output_bytes
+    record_property(
+        NODE, f"E5: a line of {sizes.line_mib} MiB added {peak.added_bytes // MEGABYTE} MiB"
+    )
+    assert peak.added_bytes < 24 * MEGABYTE
 
 
 async def test_h11_many_noisy_processes_take_bounded_memory(client: Client) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import grpc
 import pytest
@@ -241,6 +242,25 @@ async def test_a_caller_is_the_terminal_of_a_process(client: Client) -> None:
     ended = await attached.until_ended()
     assert ended.process.exit.signal == "SIGKILL"
     assert ended.next_cursor == ended.process.output_bytes == len(attached.seen)
+
+
+async def test_who_types_while_the_process_ends_is_told_of_the_end(client: Client) -> None:
+    started = await client.start("exec sh -i", terminal=SCREEN)
+    attach: Any = client.processes.Attach
+    call = attach(timeout=30)
+    opening = api.AttachOpen(context=client.context, process_id=started.process.process_id)
+    async with asyncio.timeout(30):
+        await call.write(api.AttachRequest(open=opening))
+        await call.write(api.AttachRequest(stdin=b"exit 3\n"))
+        while not (answer := await call.read()).HasField("ended"):
+            pass
+        # Whatever the node sent after that is here as well, once another call was answered.
+        await client.run("true")
+        # A call that ended by itself could have failed under this write, and lost the answer.
+        await call.write(api.AttachRequest(stdin=b"\x04"))
+        await call.done_writing()
+        assert await call.read() is grpc.aio.EOF
+    assert answer.ended.process.exit.exit_code == 3
 
 
 async def test_leaving_a_terminal_ends_nothing(client: Client) -> None:

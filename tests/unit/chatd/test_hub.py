@@ -1,126 +1,13 @@
 """One hub and its readers, over reads that the test holds in its hands."""
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    Message,
-    MessageId,
-    NewMessage,
-    Role,
-    Status,
-    WorkerId,
-)
+from chatd.domain.chat import MessageId, Role
 from chatd.domain.parts import Text
 from chatd.domain.transitions import fence_of
-from chatd.engine.live import LiveChats
-from chatd.rpc.streams.hubs import Hubs, NoRelays
 from chatd.rpc.streams.subscription import WAITING_BYTES_MAX, Close, Subscription
-from chatd.store.following import Following
 from parley.api.chat.v1.event_pb2 import ChatEvent
-from parley.clock import FakeClock
-from parley.clock.fake import EPOCH
-
-CHAT = ChatId("00000000-0000-0000-0000-000000000001")
-WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
-FIRST = ChatState(CHAT, Status.RUNNING, 1, 1, 1, MessageId(2), worker_id=WORKER)
-
-
-def said(number: int, revision: int, *, is_deleted: bool = False) -> Message:
-    return Message(
-        MessageId(number),
-        revision,
-        Role.ASSISTANT,
-        (Text(f"message {number}"),),
-        "",
-        EPOCH,
-        is_deleted=is_deleted,
-    )
-
-
-@dataclass(slots=True)
-class HeldReads:
-    """Answers from memory, when the test lets it."""
-
-    state: ChatState = FIRST
-    messages: list[Message] = field(default_factory=lambda: [said(1, 1)])
-    reads: int = 0
-    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def changes(
-        self, chat_id: ChatId, after: int, *, limit: int, with_deletions: bool
-    ) -> Following | None:
-        self.reads += 1
-        # As the database: one look at everything, whenever the answer arrives.
-        state, messages = self.state, tuple(self.messages)
-        await self.may_answer.wait()
-        changed = [each for each in messages if each.revision > after]
-        if not after:
-            changed = [each for each in changed if not each.is_deleted]
-        deleted = max((each.revision for each in messages if each.is_deleted), default=0)
-        return Following(
-            state,
-            0,
-            (),
-            (),
-            tuple(changed[-limit:]),
-            is_complete=len(changed) <= limit,
-            deleted_version=deleted if with_deletions else None,
-        )
-
-    async def stretch(
-        self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
-    ) -> tuple[Message, ...]:
-        self.reads += 1
-        wanted = [
-            each
-            for each in self.messages
-            if each.id > behind_id and after < each.revision <= upto and not each.is_deleted
-        ]
-        return tuple(wanted[:limit])
-
-    async def versions(self, chat_ids: Sequence[ChatId]) -> dict[ChatId, int]:
-        return dict.fromkeys(chat_ids, self.state.snapshot_version)
-
-
-class Stage:
-    """A hub's surroundings."""
-
-    def __init__(self, tasks: asyncio.TaskGroup) -> None:
-        self.reads = HeldReads()
-        self.live = LiveChats()
-        self.clock = FakeClock()
-        self.hubs = Hubs(self.reads, self.live, relays=NoRelays(), tasks=tasks, clock=self.clock)
-
-    def follow(self, cursor: str = "") -> Subscription:
-        return self.hubs.follow(CHAT, cursor, 0, lambda _: None)
-
-    def commit(self, number: int) -> None:
-        """Let this process write one more message."""
-        before = self.reads.state
-        after = replace(
-            before,
-            snapshot_version=number,
-            history_version=number,
-            next_message_id=MessageId(number + 1),
-        )
-        self.reads.state = after
-        self.reads.messages.append(said(number, number))
-        new = NewMessage(Role.ASSISTANT, (Text(f"message {number}"),))
-        self.hubs.appended(before, after, (new,), EPOCH)
-        self.hubs.moved(after)
-
-
-@asynccontextmanager
-async def staged() -> AsyncIterator[Stage]:
-    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        stage = Stage(tasks)
-        yield stage
-        stage.hubs.close()
+from support.held_hubs import CHAT, FIRST, next_turn, said, settle, staged
 
 
 async def until(subscription: Subscription, messages: int) -> list[ChatEvent]:
@@ -275,16 +162,3 @@ async def test_the_last_reader_takes_its_hub_along() -> None:
         assert len(stage.hubs) == 1
         stage.hubs.leave(CHAT, readers[1])
         assert len(stage.hubs) == 0
-
-
-async def settle() -> None:
-    """Let everything that can go on do so."""
-    for _ in range(20):
-        await next_turn()
-
-
-async def next_turn() -> None:
-    loop = asyncio.get_running_loop()
-    turned = loop.create_future()
-    loop.call_soon(turned.set_result, None)
-    await turned

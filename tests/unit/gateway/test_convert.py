@@ -30,6 +30,7 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
     )
     chat = chat_pb2.Chat(
         id="c",
+        etag="7-ab",
         owner_id="u",
         title="Greetings",
         status=chat_pb2.CHAT_STATUS_REQUIRES_ACTION,
@@ -49,6 +50,7 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
 
     assert as_sent(chat_to_json(chat)) == {
         "id": "c",
+        "etag": "7-ab",
         "owner_id": "u",
         "title": "Greetings",
         "status": "requires_action",

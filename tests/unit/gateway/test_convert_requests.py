@@ -39,7 +39,8 @@ def test_a_patch_names_only_what_was_given_and_null_is_given() -> None:
 
     assert given_fields(patch) == {"pin_order": 0, "model_id": None}
     assert (patch.title, patch.labels) == (UNSET, UNSET)
-    assert chat_patch_to_proto(patch, request_id="r", chat_id="c").chat == chat_pb2.Chat(id="c")
+    asked = chat_patch_to_proto(patch, request_id="r", chat_id="c", etag="7-ab")
+    assert asked.chat == chat_pb2.Chat(id="c", etag="7-ab")
 
 
 def test_every_field_of_a_patch_is_one_of_the_proto_s() -> None:

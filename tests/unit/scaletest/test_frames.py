@@ -2,6 +2,7 @@
 
 import pytest
 
+from parley.scaletest.follower import pause_s
 from parley.scaletest.frames import Dechunker, Frame, Framer, Head, read_head
 
 STREAM = (
@@ -40,6 +41,23 @@ def test_a_head_tells_how_long_the_body_is() -> None:
     assert head == Head(201, 12, is_chunked=False, is_closing=True)
     head = read_head(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked")
     assert head == Head(200, None, is_chunked=True, is_closing=False)
+
+
+def test_a_head_tells_when_to_come_again() -> None:
+    assert read_head(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nRetry-After: 7") == Head(
+        503, 0, retry_after_s=7.0
+    )
+    dated = read_head(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nRetry-After: Fri, 1 Jan 2100")
+    assert dated == Head(503, 0)
+
+
+@pytest.mark.parametrize(
+    ("asked_s", "waited_s"), [(None, 0.2), (0.0, 0.2), (7.0, 7.0), (9e9, 30.0)]
+)
+def test_who_is_refused_waits_as_asked_within_reason(
+    asked_s: float | None, waited_s: float
+) -> None:
+    assert pause_s(Head(503, retry_after_s=asked_s)) == waited_s
 
 
 def test_what_is_no_http_is_refused() -> None:

@@ -135,8 +135,8 @@ def test_a_table_shows_all_of_it() -> None:
         "turn, follow-up              2  1000.0  1000.0  1000.0  1000.0",
         "",
         "events 14, 0.0 MB: 0 duplicate, 0 missing, 0 out of order, 0 with another text",
-        "connections cut on purpose 0, broken off 0; begun anew 0; requests sent again 0;"
-        " model retries 0; waited in line 0",
+        "connections cut on purpose 0, broken off 0, refused for the moment 0; begun anew 0;"
+        " requests sent again 0; model retries 0; waited in line 0",
         "",
         "process           number  CPU ms/turn  cores   memory",
         "chatd                  2         2.00   0.50  240 MiB",

@@ -1,12 +1,12 @@
 """Who may follow a chat: asked when they begin, and again for as long as they go on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn, Protocol
 
 from chatd.domain.chat import ChatId, OwnerId
 from chatd.domain.groups import Groups
-from chatd.domain.views import Reader
 from chatd.rpc.callers import reader_in_groups
+from chatd.rpc.streams.hubs import Hubs
 from chatd.rpc.streams.subscription import Close, Subscription
 from chatd.store.following import Followed
 from parley.clock import Clock
@@ -18,11 +18,7 @@ AUTHORIZED_S = 60.0
 
 
 class Permissions(Protocol):
-    """Knows who may read what."""
-
-    async def owner(self, chat_id: ChatId, reader: Reader) -> OwnerId | None:
-        """Return whose chat it is; None if it is none that this reader may read."""
-        ...
+    """Knows who may still read what."""
 
     async def still_readable(self, asked: Sequence[Followed]) -> frozenset[Followed]:
         """Return those readers who may still read."""
@@ -32,25 +28,38 @@ class Permissions(Protocol):
 class Access:
     """Lets readers in and takes back what they may no longer read; its owner runs `run`."""
 
-    def __init__(self, permissions: Permissions, groups: Groups, clock: Clock) -> None:
+    def __init__(self, hubs: Hubs, permissions: Permissions, groups: Groups, clock: Clock) -> None:
+        self._hubs = hubs
         self._permissions = permissions
         self._groups = groups
         self._clock = clock
         self._guests: dict[Subscription, tuple[ChatId, OwnerId]] = {}
         self._authorized_until: dict[Subscription, float] = {}
 
-    async def is_allowed(self, chat_id: ChatId, user_id: OwnerId) -> bool | None:
-        """Return whether a user may read a chat as its owner, or as a guest (False), or not."""
-        reader = await reader_in_groups(user_id, self._groups)
-        owner = await self._permissions.owner(chat_id, reader)
-        return None if owner is None else owner == user_id
+    async def open(
+        self,
+        chat_id: ChatId,
+        user_id: OwnerId,
+        *,
+        cursor: str,
+        after_id: int,
+        wake: Callable[[Subscription], None],
+    ) -> Subscription:
+        """Let a user follow a chat that they may read, and ask again from now on.
 
-    def watch(
-        self, subscription: Subscription, chat_id: ChatId, user_id: OwnerId, *, is_owner: bool
-    ) -> None:
-        """Ask again for a reader from now on; an owner stays one as long as the chat is there."""
-        if not is_owner:
+        An owner is not asked for again: they stay one as long as the chat is there.
+
+        Raises:
+            ChatNotFound: There is no such chat for this user.
+            DatabaseUnavailable: Nobody can tell now.
+        """
+        reader = await reader_in_groups(user_id, self._groups)
+        subscription, owner_id = await self._hubs.open(
+            chat_id, reader, cursor=cursor, after_id=after_id, wake=wake
+        )
+        if owner_id != user_id:
             self._guests[subscription] = (chat_id, user_id)
+        return subscription
 
     def authorize(self, subscription: Subscription) -> None:
         """Note that a reader has just proved who it is."""

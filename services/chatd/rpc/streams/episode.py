@@ -1,9 +1,10 @@
-"""The parts of one open episode, encoded, as far as a hub has them."""
+"""The parts of one open episode, encoded, and those that come before their episode is known."""
 
 from collections import deque
 from collections.abc import Iterator
 
 PARTS_BYTES_MAX = 1 << 20
+EARLY_PARTS_MAX = 1024
 
 
 class EpisodeLog:
@@ -43,3 +44,28 @@ class EpisodeLog:
         for place, body in enumerate(self._parts):
             if first + place > seq:
                 yield first + place, body
+
+
+class EarlyParts:
+    """Parts of the newest episode that is not known yet; they wait for the state that opens it."""
+
+    def __init__(self) -> None:
+        self._episode = (0, 0)
+        self._parts: list[tuple[int, bytes]] = []
+
+    def add(self, episode: tuple[int, int], seq: int, body: bytes) -> bool:
+        """Keep a part; return whether it is the first that is heard of its episode."""
+        is_first = self._episode != episode
+        if is_first:
+            self._episode, self._parts = episode, []
+        if len(self._parts) < EARLY_PARTS_MAX:
+            self._parts.append((seq, body))
+        return is_first
+
+    def take(self, episode: tuple[int, int]) -> list[tuple[int, bytes]]:
+        """Return the parts of an episode that is open now; those of older ones are forgotten."""
+        if self._episode > episode:
+            return []
+        parts = self._parts if self._episode == episode else []
+        self._episode, self._parts = (0, 0), []
+        return parts

@@ -60,6 +60,7 @@ class Feeds:
         self._horizon = 0
         self._sent: OrderedDict[ChatId, bytes] = OrderedDict()
         self._news = asyncio.Event()
+        self._replaying = asyncio.Lock()
         self.drops = Drops(clock)
 
     def poke(self) -> None:
@@ -84,7 +85,9 @@ class Feeds:
         self._followers.setdefault(owner, {})[subscription] = None
         self._joining[subscription] = []
         try:
-            await self._replay(owner, subscription, seen)
+            # However many begin at once, they must leave connections for the others.
+            async with self._replaying:
+                await self._replay(owner, subscription, seen)
         except BaseException:
             self.leave(owner, subscription)
             raise

@@ -1,33 +1,24 @@
 """The hubs of this process: made when somebody follows a chat, dropped when nobody does."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from datetime import datetime
 from typing import NoReturn, Protocol
 
-from chatd.domain.chat import ChatId, ChatState, Message, MessageId, NewMessage
+from chatd.domain.chat import ChatId, ChatState, Message, MessageId, NewMessage, OwnerId
+from chatd.domain.errors import ChatNotFound
+from chatd.domain.views import Reader
 from chatd.engine.live import LiveChats, LivePart
+from chatd.rpc.streams.batches import BatchedReads, ManyReads
 from chatd.rpc.streams.drops import Drops
 from chatd.rpc.streams.hub import Hub, HubPorts
 from chatd.rpc.streams.position import Position, position_in
-from chatd.rpc.streams.reads import Reads
 from chatd.rpc.streams.subscription import Close, Subscription
-from chatd.store.following import Following
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
 POLL_S = 5.0
-# Opening thousands of streams must leave connections for the turns.
-READS_AT_ONCE = 6
-
-
-class Versions(Reads, Protocol):
-    """What all hubs read together."""
-
-    async def versions(self, chat_ids: Sequence[ChatId]) -> dict[ChatId, int]:
-        """Return the present versions of those chats that exist."""
-        ...
 
 
 class Relays(Protocol):
@@ -57,7 +48,7 @@ class Hubs:
 
     def __init__(
         self,
-        reads: Versions,
+        reads: ManyReads,
         live: LiveChats,
         *,
         relays: Relays,
@@ -76,7 +67,7 @@ class Hubs:
             news: Is told that some chat moved, somewhere.
         """
         self._news = news
-        self._reads = _LimitedReads(reads)
+        self._reads = BatchedReads(reads, self._spawn)
         self._live = live
         self._relays = relays
         self._tasks = tasks
@@ -91,6 +82,33 @@ class Hubs:
     def __len__(self) -> int:
         return len(self._hubs)
 
+    async def open(
+        self,
+        chat_id: ChatId,
+        reader: Reader,
+        *,
+        cursor: str,
+        after_id: int,
+        wake: Callable[[Subscription], None],
+    ) -> tuple[Subscription, OwnerId]:
+        """Let somebody follow a chat, if they may read it; return also whose it is.
+
+        Raises:
+            ChatNotFound: There is none that they may read.
+            DatabaseUnavailable: Nobody can tell now.
+        """
+        hub = self._hub(chat_id)
+        # From now on it notes what is committed, so that nothing falls between this and the read.
+        hub.expected += 1
+        try:
+            owner_id = await hub.owner_for(reader, _position(chat_id, cursor, after_id))
+            if owner_id is None:
+                raise ChatNotFound(chat_id)
+            return self.follow(chat_id, cursor, after_id, wake), owner_id
+        finally:
+            hub.expected -= 1
+            self._drop_unused(hub)
+
     def follow(
         self, chat_id: ChatId, cursor: str, after_id: int, wake: Callable[[Subscription], None]
     ) -> Subscription:
@@ -102,7 +120,7 @@ class Hubs:
             after_id: Without a cursor, only messages behind this one.
             wake: Is told that there is something to take.
         """
-        position = position_in(chat_id, cursor) if cursor else Position(row=after_id)
+        position = _position(chat_id, cursor, after_id)
         subscription = Subscription(position or Position(), wake)
         subscription.open()
         if position is None:
@@ -110,10 +128,7 @@ class Hubs:
         elif self._is_closed:
             subscription.close(Close.GOING_AWAY)
         else:
-            hub = self._hubs.get(chat_id)
-            if hub is None:
-                hub = self._hubs[chat_id] = Hub(chat_id, self._ports())
-            hub.join(subscription)
+            self._hub(chat_id).join(subscription)
         return subscription
 
     def leave(self, chat_id: ChatId, subscription: Subscription) -> None:
@@ -123,10 +138,7 @@ class Hubs:
         if hub is None:
             return
         hub.leave(subscription)
-        if hub.is_unused:
-            del self._hubs[chat_id]
-            self._relays.drop(chat_id)
-            self.drops.forget(chat_id)
+        self._drop_unused(hub)
 
     def appended(
         self,
@@ -195,7 +207,7 @@ class Hubs:
         """Look now and then whether any chat moved without anybody saying so."""
         while True:
             await self._clock.sleep(POLL_S)
-            asked = list(self._hubs)
+            asked = [chat_id for chat_id, hub in self._hubs.items() if hub.head is not None]
             if not asked:
                 continue
             try:
@@ -213,6 +225,18 @@ class Hubs:
         if hub is not None:
             hub.shown(part)
 
+    def _hub(self, chat_id: ChatId) -> Hub:
+        hub = self._hubs.get(chat_id)
+        if hub is None:
+            hub = self._hubs[chat_id] = Hub(chat_id, self._ports())
+        return hub
+
+    def _drop_unused(self, hub: Hub) -> None:
+        if hub.is_unused:
+            del self._hubs[hub.chat_id]
+            self._relays.drop(hub.chat_id)
+            self.drops.forget(hub.chat_id)
+
     def _spawn(self, work: Coroutine[object, object, None]) -> object:
         return self._tasks.create_task(work, context=self._context.copy())
 
@@ -227,29 +251,6 @@ class Hubs:
         )
 
 
-class _LimitedReads:
-    """Reads, few at a time."""
-
-    def __init__(self, reads: Versions) -> None:
-        self._reads = reads
-        self._turn = asyncio.Semaphore(READS_AT_ONCE)
-
-    async def changes(
-        self, chat_id: ChatId, after: int, *, limit: int, with_deletions: bool
-    ) -> Following | None:
-        async with self._turn:
-            return await self._reads.changes(
-                chat_id, after, limit=limit, with_deletions=with_deletions
-            )
-
-    async def stretch(
-        self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
-    ) -> tuple[Message, ...]:
-        async with self._turn:
-            return await self._reads.stretch(
-                chat_id, behind_id=behind_id, after=after, upto=upto, limit=limit
-            )
-
-    async def versions(self, chat_ids: Sequence[ChatId]) -> dict[ChatId, int]:
-        async with self._turn:
-            return await self._reads.versions(chat_ids)
+def _position(chat_id: ChatId, cursor: str, after_id: int) -> Position | None:
+    """Return where a reader begins; None if the cursor is none of this chat."""
+    return position_in(chat_id, cursor) if cursor else Position(row=after_id)

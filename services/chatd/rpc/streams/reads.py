@@ -5,9 +5,8 @@ from typing import Protocol
 
 from chatd.domain.chat import ChatId, ChatState, Message, Status
 from chatd.domain.workers import is_ownerless
-from chatd.rpc.streams.rows import ROWS_MAX
 from chatd.rpc.streams.steps import Snapshot
-from chatd.store.following import Following
+from chatd.store.following import Asked, Following
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
@@ -21,10 +20,8 @@ logger = logging.getLogger(__name__)
 class Reads(Protocol):
     """What a hub reads."""
 
-    async def changes(
-        self, chat_id: ChatId, after: int, *, limit: int, with_deletions: bool
-    ) -> Following | None:
-        """Return a chat with what changed after a version; None if it is gone."""
+    async def read(self, asked: Asked) -> Following | None:
+        """Return a chat as it was asked for; None if it is gone or not the reader's."""
         ...
 
     async def stretch(
@@ -34,10 +31,8 @@ class Reads(Protocol):
         ...
 
 
-async def read_patiently(
-    reads: Reads, clock: Clock, chat_id: ChatId, after: int, *, with_deletions: bool
-) -> Following | None:
-    """Return a chat with what changed after a version; None if it is gone.
+async def read_patiently(reads: Reads, clock: Clock, asked: Asked) -> Following | None:
+    """Return a chat as it was asked for; None if it is gone or not the reader's.
 
     Raises:
         DatabaseUnavailable: It could not be read several times in a row.
@@ -45,9 +40,7 @@ async def read_patiently(
     pause_s = READ_PAUSE_S
     for tries in range(1, READ_TRIES + 1):
         try:
-            return await reads.changes(
-                chat_id, after, limit=ROWS_MAX, with_deletions=with_deletions
-            )
+            return await reads.read(asked)
         except DatabaseUnavailable as error:
             if tries == READ_TRIES:
                 logger.warning("a chat cannot be followed: %s", error)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from chatd.domain.chat import ChatId, OwnerId
 from chatd.domain.errors import ChatError
@@ -68,7 +69,7 @@ class Serving:
         self._streams = streams
         self._connection = connection
         self._service = service
-        self._opening: set[int] = set()
+        self._opening: dict[int, asyncio.Task[None]] = {}
 
     def take(self, request: api.ConnectRequest, tasks: asyncio.TaskGroup) -> None:
         """Begin what is asked; nothing here waits."""
@@ -77,13 +78,11 @@ class Serving:
             case "open":
                 asked = request.open
                 if self._is_free(asked.subscription_id):
-                    self._opening.add(asked.subscription_id)
-                    tasks.create_task(self._open(asked.subscription_id, self._chat(asked)))
+                    self._begin(asked.subscription_id, partial(self._chat, asked), tasks)
             case "open_feed":
                 feed = request.open_feed
                 if self._is_free(feed.subscription_id):
-                    self._opening.add(feed.subscription_id)
-                    tasks.create_task(self._open(feed.subscription_id, self._feed(feed)))
+                    self._begin(feed.subscription_id, partial(self._feed, feed), tasks)
             case "renew":
                 self._renew(request.renew)
             case "confirm":
@@ -91,7 +90,10 @@ class Serving:
                 if entry is not None:
                     entry.subscription.confirm(request.confirm.bytes)
             case "close":
-                self._opening.discard(request.close.subscription_id)
+                opening = self._opening.pop(request.close.subscription_id, None)
+                if opening is not None:
+                    # Whoever gave up waiting must not be in the way of those who still wait.
+                    opening.cancel()
                 connection.remove(request.close.subscription_id)
             case _:
                 # A newer version of the other end asks for something more.
@@ -105,15 +107,20 @@ class Serving:
             logger.error("a subscription was asked for twice, or there are too many")
         return not is_used and not is_full
 
-    async def _open(self, subscription_id: int, opened: Awaitable[Entry]) -> None:
+    def _begin(
+        self, subscription_id: int, enter: Callable[[], Awaitable[Entry]], tasks: asyncio.TaskGroup
+    ) -> None:
+        opening = tasks.create_task(self._open(subscription_id, enter))
+        self._opening[subscription_id] = opening
+
+    async def _open(self, subscription_id: int, enter: Callable[[], Awaitable[Entry]]) -> None:
         try:
-            entry = await opened
+            entry = await enter()
         except Refused as refused:
             subscription = Subscription(Position(), self._connection.wake)
             subscription.close(refused.why)
             entry = Entry(subscription_id, subscription, lambda: None)
-        if subscription_id in self._opening:
-            self._opening.discard(subscription_id)
+        if self._opening.pop(subscription_id, None) is not None:
             self._connection.add(entry)
         else:
             self._connection.forget(entry)
@@ -137,23 +144,25 @@ class Serving:
         return Entry(request.subscription_id, subscription, leave, is_feed=True)
 
     async def _chat(self, request: api.OpenSubscription) -> Entry:
+        hubs, access = self._streams.hubs, self._streams.access
         try:
             chat_id = chat_id_of(request.chat_id)
             after_id = whole(request.after_id, "after_id", at_least=0)
             if request.relay:
                 return self._relayed(request, chat_id)
             user_id = self._user(request.authorization)
-            is_owner = await self._streams.access.is_allowed(chat_id, user_id)
+            subscription = await access.open(
+                chat_id,
+                user_id,
+                cursor=request.cursor,
+                after_id=after_id,
+                wake=self._connection.wake,
+            )
         except (ChatError, IdentityError) as error:
             logger.info("a subscription was refused: %s", error)
             raise Refused(Close.NOT_FOUND) from error
         except DatabaseUnavailable as error:
             raise Refused(Close.INTERNAL) from error
-        if is_owner is None:
-            raise Refused(Close.NOT_FOUND)
-        hubs, access = self._streams.hubs, self._streams.access
-        subscription = hubs.follow(chat_id, request.cursor, after_id, self._connection.wake)
-        access.watch(subscription, chat_id, user_id, is_owner=is_owner)
         access.authorize(subscription)
 
         def leave() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from chatd.clients.hosts import InMemoryHost
+from chatd.clients.in_memory_host import InMemoryHost
 from chatd.domain.chat import ChatId, Owner, WorkerId
 from chatd.domain.choice import ModelChoice
 from chatd.domain.views import ChatMode

@@ -328,7 +328,7 @@ class UpdateChatRequest(_message.Message):
     """Client-chosen id of this request, 1 to 128 characters."""
     @_builtins.property
     def chat(self) -> _chat_pb2.Chat:
-        """The chat with its id and the fields to change."""
+        """The chat with its id and the fields to change; a non-empty etag must match."""
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
@@ -435,19 +435,23 @@ class DeleteChatRequest(_message.Message):
 
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     CHAT_ID_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters."""
     chat_id: _builtins.str
     """The root chat."""
+    etag: _builtins.str
+    """Etag that the chat must have; empty for any."""
     def __init__(
         self,
         *,
         request_id: _builtins.str = ...,
         chat_id: _builtins.str = ...,
+        etag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "etag", b"etag", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,183 @@
+"""Connections that are lent for one statement or one transaction each.
+
+asyncpg's own pool makes a proxy, a timer, a shielded task and a reset out of every statement, which
+costs twice what the statement does. Lending one here is a `pop`, taking it back an `append`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any, Final, Self, TypeAlias
+
+import asyncpg
+
+from parley.postgres.errors import PoolExhausted
+
+#: So long does the server get to end a statement whose caller went away.
+SETTLING_S_MAX: Final = 10.0
+#: A connection that nobody needed for so long is closed.
+SPARE_S: Final = 300.0
+
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+
+class Pool:
+    """At most `size_max` connections, opened when they are needed, the warmest lent first.
+
+    They are not reset in between: whoever changes a session setting or takes a session lock undoes
+    it. One that comes back inside a transaction is closed, and the server rolls it back.
+
+    Args:
+        connect: Opens one.
+        size_max: How many there are at most.
+        patience_s: How long a caller waits who finds all of them taken.
+    """
+
+    def __init__(
+        self, connect: Callable[[], Awaitable[Connection]], *, size_max: int, patience_s: float
+    ) -> None:
+        self.size_max = size_max
+        self._connect = connect
+        self._patience_s = patience_s
+        self._free = asyncio.Semaphore(size_max)
+        self._idle: list[Connection] = []
+        self._unneeded = 0  # The fewest that were idle at any moment since the last look.
+        self._next_look: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        """Open the first connection, so that what is wrong shows now."""
+        self._idle.append(await self._connect())
+        self._look_later()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close what is idle; what is still lent is closed when it comes back."""
+        self._is_closed = True
+        if self._next_look is not None:
+            self._next_look.cancel()
+        while self._idle:
+            await self._idle.pop().close(timeout=SETTLING_S_MAX)
+
+    @asynccontextmanager
+    async def acquire(self) -> AsyncIterator[Connection]:
+        """Lend a connection.
+
+        Raises:
+            PoolExhausted: None became free in time.
+        """
+        connection = await self._take()
+        try:
+            yield connection
+        except BaseException as error:
+            await self._keep_after(error, connection)
+            raise
+        self._keep(connection)
+
+    async def execute(self, query: str, *values: Any) -> str:
+        """Run a statement, see `asyncpg.Connection.execute`; with `acquire`'s errors."""
+        connection = await self._take()
+        try:
+            status = await connection.execute(query, *values)
+        except BaseException as error:
+            await self._keep_after(error, connection)
+            raise
+        self._keep(connection)
+        return status
+
+    async def executemany(self, query: str, rows: Iterable[Any]) -> None:
+        """Run a statement for each row, see `asyncpg.Connection.executemany`."""
+        async with self.acquire() as connection:
+            await connection.executemany(query, rows)
+
+    async def fetch(self, query: str, *values: Any) -> list[asyncpg.Record]:
+        """Return all rows, see `asyncpg.Connection.fetch`; with `acquire`'s errors."""
+        connection = await self._take()
+        try:
+            rows: list[asyncpg.Record] = await connection.fetch(query, *values)
+        except BaseException as error:
+            await self._keep_after(error, connection)
+            raise
+        self._keep(connection)
+        return rows
+
+    async def fetchrow(self, query: str, *values: Any) -> asyncpg.Record | None:
+        """Return the first row, see `asyncpg.Connection.fetchrow`; with `acquire`'s errors."""
+        connection = await self._take()
+        try:
+            row: asyncpg.Record | None = await connection.fetchrow(query, *values)
+        except BaseException as error:
+            await self._keep_after(error, connection)
+            raise
+        self._keep(connection)
+        return row
+
+    async def fetchval(self, query: str, *values: Any) -> Any:
+        """Return the first value of the first row; with `acquire`'s errors."""
+        row = await self.fetchrow(query, *values)
+        return None if row is None else row[0]
+
+    async def _take(self) -> Connection:
+        if self._is_closed:
+            raise asyncpg.InterfaceError("the pool is closed")
+        if not self._free.locked():
+            await self._free.acquire()
+        else:
+            await self._wait_patiently()
+        while self._idle:
+            connection = self._idle.pop()
+            self._unneeded = min(self._unneeded, len(self._idle))
+            if not connection.is_closed():
+                return connection
+        try:
+            return await self._connect()
+        except BaseException:
+            self._free.release()
+            raise
+
+    async def _wait_patiently(self) -> None:
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await self._free.acquire()
+        except TimeoutError as error:
+            raise PoolExhausted(self._patience_s) from error
+
+    def _keep(self, connection: Connection) -> None:
+        if self._is_closed or connection.is_closed() or connection.is_in_transaction():
+            connection.terminate()
+        else:
+            self._idle.append(connection)
+        self._free.release()
+
+    async def _keep_after(self, error: BaseException, connection: Connection) -> None:
+        """Take back a connection after an error; a statement that was given up ends first.
+
+        asyncpg asks the server to cancel it, and lets the next statement wait until it is.
+        """
+        is_given_up = isinstance(error, TimeoutError) or not isinstance(error, Exception)
+        try:
+            if is_given_up and not connection.is_closed():
+                await _settle(connection)
+        finally:
+            self._keep(connection)
+
+    def _look_later(self) -> None:
+        self._unneeded = len(self._idle)
+        self._next_look = asyncio.get_running_loop().call_later(SPARE_S, self._close_unneeded)
+
+    def _close_unneeded(self) -> None:
+        for connection in self._idle[: self._unneeded]:
+            connection.terminate()
+        del self._idle[: self._unneeded]
+        self._look_later()
+
+
+async def _settle(connection: Connection) -> None:
+    """Wait until the server is done with what it was asked for."""
+    try:
+        async with asyncio.timeout(SETTLING_S_MAX):
+            await connection.execute("ROLLBACK")
+    except BaseException as error:
+        connection.terminate()
+        if not isinstance(error, Exception):
+            raise

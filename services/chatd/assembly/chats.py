@@ -1,0 +1,53 @@
+"""The chats of a process: where they are stored, and what of them is not stored yet."""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from chatd.assembly.ground import Ground
+from chatd.assembly.switchboard import Switchboard
+from chatd.engine.live import LiveChats
+from chatd.engine.partials import PartialWriter
+from chatd.faults import Faults
+from chatd.store.chats import PostgresChats
+from chatd.store.partials import PostgresPartials
+from chatd.store.stores import Stores
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRooms:
+    """Where chats are kept.
+
+    Attributes:
+        chats: Their executions and histories.
+        stores: All that is stored of them.
+        partials: Answers that are not finished, as they are stored.
+        writer: Stores those.
+        live: Answers that are not finished, as readers follow them.
+        switchboard: Tells what happens to chats.
+    """
+
+    chats: PostgresChats
+    stores: Stores
+    partials: PostgresPartials
+    writer: PartialWriter
+    live: LiveChats
+    switchboard: Switchboard
+
+
+async def open_chats(ground: Ground, faults: Faults, stack: AsyncExitStack) -> ChatRooms:
+    """Return where chats are kept; `stack` awaits what is being written."""
+    clock, switchboard = ground.process.clock, Switchboard(ground.bus)
+    partials = PostgresPartials(ground.pool)
+    writer = PartialWriter(partials, clock)
+    live = LiveChats(writer.shown, clock=clock)
+    chats = await stack.enter_async_context(
+        faults.chats(ground.pool, switchboard.moved, appended=switchboard.appended)
+    )
+    return ChatRooms(
+        chats=chats,
+        stores=Stores.over(ground.pool, chats),
+        partials=partials,
+        writer=writer,
+        live=live,
+        switchboard=switchboard,
+    )

@@ -1,0 +1,136 @@
+"""The worker of a process, with all that the turns of its chats need."""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from chatd.assembly.chats import ChatRooms
+from chatd.assembly.ground import Ground
+from chatd.assembly.labelling import Labelling, open_labelling
+from chatd.assembly.models import Catalogue
+from chatd.assembly.spending import Budget
+from chatd.assembly.tools import open_tools
+from chatd.assembly.workspaces import WorkspaceRooms
+from chatd.clients.repositories import NodeRepositories, TouchingTools
+from chatd.domain.chat import WorkerId
+from chatd.engine.barring import AllowedSetups, Barring
+from chatd.engine.diffs import DiffStatuses
+from chatd.engine.files import CachedFiles
+from chatd.engine.leases import LeaseTiming
+from chatd.engine.setups import ConfiguredSetups
+from chatd.engine.turn import TurnPorts, TurnRunner
+from chatd.engine.worker import Worker
+from chatd.engine.worker_ports import WorkerLimits, WorkerPorts
+from chatd.faults import Faults
+from chatd.settings import Settings
+from chatd.store.diffs import PostgresDiffs
+from chatd.store.file_bytes import PostgresFiles
+from chatd.store.workers import PostgresWorkers
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What turns meet that is no part of them."""
+
+    ground: Ground
+    faults: Faults
+    chats: ChatRooms
+    catalogue: Catalogue
+    budget: Budget
+    barring: Barring
+    workspaces: WorkspaceRooms
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """What a process does about the chats that it owns.
+
+    Attributes:
+        worker: Owns them.
+        workers: Who owns which, as it is stored.
+        turns: Runs them.
+        labelling: Makes notes about them.
+        diffs: Looks what was changed in their workspaces.
+    """
+
+    worker: Worker
+    workers: PostgresWorkers
+    turns: TurnRunner
+    labelling: Labelling
+    diffs: DiffStatuses
+
+
+async def open_working(around: Surroundings, worker_id: WorkerId, stack: AsyncExitStack) -> Working:
+    """Return the worker; it owns nothing before it is run."""
+    ground, catalogue = around.ground, around.catalogue
+    setups = AllowedSetups(
+        ConfiguredSetups(catalogue.configuration, catalogue.book, around.workspaces.sites),
+        around.barring,
+    )
+    diffs = DiffStatuses(
+        NodeRepositories(ground.toolrunners, ground.process.clock, around.workspaces.sites),
+        PostgresDiffs(ground.pool),
+        ground.process.clock,
+        changed=around.chats.switchboard.noted,
+    )
+    labelling = open_labelling(
+        ground,
+        catalogue,
+        around.budget,
+        setups=setups,
+        switchboard=around.chats.switchboard,
+    )
+    offered = await open_tools(
+        ground, stack, sites=around.workspaces.sites, lifecycle=around.workspaces.tools
+    )
+    ports = TurnPorts(
+        chats=around.chats.chats,
+        model=around.faults.model(catalogue.model),
+        tools=around.faults.tools(TouchingTools(offered, diffs.touched)),
+        setups=setups,
+        live=around.chats.live,
+        partials=around.chats.partials,
+        spending=around.budget.spending,
+        files=CachedFiles(PostgresFiles(ground.pool)),
+    )
+    turns = TurnRunner(
+        ports,
+        clock=ground.process.clock,
+        chance=ground.process.random.random,
+        may_act=lambda: worker.may_act(),
+        ended=labelling.labeller.ended,
+        unbilled=around.budget.bills.add,
+    )
+    workers = PostgresWorkers(ground.pool, ground.lease_session)
+    stack.callback(workers.close)
+    worker = _worker(around, worker_id, workers, turns)
+    return Working(worker, workers, turns, labelling, diffs)
+
+
+def _worker(
+    around: Surroundings, worker_id: WorkerId, workers: PostgresWorkers, turns: TurnRunner
+) -> Worker:
+    settings, process = around.ground.settings, around.ground.process
+    return Worker(
+        worker_id,
+        address=str(settings.advertise or settings.listen),
+        ports=WorkerPorts(
+            leases=workers,
+            claims=workers,
+            apply=around.chats.chats.apply,
+            run_chat=around.faults.runner(turns.run),
+            moved=around.chats.chats.noticed,
+            offer=around.chats.switchboard.offer,
+            clock=process.clock,
+            chance=process.random,
+        ),
+        limits=_limits(settings),
+        timing=LeaseTiming.of(settings.lease_s, settings.lease_renew_s),
+    )
+
+
+def _limits(settings: Settings) -> WorkerLimits:
+    return WorkerLimits(
+        slots_max=settings.running_chats_max,
+        running_per_user_max=settings.running_chats_per_user_max,
+        acquire_batch_max=settings.acquire_batch_max,
+    )
