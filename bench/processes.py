@@ -9,7 +9,6 @@ while 200 processes print as fast as they can.
 
 import argparse
 import asyncio
-import json
 import os
 import random
 import shutil
@@ -26,6 +25,7 @@ import uvloop
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
+from bench.machine import print_figures
 from bench.nodes import MEBIBYTE, quantiles, running
 
 from parley.api.workspace.v1 import process_pb2, workspace_pb2
@@ -193,7 +193,7 @@ def main() -> None:
     parser.add_argument("--wake-ups", type=int, default=100)
     parser.add_argument("--noisy", type=int, default=200)
     parser.add_argument("--megabytes", type=int, default=100, help="that each of them prints")
-    print(json.dumps(uvloop.run(measure(parser.parse_args())), indent=2))
+    print_figures(uvloop.run(measure(parser.parse_args())))
 
 
 if __name__ == "__main__":
