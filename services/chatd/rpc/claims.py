@@ -31,25 +31,6 @@ class Claims(Protocol):
         ...
 
 
-class NoClaims:
-    """A process that never claims: what it writes waits for the sweep of another."""
-
-    def __init__(self, worker_id: WorkerId) -> None:
-        self.worker_id = worker_id
-
-    def reserve(self, owner_id: OwnerId | None = None) -> Slot | None:
-        """Return no slot, ever."""
-        return None
-
-    def start(self, claimed: Claimed, slot: Slot) -> None:
-        """Refuse: nobody can hold a slot."""
-        raise AssertionError("nothing was reserved")
-
-    def release_slot(self, slot: Slot) -> None:
-        """Refuse: nobody can hold a slot."""
-        raise AssertionError("nothing was reserved")
-
-
 @dataclass(slots=True)
 class Reservation:
     """A slot, if there was one, for one command of one owner."""
