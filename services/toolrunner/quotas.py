@@ -46,6 +46,8 @@ GLANCE_S: Final = 0.1
 RUSH: Final = 32
 #: Looking takes no more of the time than one part in so many, unless that would be too late.
 SHARE: Final = 10
+#: The same while somebody begins many tasks.
+SHARE_RUSH: Final = 3
 LOOK_LATEST_S: Final = 1.0
 MEASURE_S: Final = 300.0
 ENTRIES_MAX: Final = 10_000_000
@@ -73,9 +75,9 @@ class Quotas:
 
     async def run(self) -> None:
         """Look for ever."""
-        pause_s = LOOK_S
+        pause_s, took_s = LOOK_S, 0.0
         while True:
-            await self._rest(pause_s)
+            await self._rest(pause_s, SHARE_RUSH * took_s)
             started_s = self.clock.monotonic()
             try:
                 is_close = await self.look()
@@ -90,13 +92,13 @@ class Quotas:
             is_urgent = any(self._full.values())
             pause_s = usual_s if is_urgent else max(usual_s, min(SHARE * took_s, LOOK_LATEST_S))
 
-    async def _rest(self, pause_s: float) -> None:
+    async def _rest(self, pause_s: float, least_s: float) -> None:
         """Wait, but no longer than until many tasks were begun at once."""
-        until_s = self.clock.monotonic() + pause_s
-        tasks = tasks_now()
-        while (left_s := until_s - self.clock.monotonic()) > 0:
+        began_s, tasks = self.clock.monotonic(), tasks_now()
+        while (left_s := began_s + pause_s - self.clock.monotonic()) > 0:
             await self.clock.sleep(left_s if self._is_deserted else min(left_s, GLANCE_S))
-            if tasks_now() - tasks >= RUSH:
+            is_rested = self.clock.monotonic() - began_s >= least_s
+            if is_rested and tasks_now() - tasks >= RUSH:
                 return
 
     async def look(self) -> bool:
@@ -105,19 +107,28 @@ class Quotas:
         self._is_deserted = not leaders and not children_of(self.census.spawner_pid)
         members = {} if self._is_deserted else await asyncio.to_thread(self.census.take, leaders)
         is_close = await self._bound_processes(members)
-        for workspace_id, each in members.items():
-            is_close |= await asyncio.to_thread(self._bound_memory, workspace_id, each)
+        if members:
+            is_close |= await asyncio.to_thread(self._bound_memories, members)
         await self.shares.look(members)
         await self._bound_disk(members)
         return is_close
 
-    def _bound_memory(self, workspace_id: WorkspaceId, members: tuple[Member, ...]) -> bool:
+    def _bound_memories(self, members: Members) -> bool:
+        """Hold all workspaces to what memory they may have; return whether one is near that."""
+        shared_bytes = _shared_bytes()
+        # All of them, and not up to the first that is near.
+        near = [self._bound_memory(each, own, shared_bytes) for each, own in members.items()]
+        return any(near)
+
+    def _bound_memory(
+        self, workspace_id: WorkspaceId, members: tuple[Member, ...], shared_bytes: int
+    ) -> bool:
         """Kill whoever has most until the rest keeps the bound; return whether it is near."""
         bound = self.workspaces.quota_of(workspace_id).memory_bytes
         if not bound:
             return False
         # Most of the time there is hardly any on the whole machine.
-        hidden = hidden_bytes(members) if _shared_bytes() > bound // 4 else {}
+        hidden = hidden_bytes(members) if shared_bytes > bound // 4 else {}
         total = sum(each.resident_bytes for each in members) + sum(hidden.values())
         if total <= bound:
             return total > bound // 2
