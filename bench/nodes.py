@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
-from grpc_health.v1 import health_pb2  # type: ignore[import-untyped]
-from grpc_health.v1.health_pb2_grpc import HealthStub  # type: ignore[import-untyped]
+from grpc_health.v1 import health_pb2
+from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from parley.clock import SystemClock
 from parley.identity import ServiceName, Signer, SigningKey, TrustFile

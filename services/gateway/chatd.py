@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import grpc
-from grpc_health.v1 import health_pb2  # type: ignore[import-untyped]
-from grpc_health.v1.health_pb2_grpc import HealthStub  # type: ignore[import-untyped]
+from grpc_health.v1 import health_pb2
+from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from gateway.errors import UpstreamRefused
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import uvicorn
-from mcp_server_time.server import create_server  # type: ignore[import-untyped]
+from mcp_server_time.server import create_server
 from starlette.applications import Starlette
 
 from parley.process.linux import end_with_parent

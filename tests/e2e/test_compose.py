@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
-from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from parley.identity import CertificateFiles, ServiceName, server_name
 from support.compose_file import document, interpolated, services

@@ -116,6 +116,30 @@ async def test_a_chat_lives_its_whole_life_over_http(stack: LocalStack) -> None:
     assert stack.parley("audit").returncode == 0
 
 
+async def test_a_chat_that_went_on_is_neither_changed_nor_deleted_as_it_was_read(
+    stack: LocalStack,
+) -> None:
+    client = client_of(stack)
+    created = await asked(client, 201, "POST", CHATS, prompt("repeat after me: one"))
+    path = f"{CHATS}/{created['id']}"
+    await at_rest(client, path)
+    old = (await client.request("GET", path)).headers["etag"]
+
+    await asked(client, 202, "POST", f"{path}/messages", prompt("repeat after me: two"))
+    await at_rest(client, path)
+    late = await client.request("PATCH", path, {"title": "late"}, {"If-Match": old})
+    kept = await client.request("DELETE", path, None, {"If-Match": old})
+    assert [(reply.status, reply.json()["code"]) for reply in (late, kept)] == [
+        (412, "VERSION_CONFLICT")
+    ] * 2
+
+    new = (await client.request("GET", path)).headers["etag"]
+    changed = await client.request("PATCH", path, {"title": "in time"}, {"If-Match": new})
+    assert (changed.status, changed.json()["title"]) == (200, "in time")
+    newest = {"If-Match": changed.headers["etag"]}
+    assert (await client.request("DELETE", path, None, newest)).status == 204
+
+
 async def test_a_file_goes_into_a_chat_and_comes_out_of_it(stack: LocalStack) -> None:
     client = client_of(stack)
     picture = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20_000

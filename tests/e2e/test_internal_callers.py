@@ -8,8 +8,8 @@ from pathlib import Path
 import grpc
 import pytest
 from google.protobuf.descriptor import MethodDescriptor
-from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
-from grpc_reflection.v1alpha import (  # type: ignore[import-untyped]
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import (
     reflection_pb2,
     reflection_pb2_grpc,
 )

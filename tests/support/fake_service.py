@@ -16,7 +16,7 @@ CRASH_EXIT_CODE = 7
 
 async def serve_health(address: str) -> object:
     import grpc
-    from grpc_health.v1 import (  # type: ignore[import-untyped]
+    from grpc_health.v1 import (
         health,
         health_pb2,
         health_pb2_grpc,

@@ -14,7 +14,8 @@ from chatd.engine.configuration import ConfigurationCache
 from chatd.providers.checking import ProviderChecked, Refused, check
 from chatd.providers.credentials import Credential
 from chatd.rpc.errors import DOMAIN, ERRORS
-from chatd.rpc.model_servicer import ModelPorts, ModelServicer
+from chatd.rpc.model_ports import ModelPorts
+from chatd.rpc.model_servicer import ModelServicer
 from chatd.rpc.settings_servicer import SettingsServicer
 from chatd.store.catalogue import KeyValues, StoredCatalogue
 from chatd.store.config_version import ConfigChanges

@@ -72,7 +72,7 @@ async def _close(writer: asyncio.StreamWriter) -> None:
 async def _serves(address: str) -> bool:
     # grpc takes longer to import than the rest of the supervisor together.
     import grpc
-    from grpc_health.v1 import (  # type: ignore[import-untyped]
+    from grpc_health.v1 import (
         health_pb2,
         health_pb2_grpc,
     )

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import grpc
-from grpc_health.v1 import health_pb2  # type: ignore[import-untyped]
-from grpc_health.v1.health_pb2_grpc import HealthServicer  # type: ignore[import-untyped]
+from grpc_health.v1 import health_pb2
+from grpc_health.v1.health_pb2_grpc import HealthServicer
 
 from parley.rpc.problem import Problem, message_of, trailers
 

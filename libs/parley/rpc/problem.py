@@ -8,12 +8,12 @@ from typing import Any
 import grpc
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
-from google.rpc.error_details_pb2 import (  # type: ignore[import-untyped]
+from google.rpc.error_details_pb2 import (
     BadRequest,
     ErrorInfo,
     RetryInfo,
 )
-from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
+from google.rpc.status_pb2 import Status
 
 from parley.rpc.errors import RpcError
 from parley.rpc.limits import LIMITS

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor
-from grpc_health.v1.health_pb2_grpc import (  # type: ignore[import-untyped]
+from grpc_health.v1.health_pb2_grpc import (
     add_HealthServicer_to_server,
 )
-from grpc_reflection.v1alpha import (  # type: ignore[import-untyped]
+from grpc_reflection.v1alpha import (
     reflection,
     reflection_pb2_grpc,
 )

@@ -24,7 +24,7 @@ from chatd.providers.scripted import ScriptedModel, demo_with
 from chatd.providers.traced import TracedCalls
 from chatd.providers.transport import HttpModels
 from chatd.providers.wire_choice import WireName
-from chatd.rpc.model_servicer import ModelPorts
+from chatd.rpc.model_ports import ModelPorts
 from chatd.store.catalogue import StoredCatalogue
 from chatd.store.config_version import Changed, ConfigChanges
 from chatd.store.models import Models

@@ -3,10 +3,10 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from botocore.auth import SigV4Auth  # type: ignore[import-untyped]
-from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
-from botocore.credentials import Credentials  # type: ignore[import-untyped]
-from botocore.eventstream import EventStreamBuffer  # type: ignore[import-untyped]
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.eventstream import EventStreamBuffer
 
 from parley.llm_mock.aws import (
     EXAMPLE_ACCESS_KEY,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.options import HomeCommand

@@ -32,9 +32,9 @@ def signed_headers(
         now: The time; AWS refuses a signature that is minutes old.
     """
     # Imported late: only installations with Bedrock pay for it.
-    from botocore.auth import SigV4Auth  # type: ignore[import-untyped]
-    from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
-    from botocore.credentials import Credentials  # type: ignore[import-untyped]
+    from botocore.auth import SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
 
     timestamp = now.strftime("%Y%m%dT%H%M%SZ")
     headers = {"content-type": "application/json", "x-amz-date": timestamp}
