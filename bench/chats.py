@@ -13,7 +13,6 @@ so that nothing but Parley is measured. It prints one JSON object.
 
 import argparse
 import asyncio
-import json
 import signal
 import statistics
 import sys
@@ -27,6 +26,9 @@ from typing import Any
 import psutil
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from bench.machine import print_figures
 
 from parley.client import MessageCommitted, Parley, Role, connect
 from support.faulty_stack import FaultyStack, Where, watching
@@ -325,7 +327,7 @@ def main() -> None:
     parts = parser.parse_args().parts or list(PARTS)
     if unknown := set(parts) - PARTS.keys():
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
-    print(json.dumps(asyncio.run(run(parts)), indent=2))
+    print_figures(asyncio.run(run(parts)))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ tree in the same run, alternating; `calls` is the time of single calls, journal 
 
 import argparse
 import asyncio
-import json
 import os
 import random
 import statistics
@@ -25,6 +24,7 @@ import uvloop
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
+from bench.machine import print_figures
 from bench.nodes import MEBIBYTE, quantiles, running
 
 from parley.api.workspace.v1 import file_pb2, workspace_pb2
@@ -205,7 +205,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=50_000)
     parser.add_argument("--searches", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=200)
-    print(json.dumps(uvloop.run(measure(parser.parse_args())), indent=2))
+    print_figures(uvloop.run(measure(parser.parse_args())))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ adapter takes than the SDK, `first_delta_added_ms` how much later than raw bytes
 
 import argparse
 import asyncio
-import json
 import os
 import statistics
 import subprocess
@@ -28,6 +27,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -50,6 +50,10 @@ from chatd.providers.transport import HttpModels
 from chatd.providers.wire import Wire
 from parley.clock import SystemClock
 from parley.settings import Secret
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from bench.machine import print_figures
 
 BURST = "mock:deltas=40,size=6"
 PACED = "mock:deltas=40,size=6,delay=20ms"
@@ -401,7 +405,7 @@ def main() -> None:
     with mock() as url:
         found = uvloop.run(measure_all(url, sizes))
     figures = {"bench": "models", "aim": AIM, "cores": os.cpu_count(), "rounds": sizes.rounds}
-    print(json.dumps({**figures, **found}, indent=2))
+    print_figures({**figures, **found})
 
 
 if __name__ == "__main__":

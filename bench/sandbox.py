@@ -13,7 +13,6 @@ nothing that confines, in turns, so that all see the same machine. It prints one
 
 import argparse
 import asyncio
-import json
 import os
 import shutil
 import statistics
@@ -26,6 +25,9 @@ from dataclasses import replace
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from bench.machine import print_figures
 
 from support.jail import Jail
 from support.misbehaving import BOMBS
@@ -174,7 +176,7 @@ PARTS: dict[str, Callable[[], Awaitable[dict[str, object]]]] = {
 
 async def main(parts: list[str]) -> None:
     """Measure what was named."""
-    print(json.dumps({name: await PARTS[name]() for name in parts}, indent=2))
+    print_figures({name: await PARTS[name]() for name in parts})
 
 
 if __name__ == "__main__":

@@ -15,6 +15,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from bench.machine import print_figures
+
 PARLEY = (sys.executable, "-m", "parley.cli")
 SETTLING_S = 2.0
 
@@ -110,7 +114,7 @@ def main() -> None:
     figures: dict[str, Any] = {"help": help_ms(asked.repeat), **start_figures(asked.repeat)}
     if asked.cold:
         figures["cold"] = cold_figures()
-    print(json.dumps(figures, indent=2))
+    print_figures(figures)
 
 
 if __name__ == "__main__":

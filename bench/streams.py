@@ -29,6 +29,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from bench.chats import cpu_ms, processes_of, quantile, stack_of
+from bench.machine import print_figures
 
 from parley.scaletest import Dialer, EventReader, Frame, Requests, Target
 from support.faulty_stack import FaultyStack
@@ -330,7 +331,7 @@ def main() -> None:
     parts = given.parts or list(PARTS)
     if unknown := set(parts) - PARTS.keys():
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
-    print(json.dumps(asyncio.run(run(parts)), indent=2))
+    print_figures(asyncio.run(run(parts)))
 
 
 if __name__ == "__main__":

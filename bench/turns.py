@@ -32,6 +32,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from bench.chats import quantile, stack_of
+from bench.machine import print_figures
 
 from parley.scaletest import Dialer, EventReader, Frame, Requests, Target
 from support.faulty_stack import FaultyStack
@@ -239,7 +240,7 @@ def main() -> None:
     if unknown := set(parts) - PARTS.keys():
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
     found = asyncio.run(run(parts))
-    print(json.dumps(found, indent=2))
+    print_figures(found)
     if has_failed(found):
         raise SystemExit("a load test failed: its report says what")
 

@@ -13,7 +13,6 @@ the sandbox and `--no-groups` leaves out control groups.
 """
 
 import argparse
-import json
 import random
 import statistics
 import subprocess
@@ -30,6 +29,7 @@ import uvloop
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
+from bench.machine import print_figures
 from bench.nodes import running
 
 from parley.api.workspace.v1 import host_service_pb2 as api
@@ -313,7 +313,7 @@ def main() -> None:
     parser.add_argument("--no-groups", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="parley-bench-") as directory:
-        print(json.dumps(uvloop.run(measure(options, Path(directory))), indent=2))
+        print_figures(uvloop.run(measure(options, Path(directory))))
 
 
 if __name__ == "__main__":

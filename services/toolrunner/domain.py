@@ -187,9 +187,8 @@ class Quota:
 
     def filled(self, other: "Quota") -> "Quota":
         """Return this with another's bounds where it has none."""
-        return Quota(
-            *(mine or theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True))
-        )
+        names = self.__slots__
+        return Quota(*(getattr(self, name) or getattr(other, name) for name in names))
 
     @property
     def limits(self) -> Limits:

@@ -11,6 +11,7 @@ from toolrunner.journal_thread import JournalThread
 from toolrunner.live import LiveProcess
 from toolrunner.registry import Registry
 from toolrunner.spawning import GRACE_S, NO_SIGNAL, Spawner
+from toolrunner.tending import Tending
 
 #: The exit is told before the last of a process is gone; this is for publishing it.
 PUBLISH_S: Final = 1.0
@@ -33,6 +34,7 @@ class Ends:
     spawner: Spawner
     registry: Registry
     tasks: asyncio.TaskGroup
+    tending: Tending
 
     async def signal(
         self, effect: Effect, process_id: ProcessId, signalling: Signalling
@@ -73,6 +75,7 @@ class Ends:
         if live.record.state is not ProcessState.START_FAILED:
             await self.spawner.end(live.record.process_id, GRACE_S)
             await live.ends_within(PUBLISH_S)
+        await self.tending.keep_starts()
         return await self.journal.run(lambda journal: journal.cancel(key))
 
     async def send(self, live: LiveProcess, signalling: Signalling) -> None:

@@ -79,6 +79,7 @@ class Processes:
         self._effects = Effects(self._tasks)
         self._registry = Registry(journal=journal, workspaces=workspaces, clock=clock)
         tending = Tending(journal, spawner, self._registry, self._tasks, clock)
+        self._tending = tending
         self._starts = Starts(
             journal=journal,
             spawner=spawner,
@@ -91,7 +92,7 @@ class Processes:
             limits=limits,
             exits=exits or NoExits(),
         )
-        self._ends = Ends(journal, spawner, self._registry, self._tasks)
+        self._ends = Ends(journal, spawner, self._registry, self._tasks, tending)
         self._writes = Writes(journal, self._registry, tending, cursor_of)
         self._reaper = Reaper(journal, self._registry, workspaces, clock)
         self._reaping: asyncio.Task[None] | None = None
@@ -250,6 +251,14 @@ class Processes:
             ToolrunnerError: The caller may not, and nothing was ended.
         """
         return await self._effects.run(self._ends.cancel(key))
+
+    def keep_start(self, process_id: ProcessId) -> None:
+        """Have the journal tell of a start how it went; who was told that it runs relies on it."""
+        self._tending.keep_now(process_id)
+
+    async def keep_starts(self) -> None:
+        """Have the journal tell of all starts how they went."""
+        await self._tending.keep_starts()
 
     async def get(self, scope: Scope, process_id: ProcessId) -> ProcessRecord:
         """Return what is known of a process.

@@ -105,19 +105,28 @@ class Quotas:
         self._is_deserted = not leaders and not children_of(self.census.spawner_pid)
         members = {} if self._is_deserted else await asyncio.to_thread(self.census.take, leaders)
         is_close = await self._bound_processes(members)
-        for workspace_id, each in members.items():
-            is_close |= await asyncio.to_thread(self._bound_memory, workspace_id, each)
+        if members:
+            is_close |= await asyncio.to_thread(self._bound_memories, members)
         await self.shares.look(members)
         await self._bound_disk(members)
         return is_close
 
-    def _bound_memory(self, workspace_id: WorkspaceId, members: tuple[Member, ...]) -> bool:
+    def _bound_memories(self, members: Members) -> bool:
+        """Hold all workspaces to what memory they may have; return whether one is near that."""
+        shared_bytes = _shared_bytes()
+        # All of them, and not up to the first that is near.
+        near = [self._bound_memory(each, own, shared_bytes) for each, own in members.items()]
+        return any(near)
+
+    def _bound_memory(
+        self, workspace_id: WorkspaceId, members: tuple[Member, ...], shared_bytes: int
+    ) -> bool:
         """Kill whoever has most until the rest keeps the bound; return whether it is near."""
         bound = self.workspaces.quota_of(workspace_id).memory_bytes
         if not bound:
             return False
         # Most of the time there is hardly any on the whole machine.
-        hidden = hidden_bytes(members) if _shared_bytes() > bound // 4 else {}
+        hidden = hidden_bytes(members) if shared_bytes > bound // 4 else {}
         total = sum(each.resident_bytes for each in members) + sum(hidden.values())
         if total <= bound:
             return total > bound // 2

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from parley.clock import Clock
@@ -17,10 +17,26 @@ from toolrunner.spawning import GRACE_S, Spawner
 
 #: How long an exit waits for the rest of the output; whoever holds it open longer is told of.
 DRAIN_S: Final = 0.2
+#: How long a start waits for its end to be written with it; most commands are over by then.
+KEEP_START_S: Final = 0.25
 #: How soon an end is written again that the disk did not take.
 RECORD_AGAIN_S: Final = 1.0
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A start whose entry in the journal has no response yet.
+
+    Nobody depends on it: whoever repeats the request attaches, and whoever takes over after a kill
+    has the process from the spawner, as long as that keeps it.
+    """
+
+    effect: Effect
+    response: bytes
+    started: ProcessRecord
+    timer: asyncio.TimerHandle
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +48,7 @@ class Tending:
     registry: Registry
     tasks: asyncio.TaskGroup
     clock: Clock
+    starts: dict[ProcessId, _Start] = field(default_factory=dict)
 
     def exited(self, process_id: ProcessId, exit: Exit) -> None:
         """Publish an exit, once the output is read."""
@@ -47,8 +64,34 @@ class Tending:
             self.tasks.create_task(self._finish(live, exit))
 
     def keep_start(self, effect: Effect, live: LiveProcess, started: ProcessRecord) -> None:
-        """Complete the entry of a start."""
-        self.tasks.create_task(self._keep_start(effect, live, started))
+        """Complete the entry of a start: with that of its end, if it ends soon."""
+        loop = asyncio.get_running_loop()
+        is_over = started.state is ProcessState.START_FAILED
+        wait_s = 0.0 if is_over else KEEP_START_S
+        timer = loop.call_later(wait_s, self._keep_late, live)
+        start = _Start(effect, effect.encode(started), started, timer)
+        self.starts[started.process_id] = start
+
+    def keep_now(self, process_id: ProcessId) -> None:
+        """Complete the entry of a start whose end is not waited for."""
+        start, live = self.starts.get(process_id), self.registry.live(process_id)
+        if start is not None and live is not None:
+            start.timer.cancel()
+            self._keep_late(live)
+
+    async def keep_starts(self) -> None:
+        """Complete all entries of starts, for whoever is to be told what the journal has."""
+        waiting = [*self.starts.items()]
+        if not waiting:
+            return
+
+        def write(journal: Journal) -> None:
+            for _, start in waiting:
+                journal.finish(start.effect, start.response, start.started)
+
+        if await self._kept(write):
+            for process_id, start in waiting:
+                self._is_kept(process_id, start)
 
     def limit_time(self, live: LiveProcess, left_s: float) -> None:
         """End a process after a while; 0 for never."""
@@ -92,16 +135,25 @@ class Tending:
     def _publish(self, live: LiveProcess, exit: Exit) -> None:
         live.exit(exit, now=self.clock.now(), now_s=self.clock.monotonic())
 
-    async def _keep_start(self, effect: Effect, live: LiveProcess, started: ProcessRecord) -> None:
-        response = effect.encode(started)
+    def _keep_late(self, live: LiveProcess) -> None:
+        start = self.starts.get(live.record.process_id)
+        if start is not None:
+            self.tasks.create_task(self._keep_start(live, start))
 
+    async def _keep_start(self, live: LiveProcess, start: _Start) -> None:
         async def keep() -> bool:
             return await self._kept(
-                started, lambda journal: journal.finish(effect, response, started)
+                lambda journal: journal.finish(start.effect, start.response, start.started)
             )
 
-        if await self._until_kept(keep) and started.state is ProcessState.START_FAILED:
-            live.is_settled = True
+        if await self._until_kept(keep):
+            self._is_kept(live.record.process_id, start)
+            if start.started.state is ProcessState.START_FAILED:
+                live.is_settled = True
+
+    def _is_kept(self, process_id: ProcessId, start: _Start) -> None:
+        start.timer.cancel()
+        self.starts.pop(process_id, None)
 
     async def _until_kept(self, keep: Callable[[], Awaitable[bool]]) -> bool:
         """Try until the disk takes it; return whether it did before the node stopped."""
@@ -113,13 +165,23 @@ class Tending:
 
     async def _record(self, live: LiveProcess) -> bool:
         ended = self.registry.present(live)
-        return await self._kept(ended, lambda journal: journal.record(ended))
+        start = self.starts.get(ended.process_id)
+        if start is None:
+            return await self._kept(lambda journal: journal.record(ended))
+        start.timer.cancel()
+        # One entry for both: the spawner forgets the process once it is known how it ended.
+        is_kept = await self._kept(
+            lambda journal: journal.finish(start.effect, start.response, ended)
+        )
+        if is_kept:
+            self._is_kept(ended.process_id, start)
+        return is_kept
 
-    async def _kept(self, record: ProcessRecord, write: Callable[[Journal], None]) -> bool:
+    async def _kept(self, write: Callable[[Journal], None]) -> bool:
         try:
             await self.journal.run(write)
-        except JournalFailed:
-            logger.warning("a process is not on disk", extra={"process_id": record.process_id})
+        except JournalFailed as error:
+            logger.warning("what became of processes is not on disk: %s", error)
             return False
         return True
 

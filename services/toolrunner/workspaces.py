@@ -198,7 +198,8 @@ class Workspaces:
 
     def quota_of(self, workspace_id: WorkspaceId) -> Quota:
         """Return what a workspace may use."""
-        return self.at(workspace_id).particulars.quota.filled(self.quota)
+        own = self.particulars.get(workspace_id)
+        return self.quota if own is None else own.quota.filled(self.quota)
 
     def by_user(self) -> dict[int, WorkspaceId]:
         """Return the workspaces that have a user of their own, by that."""
@@ -228,7 +229,7 @@ class Workspaces:
             workspace.logs,
             workspace.undo,
         ):
-            directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+            _make(directory)
         if self._users is not None:
             if is_new or _is_of_the_service(workspace):
                 root = Root.open_directory(str(workspace.root))
@@ -238,6 +239,16 @@ class Workspaces:
                     root.close()
             _hand_over(workspace)
         return workspace
+
+
+def _make(directory: Path) -> None:
+    """Make a directory for nobody else, unless it is there, as it nearly always is."""
+    try:
+        os.mkdir(directory, PRIVATE)
+    except OSError:
+        # Slower by far, and right about all that can be the matter.
+        if not os.path.isdir(directory):
+            directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
 
 
 def _is_of_the_service(workspace: Workspace) -> bool:

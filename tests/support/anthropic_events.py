@@ -69,3 +69,13 @@ def parts_of(events: Iterable[ModelEvent]) -> tuple[Part, ...]:
 def data_of(body: str) -> list[bytes]:
     """Return the data of all events of a body, read as plainly as can be."""
     return [line[5:].strip().encode() for line in body.splitlines() if line.startswith("data:")]
+
+
+def answer(*events: list[bytes], stop_reason: str = "end_turn") -> list[bytes]:
+    """Return an answer with its beginning and its end around some events."""
+    inner = [each for some in events for each in some]
+    return [
+        message_start(input_tokens=3, output_tokens=1),
+        *inner,
+        *ending(stop_reason, output_tokens=7),
+    ]

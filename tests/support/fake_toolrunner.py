@@ -65,6 +65,8 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
         allowed_s: Time that the caller gave to each wait.
         lost: Methods whose next answers are lost, after they were done.
         down: Methods that do nothing and cannot be reached.
+        epoch: The placement of the workspace that is here; starts for earlier ones are refused.
+        is_waiting_at_start: Whether a start answers what it was asked to wait for.
         is_holding: Whether waits block until `release` is set; otherwise they time out at once.
     """
 
@@ -78,6 +80,8 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
         self.allowed_s: list[float] = []
         self.lost: Counter[str] = Counter()
         self.down: Counter[str] = Counter()
+        self.epoch = 0
+        self.is_waiting_at_start = True
         self.is_holding = False
         self.asked = asyncio.Event()
         self.release = asyncio.Event()
@@ -127,6 +131,9 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
     async def StartProcess(self, request: Any, context: Any) -> Any:  # noqa: N802
         await self._arrive("StartProcess", request, context)
         assert not request.HasField("key") or request.key.execution_id == request.request_id
+        if request.context.epoch < self.epoch:
+            status = grpc.StatusCode.FAILED_PRECONDITION
+            return await self._refuse(context, status, "STALE_PLACEMENT")
         known = self.journal.get(request.request_id)
         if known is None:
             self.starts[request.request_id] += 1
@@ -147,9 +154,13 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
             self.journal[request.request_id] = process_id.encode()
         fake = self.processes[self.journal[request.request_id].decode()]
         await self._leave("StartProcess", context)
-        return process_service_pb2.StartProcessResponse(
+        answer = process_service_pb2.StartProcessResponse(
             process=fake.process, attached=known is not None
         )
+        if request.HasField("condition") and self.is_waiting_at_start:
+            answer.reason = _reason(fake, request.condition)
+            answer.output.CopyFrom(_output(fake, 0))
+        return answer
 
     async def WaitOutput(self, request: Any, context: Any) -> Any:  # noqa: N802
         is_look = request.condition.until == process_pb2.WAIT_UNTIL_SNAPSHOT
@@ -162,11 +173,10 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
         fake = self.processes.get(request.process_id)
         if fake is None:
             return await self._refuse(context, grpc.StatusCode.NOT_FOUND, "PROCESS_NOT_FOUND")
-        reason = process_pb2.WAIT_REASON_SNAPSHOT if is_look else process_pb2.WAIT_REASON_TIMEOUT
-        if fake.process.state != process_pb2.PROCESS_STATE_RUNNING:
-            reason = process_pb2.WAIT_REASON_EXITED
         return process_service_pb2.WaitOutputResponse(
-            process=fake.process, output=_output(fake, request.since_cursor), reason=reason
+            process=fake.process,
+            output=_output(fake, request.since_cursor),
+            reason=_reason(fake, request.condition),
         )
 
     async def WriteStdin(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -384,6 +394,15 @@ async def served(fake: FakeToolrunner, directory: Path) -> AsyncIterator[Channel
     finally:
         await channels.close()
         await server.stop(None)
+
+
+def _reason(
+    fake: FakeProcess, condition: process_pb2.WaitCondition
+) -> "process_pb2.WaitReason.ValueType":
+    if fake.process.state != process_pb2.PROCESS_STATE_RUNNING:
+        return process_pb2.WAIT_REASON_EXITED
+    is_look = condition.until == process_pb2.WAIT_UNTIL_SNAPSHOT
+    return process_pb2.WAIT_REASON_SNAPSHOT if is_look else process_pb2.WAIT_REASON_TIMEOUT
 
 
 def _output(fake: FakeProcess, since: int) -> process_pb2.ProcessOutput:

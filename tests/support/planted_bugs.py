@@ -26,11 +26,15 @@ from chatd.domain.tools import Outcome
 from chatd.domain.transitions import Decision
 from chatd.domain.workers import Claimed, NamedChat
 from chatd.engine.calls import Caller, OpenCall
+from chatd.engine.desk import Desk
 from chatd.engine.history import History
+from chatd.engine.lease_keeper import LeaseKeeper
 from chatd.engine.leases import Lease, LeaseTiming
 from chatd.engine.mailbox import Mailbox
+from chatd.engine.reconciling import Reconciler
 from chatd.engine.runners import Runners
 from chatd.engine.slots import Slot, Slots
+from chatd.engine.sweeping import Sweeper
 from chatd.engine.worker import Worker
 from chatd.store.applying import Applied, Unwritten, Wrote, _Failed
 from chatd.store.statements import ClientKey
@@ -226,35 +230,29 @@ def over(workers: type[InMemoryWorkers]) -> Parts:
     return Parts(database=Database)
 
 
-class Fearless(Worker):
-    def may_act(self) -> bool:
-        return self._lease is not None
+def _act_without_lease(self: LeaseKeeper) -> bool:
+    return self._lease is not None
 
 
-class ActsToTheEnd(Worker):
-    def may_act(self) -> bool:
-        lease, now = self._lease, self._clock.monotonic()
-        return lease is not None and now < lease.valid_until(self._timing)
+def _act_to_the_end(self: LeaseKeeper) -> bool:
+    lease, now = self._lease, self._clock.monotonic()
+    return lease is not None and now < lease.valid_until(self._timing)
 
 
-class HandsNothingOver(Worker):
-    async def _hand_over(self) -> None:
-        return
+async def _hand_nothing_over(self: Worker) -> None:
+    return
 
 
-class AttendsNobody(Worker):
-    async def _attend(self, chat_id: ChatId, owner_epoch: int) -> None:
-        return
+async def _attend_nobody(self: Reconciler, chat_id: ChatId, owner_epoch: int) -> None:
+    return
 
 
-class ParksNobody(Worker):
-    async def _park(self) -> None:
-        return
+async def _park_nobody(self: Sweeper) -> None:
+    return
 
 
-class KeepsSlots(Worker):
-    def _give_back_if_reserved(self, slot: Slot) -> None:
-        return
+def _keep_slot(self: Desk, slot: Slot) -> None:
+    return
 
 
 _run_alone = Runners._run
@@ -319,7 +317,7 @@ def _is_done_whatever_the_action(state: ChatState, command: Command) -> bool:
     return not isinstance(command, CancelRequiredAction) and _is_done(state, command)
 
 
-async def _hear_nothing(self: Worker, named: tuple[NamedChat, ...]) -> None:
+async def _hear_nothing(self: Reconciler, named: tuple[NamedChat, ...]) -> None:
     return
 
 
@@ -327,25 +325,25 @@ async def _wait_for_nobody(self: Slots) -> None:
     return
 
 
-_reserve = Worker.reserve
+_reserve = Desk.reserve
 
 
-def _reserve_in_drain(self: Worker, owner_id: OwnerId | None = None) -> Slot | None:
-    is_draining, self._is_draining = self._is_draining, False
+def _reserve_in_drain(self: Desk, owner_id: OwnerId | None = None) -> Slot | None:
+    is_draining, self.is_draining = self.is_draining, False
     try:
         return _reserve(self, owner_id)
     finally:
-        self._is_draining = is_draining
+        self.is_draining = is_draining
 
 
-async def _sweep_as_known(self: Worker) -> None:
-    may_judge_others = self._may_judge_others()
+async def _sweep_as_known(self: Sweeper) -> None:
+    keeper, may_judge_others = self._keeper, self._keeper.may_judge_others()
     if self._is_round_due and may_judge_others:
         self._is_round_due = False
         await self._park()
         await self._answer_for_late_clients()
     if may_judge_others:
-        self._lease = replace(self._lease or Lease(0, 0, 0), contact_since=-1000.0)
+        keeper._lease = replace(keeper._lease or Lease(0, 0, 0), contact_since=-1000.0)
     await self._take()
 
 
@@ -369,12 +367,12 @@ BUGS = {
     "takeovers that progress does not forgive": Bug(
         SOUND, transitions, "_next_episode", _open_next_episode
     ),
-    "effects without a lease": Bug(Parts(worker=Fearless)),
-    "effects in the last seconds of a lease": Bug(Parts(worker=ActsToTheEnd)),
-    "a drain that hands nothing over": Bug(Parts(worker=HandsNothingOver)),
-    "claims without a runner": Bug(Parts(worker=AttendsNobody)),
-    "chats that kill their owners for ever": Bug(Parts(worker=ParksNobody)),
-    "slots that are never given back": Bug(Parts(worker=KeepsSlots)),
+    "effects without a lease": Bug(SOUND, LeaseKeeper, "may_act", _act_without_lease),
+    "effects in the last seconds of a lease": Bug(SOUND, LeaseKeeper, "may_act", _act_to_the_end),
+    "a drain that hands nothing over": Bug(SOUND, Worker, "_hand_over", _hand_nothing_over),
+    "claims without a runner": Bug(SOUND, Reconciler, "_attend", _attend_nobody),
+    "chats that kill their owners for ever": Bug(SOUND, Sweeper, "_park", _park_nobody),
+    "slots that are never given back": Bug(SOUND, Desk, "give_back_if_reserved", _keep_slot),
     "two runners of one chat": Bug(SOUND, Runners, "_run", _run_beside),
     "a crash that ends nothing": Bug(SOUND, Runners, "_end", _end_nothing),
     "judging others right after an outage": Bug(SOUND, Lease, "may_sweep", _judge_at_once),
@@ -397,12 +395,12 @@ BUGS = {
 # Too rare there, or made good by something else: the test that notices each of them.
 BUGS_FOR_TESTS = {
     "runners that hear nothing from renewals": (
-        Bug(SOUND, Worker, "_refresh", _hear_nothing),
+        Bug(SOUND, Reconciler, "_refresh", _hear_nothing),
         "test_worker_reconciliation.py"
         "::test_a_missed_notification_is_made_good_at_the_next_renewal",
     ),
     "slots that are given in a drain": (
-        Bug(SOUND, Worker, "reserve", _reserve_in_drain),
+        Bug(SOUND, Desk, "reserve", _reserve_in_drain),
         "test_worker_drain.py::test_a_draining_worker_gives_no_slots_and_sweeps_nothing",
     ),
     "a drain that does not wait for claims": (
@@ -410,7 +408,7 @@ BUGS_FOR_TESTS = {
         "test_worker_drain.py::test_a_drain_waits_for_claims_that_are_under_way",
     ),
     "a sweep by what was known before an outage": (
-        Bug(SOUND, Worker, "_sweep", _sweep_as_known),
+        Bug(SOUND, Sweeper, "_sweep", _sweep_as_known),
         "test_worker_actions.py"
         "::test_after_an_answer_that_waited_for_an_outage_nobody_is_held_for_dead_at_once",
     ),

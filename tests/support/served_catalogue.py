@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatd.clients.hosts import InMemoryHost
+from chatd.clients.in_memory_host import InMemoryHost
 from chatd.domain.chat import ChatId, WorkerId
 from chatd.domain.groups import Groups
 from chatd.domain.workspaces.quota import QuotaLimits

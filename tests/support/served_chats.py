@@ -24,10 +24,10 @@ from chatd.domain.errors import UserBarred
 from chatd.domain.groups import KnownGroups
 from chatd.domain.parts import Text
 from chatd.domain.transitions import fence_of
+from chatd.domain.workers import Claimed
 from chatd.engine.live import LiveChats
 from chatd.engine.slots import Slot
 from chatd.engine.spending import LimitedSpending
-from chatd.engine.worker import Claimed
 from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS

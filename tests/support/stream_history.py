@@ -209,7 +209,8 @@ class Fold:
             case "message_part":
                 self._take_part(body)
             case "history_reset":
-                self.messages = {}
+                # What was shown belonged to it.
+                self.messages, self.preview = {}, ""
             case "preview_reset":
                 self._over = max(self._over, self._episode)
                 self._episode, self._seq, self.preview = (0, 0), 0, ""

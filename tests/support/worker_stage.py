@@ -9,8 +9,10 @@ from datetime import timedelta
 
 from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Status, WorkerId
 from chatd.domain.commands import Command
+from chatd.domain.workers import Claimed
 from chatd.engine.mailbox import Mailbox
-from chatd.engine.worker import Claimed, Worker, WorkerLimits, WorkerPorts
+from chatd.engine.worker import Worker
+from chatd.engine.worker_ports import WorkerLimits, WorkerPorts
 from parley.clock import FakeClock
 from support.in_memory_chats import InMemoryChats
 from support.in_memory_workers import InMemoryWorkers

@@ -12,7 +12,6 @@ REFUSAL = "I cannot help with that."
 CHARACTERS_PER_TOKEN = 4
 ARGUMENT_PIECES_MAX = 40
 HUGE_TOKENS, NEGATIVE_TOKENS = 10**15, -7
-NAME_WITHOUT_TOOLS = "mock_tool"
 
 
 def reply_to(question: Question, behaviour: Behaviour, seed: int) -> Reply:

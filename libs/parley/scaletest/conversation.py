@@ -14,7 +14,7 @@ import msgspec
 from parley.clock import Clock
 from parley.scaletest.checker import ASSISTANT, RUNNING, WAITING, Checker
 from parley.scaletest.connections import Dialer, Requests
-from parley.scaletest.events import Document, Message, Problem, decode, decode_page
+from parley.scaletest.events import Message, Problem, decode, decode_page
 from parley.scaletest.follower import PASSING, Cutting, Follower, Lost, pause_s
 from parley.scaletest.frames import Frame
 from parley.scaletest.outcome import ChatOutcome, Stage, TurnTimes
@@ -23,7 +23,6 @@ from parley.scaletest.plan import Plan
 FAILED = frozenset({"error", "requires_action"})
 LABEL = "scaletest"
 PAGE = 200
-NO_DOCUMENT = Document()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from chatd.engine.files import CachedFiles
 from chatd.engine.leases import LeaseTiming
 from chatd.engine.setups import ConfiguredSetups
 from chatd.engine.turn import TurnPorts, TurnRunner
-from chatd.engine.worker import Worker, WorkerLimits, WorkerPorts
+from chatd.engine.worker import Worker
+from chatd.engine.worker_ports import WorkerLimits, WorkerPorts
 from chatd.faults import Faults
 from chatd.settings import Settings
 from chatd.store.diffs import PostgresDiffs

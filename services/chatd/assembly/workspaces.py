@@ -25,6 +25,7 @@ from chatd.rpc.catalogue_servicer import WorkspaceServicer
 from chatd.rpc.node_servicer import NodeServicer
 from chatd.rpc.secret_servicer import SecretServicer
 from chatd.rpc.workspace_watch import WorkspaceWatch
+from chatd.settings import Settings
 from chatd.store.nodes import PostgresNodes
 from chatd.store.secrets import PostgresSecrets
 from chatd.store.templates import PostgresTemplates
@@ -60,9 +61,8 @@ def open_workspaces(
     ground: Ground, catalogue: Catalogue, doors: Doors, worker_id: WorkerId
 ) -> WorkspaceRooms:
     """Return the control plane of this process."""
-    settings, process, pool = ground.settings, ground.process, ground.pool
-    clock, configuration = process.clock, catalogue.configuration
-    changes = Changes(clock)
+    process, configuration = ground.process, catalogue.configuration
+    changes = Changes(process.clock)
 
     def moved(workspace: Workspace) -> None:
         changes.heard(workspace.id)
@@ -72,60 +72,63 @@ def open_workspaces(
     def bound(chat_id: ChatId) -> None:
         catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0)
 
-    workspaces = PostgresWorkspaces(pool, moved)
-    nodes = PostgresNodes(pool)
-    known = NodeList(nodes, map(str, settings.toolrunner))
-    secrets = PostgresSecrets(pool, catalogue.box)
-
-    async def granted(workspace: Workspace) -> tuple[Secret, ...]:
-        return await secrets.named(workspace.owner_id, workspace.recipe.secret_names)
-
-    host = GrpcHost(lambda address: ground.toolrunners.also(Address.parse(address)), granted)
-    driver = Driver(worker_id, workspaces, known, host, clock)
+    workspaces, nodes = PostgresWorkspaces(ground.pool, moved), PostgresNodes(ground.pool)
+    known = NodeList(nodes, map(str, ground.settings.toolrunner))
+    secrets = PostgresSecrets(ground.pool, catalogue.box)
+    host = _host(ground, secrets)
+    driver = Driver(worker_id, workspaces, known, host, process.clock)
     policies = Policies(workspaces, known, host)
     control = Control(
         workspaces,
-        PostgresTemplates(pool),
+        PostgresTemplates(ground.pool),
         groups=doors.groups,
         ttl=_InstallationTtl(configuration),
-        limits=QuotaLimits(
-            live_workspaces=settings.live_workspaces_per_user_max,
-            workspaces=settings.workspaces_per_user_max,
-            disk_bytes=settings.workspace_disk_bytes_per_user_max,
-        ),
+        limits=_quota(ground.settings),
         nodes=known,
         changes=changes,
         bound=bound,
-        clock=clock,
+        clock=process.clock,
     )
-    sites = ChatSites(workspaces, configuration, known, driver, changes, clock, made=bound)
+    sites = ChatSites(workspaces, configuration, known, driver, changes, process.clock, made=bound)
+    keeper = Keeper(
+        worker_id,
+        workspaces,
+        nodes,
+        process.clock,
+        known=known,
+        policies=policies,
+        chance=process.random.random,
+    )
+    watch = WorkspaceWatch(workspaces, changes, process.clock, process.stopping)
     return WorkspaceRooms(
         control=control,
         sites=sites,
         tools=LifecycleTools(control, configuration.chat),
         driver=driver,
-        keeper=Keeper(
-            worker_id,
-            workspaces,
-            nodes,
-            clock,
-            known=known,
-            policies=policies,
-            chance=process.random.random,
-        ),
+        keeper=keeper,
         changes=changes,
         servicers=(
-            WorkspaceServicer(
-                control,
-                known,
-                host,
-                WorkspaceWatch(workspaces, changes, clock, process.stopping),
-                doors.tickets(sites),
-                policies.tell,
-            ),
-            NodeServicer(Registry(workspaces, nodes), nodes, secrets, clock),
+            WorkspaceServicer(control, known, host, watch, doors.tickets(sites), policies.tell),
+            NodeServicer(Registry(workspaces, nodes), nodes, secrets, process.clock),
             SecretServicer(secrets, workspaces, policies.tell),
         ),
+    )
+
+
+def _host(ground: Ground, secrets: PostgresSecrets) -> GrpcHost:
+    """Return nodes as hosts, each told the secrets that a workspace was granted."""
+
+    async def granted(workspace: Workspace) -> tuple[Secret, ...]:
+        return await secrets.named(workspace.owner_id, workspace.recipe.secret_names)
+
+    return GrpcHost(lambda address: ground.toolrunners.also(Address.parse(address)), granted)
+
+
+def _quota(settings: Settings) -> QuotaLimits:
+    return QuotaLimits(
+        live_workspaces=settings.live_workspaces_per_user_max,
+        workspaces=settings.workspaces_per_user_max,
+        disk_bytes=settings.workspace_disk_bytes_per_user_max,
     )
 
 

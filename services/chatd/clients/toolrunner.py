@@ -1,5 +1,6 @@
 """Tools that work in a workspace, through toolrunner."""
 
+import json
 import logging
 
 import grpc
@@ -76,11 +77,30 @@ class WorkspaceTools:
         return Offer(tuple(tool.spec(journal.journal_generation) for tool in TOOLS.values()))
 
     async def execute(self, execution: Execution) -> Outcome:
-        """Carry out a call, or attach to it if it has begun, and tell what became of it."""
+        """Carry out a call, or attach to it if it has begun, and tell what became of it.
+
+        A node that refuses because its workspace is elsewhere, or was stopped, has begun nothing,
+        so the call goes where the workspace is by now.
+        """
+        site = await self._ready(execution)
+        if isinstance(site, Outcome):
+            return site
+        outcome = await self._execute_at(execution, site)
+        if not _tells_of_another_place(outcome):
+            return outcome
+        newest = await self._ready(execution)
+        if isinstance(newest, Outcome):
+            return newest
+        return outcome if newest == site else await self._execute_at(execution, newest)
+
+    async def _ready(self, execution: Execution) -> Site | Outcome:
+        """Return where a call goes, or what is told of it if that is nowhere."""
         try:
-            site = await self._sites.ready(execution.chat_id, execution.owner)
+            return await self._sites.ready(execution.chat_id, execution.owner)
         except ChatError as unready:
             return not_ready(unready)
+
+    async def _execute_at(self, execution: Execution, site: Site) -> Outcome:
         place = Place(site.address, execution.owner.id)
         is_there = False
         try:
@@ -150,7 +170,10 @@ class WorkspaceTools:
 
 
 def _tells_of_another_place(outcome: Outcome) -> bool:
-    """Return whether a result may come of looking in the wrong place; else nobody looks again."""
-    if outcome.outcome is ToolOutcome.DONE:
+    """Return whether a call was refused for looking in the wrong place; else nobody looks again."""
+    if outcome.outcome is ToolOutcome.DONE or not any(
+        each in outcome.result_json for each in MOVED
+    ):
         return False
-    return any(reason in outcome.result_json for reason in MOVED)
+    # What a command prints may be anything.
+    return json.loads(outcome.result_json).get("reason") in MOVED

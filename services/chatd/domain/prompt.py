@@ -36,11 +36,6 @@ from chatd.domain.transitions import INTERRUPTED
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def prompt_of(history: Sequence[Message], briefing: Briefing) -> tuple[PromptMessage, ...]:
-    """Return what a model is shown of a live history."""
-    return GrowingPrompt().of(history, briefing)
-
-
 class GrowingPrompt:
     """The prompt of one chat: while messages are only added, only those are read."""
 

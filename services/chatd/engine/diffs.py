@@ -1,7 +1,8 @@
 """Looking at workspaces whose files may have changed: soon, seldom, and never in a turn's way.
 
 A turn calls many tools one after another, and each may change files. A look waits until a chat
-has called none for a while, but not for ever, and finds what all of them did.
+has called none for a while, but not for ever, and finds what all of them did. Where a look found
+nothing new the next one waits longer: most chats call tools that change no repository.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from parley.clock import Clock
 
 QUIET_S: Final = 1.0
 LATEST_S: Final = 10.0
+CALM_S: Final = 5.0
 LOOKS_MAX: Final = 4
 WAITING_MAX: Final = 4096
 
@@ -35,10 +37,11 @@ class _Touched:
     owner: Owner
     first_s: float
     last_s: float
+    calm_until_s: float
 
     @property
     def due_s(self) -> float:
-        return min(self.last_s + QUIET_S, self.first_s + LATEST_S)
+        return max(min(self.last_s + QUIET_S, self.first_s + LATEST_S), self.calm_until_s)
 
 
 class DiffStatuses:
@@ -64,6 +67,7 @@ class DiffStatuses:
         self._clock = clock
         self._changed = changed
         self._touched: dict[ChatId, _Touched] = {}
+        self._calm_until_s: dict[ChatId, float] = {}
         self._is_needed = asyncio.Event()
         self._slots = asyncio.Semaphore(LOOKS_MAX)
 
@@ -74,7 +78,8 @@ class DiffStatuses:
         if known is not None:
             self._touched[chat_id] = replace(known, last_s=now_s)
         elif len(self._touched) < WAITING_MAX:
-            self._touched[chat_id] = _Touched(owner, now_s, now_s)
+            calm_until_s = self._calm_until_s.pop(chat_id, 0.0)
+            self._touched[chat_id] = _Touched(owner, now_s, now_s, calm_until_s)
             self._is_needed.set()
 
     async def run(self) -> None:
@@ -92,6 +97,7 @@ class DiffStatuses:
                         del self._touched[chat_id]
                         await self._slots.acquire()
                         looks.create_task(self._look(chat_id, touched.owner))
+                self._forget_calm(now_s)
 
     async def _look(self, chat_id: ChatId, owner: Owner) -> None:
         try:
@@ -99,9 +105,23 @@ class DiffStatuses:
             version = await self._statuses.set(chat_id, status)
             if version is not None:
                 self._changed(chat_id, version)
+            else:
+                self._be_calm(chat_id, self._clock.monotonic() + CALM_S)
         except RepositoriesUnknown as error:
             logger.info("how a workspace differs is not known: %s", error)
         except Exception:
             logger.exception("how a workspace differs could not be kept")
         finally:
             self._slots.release()
+
+    def _be_calm(self, chat_id: ChatId, until_s: float) -> None:
+        """Look at a chat in which nothing was new no sooner than then."""
+        touched = self._touched.get(chat_id)
+        if touched is None:
+            self._calm_until_s[chat_id] = until_s
+        else:
+            self._touched[chat_id] = replace(touched, calm_until_s=until_s)
+
+    def _forget_calm(self, now_s: float) -> None:
+        for chat_id in [each for each, until_s in self._calm_until_s.items() if until_s <= now_s]:
+            del self._calm_until_s[chat_id]

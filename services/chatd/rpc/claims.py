@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chatd.domain.chat import ChatState, Owner, OwnerId, Status, WorkerId
+from chatd.domain.workers import Claimed
 from chatd.engine.slots import Slot
-from chatd.engine.worker import Claimed
 
 
 class Claims(Protocol):
@@ -29,25 +29,6 @@ class Claims(Protocol):
     def release_slot(self, slot: Slot) -> None:
         """Give back a slot with which nothing was claimed."""
         ...
-
-
-class NoClaims:
-    """A process that never claims: what it writes waits for the sweep of another."""
-
-    def __init__(self, worker_id: WorkerId) -> None:
-        self.worker_id = worker_id
-
-    def reserve(self, owner_id: OwnerId | None = None) -> Slot | None:
-        """Return no slot, ever."""
-        return None
-
-    def start(self, claimed: Claimed, slot: Slot) -> None:
-        """Refuse: nobody can hold a slot."""
-        raise AssertionError("nothing was reserved")
-
-    def release_slot(self, slot: Slot) -> None:
-        """Refuse: nobody can hold a slot."""
-        raise AssertionError("nothing was reserved")
 
 
 @dataclass(slots=True)

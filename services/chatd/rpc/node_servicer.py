@@ -6,7 +6,7 @@ from typing import Final
 
 import grpc
 
-from chatd.clients.hosts import failure_of
+from chatd.clients.recipes import failure_of
 from chatd.domain.errors import InvalidRequest
 from chatd.domain.workspaces.nodes import HEARTBEAT_S, LOST_AFTER
 from chatd.domain.workspaces.secrets import WishedUse

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from chatd.clients.hosts import (
+from chatd.clients.recipes import (
     KINDS,
     NETWORKS,
     level_of,

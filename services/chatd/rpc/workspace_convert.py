@@ -7,7 +7,7 @@ import msgspec
 from google.protobuf.json_format import MessageToJson, Parse
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from chatd.clients.hosts import KINDS, level_of, level_to_proto, limits_to_proto, network_to_proto
+from chatd.clients.recipes import KINDS, level_of, level_to_proto, limits_to_proto, network_to_proto
 from chatd.domain.errors import InvalidRequest
 from chatd.domain.workspaces.nodes import Capacity, Directory, Load, Node
 from chatd.domain.workspaces.ports import LogLine

@@ -6,16 +6,15 @@ than the state it comes with.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import asyncpg
-import msgspec
 
-from chatd.domain.chat import ChatId, ChatState, Message, OwnerId, QueuedMessage, QueuedMessageId
+from chatd.domain.chat import ChatId, ChatState, Message, OwnerId, QueuedMessage
 from chatd.domain.parts import ToolCall
 from chatd.domain.views import Reader
-from chatd.store.codec import choice_from_json, parts_from_json
+from chatd.store.codec import parts_from_json
 from chatd.store.queries import MESSAGE_COLUMNS
+from chatd.store.queued_rows import queue_column, queue_of
 from chatd.store.rows import message_of, state_of
 from chatd.store.statements import STATE_COLUMNS
 from chatd.store.view_rows import PLACE_IN_LINE
@@ -27,11 +26,7 @@ from parley.postgres import Pool, typed_outages
 # row keep the planner, who may have seen the tables empty, from reading them whole.
 SELECT_FOLLOWED = f"""
     SELECT asked.place, c.owner_id, {STATE_COLUMNS}, {PLACE_IN_LINE} AS place_in_line,
-        CASE WHEN e.queue_length > 0 THEN (
-            SELECT json_agg(json_build_array(
-                q.id, q.content::text, q.created_by, q.created_at, q.choice::text)
-                ORDER BY q.position, q.id)
-            FROM chat.chat_queue q WHERE q.chat_id = e.chat_id)::text END AS queue,
+        CASE WHEN e.queue_length > 0 THEN {queue_column("e.chat_id")} END AS queue,
         CASE WHEN e.status = 'requires_action' THEN (
             SELECT asking.content::text FROM chat.chat_messages asking
             WHERE asking.chat_id = e.chat_id AND asking.role = 'assistant' AND NOT asking.is_deleted
@@ -85,8 +80,6 @@ SELECT_STILL_READABLE = """
             ON member.place = asked.place AND member.grantee_id = share.grantee_id
         WHERE share.chat_id = c.root_chat_id)
 """
-
-_queue_decoder = msgspec.json.Decoder(tuple[tuple[str, str, str, datetime, str | None], ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,26 +204,11 @@ def _following_of(asked: Asked, rows: list[asyncpg.Record]) -> Following:
         OwnerId(str(first["owner_id"])),
         state,
         first["place_in_line"],
-        _queue_of(first["queue"]),
+        queue_of(first["queue"]),
         _asking_of(state, first["asking"]),
         messages[-asked.limit :] if asked.limit else (),
         is_complete=len(messages) <= asked.limit,
         deleted_version=(first["deleted_version"] or 0) if asked.with_deletions else None,
-    )
-
-
-def _queue_of(text: str | None) -> tuple[QueuedMessage, ...]:
-    if text is None:
-        return ()
-    return tuple(
-        QueuedMessage(
-            QueuedMessageId(id_),
-            parts_from_json(content),
-            created_by,
-            created_at,
-            choice_from_json(choice),
-        )
-        for id_, content, created_by, created_at, choice in _queue_decoder.decode(text)
     )
 
 

@@ -3,11 +3,14 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+import asyncpg
+
 from chatd.domain.chat import ChatId, Message, MessageId, OwnerId, QueuedMessage
 from chatd.domain.errors import ChatNotFound
 from chatd.domain.views import ChatView, Reader
 from chatd.store.queries import MESSAGE_COLUMNS
-from chatd.store.rows import message_of, queued_message_of
+from chatd.store.queued_rows import queue_column, queue_of
+from chatd.store.rows import message_of
 from chatd.store.view_rows import CHATS, READABLE, VIEW_COLUMNS, view_of
 from parley.postgres import Pool, typed_outages
 
@@ -22,26 +25,23 @@ SELECT_CHILDREN = f"""
     WHERE c.root_chat_id = $1 AND c.id <> $1 AND {READABLE} ORDER BY c.created_at, c.id
 """
 
-# A page of what people see, for a reader: no row means no chat, one empty row an empty page.
+# A page of what people see, for a reader: no row means no chat, one empty row an empty page. The
+# first row brings what waits, if that is wanted.
 SELECT_PAGE = f"""
-    WITH readable AS (SELECT c.id FROM chat.chats c WHERE c.id = $1 AND {READABLE})
-    SELECT page.* FROM readable LEFT JOIN LATERAL (
+    WITH readable AS (
+        SELECT c.id, {{queue}} AS queue FROM chat.chats c WHERE c.id = $1 AND {READABLE})
+    SELECT page.*, CASE WHEN row_number() OVER (ORDER BY page.id {{order}}) = 1
+        THEN readable.queue END AS queue
+    FROM readable LEFT JOIN LATERAL (
         SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
         WHERE chat_id = readable.id AND ($4::bigint = 0 OR id < $4) AND id > $5::bigint
             AND NOT is_deleted AND visibility <> 'model'
         ORDER BY id {{order}} LIMIT $6) page ON true
     ORDER BY page.id {{order}}
 """
-SELECT_PAGE_ASCENDING = SELECT_PAGE.format(order="ASC")
-SELECT_PAGE_DESCENDING = SELECT_PAGE.format(order="DESC")
-
-# What waits, for a reader, in the order of execution.
-SELECT_READABLE_QUEUE = f"""
-    SELECT queued.id, queued.content::text AS content, queued.created_by, queued.created_at,
-        queued.choice::text AS choice
-    FROM chat.chats c JOIN chat.chat_queue queued ON queued.chat_id = c.id
-    WHERE c.id = $1 AND {READABLE} ORDER BY queued.position, queued.id
-"""
+SELECT_PAGE_ASCENDING = SELECT_PAGE.format(order="ASC", queue="NULL::text")
+SELECT_PAGE_DESCENDING = SELECT_PAGE.format(order="DESC", queue="NULL::text")
+SELECT_NEWEST_PAGE = SELECT_PAGE.format(order="DESC", queue=queue_column("c.id"))
 
 # What one change deleted, for the owner.
 SELECT_DELETED = """
@@ -114,11 +114,14 @@ class Reading:
             ChatNotFound: there is no such chat for this reader.
         """
         statement = SELECT_PAGE_ASCENDING if bounds.is_ascending else SELECT_PAGE_DESCENDING
-        messages = await self._stretch(statement, chat_id, reader, bounds)
+        if bounds.is_unbounded:
+            statement = SELECT_NEWEST_PAGE
+        rows = await self._rows(statement, chat_id, reader, bounds)
+        messages = _messages_of(rows)
         return Page(
             messages[: bounds.limit],
             has_more=len(messages) > bounds.limit,
-            queue=await self._queue(chat_id, reader) if bounds.is_unbounded else (),
+            queue=queue_of(rows[0]["queue"]),
         )
 
     async def messages(self, chat_id: ChatId, reader: Reader) -> AsyncIterator[Message]:
@@ -130,7 +133,9 @@ class Reading:
         after_id = 0
         while True:
             bounds = Bounds(before_id=0, after_id=after_id, limit=EXPORT_PAGE_LENGTH)
-            messages = await self._stretch(SELECT_PAGE_ASCENDING, chat_id, reader, bounds)
+            messages = _messages_of(
+                await self._rows(SELECT_PAGE_ASCENDING, chat_id, reader, bounds)
+            )
             for message in messages[:EXPORT_PAGE_LENGTH]:
                 yield message
                 after_id = message.id
@@ -145,21 +150,18 @@ class Reading:
             rows = await self._pool.fetch(SELECT_DELETED, chat_id, owner_id, snapshot_version)
         return tuple(MessageId(row["id"]) for row in rows)
 
-    async def _stretch(
+    async def _rows(
         self, statement: str, chat_id: ChatId, reader: Reader, bounds: Bounds
-    ) -> tuple[Message, ...]:
-        """Return the messages wanted and one more if there is one."""
+    ) -> list[asyncpg.Record]:
+        """Return the rows wanted and one more if there is one."""
         who = (reader.id, reader.group_ids)
         which = (bounds.before_id, bounds.after_id, bounds.limit + 1)
         with typed_outages():
             rows = await self._pool.fetch(statement, chat_id, *who, *which)
         if not rows:
             raise ChatNotFound(chat_id)
-        return tuple(message_of(row) for row in rows if row["id"] is not None)
+        return rows
 
-    async def _queue(self, chat_id: ChatId, reader: Reader) -> tuple[QueuedMessage, ...]:
-        with typed_outages():
-            rows = await self._pool.fetch(
-                SELECT_READABLE_QUEUE, chat_id, reader.id, reader.group_ids
-            )
-        return tuple(map(queued_message_of, rows))
+
+def _messages_of(rows: list[asyncpg.Record]) -> tuple[Message, ...]:
+    return tuple(message_of(row) for row in rows if row["id"] is not None)

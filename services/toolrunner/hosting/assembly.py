@@ -27,7 +27,7 @@ from toolrunner.hosting.removal import Trash
 from toolrunner.hosting.runs import Rooms
 from toolrunner.hosting.setup import Setup
 from toolrunner.hosting.sourcing import OwnedByService, Sourcing
-from toolrunner.hosting.store import open_placements
+from toolrunner.hosting.store import Placements, open_placements
 from toolrunner.processes import Processes
 from toolrunner.spawning import Spawner
 from toolrunner.users import Users
@@ -95,55 +95,9 @@ async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
     async with open_placements(path, new_id=parts.new_id) as placements:
         parts.exits.placements = placements.all
         trash = Trash(parts.directory / "trash")
-        programs = Programs(parts.spawner, parts.new_id)
-        git = GitRuns(programs, parts.sandbox, parts.git_limits)
-
-        def is_borrowed(mirror: Path) -> bool:
-            objects = str(mirror / "objects")
-            return any(objects in placement.readable for placement in placements.all.values())
-
-        mirrors = Mirrors(
-            parts.directory / "mirrors",
-            git,
-            Remotes(
-                parts.git_protocols,
-                parts.git_private_hosts,
-                SystemResolver(),
-                str(parts.directory),
-            ),
-            parts.exits,
-            parts.mirror_bounds,
-            trash,
-            parts.clock,
-            is_borrowed,
-        )
-        sourcing = Sourcing(
-            parts.workspaces,
-            Cloning(mirrors, git),
-            parts.overlays,
-            parts.local_directories,
-            trash,
-            parts.users or OwnedByService(),
-            # What another user owns, one of their own may not read.
-            parts.users is None,
-        )
-        setup = Setup(parts.processes, parts.encode_started)
-        preparing = Preparing(
-            placements, parts.workspaces, sourcing, setup, parts.points, parts.clock
-        )
-        rooms = Rooms(
-            placements=placements,
-            workspaces=parts.workspaces,
-            processes=parts.processes,
-            files=parts.files,
-            sourcing=sourcing,
-            preparing=preparing,
-            trash=trash,
-            points=parts.points,
-            sandbox=parts.sandbox,
-            exits=parts.exits,
-            clock=parts.clock,
-        )
+        git = GitRuns(Programs(parts.spawner, parts.new_id), parts.sandbox, parts.git_limits)
+        mirrors = _mirrors(parts, git, trash, placements)
+        rooms = _rooms(parts, placements, Cloning(mirrors, git), trash)
         log_directory = parts.directory / "preparations"
         async with Host(
             rooms,
@@ -158,3 +112,52 @@ async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
             for placement in tuple(host.placements.values()):
                 await merges.recover(placement)
             yield Hosting(host, merges, mirrors, placements.node_id)
+
+
+def _mirrors(parts: Parts, git: GitRuns, trash: Trash, placements: Placements) -> Mirrors:
+    def is_borrowed(mirror: Path) -> bool:
+        objects = str(mirror / "objects")
+        return any(objects in placement.readable for placement in placements.all.values())
+
+    remotes = Remotes(
+        parts.git_protocols, parts.git_private_hosts, SystemResolver(), str(parts.directory)
+    )
+    return Mirrors(
+        parts.directory / "mirrors",
+        git,
+        remotes,
+        parts.exits,
+        parts.mirror_bounds,
+        trash,
+        parts.clock,
+        is_borrowed,
+    )
+
+
+def _rooms(parts: Parts, placements: Placements, cloning: Cloning, trash: Trash) -> Rooms:
+    sourcing = Sourcing(
+        parts.workspaces,
+        cloning,
+        parts.overlays,
+        parts.local_directories,
+        trash,
+        parts.users or OwnedByService(),
+        # What another user owns, one of their own may not read.
+        parts.users is None,
+    )
+    setup = Setup(parts.processes, parts.encode_started)
+    return Rooms(
+        placements=placements,
+        workspaces=parts.workspaces,
+        processes=parts.processes,
+        files=parts.files,
+        sourcing=sourcing,
+        preparing=Preparing(
+            placements, parts.workspaces, sourcing, setup, parts.points, parts.clock
+        ),
+        trash=trash,
+        points=parts.points,
+        sandbox=parts.sandbox,
+        exits=parts.exits,
+        clock=parts.clock,
+    )

@@ -36,19 +36,6 @@ class Overlays(Protocol):
         ...
 
 
-class NoOverlays:
-    """No layer can be laid."""
-
-    is_available = False
-
-    def lay(self, lower: Path, layer: Path, mount_point: Path) -> None:
-        """Refuse."""
-        raise OSError("no overlay can be laid")
-
-    def take_off(self, mount_point: Path) -> None:
-        """Do nothing: there is none."""
-
-
 class KernelOverlays:
     """Overlays of the kernel, mounted where the spawner and all it starts see them."""
 

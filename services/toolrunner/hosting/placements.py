@@ -21,8 +21,6 @@ class HostState(StrEnum):
     REMOVED = "removed"  # Only the number of its placement is kept.
 
 
-#: What was begun and has to be ended by the next run of the service.
-UNFINISHED = frozenset({HostState.PREPARING, HostState.STOPPING, HostState.REMOVING})
 #: A workspace in one of these counts as load.
 LIVE = frozenset({HostState.PREPARING, HostState.READY, HostState.STOPPING})
 

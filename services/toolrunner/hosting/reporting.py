@@ -1,7 +1,6 @@
 """What this node is, holds and uses, for those who place workspaces."""
 
 import asyncio
-import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,8 +18,6 @@ from toolrunner.hosting.placements import LIVE, Hosted, HostState, Usage
 from toolrunner.processes import Processes
 from toolrunner.trees import measure
 from toolrunner.workspaces import Workspaces
-
-logger = logging.getLogger(__name__)
 
 #: A workspace that is in use is measured so often.
 MEASURE_S: Final = 60.0

@@ -33,6 +33,7 @@ class ExecutionServicer(ExecutionServiceServicer):
     ) -> api.GetExecutionResponse:
         """Tell where an execution is, and let no older owner start it from now on."""
         key = key_of(request.key)
+        await self._processes.keep_starts()
         found = await self._journal.run(lambda journal: journal.execution(key))
         return api.GetExecutionResponse(execution=execution_to_proto(key.execution_id, found))
 
@@ -44,6 +45,7 @@ class ExecutionServicer(ExecutionServiceServicer):
         execution_ids = tuple(request.execution_ids)
         if not 1 <= len(execution_ids) <= ACKNOWLEDGED_MAX:
             raise InvalidRequest("execution_ids", f"needs 1 to {ACKNOWLEDGED_MAX} ids")
+        await self._processes.keep_starts()
         skipped = await self._journal.run(
             lambda journal: journal.acknowledge(execution_ids, request.journal_generation)
         )

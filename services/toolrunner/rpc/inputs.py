@@ -60,6 +60,8 @@ STDIN_BYTES_MAX: Final = 1024 * 1024
 KEYS_MAX: Final = 100
 TERMINAL_MAX: Final = 1000
 WAIT_MS_MAX: Final = 300_000
+#: Of a request to start something: two that differ in these alone are the same.
+WAITING_FIELDS: Final = ("condition", "budget")
 #: An answer at the last moment does not arrive.
 ANSWER_S: Final = 2.0
 
@@ -140,10 +142,19 @@ def effect_of(
     *,
     method: str,
     encode: Callable[[ProcessRecord], bytes],
+    aside: tuple[str, ...] = (),
 ) -> Effect:
-    """Return a request that changes something as the journal sees it."""
+    """Return a request that changes something as the journal sees it.
+
+    Args:
+        request: The request.
+        scope: Its workspace and chat.
+        method: What it asks for.
+        encode: Makes the response of what came of it.
+        aside: Fields in which it may differ when it is repeated.
+    """
     key = effect_key_of(request, scope)
-    return Effect(request.request_id, key, method, body_hash_of(request), encode)
+    return Effect(request.request_id, key, method, body_hash_of(request, *aside), encode)
 
 
 def effect_key_of(request: EffectRequest, scope: Scope) -> Key | None:
@@ -268,6 +279,19 @@ def wait_of(
     )
 
 
+def start_wait_of(request: api.StartProcessRequest) -> Wait | None:
+    """Return what to wait for once a process is started, None for nothing.
+
+    Raises:
+        InvalidRequest: It is nothing that can be waited for from the start.
+    """
+    if not request.HasField("condition"):
+        return None
+    if request.condition.until == process_pb2.WAIT_UNTIL_MATCH:
+        raise InvalidRequest("condition.until", "is no match: wait for that with WaitOutput")
+    return wait_of(request.condition, since_cursor=0, budget=request.budget)
+
+
 def variables_of(environment: Mapping[str, str], field: str) -> dict[str, str]:
     """Return the declared variables of processes."""
     size = sum(len(name.encode()) + len(value.encode()) for name, value in environment.items())
@@ -354,10 +378,11 @@ def _has_key(request: EffectRequest) -> bool:
     return isinstance(request, Message) and request.HasField("key")
 
 
-def body_hash_of(request: EffectRequest) -> bytes:
+def body_hash_of(request: EffectRequest, *aside: str) -> bytes:
     """Hash a request without its key: a new owner asks for the same with another epoch."""
     assert isinstance(request, Message)
     body = type(request)()
     body.CopyFrom(request)
-    body.ClearField("key")
+    for field in ("key", *aside):
+        body.ClearField(field)
     return hashlib.sha256(body.SerializeToString(deterministic=True)).digest()

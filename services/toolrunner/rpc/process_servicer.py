@@ -9,24 +9,28 @@ import grpc
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceServicer
-from toolrunner.domain import LIVE, ProcessRecord
+from toolrunner.domain import LIVE, ProcessRecord, Scope
 from toolrunner.ending import Signalling
-from toolrunner.errors import InvalidRequest
+from toolrunner.errors import InvalidRequest, ToolrunnerError
 from toolrunner.processes import Processes
 from toolrunner.rpc.convert import REASON, STATE, output_to_proto, process_to_proto
 from toolrunner.rpc.inputs import (
+    WAITING_FIELDS,
     effect_of,
     process_id_of,
     scope_of,
     size_of,
     spec_of,
+    start_wait_of,
     wait_of,
     writing_of,
 )
 from toolrunner.rpc.presenting import Presenter
 from toolrunner.rpc.process_streams import SIGNALS, attach, stream_output
+from toolrunner.starting import Started
 from toolrunner.streaming import HEARTBEAT_S
 from toolrunner.tickets import TicketBooth
+from toolrunner.waiting import Reason, Wait, Waited
 
 SERVICE: Final = "/parley.api.workspace.v1.ProcessService"
 ESCALATE_MS_MAX: Final = 60_000
@@ -52,16 +56,40 @@ class ProcessServicer(ProcessServiceServicer):
     async def StartProcess(  # noqa: N802 (the name is the proto's)
         self, request: api.StartProcessRequest, context: grpc.aio.ServicerContext
     ) -> api.StartProcessResponse:
-        """Start a process, or attach to the one that this request started before."""
+        """Start a process, or attach to the one that this request started, and wait for it."""
         scope = scope_of(request.context)
-        effect = effect_of(request, scope, method=f"{SERVICE}/StartProcess", encode=encode_started)
+        wait = start_wait_of(request)
+        effect = effect_of(
+            request,
+            scope,
+            method=f"{SERVICE}/StartProcess",
+            encode=encode_started,
+            aside=WAITING_FIELDS,
+        )
         started = await self._processes.start(effect, scope, spec_of(request.spec, request.context))
+        waited = None if wait is None else await self._waited(scope, started, wait)
+        if waited is None or waited.reason is not Reason.EXITED:
+            self._processes.keep_start(started.record.process_id)
+        if waited is not None:
+            return api.StartProcessResponse(
+                process=self._presenter.present(waited.record),
+                attached=started.is_attached,
+                output=output_to_proto(waited.output),
+                reason=REASON[waited.reason],
+            )
         if not started.is_attached:
             # Nobody but itself can be there yet, and looking for others takes a while.
             return api.StartProcessResponse.FromString(encode_started(started.record))
         return api.StartProcessResponse(
             process=self._presenter.present(started.record), attached=True
         )
+
+    async def _waited(self, scope: Scope, started: Started, wait: Wait) -> Waited | None:
+        """Wait for a process that was started; what keeps anybody from it refuses no start."""
+        try:
+            return await self._processes.wait(scope, started.record.process_id, wait)
+        except ToolrunnerError:
+            return None
 
     async def WaitOutput(  # noqa: N802 (the name is the proto's)
         self, request: api.WaitOutputRequest, context: grpc.aio.ServicerContext

@@ -8,7 +8,9 @@ the namespace of processes at once, however often that forked or whatever it ign
 Building the tree of files takes some fifty mounts, so it is built once for each kind of process
 and entered by all others of that kind. A cell that nobody is in any more is kept for a while.
 Whoever makes something here is forked, hands over the descriptors of what it made and ends; the
-spawner itself never leaves its own namespaces.
+spawner itself never leaves its own namespaces. It only says, where it has the right to, in which
+namespace of processes its next child is born. Elsewhere a child enters that by a child of its own,
+which is one fork more of a program that is many times as large as what it becomes.
 """
 
 import errno
@@ -44,6 +46,8 @@ SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1
 HOST_NAME = b"workspace"
 #: That of the user first: it gives the right to enter the others.
 KINDS = ("user", "ipc", "uts", "pid", "net")
+#: Of these the one that a process cannot enter itself.
+BIRTH = KINDS.index("pid")
 NUMBER = struct.Struct("=i")
 GO = b"g"
 DOOR_BACKLOG = 128
@@ -52,6 +56,13 @@ TREES_MAX = 8
 #: Making a cell takes longer than most commands, and one command follows another.
 RESTING_S = 60.0
 RESTING_MAX = 256
+
+
+class Forked(NamedTuple):
+    """A child: its pid here and 0 there, and whether it was born in a cell."""
+
+    pid: int
+    is_inside: bool
 
 
 @dataclass
@@ -79,6 +90,38 @@ class Cell:
         for fd in self.fds if tree is None else (*self.fds, tree):
             setns(fd)
         return clone_sibling(signal.SIGCHLD)
+
+    def fork(self) -> Forked:
+        """Fork a child that is born among the processes of the cell, where that is allowed.
+
+        Raises:
+            OSError: The kernel refused; there is no child.
+            SystemExit: This process cannot go back to where its children belong.
+        """
+        own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            setns(self.fds[BIRTH], CLONE_NEWPID)
+        except OSError:
+            os.close(own)
+            return Forked(os.fork(), is_inside=False)
+        pid = -1
+        try:
+            pid = os.fork()
+        finally:
+            if pid:
+                _go_back(own)
+            os.close(own)
+        return Forked(pid, is_inside=True)
+
+    def join(self, tree: int) -> None:
+        """Enter the rest of the cell, for one who was born among its processes.
+
+        Raises:
+            OSError: The kernel refused.
+        """
+        for place, fd in enumerate((*self.fds, tree)):
+            if place != BIRTH:
+                setns(fd)
 
     def tree(self, confinement: Confinement) -> int:
         """Return the mount namespace for a kind of process, built if there is none yet.
@@ -252,6 +295,14 @@ def make_cell(confinement: Confinement) -> Cell:
             ours.shutdown(socket.SHUT_WR)
             os.waitpid(pid, 0)
     return Cell(first, tuple(fds[:-1]), fds[-1]) if port else Cell(first, tuple(fds))
+
+
+def _go_back(own: int) -> None:
+    """Have the next children born where they belong."""
+    try:
+        setns(own, CLONE_NEWPID)
+    except OSError as error:
+        raise SystemExit(f"children would be born in a cell from now on: {error}") from error
 
 
 def _forked(make: Callable[[socket.socket], None]) -> tuple[socket.socket, int]:

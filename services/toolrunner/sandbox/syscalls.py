@@ -141,6 +141,8 @@ _libc = ctypes.PyDLL(None, use_errno=True)
 _syscall = _libc.syscall
 _syscall.restype = ctypes.c_long
 _long = ctypes.c_long
+_prctl = _libc.prctl
+_prctl.argtypes = (ctypes.c_int, *([ctypes.c_ulong] * 4))
 
 
 def number_of(name: str, column: int = _COLUMN) -> int:
@@ -168,8 +170,7 @@ def prctl(option: int, *values: int) -> None:
     Raises:
         OSError: The kernel refused.
     """
-    words = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
-    if _libc.prctl(option, *words) != 0:
+    if _prctl(option, *(*values, 0, 0, 0, 0)[:4]) != 0:
         error = ctypes.get_errno()
         raise OSError(error, f"prctl {option}: {os.strerror(error)}")
 
@@ -192,9 +193,7 @@ def clone_sibling(death_signal: int) -> int:
 def bound_capabilities() -> None:
     """Give up every capability that root or a program's file would give back at exec."""
     for capability in range(CAPABILITIES):
-        try:
-            prctl(PR_CAPBSET_DROP, capability)
-        except OSError:
+        if _prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
             # Past the last one, or not ours to drop: then no_new_privs alone keeps them away.
             break
 

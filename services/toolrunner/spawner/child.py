@@ -31,12 +31,28 @@ class Ends:
 
 @dataclass
 class Way:
-    """How a child is confined; without a cell it stays in the spawner's namespaces."""
+    """How a child is confined; without a cell it stays in the spawner's namespaces.
+
+    Attributes:
+        is_inside: Whether it was born among the processes of its cell.
+    """
 
     confinement: Confinement | None = None
     filter: bytes = b""
     cell: Cell | None = None
     tree: int = -1
+    is_inside: bool = False
+
+    def fork(self) -> int:
+        """Fork; return the pid of the child here, and 0 there.
+
+        Raises:
+            OSError: The kernel refused; there is no child.
+        """
+        if self.cell is None:
+            return os.fork()
+        pid, self.is_inside = self.cell.fork()
+        return pid
 
 
 def become(
@@ -60,7 +76,10 @@ def become(
         offer_to_the_killer()
         if way.cell is not None:
             stage = "namespaces"
-            enter(way.cell, way.tree, report_fd)
+            if way.is_inside:
+                way.cell.join(way.tree)
+            else:
+                enter(way.cell, way.tree, report_fd)
         stage = "session"
         os.setsid()
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -128,12 +128,21 @@ class ControlGroups:
     def remove(self, *names: str) -> None:
         """Remove a group and those below it, save those that still have processes."""
         if self.base:
-            for directory, _, _ in os.walk(os.path.join(self.base, *names), topdown=False):
-                with suppress(OSError):
-                    os.rmdir(directory)
+            try:
+                # Most have nothing below them.
+                os.rmdir(os.path.join(self.base, *names))
+            except FileNotFoundError:
+                pass
+            except OSError:
+                self._remove_all(*names)
             if len(names) == 1 and not os.path.exists(os.path.join(self.base, *names)):
                 self._workspaces.discard(names[0])
                 self._bounds.pop(names[0], None)
+
+    def _remove_all(self, *names: str) -> None:
+        for directory, _, _ in os.walk(os.path.join(self.base, *names), topdown=False):
+            with suppress(OSError):
+                os.rmdir(directory)
 
     def remove_below(self) -> None:
         """Remove all groups of workspaces, save those that still have processes."""
@@ -144,5 +153,8 @@ class ControlGroups:
 
 def join(directory: str) -> None:
     """Move this process to a group."""
-    with open(os.path.join(directory, PROCS), "w") as procs:
-        procs.write("0")
+    fd = os.open(os.path.join(directory, PROCS), os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, b"0")
+    finally:
+        os.close(fd)

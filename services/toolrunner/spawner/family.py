@@ -128,7 +128,7 @@ class Family:
             stage = "limits"
             kept.has_memory_limit = self.limit(group, message, way)
             stage, parent = "fork", os.getpid()
-            pid = os.fork()
+            pid = way.fork()
         except OSError as error:
             for fd in opened:
                 os.close(fd)

@@ -221,8 +221,8 @@ def children_of(pid: int) -> set[int] | None:
     found: set[int] = set()
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children") as children:
-                found |= {int(child) for child in children.read().split()}
+            with open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as children:
+                found |= {int(child) for child in children.readall().split()}
     except OSError:
         return None
     return found

@@ -96,8 +96,12 @@ def offer_to_the_killer() -> None:
 
     Only root keeps it from taking that back.
     """
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write(str(KILLED_FIRST))
+    with suppress(OSError):
+        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(fd, b"%d" % KILLED_FIRST)
+        finally:
+            os.close(fd)
 
 
 def put(group: str, name: str, value: object) -> bool:

@@ -31,7 +31,9 @@ from chatd.domain.commands import (
 from chatd.domain.errors import QueuedMessageNotFound
 from chatd.domain.parts import Text
 from chatd.domain.transitions import decide, fence_of
+from chatd.domain.views import Reader
 from chatd.store.chats import PostgresChats
+from chatd.store.reading import Bounds, Reading
 from chatd.store.rows import state_of
 from chatd.store.statements import SELECT_STATE, ClientKey, decision_statement
 from parley.clock import FakeClock
@@ -148,6 +150,26 @@ async def test_what_was_queued_after_the_state_was_read_is_not_found_in_it(
     assert [queued.id for queued in await at_rest.queue(CHAT)] == [THEIRS]
     await elsewhere.apply(CHAT, DeleteQueuedMessage(THEIRS))
     assert await at_rest.queue(CHAT) == ()
+
+
+async def test_what_leaves_the_queue_while_a_page_is_read_is_in_the_page(
+    pool: Pool, chats: PostgresChats
+) -> None:
+    await chats.apply(CHAT, SendMessage(said("waits"), MINE, None))
+    async with asyncio.TaskGroup() as group, held(pool, "chat_queue") as holder:
+        reading = group.create_task(
+            Reading(pool).page(CHAT, Reader(ANN.id), Bounds(before_id=0, after_id=0, limit=50))
+        )
+        await holder.until_one_waits()
+        fence = fence_of(await chats.state(CHAT))
+        await holder.write(FinishTurn(fence, (ANSWER,)), MY_KEY)
+    page = reading.result()
+    assert [message.content for message in page.messages] == [
+        (Text("waits"),),
+        (Text("hi"),),
+        (Text("hello"),),
+    ]
+    assert page.queue == ()
 
 
 async def refusal_of(chats: PostgresChats, command: Command) -> Exception | None:

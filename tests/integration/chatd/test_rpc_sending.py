@@ -50,7 +50,9 @@ async def test_a_created_chat_runs_here_with_everything_it_was_given(served: Ser
         client_tools=request.client_tools,
         created_at=chat.created_at,
         updated_at=chat.created_at,
+        etag=chat.etag,
     )
+    assert chat.etag.startswith("1-")
     assert answer.message == message_pb2.Message(
         id=1,
         chat_id=chat_id,

@@ -17,8 +17,10 @@ from chatd.domain.chat import (
     Status,
     WorkerId,
 )
+from chatd.domain.workers import Claimed
 from chatd.engine.mailbox import Mailbox
-from chatd.engine.worker import Claimed, Worker, WorkerLimits, WorkerPorts
+from chatd.engine.worker import Worker
+from chatd.engine.worker_ports import WorkerLimits, WorkerPorts
 from chatd.store.chats import PostgresChats
 from chatd.store.workers import PostgresWorkers
 from parley.clock import FakeClock

@@ -3,16 +3,22 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from chatd.clients.toolrunner import WorkspaceTools
+from chatd.clients.workspace import InMemoryShelf
 from chatd.clients.workspace.backgrounding import PROMOTED_NOTE
 from chatd.clients.workspace.execute import CAT_NOTE
+from chatd.domain.chat import ChatId, Owner
 from chatd.domain.parts import ToolOutcome
 from chatd.domain.tools import ExecutorUnreachable, NeverSeen, StillRunning
-from parley.api.workspace.v1 import process_pb2
+from chatd.domain.workspaces.ports import Site
+from parley.api.workspace.v1 import process_pb2, process_service_pb2
 from parley.clock import FakeClock
+from parley.rpc import Channels
 from support.fake_toolrunner import FakeToolrunner, served
 from support.workspace_calls import Calls
 
@@ -27,9 +33,14 @@ def fake() -> FakeToolrunner:
 
 
 @pytest.fixture
-async def calls(fake: FakeToolrunner, tmp_path: Path) -> AsyncIterator[Calls]:
+async def channels(fake: FakeToolrunner, tmp_path: Path) -> AsyncIterator[Channels]:
     async with served(fake, tmp_path) as channels:
-        yield Calls.through(channels, FakeClock())
+        yield channels
+
+
+@pytest.fixture
+def calls(channels: Channels) -> Calls:
+    return Calls.through(channels, FakeClock())
 
 
 async def test_a_command_that_ends_is_told_whole(calls: Calls, fake: FakeToolrunner) -> None:
@@ -79,7 +90,32 @@ async def test_a_command_that_outlives_its_wait_is_no_failure(calls: Calls) -> N
 async def test_a_wait_has_thirty_seconds_of_headroom(calls: Calls, fake: FakeToolrunner) -> None:
     await calls.call("execute", command="serve", timeout="2m")
     assert 145 < fake.allowed_s[0] < 151
-    assert fake.requests[-1].condition.max_wait_ms == 120_000
+    # The first second of it is waited for with the start.
+    assert [each.condition.max_wait_ms for each in fake.requests] == [1000, 119_000]
+
+
+async def test_a_command_that_is_over_soon_takes_one_request(
+    calls: Calls, fake: FakeToolrunner
+) -> None:
+    outcome, told = await calls.call("execute", command="echo hi", timeout="2m")
+    assert (outcome, [told[name] for name in WHOLE]) == (ToolOutcome.DONE, [True, "hi\n", 0, False])
+    assert [type(each) for each in fake.requests] == [process_service_pb2.StartProcessRequest]
+
+
+@pytest.mark.parametrize("wait", ["0s", "1s"])
+async def test_a_wait_as_long_as_that_for_a_start_takes_one_request(
+    calls: Calls, fake: FakeToolrunner, wait: str
+) -> None:
+    outcome, told = await calls.call("execute", command="serve", timeout=wait)
+    assert (outcome, told["running"], len(fake.requests)) == (ToolOutcome.DONE, True, 1)
+
+
+async def test_a_node_that_does_not_wait_for_a_start_is_asked_to_wait(
+    calls: Calls, fake: FakeToolrunner
+) -> None:
+    fake.is_waiting_at_start = False
+    await calls.call("execute", command="serve", timeout="10s")
+    assert fake.requests[-1].condition.max_wait_ms == 10_000
 
 
 async def test_a_wait_longer_than_the_nodes_is_asked_for_again_and_capped(
@@ -87,7 +123,7 @@ async def test_a_wait_longer_than_the_nodes_is_asked_for_again_and_capped(
 ) -> None:
     _, told = await calls.call("execute", command="serve", timeout="2h")
     asked_ms = [each.condition.max_wait_ms for each in fake.requests[1:]]
-    assert asked_ms == [300_000] * 6
+    assert asked_ms == [300_000] * 5 + [299_000]
     assert told["notes"] == ["timeout: one call waits at most 1800s."]
 
 
@@ -145,7 +181,7 @@ async def test_output_is_asked_for_within_what_the_model_can_read(
 async def test_a_wait_that_is_cut_after_the_end_is_not_noticed(
     calls: Calls, fake: FakeToolrunner
 ) -> None:
-    fake.down["WaitOutput"] = 1
+    fake.is_waiting_at_start, fake.down["WaitOutput"] = False, 1
     outcome, told = await calls.call("execute", command="echo hi")
     assert (outcome, [told[name] for name in WHOLE]) == (ToolOutcome.DONE, [True, "hi\n", 0, False])
     assert 25 < fake.allowed_s[-1] < 31
@@ -191,6 +227,71 @@ async def test_a_start_whose_answer_is_lost_is_found_and_attached_to(
     outcome, told = await calls.carried_out(execution)
     assert (outcome, told["output"]) == (ToolOutcome.DONE, "hi\n")
     assert set(fake.starts.values()) == {1}
+
+
+@dataclass
+class MovingSites:
+    """Knows a placement until it is forgotten, and then the next one.
+
+    Attributes:
+        placements: The epochs that a look finds, one after another; the last one stays.
+    """
+
+    address: str
+    placements: list[int]
+
+    async def begin(self, chat_id: ChatId) -> Site:
+        return Site(self.address, chat_id, self.placements[0])
+
+    async def ready(self, chat_id: ChatId, owner: Owner) -> Site:
+        return await self.begin(chat_id)
+
+    async def seen(self, chat_id: ChatId) -> Site:
+        return await self.begin(chat_id)
+
+    async def recent(self, chat_id: ChatId) -> Site:
+        return await self.begin(chat_id)
+
+    def forget(self, chat_id: ChatId) -> None:
+        self.placements = self.placements[1:] or self.placements
+
+
+@pytest.mark.parametrize(
+    ("placements", "asked", "outcome", "reason"),
+    [
+        ([1, 2, 3], [1, 2], ToolOutcome.DONE, None),
+        # Who knows nothing newer than the node does not ask it twice.
+        ([1], [1], ToolOutcome.FAILED, "STALE_PLACEMENT"),
+        ([0, 1, 2], [0, 1], ToolOutcome.FAILED, "STALE_PLACEMENT"),
+    ],
+)
+async def test_a_call_to_a_workspace_that_was_placed_anew_follows_it_once(
+    channels: Channels,
+    fake: FakeToolrunner,
+    placements: list[int],
+    asked: list[int],
+    outcome: ToolOutcome,
+    reason: str | None,
+) -> None:
+    fake.epoch = 2
+    sites = MovingSites(str(channels.address_for("any")), placements)
+    shelf = InMemoryShelf()
+    calls = Calls(WorkspaceTools(channels, FakeClock(), shelf, sites), shelf)
+    found, told = await calls.call("execute", command="echo hi")
+    assert (found, told.get("reason")) == (outcome, reason)
+    assert [each.context.epoch for each in fake.requests] == asked
+    assert sum(fake.starts.values()) == (outcome is ToolOutcome.DONE)
+
+
+async def test_what_a_command_prints_sends_nobody_elsewhere(
+    channels: Channels, fake: FakeToolrunner
+) -> None:
+    fake.scripts["fail"] = ("STALE_PLACEMENT\n", 1)
+    sites = MovingSites(str(channels.address_for("any")), [0, 1])
+    shelf = InMemoryShelf()
+    calls = Calls(WorkspaceTools(channels, FakeClock(), shelf, sites), shelf)
+    assert (await calls.call("execute", command="fail"))[1]["reason"] == "EXIT_CODE"
+    assert len(fake.requests) == 1
 
 
 async def test_output_is_read_on_from_a_cursor(calls: Calls, fake: FakeToolrunner) -> None:

@@ -1,15 +1,11 @@
 """Workspaces, nodes and templates in PostgreSQL: guards, claims, quotas under races, lookups."""
 
 import asyncio
-import itertools
-import uuid
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from chatd.clients.hosts import InMemoryHost
 from chatd.domain.chat import (
     ChatId,
     ChatState,
@@ -17,9 +13,8 @@ from chatd.domain.chat import (
     Owner,
     OwnerId,
     Status,
-    WorkerId,
 )
-from chatd.domain.errors import NameTaken, RequestIdReused, VersionConflict, WorkspaceNotFound
+from chatd.domain.errors import NameTaken, RequestIdReused, WorkspaceNotFound
 from chatd.domain.workspaces.commands import (
     Fail,
     FinishPreparing,
@@ -33,40 +28,28 @@ from chatd.domain.workspaces.commands import (
     TellPolicy,
     Use,
 )
-from chatd.domain.workspaces.errors import NoNode, QuotaExhausted, StaleNode, TemplateNotFound
-from chatd.domain.workspaces.nodes import Capacity, Directory, Load, Need, NodeState, choose
+from chatd.domain.workspaces.errors import QuotaExhausted
 from chatd.domain.workspaces.ports import LogLine
 from chatd.domain.workspaces.quota import Dimension, QuotaLimits, QuotaUse
-from chatd.domain.workspaces.ranking import Habit
-from chatd.domain.workspaces.recipe import Kind, Limits, Source
-from chatd.domain.workspaces.templates import SCRATCH_ID, Parameter, Preset
+from chatd.domain.workspaces.recipe import Limits, Source
+from chatd.domain.workspaces.templates import SCRATCH_ID
 from chatd.domain.workspaces.workspace import (
-    NODE_LOST,
     Failure,
     FailureKind,
     State,
     StopReason,
     Usage,
-    Workspace,
     WorkspaceId,
 )
-from chatd.engine.workspaces.driver import Driver
 from chatd.engine.workspaces.keeper import Keeper
-from chatd.engine.workspaces.node_list import NodeList, static_node
-from chatd.engine.workspaces.registry import Registry
-from chatd.store.nodes import NodePlace, PostgresNodes
-from chatd.store.templates import PostgresTemplates
+from chatd.store.nodes import PostgresNodes
 from chatd.store.workspace_reads import WorkspacePlace
 from chatd.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
 from parley.postgres import Pool
 from support.chat_rows import insert_chat as insert_state
-from support.workspace_values import ANN, NODE, NOON, node, template, workspace
-
-LIMITS = QuotaLimits(live_workspaces=2, workspaces=3)
-HASH = b"one"
-IDS = (str(uuid.UUID(int=0x4000 << 64 | number)) for number in itertools.count(1))
-DRIVER, OTHER = WorkerId(next(IDS)), WorkerId(next(IDS))
+from support.stored_workspaces import DRIVER, HASH, IDS, LIMITS, OTHER, fresh
+from support.workspace_values import ANN, NODE, NOON, node, workspace
 
 
 async def insert_chat(pool: Pool, *, owner_id: OwnerId) -> str:
@@ -75,10 +58,6 @@ async def insert_chat(pool: Pool, *, owner_id: OwnerId) -> str:
         pool, ChatState(chat_id, Status.WAITING, 1, 1, 0, MessageId(1)), Owner(owner_id, "member")
     )
     return chat_id
-
-
-def fresh(name: str = "one", **values: Any) -> Workspace:
-    return replace(workspace(), **{"id": WorkspaceId(next(IDS)), "name": name, **values})
 
 
 @pytest.fixture
@@ -339,141 +318,3 @@ async def test_lines_of_a_preparation_are_kept_once(store: PostgresWorkspaces) -
     assert await store.lines(made.id, 1, 0) == tuple(lines)
     assert await store.lines(made.id, 1, 2) == (lines[2],)
     assert await store.lines(made.id, 2, 0) == ()
-
-
-async def test_a_node_registers_beats_and_is_known_by_its_number(nodes: PostgresNodes) -> None:
-    told = node(
-        name="n1",
-        labels={"zone": "a"},
-        directories=(Directory("home", False, True),),
-        mirrors=("https://example.org/x.git",),
-        journal_generation="g1",
-        version="1.0",
-    )
-    registered = await nodes.register(told, "r1")
-    assert replace(registered, registered_at=None, last_seen_at=None) == replace(
-        told, registration_epoch=1
-    )
-    # The same request again is the same registration, another one is the next.
-    assert (await nodes.register(told, "r1")).registration_epoch == 1
-    assert (await nodes.register(told, "r2")).registration_epoch == 2
-    with pytest.raises(StaleNode):
-        await nodes.heartbeat(NODE, 1, Load())
-    beating = await nodes.heartbeat(NODE, 2, Load(workspaces=3))
-    assert (beating.state, beating.load) == (NodeState.ACTIVE, Load(workspaces=3))
-    assert await nodes.list(NodePlace(NODE)) == ()
-
-
-async def test_a_silent_node_is_lost_once_and_back_when_it_registers_again(
-    nodes: PostgresNodes, pool: Pool
-) -> None:
-    await nodes.register(node(), "r1")
-    assert await nodes.lose() == ()
-    await pool.execute("UPDATE chat.nodes SET last_seen_at = now() - interval '46 s'")
-    assert [each.id for each in await nodes.lose()] == [NODE]
-    assert await nodes.lose() == ()
-    assert (await nodes.get(NODE)).state is NodeState.LOST
-    with pytest.raises(StaleNode):
-        await nodes.heartbeat(NODE, 1, Load())
-    assert (await nodes.register(node(), "r2")).state is NodeState.ACTIVE
-
-
-async def test_a_drained_node_leaves_when_it_is_empty(
-    nodes: PostgresNodes, store: PostgresWorkspaces
-) -> None:
-    await nodes.register(node(capacity=Capacity(3)), "r1")
-    made = fresh()
-    await store.add(made, HASH, LIMITS)
-    await store.apply(made.id, Place(NODE))
-    await store.apply(made.id, FinishPreparing(1))
-    draining = await nodes.drain(NODE, 1, timedelta(0), is_leaving=True)
-    assert (draining.state, draining.placed) == (NodeState.DRAINING, 1)
-    keeper = Keeper(DRIVER, store, nodes, SystemClock(), chance=lambda: 0.5)
-    await keeper.keep_nodes()
-    stopping = await store.get(made.id)
-    assert (stopping.state, stopping.stop_reason) == (State.STOPPING, StopReason.DRAIN)
-    assert (await nodes.get(NODE)).state is NodeState.DRAINING
-    await store.apply(made.id, FinishStopping(1))
-    await keeper.keep_nodes()
-    assert (await nodes.get(NODE)).state is NodeState.GONE
-    assert await nodes.list() == ()
-
-
-async def test_a_driver_makes_what_is_asked_for_on_the_node_of_the_settings(
-    store: PostgresWorkspaces, nodes: PostgresNodes
-) -> None:
-    clock, host = SystemClock(), InMemoryHost()
-    known = NodeList(nodes, ["unix:/run/static.sock"])
-    driver = Driver(DRIVER, store, known, host, clock)
-    made = fresh()
-    await store.add(made, HASH, LIMITS)
-    async with asyncio.timeout(20):
-        for each in await store.claim(DRIVER, 15.0, 10):
-            await driver.drive(each)
-    ready = await store.get(made.id)
-    assert (ready.state, host.running) == (State.READY, {made.id})
-    assert ready.node_id == known.likely().id
-    # Once a node registered itself, new ones go there.
-    await nodes.register(node(), "r1")
-    assert [each.id for each in await known.list()] == [NODE]
-
-
-async def test_what_was_placed_before_its_node_registered_counts_for_it_afterwards(
-    store: PostgresWorkspaces, nodes: PostgresNodes
-) -> None:
-    address, elsewhere = "unix:/run/early.sock", "unix:/run/elsewhere.sock"
-    known = NodeList(nodes, [address, elsewhere])
-    here, there = (next(IDS) for _ in range(2))
-    for id, place in ((here, address), (there, elsewhere)):
-        await store.add(fresh(id=WorkspaceId(id), name=id), HASH, LIMITS)
-        await store.apply(id, Place(static_node(place).id))
-        await store.apply(id, FinishPreparing(1))
-    registered = await nodes.register(node(address=address, capacity=Capacity(1)), "r1")
-    assert (await store.get(here)).node_id == registered.id
-    assert (await store.get(there)).node_id == static_node(elsewhere).id
-    [found] = await known.list()
-    assert (found.id, found.placed) == (NODE, 1)
-    with pytest.raises(NoNode):
-        choose([found], Need(Kind.SCRATCH))
-    # And like everything else of a node it is given up when that forgets it.
-    await Registry(store, nodes).register(node(address=address), [], "r2")
-    assert (await store.get(here)).failure == NODE_LOST
-
-
-async def test_templates_are_kept_changed_and_forgotten(
-    pool: Pool, store: PostgresWorkspaces
-) -> None:
-    templates = PostgresTemplates(pool)
-    group = next(IDS)
-    made = template(
-        kind=Kind.GIT,
-        source=Source(url="https://example.org/{repo}.git", depth=1),
-        parameters=(Parameter("repo", is_required=True),),
-        presets=(Preset(next(IDS), "usual", True, {"repo": "one"}),),
-        group_ids=(group,),
-    )
-    stored = await templates.create(made, HASH)
-    assert replace(stored, created_at=None) == made
-    assert await templates.create(made, HASH) == stored
-    with pytest.raises(NameTaken):
-        await templates.create(replace(made, id=next(IDS)), HASH)
-    changed = await templates.update(made.id, lambda old: replace(old, description="new"), 1)
-    assert (changed.description, changed.version) == ("new", 2)
-    with pytest.raises(VersionConflict):
-        await templates.update(made.id, lambda old: old, 1)
-
-    assert await templates.get(made.id, frozenset({group})) == changed
-    with pytest.raises(TemplateNotFound):
-        await templates.get(made.id, frozenset())
-    entries, now = await templates.list(ANN, frozenset())
-    assert ([each.name for each, _ in entries], now is not None) == (["scratch"], True)
-    now = SystemClock().now()
-    for owner_id in (ANN, OwnerId(next(IDS))):
-        used = fresh(template_id=SCRATCH_ID, owner_id=owner_id, last_used_at=now)
-        await store.add(used, HASH, LIMITS)
-    entries, _ = await templates.list(ANN, frozenset({group}))
-    habits = {each.name: habit for each, habit in entries}
-    assert habits == {"plain": Habit(), "scratch": Habit(1, 0, now, 2)}
-    await templates.delete(made.id)
-    with pytest.raises(TemplateNotFound):
-        await templates.get(made.id, frozenset({group}))

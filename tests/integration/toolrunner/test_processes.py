@@ -31,6 +31,56 @@ async def test_a_command_runs_through_a_shell_and_tells_its_output(client: Clien
     assert waited.process.output_bytes == 8
 
 
+def starting(
+    client: Client, command: str, until: "process_pb2.WaitUntil.ValueType", wait_ms: int
+) -> process_service_pb2.StartProcessRequest:
+    return process_service_pb2.StartProcessRequest(
+        context=client.context,
+        request_id=f"start {command}",
+        spec=process_pb2.ProcessSpec(command=command),
+        condition=process_pb2.WaitCondition(until=until, max_wait_ms=wait_ms),
+        budget=process_pb2.OutputBudget(max_bytes=1024),
+    )
+
+
+async def test_a_start_brings_the_end_of_what_is_over_in_time(client: Client) -> None:
+    request = starting(client, "echo one; exit 3", process_pb2.WAIT_UNTIL_EXIT, 10_000)
+    started = await client.processes.StartProcess(request)
+    waited = await client.wait(started.process.process_id)
+    assert started == process_service_pb2.StartProcessResponse(
+        process=waited.process, output=waited.output, reason=process_pb2.WAIT_REASON_EXITED
+    )
+    assert (started.output.text, started.process.exit.exit_code) == ("one\n", 3)
+
+
+async def test_a_start_that_waits_otherwise_is_the_same_start(client: Client) -> None:
+    command = f"echo here; {UNTIL_GO}"
+    first = await client.processes.StartProcess(
+        starting(client, command, process_pb2.WAIT_UNTIL_OUTPUT, 10_000)
+    )
+    assert (first.reason, first.output.text) == (process_pb2.WAIT_REASON_OUTPUT, "here\n")
+    late = await client.processes.StartProcess(
+        starting(client, command, process_pb2.WAIT_UNTIL_EXIT, 20)
+    )
+    assert (late.reason, late.attached) == (process_pb2.WAIT_REASON_TIMEOUT, True)
+    plain = starting(client, command, process_pb2.WAIT_UNTIL_EXIT, 20)
+    plain.ClearField("condition")
+    attached = await client.processes.StartProcess(plain)
+    assert (attached.reason, attached.attached) == (process_pb2.WAIT_REASON_UNSPECIFIED, True)
+    assert {each.process.process_id for each in (first, late, attached)} == {
+        first.process.process_id
+    }
+    await client.run("touch go")
+
+
+async def test_a_start_that_waits_for_a_match_starts_nothing(client: Client) -> None:
+    request = starting(client, "echo one", process_pb2.WAIT_UNTIL_MATCH, 10)
+    refusal = await reason_of(client.processes.StartProcess(request))
+    assert refusal == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_REQUEST")
+    listing = process_service_pb2.ListProcessesRequest(context=client.context)
+    assert (await client.processes.ListProcesses(listing)).total == 0
+
+
 async def test_words_run_without_a_shell(client: Client) -> None:
     request = process_service_pb2.StartProcessRequest(
         context=client.context,

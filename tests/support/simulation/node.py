@@ -23,7 +23,8 @@ from chatd.engine.mailbox import Mailbox
 from chatd.engine.partials import PartialWriter
 from chatd.engine.stream import StreamLimits
 from chatd.engine.turn import TurnLimits, TurnPorts, TurnRunner
-from chatd.engine.worker import Worker, WorkerLimits, WorkerPorts
+from chatd.engine.worker import Worker
+from chatd.engine.worker_ports import WorkerLimits, WorkerPorts
 from chatd.news import CHAT_TOPIC, SWEEP_TOPIC, follow_chats, follow_sweeps
 from chatd.providers.scripted import ScriptedModel
 from chatd.rpc.claims import reserved
@@ -90,7 +91,6 @@ class Parts:
 
     database: type[SimulatedDatabase] = SimulatedDatabase
     applier: type[ConnectedApplier] = ConnectedApplier
-    worker: type[Worker] = Worker
     turns: type[TurnRunner] = TurnRunner
 
 
@@ -333,7 +333,7 @@ class Node:
         )
 
     def _new_worker(self, workers: ConnectedWorkers) -> Worker:
-        return self._world.parts.worker(
+        return Worker(
             self.worker_id,
             address=f"unix:/{self.name}",
             ports=WorkerPorts(

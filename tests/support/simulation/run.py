@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Status
-from chatd.engine.worker import WorkerLimits
+from chatd.engine.worker_ports import WorkerLimits
 from support.in_memory_chats import StoredChat
 from support.simulation.bus import SimulatedBus
 from support.simulation.checks import ownerless, violations

@@ -12,7 +12,7 @@ from chatd.domain.chat import ChatId, ExecutionId, Owner, OwnerId
 from chatd.domain.diffs import DiffStatus, RepositoriesUnknown
 from chatd.domain.parts import ToolCall, ToolOutcome
 from chatd.domain.tools import Dispatch, Execution, Executor, Found, NeverSeen, Outcome, ToolSpec
-from chatd.engine.diffs import LATEST_S, QUIET_S, DiffStatuses
+from chatd.engine.diffs import CALM_S, LATEST_S, QUIET_S, DiffStatuses
 from parley.clock import FakeClock
 
 A, B = ChatId("a"), ChatId("b")
@@ -97,8 +97,28 @@ async def test_what_is_no_news_is_not_told() -> None:
         for files in (0, 0, 3, 3):
             desk.files = files
             desk.statuses.touched(A, ANN)
-            await pass_s(QUIET_S)
+            await pass_s(CALM_S)
     assert (len(desk.looked), desk.told) == (4, [A, A])
+
+
+async def test_where_nothing_was_new_the_next_look_waits_longer() -> None:
+    desk = Desk()
+    async with desk.running() as pass_s:
+        for _ in range(2):
+            desk.statuses.touched(A, ANN)
+            await pass_s(QUIET_S)
+        assert (len(desk.looked), desk.told) == (2, [A])
+        desk.files = 3
+        for _ in range(round(CALM_S / QUIET_S) - 1):
+            desk.statuses.touched(A, ANN)
+            await pass_s(QUIET_S)
+        assert (len(desk.looked), desk.told) == (2, [A])
+        await pass_s(QUIET_S)
+        assert (len(desk.looked), desk.told) == (3, [A, A])
+        # What was new is followed by a look as soon as ever.
+        desk.statuses.touched(A, ANN)
+        await pass_s(QUIET_S)
+    assert len(desk.looked) == 4
 
 
 async def test_a_node_that_is_away_costs_nothing_but_the_look() -> None:

@@ -31,7 +31,7 @@ from chatd.domain.parts import (
     ToolOutcome,
     ToolResult,
 )
-from chatd.domain.prompt import GrowingPrompt, prompt_of
+from chatd.domain.prompt import GrowingPrompt
 from chatd.domain.transitions import INTERRUPTED
 from parley.clock.fake import EPOCH
 
@@ -53,7 +53,7 @@ def row(
 
 
 def prompt(*rows: Message, briefing: Briefing = NOTHING) -> tuple[PromptMessage, ...]:
-    return prompt_of(rows, briefing)
+    return GrowingPrompt().of(rows, briefing)
 
 
 def done(call_id: str, name: str = "t") -> ToolResult:

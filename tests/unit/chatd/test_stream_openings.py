@@ -3,10 +3,11 @@
 import asyncio
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import ChatId, OwnerId
+from chatd.domain.chat import ChatId, OwnerId, Status
 from chatd.domain.errors import ChatNotFound
 from chatd.domain.groups import KnownGroups
 from chatd.domain.views import Reader
@@ -17,7 +18,7 @@ from chatd.rpc.streams.subscription import Close
 from chatd.store.following import Asked
 from parley.api.chat.v1.event_pb2 import ChatEvent
 from parley.postgres import DatabaseUnavailable, PoolExhausted
-from support.held_hubs import ANN, Stage, settle, staged
+from support.held_hubs import ANN, FIRST, Stage, settle, staged
 
 BOB = Reader(OwnerId("00000000-0000-0000-0000-00000000000b"))
 CROWD = 500
@@ -62,6 +63,18 @@ async def test_the_owner_of_a_chat_that_is_followed_is_let_in_without_a_statemen
         await settle()
         assert all(reader.waiting == 2 for reader in others)
     assert stage.reads.reads == 1
+
+
+async def test_nobody_is_let_into_a_followed_chat_that_may_be_gone() -> None:
+    async with staged() as stage:
+        stage.reads.may_answer.set()
+        await stage.open()
+        await settle()
+        stage.reads.readers = frozenset()
+        # As for a deletion: a version that this process wrote, and nothing in it that is known.
+        stage.hubs.moved(replace(FIRST, snapshot_version=2, status=Status.WAITING))
+        await refuse(stage, ANN)
+        await settle()
 
 
 async def test_a_guest_is_asked_for_even_if_the_chat_is_followed() -> None:

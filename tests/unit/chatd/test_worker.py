@@ -18,9 +18,9 @@ from chatd.domain.commands import BusyBehavior, FinishTurn, Interrupt, SendMessa
 from chatd.domain.errors import FenceLost
 from chatd.domain.parts import Text
 from chatd.domain.transitions import fence_of
-from chatd.domain.workers import CRASH_LOOP, NamedChat
+from chatd.domain.workers import CRASH_LOOP, Claimed, NamedChat
 from chatd.engine.mailbox import Mailbox
-from chatd.engine.worker import Claimed, WorkerLimits
+from chatd.engine.worker_ports import WorkerLimits
 from parley.postgres import DatabaseUnavailable
 from support.in_memory_workers import InMemoryWorkers
 from support.worker_stage import (

@@ -5,7 +5,7 @@ import pytest
 
 from chatd.domain.chat import Status
 from chatd.domain.commands import Interrupt
-from chatd.engine.worker import Claimed
+from chatd.domain.workers import Claimed
 from support.worker_stage import ANN, ONE, TWO, A, B, Stage, settle
 
 CONTACT_S = 9.0

@@ -6,8 +6,7 @@ import pytest
 from chatd.domain.chat import Status, WorkerId
 from chatd.domain.commands import FinishTurn
 from chatd.domain.transitions import fence_of
-from chatd.domain.workers import NamedChat
-from chatd.engine.worker import Claimed
+from chatd.domain.workers import Claimed, NamedChat
 from support.in_memory_workers import InMemoryWorkers
 from support.worker_stage import ANN, LIMITS, ONE, TWO, A, B, Stage, settle
 

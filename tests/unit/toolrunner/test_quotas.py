@@ -93,7 +93,16 @@ def stat(proc: Path, pid: int, parent: int, *, state: str = "S", namespace: str 
     (directory / "ns" / "pid").symlink_to(f"pid:[{namespace or 'host'}]")
 
 
-def test_a_census_finds_everyone_below_the_spawner_and_nobody_else(tmp_path: Path) -> None:
+def children(proc: Path, pid: int, *found: int) -> None:
+    directory = proc / str(pid) / "task" / str(pid)
+    directory.mkdir(parents=True)
+    (directory / "children").write_text(" ".join(map(str, found)))
+
+
+@pytest.mark.parametrize(("tells_children", "strangers"), [(False, 0), (True, 0), (True, 20)])
+def test_a_census_finds_everyone_below_the_spawner_and_nobody_else(
+    tmp_path: Path, *, tells_children: bool, strangers: int
+) -> None:
     spawner = 50
     stat(tmp_path, spawner, 1)
     stat(tmp_path, 60, spawner, namespace="cell")
@@ -103,12 +112,39 @@ def test_a_census_finds_everyone_below_the_spawner_and_nobody_else(tmp_path: Pat
     stat(tmp_path, 71, 70, namespace="cell")
     stat(tmp_path, 80, spawner)
     stat(tmp_path, 90, 1)
+    for stranger in range(strangers):
+        stat(tmp_path, 100 + stranger, 1)
+    if tells_children:
+        children(tmp_path, spawner, 60, 70, 80)
+        for pid, *below in ((60, 61), (61, 62), (62,), (70, 71), (71,), (80,)):
+            children(tmp_path, pid, *below)
     census = Census(spawner, dict, proc=str(tmp_path))
     found = census.take({60: Leader(WorkspaceId("w"), ProcessId("p"))})
     told = {each.seen.pid: each.process_id for each in found[WorkspaceId("w")]}
     assert (set(found), told) == ({WorkspaceId("w")}, {60: "p", 61: "p", 70: "", 71: ""})
     [first] = [each for each in found[WorkspaceId("w")] if each.seen.pid == 60]
     assert (first.cpu_s, first.resident_bytes, first.seen.started) == (2.0, 3 * 4096, 77)
+
+
+def test_a_census_of_few_looks_at_nobody_else_and_one_of_many_at_everybody(tmp_path: Path) -> None:
+    stat(tmp_path, 50, 1)
+    stat(tmp_path, 60, 50, namespace="cell")
+    children(tmp_path, 50, 60)
+    children(tmp_path, 60)
+    # Of whom its parent does not tell, so that only who looks at it knows.
+    stat(tmp_path, 100, 60, namespace="cell")
+    for stranger in range(20):
+        stat(tmp_path, 101 + stranger, 1)
+
+    def found() -> set[int]:
+        leaders = {60: Leader(WorkspaceId("w"), ProcessId("p"))}
+        members = Census(50, dict, proc=str(tmp_path)).take(leaders)[WorkspaceId("w")]
+        return {each.seen.pid for each in members}
+
+    few = found()
+    for thread in range(20):
+        (tmp_path / "60" / "task" / str(1000 + thread)).mkdir()
+    assert (few, found()) == ({60}, {60, 100})
 
 
 def test_the_group_of_a_workspace_holds_all_of_it_together(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The tool that runs commands."""
 
+from dataclasses import replace
 from typing import Annotated, Final
 
 from msgspec import Meta, field
@@ -13,8 +14,10 @@ from chatd.clients.workspace.process_results import out_of_sight, process_outcom
 from chatd.clients.workspace.shell import TokenKind, Unreadable, tokens_of
 from chatd.clients.workspace.waiting import (
     OUTPUT_BYTES_MAX,
+    Observed,
     OutOfSight,
     Wait,
+    condition,
     observed,
     output_budget,
 )
@@ -23,6 +26,10 @@ from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 
 WAIT_S_MAX: Final = 1800.0
+#: As long as a start is waited for in one request; one that is lost is found by its journal, and
+#: whoever waits longer knows the process by then, and can say which one it was.
+START_WAIT_S: Final = 1.0
+TIME_IS_UP: Final = (process_pb2.WAIT_REASON_TIMEOUT, process_pb2.WAIT_REASON_SNAPSHOT)
 #: Long enough to see that something did not even start.
 BACKGROUND_WAIT_S: Final = 0.5
 COMMAND_BYTES_MAX: Final = 128 * 1024
@@ -87,25 +94,46 @@ async def execute(call: Call, given: ExecuteInput) -> Outcome:
     _check(given)
     wait_s, notes = wait_of(given.timeout, "timeout")
     plan = planned(given.command, is_background=given.run_in_background)
-    started = await call.processes.StartProcess(
+    wait = Wait(
+        "",
+        BACKGROUND_WAIT_S if plan.is_background else wait_s,
+        output_bytes=output_budget(given.max_output_bytes, call.budget_bytes),
+    )
+    spec = _spec(given, plan.command, is_background=plan.is_background)
+    try:
+        seen = await _started(call, spec, wait)
+    except OutOfSight as error:
+        return out_of_sight(error, has_started=True)
+    return process_outcome(seen, notes=(*notes, *plan.notes, *_advice(given.command)))
+
+
+async def _started(call: Call, spec: process_pb2.ProcessSpec, wait: Wait) -> Observed:
+    """Start a process and wait for it; one that is over soon is told of in the same answer.
+
+    Raises:
+        OutOfSight: It was started, and then nobody could see it.
+        grpc.aio.AioRpcError: It was refused, or nobody can say.
+    """
+    first_s = min(wait.wait_s, START_WAIT_S)
+    answer = await call.processes.StartProcess(
         api.StartProcessRequest(
             context=call.context,
             request_id=call.request_id,
             key=call.key,
-            spec=_spec(given, plan.command, is_background=plan.is_background),
+            spec=spec,
+            condition=condition(
+                wait.until if first_s > 0 else process_pb2.WAIT_UNTIL_SNAPSHOT, "", first_s
+            ),
+            budget=process_pb2.OutputBudget(max_bytes=wait.output_bytes),
         ),
-        timeout=ANSWER_S,
+        timeout=first_s + ANSWER_S,
     )
-    wait = Wait(
-        started.process.process_id,
-        BACKGROUND_WAIT_S if plan.is_background else wait_s,
-        output_bytes=output_budget(given.max_output_bytes, call.budget_bytes),
-    )
-    try:
-        seen = await observed(call, wait, is_refusal_final=False)
-    except OutOfSight as error:
-        return out_of_sight(error, has_started=True)
-    return process_outcome(seen, notes=(*notes, *plan.notes, *_advice(given.command)))
+    is_all = wait.wait_s <= first_s and answer.reason in TIME_IS_UP
+    if is_all or answer.reason == process_pb2.WAIT_REASON_EXITED:
+        return Observed(answer.process, answer.output, answer.reason)
+    left_s = wait.wait_s - first_s if answer.reason else wait.wait_s
+    rest = replace(wait, process_id=answer.process.process_id, wait_s=left_s)
+    return await observed(call, rest, is_refusal_final=False)
 
 
 def wait_of(text: str, argument: str) -> tuple[float, tuple[str, ...]]:

@@ -81,10 +81,6 @@ class Template:
     version: int = 1
     created_at: datetime | None = None
 
-    def is_open_to(self, group_ids: frozenset[str]) -> bool:
-        """Return whether somebody in these groups may use it."""
-        return not self.group_ids or bool(group_ids.intersection(self.group_ids))
-
 
 def chosen_values(
     template: Template, given: Mapping[str, str], preset_id: str = ""

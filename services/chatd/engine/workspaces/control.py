@@ -39,7 +39,6 @@ from parley.clock import Clock
 
 #: How long a tool waits for a workspace to become ready or stopped.
 PREPARING_S: Final = 600.0
-STOPPING_S: Final = 120.0
 CAN_BE_FORKED: Final = frozenset({*USABLE, State.STOPPED})
 
 

@@ -1,8 +1,10 @@
-"""Where the tools of chats work: looked up once in a turn, and made when nothing is there.
+"""Where the tools of chats work: looked up when that may have changed, made when nothing is there.
 
 A chat that nobody gave a workspace works in a scratch one that has the id of its root chat. It is
 made at the first use of a tool, so a turn without tools costs nothing: what such a turn offers
-names the node that would get it, by what this process remembers of the nodes.
+names the node that would get it, by what this process remembers of the nodes. Every write of a
+workspace is heard of, so a scratch one is looked up again only after one; a node that knows better
+refuses, and then it is looked up too. What somebody chose is looked up once in every turn.
 """
 
 import asyncio
@@ -82,7 +84,7 @@ class _Known:
 
     Attributes:
         site: Where.
-        is_looked_up: Whether that was read in the present turn and can be used.
+        is_looked_up: Whether that was read in the present turn, or is as it was, and can be used.
         is_fresh: Whether the turn has just begun and its tools were not offered yet.
     """
 
@@ -116,6 +118,7 @@ class ChatSites:
         self._waiting_s = waiting_s
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._looking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        changes.listen(self._heard)
 
     async def awareness(self, chat_id: ChatId, *, is_child: bool) -> str:
         """Begin a turn: return what its model is told about where it works."""
@@ -143,7 +146,9 @@ class ChatSites:
         if known is None:
             node = self._nodes.likely()
             known = self._keep(chat_id, Site(node.address, chat_id), None)
-        known.is_looked_up = False
+        if known.site.workspace_id != chat_id:
+            # That of a chat which has none of its own any more.
+            known.is_looked_up = False
         return known.site
 
     async def ready(self, chat_id: ChatId, owner: Owner) -> Site:
@@ -238,6 +243,14 @@ class ChatSites:
         known = self._known.get(chat_id)
         if known is not None:
             known.is_looked_up = False
+
+    def _heard(self, workspace_id: str | None) -> None:
+        """Look again for the chats of a workspace that changed; None for all."""
+        # A scratch workspace has the id of its chat; what was chosen is looked up in any case.
+        known = self._known.values() if workspace_id is None else [self._known.get(workspace_id)]
+        for each in known:
+            if each is not None:
+                each.is_looked_up = False
 
     async def _look(self, chat_id: ChatId) -> ChatWorkspace:
         found = await self._workspaces.of_chat(chat_id)

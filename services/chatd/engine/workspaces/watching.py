@@ -17,16 +17,28 @@ class Changes:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._listening: list[Callable[[str | None], None]] = []
+
+    def listen(self, hear: Callable[[str | None], None]) -> None:
+        """Have `hear` called with each workspace that changes, None when some may have."""
+        self._listening.append(hear)
 
     def heard(self, workspace_id: str) -> None:
         """Learn that a workspace changed, here or elsewhere."""
+        for hear in self._listening:
+            hear(workspace_id)
+        self._wake(workspace_id)
+
+    def _wake(self, workspace_id: str) -> None:
         for event in self._waiting.get(workspace_id, ()):
             event.set()
 
     def heard_of_gap(self) -> None:
         """Learn that changes may have been missed."""
+        for hear in self._listening:
+            hear(None)
         for workspace_id in list(self._waiting):
-            self.heard(workspace_id)
+            self._wake(workspace_id)
 
     async def next(self, workspace_id: str, within_s: float = LOOK_S) -> None:
         """Return after the next change of a workspace, or after a while."""

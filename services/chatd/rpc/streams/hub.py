@@ -103,7 +103,8 @@ class Hub:
         Raises:
             DatabaseUnavailable: Nobody can tell now.
         """
-        if self.head is not None and self._owner_id == reader.id:
+        # While it may have moved, it may also be gone.
+        if self._owner_id == reader.id and self.head is not None and not self._is_syncing:
             return self._owner_id
         if self.head is not None or position is None or self._loading.locked():
             asked = Asked(self.chat_id, reader=reader)

@@ -1,8 +1,6 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from chatd.domain.model import (
     Finished,
@@ -19,9 +17,8 @@ from chatd.domain.model import (
     UsageReported,
 )
 from chatd.domain.parts import Source, ToolCall, ToolOutcome, ToolResult
-from chatd.providers.anthropic import AnthropicDecoder
-from chatd.providers.wire import Failure, ProviderFailed
 from support.anthropic_events import (
+    answer,
     block,
     call_block,
     decoded,
@@ -41,24 +38,9 @@ CITATION = {
 }
 
 
-def answer(*events: list[bytes], stop_reason: str = "end_turn") -> list[bytes]:
-    inner = [each for some in events for each in some]
-    return [
-        message_start(input_tokens=3, output_tokens=1),
-        *inner,
-        *ending(stop_reason, output_tokens=7),
-    ]
-
-
 def middle(*events: list[bytes]) -> list[ModelEvent]:
     """Return what comes between the first usage and the last."""
     return decoded(answer(*events))[1:-2]
-
-
-def failure_of(*datas: bytes) -> Failure:
-    with pytest.raises(ProviderFailed) as failed:
-        decoded(datas)
-    return failed.value.failure
 
 
 def test_a_text_is_told_as_it_comes() -> None:
@@ -273,63 +255,6 @@ def test_a_passage_of_a_document_is_a_source_without_an_address() -> None:
     ]
 
 
-def test_usage_is_merged_and_the_last_counts() -> None:
-    datas = [
-        message_start(
-            input_tokens=10,
-            output_tokens=1,
-            cache_read_input_tokens=100,
-            cache_creation_input_tokens=20,
-        ),
-        event(
-            "message_delta",
-            delta={"stop_reason": "end_turn"},
-            usage={
-                "output_tokens": 50,
-                "input_tokens": None,
-                "output_tokens_details": {"thinking_tokens": 30},
-            },
-        ),
-        event("message_stop"),
-    ]
-
-    assert decoded(datas)[-2] == UsageReported(
-        input_tokens=10,
-        output_tokens=50,
-        reasoning_tokens=30,
-        cache_read_tokens=100,
-        cache_write_tokens=20,
-    )
-
-
-@pytest.mark.parametrize(
-    ("stop_reason", "finished"),
-    [
-        ("end_turn", Finished(FinishReason.STOP)),
-        ("stop_sequence", Finished(FinishReason.STOP)),
-        ("tool_use", Finished(FinishReason.TOOL_CALLS)),
-        ("max_tokens", Finished(FinishReason.LENGTH)),
-        (
-            "model_context_window_exceeded",
-            Finished(FinishReason.LENGTH, "The context window is full."),
-        ),
-        ("pause_turn", Finished(FinishReason.PAUSED)),
-        ("refusal", Finished(FinishReason.CONTENT_FILTER)),
-        ("something_new", Finished(FinishReason.OTHER)),
-    ],
-)
-def test_the_reason_to_stop_is_told(stop_reason: str, finished: Finished) -> None:
-    assert decoded(answer(stop_reason=stop_reason))[-1] == finished
-
-
-def test_a_refusal_says_why() -> None:
-    details = {"type": "refusal", "category": "cyber", "explanation": "No exploits."}
-    delta = {"stop_reason": "refusal", "stop_details": details}
-    datas = [message_start(), event("message_delta", delta=delta), event("message_stop")]
-
-    assert decoded(datas)[-1] == Finished(FinishReason.CONTENT_FILTER, "cyber: No exploits.")
-
-
 def test_what_is_newer_than_this_code_is_ignored() -> None:
     datas = [
         event("ping"),
@@ -362,122 +287,3 @@ def test_half_a_character_is_replaced() -> None:
     datas = [message_start(), *text_block(0)[:1], half, *ending()]
 
     assert TextDelta("a\ufffd", "0") in decoded(datas)
-
-
-@pytest.mark.parametrize(
-    ("kind", "status_code"),
-    [("overloaded_error", 529), ("rate_limit_error", 429), ("api_error", 500), ("novel", 0)],
-)
-def test_an_error_in_the_stream_fails_the_call(kind: str, status_code: int) -> None:
-    error = event("error", error={"type": kind, "message": "Sorry"})
-
-    assert failure_of(message_start(), error) == Failure(
-        f"{kind}: Sorry", status_code=status_code, body=error
-    )
-
-
-def test_an_error_without_a_shape_fails_the_call() -> None:
-    error = event("error", error="broken")
-
-    assert failure_of(error) == Failure('error: "broken"', body=error)
-
-
-def test_an_answer_cut_before_its_last_event_failed() -> None:
-    datas = answer(text_block(0, "a"), call_block(1, "toolu_1", "add", "{}"))
-
-    for kept in range(len(datas)):
-        assert failure_of(*datas[:kept]) == Failure(
-            "the stream ended before message_stop", is_cut_off=True
-        )
-
-
-@pytest.mark.parametrize(
-    "garbage",
-    [
-        b"",
-        b"null",
-        b"[]",
-        b"<html>",
-        b"\xff\xfe",
-        b"[DONE]",
-        b'{"type":null}',
-        b'{"type":"message_stop"}',
-        b'{"type":"content_block_delta","index":9,"delta":{"type":"text_delta","text":"a"}}',
-        b'{"type":"content_block_start","index":0}',
-        b'{"type":"content_block_start","index":0,"content_block":{"type":"tool_use"}}',
-        b'{"type":"message_start","message":{"usage":{"input_tokens":"many"}}}',
-        b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":1}}',
-        b"[" * 100_000,
-    ],
-)
-def test_garbage_fails_the_call(garbage: bytes) -> None:
-    assert failure_of(garbage) == Failure(
-        "the stream holds an event that cannot be read", body=garbage[: 64 * 1024]
-    )
-
-
-WORDS = st.sampled_from(
-    [
-        "message_start",
-        "content_block_start",
-        "content_block_delta",
-        "content_block_stop",
-        "message_delta",
-        "message_stop",
-        "error",
-        "text",
-        "thinking",
-        "redacted_thinking",
-        "tool_use",
-        "server_tool_use",
-        "web_search_tool_result",
-        "text_delta",
-        "input_json_delta",
-        "signature_delta",
-        "citations_delta",
-    ]
-)
-FIELDS = st.sampled_from(
-    [
-        "type",
-        "index",
-        "delta",
-        "content_block",
-        "message",
-        "usage",
-        "error",
-        "text",
-        "thinking",
-        "signature",
-        "partial_json",
-        "citation",
-        "id",
-        "name",
-        "input",
-        "caller",
-        "tool_use_id",
-        "content",
-        "stop_reason",
-        "stop_details",
-    ]
-)
-VALUES = st.recursive(
-    WORDS | st.integers(-1, 3) | st.none() | st.booleans() | st.text(max_size=4),
-    lambda inner: st.dictionaries(FIELDS, inner, max_size=5) | st.lists(inner, max_size=2),
-    max_leaves=10,
-)
-EVENTS = st.builds(
-    lambda kind, rest: {**rest, "type": kind}, WORDS, st.dictionaries(FIELDS, VALUES)
-)
-
-
-@given(st.lists(EVENTS.map(lambda each: json.dumps(each).encode()) | st.binary(), max_size=8))
-def test_anything_at_all_raises_only_the_typed_error(datas: list[bytes]) -> None:
-    decoder = AnthropicDecoder()
-    try:
-        events = [event for data in datas for event in decoder.take(data)]
-        events.extend(decoder.end())
-    except ProviderFailed:
-        return
-    assert isinstance(events[-1], Finished)
-    assert sum(isinstance(each, Finished) for each in events) == 1

@@ -34,7 +34,7 @@ from chatd.domain.model import (
     UsageReported,
 )
 from chatd.domain.parts import Part, Text, ToolOutcome, ToolResult
-from chatd.domain.prompt import prompt_of
+from chatd.domain.prompt import GrowingPrompt
 from chatd.domain.tools import Executor, ToolSpec
 from chatd.providers.completions import CompletionsDecoder, CompletionsWire
 from chatd.providers.sse import ServerSentEvents
@@ -388,7 +388,7 @@ def test_the_request_that_followed_is_made_from_our_own_history(
     recorded_body = second.request
     asked = ModelRequest(
         MODEL,
-        prompt_of(rows, Briefing()),
+        GrowingPrompt().of(rows, Briefing()),
         tools,
         output_tokens_max=recorded_body.get("max_tokens")
         or recorded_body.get("max_completion_tokens"),

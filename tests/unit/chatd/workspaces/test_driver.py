@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.clients.hosts import InMemoryHost
+from chatd.clients.in_memory_host import InMemoryHost
 from chatd.domain.chat import WorkerId
 from chatd.domain.workspaces.commands import Command, Remove, Start, Stop
 from chatd.domain.workspaces.nodes import Node, NodeState

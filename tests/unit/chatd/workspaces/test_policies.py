@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from chatd.clients.hosts import InMemoryHost
+from chatd.clients.in_memory_host import InMemoryHost
 from chatd.domain.chat import WorkerId
 from chatd.domain.workspaces.commands import Grant, SetPolicy, Stop
 from chatd.domain.workspaces.nodes import NodeState

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from chatd.clients.hosts import InMemoryHost
+from chatd.clients.in_memory_host import InMemoryHost
 from chatd.domain.chat import ChatId, Owner, WorkerId
 from chatd.domain.choice import ModelChoice
 from chatd.domain.views import ChatMode
@@ -45,7 +45,7 @@ class Stage:
         self.known = Known()
         self.nodes = InMemoryNodes(self.clock, {NODE: node()})
         listed = NodeList(self.nodes, [ADDRESS])
-        changes = Changes(self.clock)
+        self.changes = changes = Changes(self.clock)
         self.driver = Driver(WorkerId("d"), self.store, self.nodes, InMemoryHost(), self.clock)
         self.sites = ChatSites(self.store, self.known, listed, self.driver, changes, self.clock)
 
@@ -100,6 +100,35 @@ async def test_a_scratch_workspace_is_looked_for_once_in_a_turn_with_tools(stage
     assert stage.store.lookups == 1
     await stage.turn(0)
     assert stage.store.lookups == 1
+
+
+async def test_a_scratch_workspace_is_looked_for_again_once_it_may_have_changed(
+    stage: Stage,
+) -> None:
+    stage.store.rows[CHAT] = workspace(State.READY, id=CHAT, is_scratch_of_chat=True)
+    for _ in range(3):
+        await stage.turn(1)
+    assert stage.store.lookups == 1
+    stage.changes.heard(WORKSPACE)
+    await stage.turn(1)
+    assert stage.store.lookups == 1
+    stage.store.rows[CHAT] = workspace(State.READY, id=CHAT, is_scratch_of_chat=True, epoch=2)
+    stage.changes.heard(CHAT)
+    assert await stage.turn(1) == [Site(ADDRESS, CHAT, 2)]
+    assert stage.store.lookups == 2
+    stage.changes.heard_of_gap()
+    await stage.turn(1)
+    assert stage.store.lookups == 3
+
+
+async def test_a_chat_that_gave_up_what_it_chose_goes_back_to_its_scratch_workspace(
+    stage: Stage,
+) -> None:
+    stage.store.rows[CHAT] = workspace(State.READY, id=CHAT, is_scratch_of_chat=True)
+    stage.bind()
+    assert await stage.turn(1) == [Site(ADDRESS, WORKSPACE, 1)]
+    del stage.known.facts[CHAT], stage.store.chats[CHAT]
+    assert await stage.turn(1) == [Site(ADDRESS, CHAT, 1)]
 
 
 @pytest.mark.parametrize("calls", [0, 1, 20])

@@ -223,7 +223,9 @@ Global___PreviewResetEvent: _TypeAlias = PreviewResetEvent  # noqa: Y015
 
 @_typing.final
 class HistoryResetEvent(_message.Message):
-    """Everything known of the history is void; all of it follows as messages."""
+    """Everything known of the history is void, what is shown of an answer too; all of it follows as
+    messages.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

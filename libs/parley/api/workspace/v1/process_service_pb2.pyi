@@ -31,6 +31,8 @@ class StartProcessRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
     SPEC_FIELD_NUMBER: _builtins.int
+    CONDITION_FIELD_NUMBER: _builtins.int
+    BUDGET_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters; the execution id if there is a key. Repeating it returns the first outcome."""
     @_builtins.property
@@ -45,6 +47,14 @@ class StartProcessRequest(_message.Message):
     def spec(self) -> _process_pb2.ProcessSpec:
         """What to run."""
 
+    @_builtins.property
+    def condition(self) -> _process_pb2.WaitCondition:
+        """What to wait for before the answer, exit, output or a snapshot; absent for nothing. It is no part of what a request id names: repeating that may wait for something else."""
+
+    @_builtins.property
+    def budget(self) -> _process_pb2.OutputBudget:
+        """How much output to return; only with a condition."""
+
     def __init__(
         self,
         *,
@@ -52,10 +62,12 @@ class StartProcessRequest(_message.Message):
         request_id: _builtins.str = ...,
         key: _execution_pb2.ExecutionKey | None = ...,
         spec: _process_pb2.ProcessSpec | None = ...,
+        condition: _process_pb2.WaitCondition | None = ...,
+        budget: _process_pb2.OutputBudget | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "key", b"key", "spec", b"spec"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "condition", b"condition", "context", b"context", "key", b"key", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "key", b"key", "request_id", b"request_id", "spec", b"spec"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "condition", b"condition", "context", b"context", "key", b"key", "request_id", b"request_id", "spec", b"spec"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -69,21 +81,31 @@ class StartProcessResponse(_message.Message):
 
     PROCESS_FIELD_NUMBER: _builtins.int
     ATTACHED_FIELD_NUMBER: _builtins.int
+    OUTPUT_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     attached: _builtins.bool
     """Whether an earlier request with this id had started it."""
+    reason: _process_pb2.WaitReason.ValueType
+    """Why the wait was over; unspecified if there was none."""
     @_builtins.property
     def process(self) -> _process_pb2.Process:
-        """The process."""
+        """The process; if it was waited for and exited, the output is final."""
+
+    @_builtins.property
+    def output(self) -> _process_pb2.ProcessOutput:
+        """Its output from the beginning; only if it was waited for."""
 
     def __init__(
         self,
         *,
         process: _process_pb2.Process | None = ...,
         attached: _builtins.bool = ...,
+        output: _process_pb2.ProcessOutput | None = ...,
+        reason: _process_pb2.WaitReason.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["process", b"process"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "process", b"process"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attached", b"attached", "process", b"process"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attached", b"attached", "output", b"output", "process", b"process", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -87,7 +87,7 @@ class ProcessServiceServicer:
     """
 
     def StartProcess(self, request, context):
-        """Start a process, journalled before it is executed; repeating the request id attaches and never starts another.
+        """Start a process, journalled before it is executed, and wait for it if asked to; repeating the request id attaches and never starts another.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

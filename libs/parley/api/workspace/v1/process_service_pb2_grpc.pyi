@@ -16,7 +16,7 @@ class ProcessServiceStub:
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     StartProcess: _aio.UnaryUnaryMultiCallable[_process_service_pb2.StartProcessRequest, _process_service_pb2.StartProcessResponse]
-    """Start a process, journalled before it is executed; repeating the request id attaches and never starts another."""
+    """Start a process, journalled before it is executed, and wait for it if asked to; repeating the request id attaches and never starts another."""
     WaitOutput: _aio.UnaryUnaryMultiCallable[_process_service_pb2.WaitOutputRequest, _process_service_pb2.WaitOutputResponse]
     """Wait until exit, output or a match, and return the output after a cursor. Running out of time is an answer, not an error."""
     StreamOutput: _aio.UnaryStreamMultiCallable[_process_service_pb2.StreamOutputRequest, _process_service_pb2.StreamOutputResponse]
@@ -42,7 +42,7 @@ class ProcessServiceServicer:
         request: _process_service_pb2.StartProcessRequest,
         context: _aio.ServicerContext[_process_service_pb2.StartProcessRequest, _abc.Awaitable[_process_service_pb2.StartProcessResponse]],
     ) -> _abc.Awaitable[_process_service_pb2.StartProcessResponse]:
-        """Start a process, journalled before it is executed; repeating the request id attaches and never starts another."""
+        """Start a process, journalled before it is executed, and wait for it if asked to; repeating the request id attaches and never starts another."""
 
     def WaitOutput(
         self,

@@ -1,0 +1,1 @@
+"""Parts of a node, each put together from its rooms."""

@@ -1,0 +1,94 @@
+"""What a node says of itself, to whom, and what it is told in return."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from parley.identity import ServiceName
+from parley.process import Neighbours, Process
+from toolrunner.assembly.workshop import Workshop
+from toolrunner.hosting.assembly import Hosting
+from toolrunner.hosting.overlays import Overlays
+from toolrunner.hosting.registration import Registration
+from toolrunner.hosting.reporting import NodeFacts, Reporter
+from toolrunner.quotas import Quotas
+from toolrunner.rpc.node_client import GrpcRegistry
+from toolrunner.rpc.secret_client import GrpcSecrets, LateSecrets
+from toolrunner.settings import Settings
+
+
+def reporter_of(
+    settings: Settings, process: Process, workshop: Workshop, hosted: Hosting, overlays: Overlays
+) -> Reporter:
+    """Return what tells how it stands with this node."""
+    return Reporter(
+        facts=_facts(settings, hosted.node_id, workshop.journal.generation, overlays),
+        host=hosted.host,
+        processes=workshop.processes,
+        workspaces=workshop.workspaces,
+        mirrors=hosted.mirrors,
+        sandbox=workshop.sandbox,
+        clock=process.clock,
+        directory=workshop.directory,
+    )
+
+
+@asynccontextmanager
+async def known(
+    settings: Settings,
+    process: Process,
+    neighbours: Neighbours,
+    reporter: Reporter,
+    secrets: LateSecrets,
+    quotas: Quotas,
+) -> AsyncIterator[None]:
+    """Measure what is hosted, hold it to its quotas, and be known to chatd where there is one."""
+    async with (
+        neighbours.channels(ServiceName.CHATD, settings.chatd) as channels,
+        asyncio.TaskGroup() as tasks,
+    ):
+        registration = Registration(
+            registry=GrpcRegistry(channels, reporter),
+            host=reporter.host,
+            hosted=reporter.hosted,
+            clock=process.clock,
+            chance=process.random.random,
+            new_id=process.new_id,
+        )
+        secrets.source = GrpcSecrets(
+            channels,
+            registration,
+            reporter.facts.node_id,
+            reporter.host.placements,
+            process.new_id,
+            process.telemetry.redact,
+        )
+        running = [tasks.create_task(reporter.measure()), tasks.create_task(quotas.run())]
+        if settings.chatd:
+            running.append(tasks.create_task(registration.run()))
+        try:
+            yield
+        finally:
+            for task in running:
+                task.cancel()
+            if settings.leaves_at_stop:
+                await registration.leave()
+
+
+def _facts(
+    settings: Settings, node_id: str, journal_generation: str, overlays: Overlays
+) -> NodeFacts:
+    labels = (label.partition("=") for label in settings.labels)
+    return NodeFacts(
+        node_id=node_id,
+        name=settings.name or socket.gethostname(),
+        address=str(settings.advertise or settings.listen),
+        version=version("parley"),
+        journal_generation=journal_generation,
+        workspaces_max=settings.workspaces_max,
+        labels=tuple((name, value) for name, _, value in labels),
+        directories=settings.local_directories,
+        has_overlays=overlays.is_available,
+    )
