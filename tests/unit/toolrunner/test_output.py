@@ -42,7 +42,7 @@ def test_a_budget_that_is_just_met_leaves_nothing_out() -> None:
 
 
 def test_what_is_longer_than_the_head_but_fits_is_not_touched() -> None:
-    data = "".join(f"{number} grün\n" for number in range(1800)).encode()
+    data = "".join(f"{number} grün\n" for number in range(2000)).encode()
     assert 20_000 < len(data) < 32 * 1024
     assert shown(data) == Excerpt(data.decode(), len(data), None)
 
