@@ -1,7 +1,7 @@
 """The values of processes and executions, as the rest of the service passes them around."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NewType
@@ -156,17 +156,15 @@ class Limits:
 
     def narrowed(self, other: "Limits") -> "Limits":
         """Return the narrower one of each."""
+        pairs = ((getattr(self, name), getattr(other, name)) for name in self.__slots__)
         return Limits(
-            *(
-                min(mine, theirs) if mine and theirs else mine or theirs
-                for mine, theirs in zip(astuple(self), astuple(other), strict=True)
-            )
+            *(min(mine, theirs) if mine and theirs else mine or theirs for mine, theirs in pairs)
         )
 
     @property
     def given(self) -> tuple[str, ...]:
         """The names of those there are."""
-        return tuple(name for name, value in asdict(self).items() if value)
+        return tuple(name for name in self.__slots__ if getattr(self, name))
 
 
 UNLIMITED = Limits()

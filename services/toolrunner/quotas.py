@@ -46,6 +46,8 @@ GLANCE_S: Final = 0.1
 RUSH: Final = 32
 #: Looking takes no more of the time than one part in so many, unless that would be too late.
 SHARE: Final = 10
+#: The same while somebody begins many tasks.
+SHARE_RUSH: Final = 3
 LOOK_LATEST_S: Final = 1.0
 MEASURE_S: Final = 300.0
 ENTRIES_MAX: Final = 10_000_000
@@ -73,9 +75,9 @@ class Quotas:
 
     async def run(self) -> None:
         """Look for ever."""
-        pause_s = LOOK_S
+        pause_s, took_s = LOOK_S, 0.0
         while True:
-            await self._rest(pause_s)
+            await self._rest(pause_s, SHARE_RUSH * took_s)
             started_s = self.clock.monotonic()
             try:
                 is_close = await self.look()
@@ -90,13 +92,13 @@ class Quotas:
             is_urgent = any(self._full.values())
             pause_s = usual_s if is_urgent else max(usual_s, min(SHARE * took_s, LOOK_LATEST_S))
 
-    async def _rest(self, pause_s: float) -> None:
+    async def _rest(self, pause_s: float, least_s: float) -> None:
         """Wait, but no longer than until many tasks were begun at once."""
-        until_s = self.clock.monotonic() + pause_s
-        tasks = tasks_now()
-        while (left_s := until_s - self.clock.monotonic()) > 0:
+        began_s, tasks = self.clock.monotonic(), tasks_now()
+        while (left_s := began_s + pause_s - self.clock.monotonic()) > 0:
             await self.clock.sleep(left_s if self._is_deserted else min(left_s, GLANCE_S))
-            if tasks_now() - tasks >= RUSH:
+            is_rested = self.clock.monotonic() - began_s >= least_s
+            if is_rested and tasks_now() - tasks >= RUSH:
                 return
 
     async def look(self) -> bool:

@@ -25,6 +25,8 @@ PRIVATE: Final = 0o700
 PASSABLE: Final = 0o711
 #: For the group to look into; what is made there belongs to it too.
 READABLE: Final = 0o2750
+#: So many are remembered as they are put together.
+KNOWN_MAX: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +50,35 @@ class Particulars:
     quota: Quota = NO_QUOTA
 
 
+NO_PARTICULARS: Final = Particulars()
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where a workspace has its files, and what belongs to it beside them."""
+    """Where a workspace has its files, and what belongs to it beside them.
+
+    Attributes:
+        root: The files.
+        home: The home of its processes, so that their settings do not litter the files.
+        temporary: For files that nobody needs to keep.
+        logs: The output of its processes.
+        undo: What files were before they were changed.
+    """
 
     directory: Path
-    particulars: Particulars = Particulars()
+    particulars: Particulars = NO_PARTICULARS
+    root: Path = field(init=False, repr=False, compare=False)
+    home: Path = field(init=False, repr=False, compare=False)
+    temporary: Path = field(init=False, repr=False, compare=False)
+    logs: Path = field(init=False, repr=False, compare=False)
+    undo: Path = field(init=False, repr=False, compare=False)
 
-    @property
-    def root(self) -> Path:
-        """The files."""
-        return self.particulars.files or self.directory / "files"
-
-    @property
-    def home(self) -> Path:
-        """The home of its processes, so that their settings do not litter the files."""
-        return self.directory / "home"
-
-    @property
-    def temporary(self) -> Path:
-        """For files that nobody needs to keep."""
-        return self.directory / "tmp"
-
-    @property
-    def logs(self) -> Path:
-        """The output of its processes."""
-        return self.directory / "logs"
-
-    @property
-    def undo(self) -> Path:
-        """What files were before they were changed."""
-        return self.directory / "undo"
+    def __post_init__(self) -> None:
+        # Once, because every call needs them and a path takes its time to be put together.
+        object.__setattr__(self, "root", self.particulars.files or self.directory / "files")
+        places = {"home": "home", "temporary": "tmp", "logs": "logs", "undo": "undo"}
+        for name, place in places.items():
+            object.__setattr__(self, name, self.directory / place)
 
     def relative(self, path: str) -> str:
         """Return a directory's path relative to the root, given so or absolute inside it.
@@ -178,6 +178,7 @@ class Workspaces:
         self.attachments = Presence()
         self._directory = directory
         self._users = users
+        self._known: dict[WorkspaceId, Workspace] = {}
 
     def check(self, scope: Scope, *, looks_back: bool = False) -> None:
         """Let a call to a workspace pass; `looks_back` if what it asks for may be over.
@@ -214,8 +215,14 @@ class Workspaces:
 
     def at(self, workspace_id: WorkspaceId) -> Workspace:
         """Return where a workspace is, whether it is there or not."""
-        particulars = self.particulars.get(workspace_id, Particulars())
-        return Workspace(self._directory / workspace_id, particulars)
+        particulars = self.particulars.get(workspace_id, NO_PARTICULARS)
+        known = self._known.get(workspace_id)
+        if known is None or known.particulars is not particulars:
+            if len(self._known) >= KNOWN_MAX:
+                self._known.clear()
+            known = Workspace(self._directory / workspace_id, particulars)
+            self._known[workspace_id] = known
+        return known
 
     def prepared(self, workspace_id: WorkspaceId) -> Workspace:
         """Return a workspace, made if it is not there yet, closed to other users."""

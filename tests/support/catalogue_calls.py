@@ -6,8 +6,10 @@ from chatd.domain.workspaces.templates import SCRATCH_ID
 from parley.api.workspace.v1 import node_pb2, sandbox_pb2, workspace_pb2
 from parley.api.workspace.v1 import node_service_pb2 as nodes_api
 from parley.api.workspace.v1 import workspace_service_pb2 as api
-from support.served_chats import Person, ServedChats
+from support.chat_people import Person
+from support.served_chats import ServedChats
 
+NO_CONTEXT: Any = None  # These methods ask nothing of it.
 NODE_ID = "00000000-0000-0000-0000-0000000000f1"
 READY, STOPPED = workspace_pb2.WORKSPACE_STATE_READY, workspace_pb2.WORKSPACE_STATE_STOPPED
 
@@ -46,7 +48,7 @@ class Beating:
         request = nodes_api.RegisterNodeRequest(
             request_id=f"r{self.count}", node=node(), workspaces=hosted
         )
-        return await servicer.RegisterNode(request, None)
+        return await servicer.RegisterNode(request, NO_CONTEXT)
 
     async def beat(self, epoch: int, *hosted: node_pb2.HostedWorkspace) -> Any:
         """Tell what is hosted now."""
@@ -54,7 +56,7 @@ class Beating:
         request = nodes_api.HeartbeatRequest(
             request_id="h", node_id=NODE_ID, registration_epoch=epoch, workspaces=hosted
         )
-        return await servicer.Heartbeat(request, None)
+        return await servicer.Heartbeat(request, NO_CONTEXT)
 
 
 def hosted(

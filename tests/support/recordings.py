@@ -43,8 +43,8 @@ def recordings(folder: str) -> list[Recording]:
 
 
 def recorded(folder: str) -> pytest.MarkDecorator:
-    """Run a test once for each recording of a folder, or skip it and say why."""
-    found = recordings(folder)
+    """Run a test once for each recorded stream of a folder, or skip it and say why."""
+    found = [each for each in recordings(folder) if each.is_streamed]
     if not found:
         absent = pytest.param(None, marks=pytest.mark.skip(reason="no recordings beside the clone"))
         return pytest.mark.parametrize("recording", [absent], ids=[folder])

@@ -2,11 +2,10 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import grpc
 
@@ -51,40 +50,22 @@ from chatd.store.limits import PostgresLimits
 from chatd.store.stores import Stores
 from chatd.store.usage import PostgresUsage
 from chatd.store.workers import PostgresWorkers
-from parley.api.chat.v1 import chat_pb2, message_pb2
-from parley.api.chat.v1 import chat_service_pb2 as api
-from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
-from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
-from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
-from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
-from parley.api.workspace.v1.node_service_pb2_grpc import NodeServiceStub
-from parley.api.workspace.v1.secret_service_pb2_grpc import SecretServiceStub
-from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
-from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
 from parley.clock import FakeClock
-from parley.identity import Role as UserRole
-from parley.identity import ServiceName, SigningKey, TicketOffice, User, UserId
+from parley.identity import Guard, ServiceName, SigningKey, TicketOffice
 from parley.postgres import Pool, Session
 from parley.rpc import (
     Address,
     Channels,
-    Problem,
     Registration,
-    acting_for,
     connect,
-    problem_of,
     serve,
 )
 from parley.telemetry import InMemoryTelemetry
-from support.echo_service import make_identities
+from support.chat_people import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, Person
+from support.echo_service import Identities, make_identities
 from support.served_catalogue import Catalogue
 
 WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
-ANN_ID = OwnerId("00000000-0000-0000-0000-00000000000a")
-BOB_ID = OwnerId("00000000-0000-0000-0000-00000000000b")
-EVE_ID = OwnerId("00000000-0000-0000-0000-00000000000e")
-EVES_GROUP = "00000000-0000-0000-0000-0000000000ee"
-
 INSERT_WORKER = """
     INSERT INTO chat.workers VALUES ($1, 'unix:/nowhere', false, now() + interval '1 day', now())
 """
@@ -126,79 +107,6 @@ class NotedClaims:
         self.free += 1
 
 
-@dataclass(slots=True)
-class Person:
-    """A user who calls through the gateway."""
-
-    id: OwnerId
-    stub: Any
-    streams: Any
-    numbers: list[int] = field(default_factory=lambda: [0])
-    usage: Any = None
-    files: Any = None
-    role: UserRole = UserRole.MEMBER
-    workspaces: Any = None
-    catalogue: Any = None
-    nodes: Any = None
-    secrets: Any = None
-
-    async def ask(self, request: Any) -> Any:
-        """Call the method whose request this is."""
-        method = request.DESCRIPTOR.name.removesuffix("Request")
-        stubs = (self.usage, self.workspaces, self.catalogue, self.nodes, self.secrets)
-        offering = (each for each in stubs if hasattr(each, method))
-        stub = next(offering, self.stub)
-        with acting_for(User(UserId(self.id), self.role)):
-            return await getattr(stub, method)(request)
-
-    async def refusal(self, request: Any) -> Problem:
-        """Call a method that must refuse, and return why it did."""
-        try:
-            if isinstance(request, api.ExportChatRequest):
-                answer: Any = await self.export(request.chat_id)
-            else:
-                answer = await self.ask(request)
-        except grpc.aio.AioRpcError as error:
-            return problem_of(error)
-        raise AssertionError(f"was not refused but answered {answer}")
-
-    async def export(self, chat_id: str) -> list[Any]:
-        """Read a whole chat."""
-        with acting_for(User(UserId(self.id), UserRole.MEMBER)):
-            call = self.stub.ExportChat(api.ExportChatRequest(chat_id=chat_id))
-        return [piece async for piece in call]
-
-    def fresh(self) -> str:
-        """Return a request id that was not used before."""
-        self.numbers[0] += 1
-        return f"request-{self.numbers[0]}"
-
-    async def create(self, said: str = "hello", **more: Any) -> chat_pb2.Chat:
-        """Create a chat."""
-        more.setdefault("request_id", self.fresh())
-        created = await self.ask(api.CreateChatRequest(content=[text(said)], **more))
-        chat: chat_pb2.Chat = created.chat
-        return chat
-
-    async def send(self, chat_id: str, said: str = "more", **more: Any) -> api.SendMessageResponse:
-        """Send a message."""
-        more.setdefault("request_id", self.fresh())
-        request = api.SendMessageRequest(chat_id=chat_id, content=[text(said)], **more)
-        answer: api.SendMessageResponse = await self.ask(request)
-        return answer
-
-    async def get(self, chat_id: str) -> chat_pb2.Chat:
-        """Read a chat."""
-        got = await self.ask(api.GetChatRequest(chat_id=chat_id))
-        chat: chat_pb2.Chat = got.chat
-        return chat
-
-    async def texts(self, chat_id: str) -> list[str]:
-        """Read the first texts of a history, in order."""
-        page = await self.ask(api.ListMessagesRequest(chat_id=chat_id, limit=200))
-        return [message.content[0].text.text for message in reversed(page.messages)]
-
-
 @dataclass(frozen=True, slots=True)
 class ServedChats:
     """A running chatd without an engine."""
@@ -213,11 +121,11 @@ class ServedChats:
     live: LiveChats
     hubs: Hubs
     clock: FakeClock
-    created: list[NewChat] = field(default_factory=list)
-    groups: KnownGroups = field(default_factory=KnownGroups)
-    barred: set[OwnerId] = field(default_factory=set)
-    stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    catalogue: Any = None
+    created: list[NewChat]
+    groups: KnownGroups
+    barred: set[OwnerId]
+    stopping: asyncio.Event
+    catalogue: Catalogue
 
     async def state(self, chat_id: str) -> ChatState:
         """Read the execution of a chat."""
@@ -241,8 +149,44 @@ def no_channel(address: Address) -> grpc.aio.Channel:
     raise AssertionError(address)
 
 
-def text(said: str) -> message_pb2.Part:
-    return message_pb2.Part(text=message_pb2.TextPart(text=said))
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """What readers are told by, and the tasks in which that goes on."""
+
+    live: LiveChats
+    hubs: Hubs
+    feeds: Feeds
+    access: Access
+    replicas: ReplicaWatch
+    clock: FakeClock
+
+    @classmethod
+    def over(cls, pool: Pool, groups: KnownGroups, tasks: asyncio.TaskGroup) -> "_Telling":
+        clock, live, followings = FakeClock(), LiveChats(), Followings(pool)
+        feeds = Feeds(PostgresFeeds(pool), clock)
+        hubs = Hubs(followings, live, relays=NoRelays(), tasks=tasks, clock=clock, news=feeds.poke)
+        replicas = ReplicaWatch(PostgresWorkers(pool, Session("", "unused")), clock)
+        return cls(
+            live, hubs, feeds, Access(hubs, Followings(pool), groups, clock), replicas, clock
+        )
+
+    def begin(self, tasks: asyncio.TaskGroup, stack: AsyncExitStack) -> None:
+        works = (self.hubs.run(), self.access.run(), self.replicas.run(), self.feeds.run())
+        running = [tasks.create_task(work) for work in works]
+        stack.callback(lambda: [task.cancel() for task in running])
+
+    def servicer(self, guard: Guard) -> StreamServicer:
+        return StreamServicer(
+            Streams(
+                self.hubs,
+                RelaySource(self.live),
+                self.access,
+                lambda method, authorization: guard.admit(method, authorization, None),
+                self.feeds,
+                self.replicas,
+                self.clock,
+            )
+        )
 
 
 @asynccontextmanager
@@ -256,13 +200,12 @@ async def served_chats(
     """Serve chats out of a migrated database until the block ends."""
     await pool.execute(INSERT_WORKER, WORKER)
     identities = make_identities(directory)
-    telemetry = InMemoryTelemetry("chatd").telemetry
-    live, moved, claims = LiveChats(), list[ChatState](), NotedClaims(slots)
-    created: list[NewChat] = []
-    barred, stopping = set[OwnerId](), asyncio.Event()
+    moved, created, barred = list[ChatState](), list[NewChat](), set[OwnerId]()
+    claims, stopping = NotedClaims(slots), asyncio.Event()
     groups = KnownGroups({EVE_ID: (EVES_GROUP,)})
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        telling = _Telling.over(pool, groups, tasks)
 
         def bar(user_id: OwnerId) -> None:
             if user_id in barred:
@@ -270,116 +213,83 @@ async def served_chats(
 
         def tell(state: ChatState) -> None:
             moved.append(state)
-            live.moved(state)
-            hubs.moved(state)
+            telling.live.moved(state)
+            telling.hubs.moved(state)
 
-        clock = FakeClock()
-        feeds = Feeds(PostgresFeeds(pool), clock)
-        hubs = Hubs(
-            Followings(pool),
-            live,
-            relays=NoRelays(),
-            tasks=tasks,
-            clock=clock,
-            news=feeds.poke,
-        )
-        access = Access(hubs, Followings(pool), groups, clock)
-        replicas = ReplicaWatch(PostgresWorkers(pool, Session("", "unused")), clock)
         chats = await stack.enter_async_context(
-            PostgresChats(pool, tell, clock, appended=hubs.appended)
+            PostgresChats(pool, tell, telling.clock, appended=telling.hubs.appended)
         )
-        stack.callback(hubs.close)
-        running = [
-            tasks.create_task(work)
-            for work in (hubs.run(), access.run(), replicas.run(), feeds.run())
-        ]
-        stack.callback(lambda: [task.cancel() for task in running])
-        guard = identities.guard
-        streams_served = Streams(
-            hubs,
-            RelaySource(live),
-            access,
-            lambda method, authorization: guard.admit(method, authorization, None),
-            feeds,
-            replicas,
-            clock,
-        )
+        stack.callback(telling.hubs.close)
+        telling.begin(tasks, stack)
         stores = Stores.over(pool, chats)
         door = Door(stores.reading, groups, bar)
         nodes = Nodes(toolrunners or Channels((), no_channel))
         limits = PostgresLimits(pool)
-        spending = LimitedSpending(limits, groups, FakeClock())
+        spending = LimitedSpending(limits, groups, telling.clock)
         usage = UsagePorts(
-            PostgresUsage(pool), limits, spending, groups, spending.forget, FakeClock()
+            PostgresUsage(pool), limits, spending, groups, spending.forget, telling.clock
         )
-        tickets = AttachTickets(door, nodes, TicketOffice(SigningKey.generate(), clock))
+        tickets = AttachTickets(door, nodes, TicketOffice(SigningKey.generate(), telling.clock))
         catalogue = Catalogue.over(pool, groups, stopping, tickets)
-        server = await stack.enter_async_context(
-            serve(
-                Address.parse(f"unix:{directory}/chatd.sock"),
-                [
-                    Registration.of(
-                        ChatServicer(
-                            stores,
-                            claims=claims,
-                            groups=groups,
-                            tasks=tasks,
-                            spending=spending,
-                            created=created.append,
-                        )
-                    ),
-                    Registration.of(UsageServicer(usage)),
-                    Registration.of(FileServicer(HeldFiles(pool), groups)),
-                    Registration.of(StreamServicer(streams_served)),
-                    Registration.of(WorkspaceAccessServicer(door, nodes, stopping)),
-                    *map(Registration.of, catalogue.servicers),
-                ],
-                guard=identities.guard,
-                errors=ERRORS,
-                domain=DOMAIN,
-                telemetry=telemetry,
-            )
+        servicers = (
+            ChatServicer(
+                stores,
+                claims=claims,
+                groups=groups,
+                tasks=tasks,
+                spending=spending,
+                created=created.append,
+            ),
+            UsageServicer(usage),
+            FileServicer(HeldFiles(pool), groups),
+            telling.servicer(identities.guard),
+            WorkspaceAccessServicer(door, nodes, stopping),
+            *catalogue.servicers,
         )
-        channel = connect(
-            server.address,
-            audience=ServiceName.CHATD,
-            signer=identities.signer,
+        address = Address.parse(f"unix:{directory}/chatd.sock")
+        channel = await _served(address, servicers, identities, stack)
+        yield ServedChats(
+            pool=pool,
+            stores=stores,
+            claims=claims,
+            ann=Person.through(channel, ANN_ID),
+            bob=Person.through(channel, BOB_ID),
+            eve=Person.through(channel, EVE_ID),
+            moved=moved,
+            live=telling.live,
+            hubs=telling.hubs,
+            clock=telling.clock,
+            created=created,
+            groups=groups,
+            barred=barred,
+            stopping=stopping,
+            catalogue=catalogue,
+        )
+
+
+async def _served(
+    address: Address,
+    servicers: Iterable[object],
+    identities: Identities,
+    stack: AsyncExitStack,
+) -> grpc.aio.Channel:
+    """Serve until the stack ends, and return a channel there."""
+    telemetry = InMemoryTelemetry("chatd").telemetry
+    server = await stack.enter_async_context(
+        serve(
+            address,
+            [Registration.of(servicer) for servicer in servicers],
+            guard=identities.guard,
+            errors=ERRORS,
+            domain=DOMAIN,
             telemetry=telemetry,
         )
-        stack.push_async_callback(channel.close)
-        stub = ChatServiceStub(channel)
-        streams = StreamServiceStub(channel)
-        sums = UsageServiceStub(channel)
-        workspaces = WorkspaceAccessServiceStub(channel)
-        files = FileServiceStub(channel)
-        ann, bob, eve = (
-            Person(
-                each,
-                stub,
-                streams,
-                usage=sums,
-                files=files,
-                workspaces=workspaces,
-                catalogue=WorkspaceServiceStub(channel),
-                nodes=NodeServiceStub(channel),
-                secrets=SecretServiceStub(channel),
-            )
-            for each in (ANN_ID, BOB_ID, EVE_ID)
-        )
-        yield ServedChats(
-            pool,
-            stores,
-            claims,
-            ann,
-            bob,
-            eve,
-            moved,
-            live,
-            hubs,
-            clock,
-            created,
-            groups,
-            barred,
-            stopping,
-            catalogue,
-        )
+    )
+    channel = connect(
+        server.address,
+        audience=ServiceName.CHATD,
+        signer=identities.signer,
+        telemetry=telemetry,
+    )
+    stack.push_async_callback(channel.close)
+    return channel

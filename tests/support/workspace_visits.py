@@ -4,7 +4,7 @@ from typing import Any
 
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
-from support.served_chats import Person
+from support.chat_people import Person
 
 
 async def start(person: Person, workspace_id: str, command: str, **more: Any) -> Any:

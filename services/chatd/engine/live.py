@@ -2,6 +2,8 @@
 
 An episode numbers its parts once they are joined: the first piece goes out at once, later ones wait
 for at most one beat of this process or until they are large, never across the boundary of a part.
+A process that is so busy that its beats come late makes them longer: every part costs all the way
+to its readers, and fewer parts show the same text.
 What was numbered is kept until the commit that closes the episode, so that a late reader can catch
 up; of a very long answer only the newest parts are kept. Whoever listens is told of every part as
 it is numbered, and must not wait.
@@ -21,6 +23,11 @@ from chatd.engine.coalescing import is_piece, joined_pieces, size_of
 from parley.clock import Clock
 
 JOINED_S = 0.025
+JOINED_S_MAX = 0.25
+# By how much a beat is longer for each second by which the beats before came late.
+LONGER_WHEN_LATE = 8.0
+# How much the last beat tells of how late the next will be.
+LATENESS_SHARE = 0.25
 JOINED_BYTES_MAX = 2048
 EPISODE_BYTES_MAX = 1 << 20
 
@@ -42,6 +49,22 @@ class LivePart(msgspec.Struct, frozen=True):
 
 
 Listener = Callable[[ChatId, LivePart], None]
+
+
+class Pace:
+    """How long pieces are joined: longer, the later the beats of a busy process come."""
+
+    def __init__(self) -> None:
+        self._late_s = 0.0
+
+    @property
+    def beat_s(self) -> float:
+        """How long the next beat is."""
+        return min(JOINED_S + LONGER_WHEN_LATE * self._late_s, JOINED_S_MAX)
+
+    def beaten(self, late_s: float) -> None:
+        """Learn how late a beat came."""
+        self._late_s += LATENESS_SHARE * (max(0.0, late_s) - self._late_s)
 
 
 @dataclass(slots=True)
@@ -92,6 +115,7 @@ class LiveChats:
         self._episodes: dict[ChatId, _Open] = {}
         self._busy: dict[ChatId, _Open] = {}  # Those that showed or joined something this beat.
         self._is_busy = asyncio.Event()
+        self._pace = Pace()
 
     def listen(self, listener: Listener) -> None:
         """Tell one more of every part from now on."""
@@ -131,7 +155,9 @@ class LiveChats:
         assert self._clock is not None
         while True:
             await self._is_busy.wait()
-            await self._clock.sleep(JOINED_S)
+            beat_s, began_s = self._pace.beat_s, self._clock.monotonic()
+            await self._clock.sleep(beat_s)
+            self._pace.beaten(self._clock.monotonic() - began_s - beat_s)
             self._flush()
 
     def take(self, chat_id: ChatId, opened: _Open, piece: _Waiting) -> None:

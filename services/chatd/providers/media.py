@@ -40,11 +40,17 @@ class ImageContent:
         return len(self.data_base64) * 3 // 4 - self.data_base64[-2:].count("=")
 
 
+#: Without this an object is not in the manner of MCP.
+PARTS = '"content"'
+
 ResultContent = TextContent | ImageContent
 
 
 def read_result(result_json: str) -> tuple[ResultContent, ...]:
     """Return what a result holds, in its order; never empty, never with bytes as text."""
+    if result_json.startswith("{") and PARTS not in result_json:
+        # A request tells all results of a chat again, and nearly all are such.
+        return (TextContent(_without_bytes(result_json)),)
     try:
         value = json.loads(result_json)
     except (ValueError, RecursionError):

@@ -195,11 +195,14 @@ class Cells:
     Attributes:
         on_door: Is told of each door that opens, with its workspace.
         resting: Workspaces in whose cells nobody is, and since when.
+        dying: First processes of cells that were ended, with their workspaces, until they are
+            reaped; the kernel keeps each until nobody is left inside.
     """
 
     cells: dict[Key, Cell] = field(default_factory=dict)
     on_door: Callable[[str, int], None] = field(default=lambda workspace, door: None)
     resting: dict[str, float] = field(default_factory=dict)
+    dying: dict[int, str] = field(default_factory=dict)
 
     def show_doors(self) -> None:
         """Tell of every door once more."""
@@ -211,6 +214,10 @@ class Cells:
     def firsts(self) -> set[int]:
         """Pids of the first processes, which belong to nobody."""
         return {cell.first for cell in self.cells.values()}
+
+    def dying_of(self, workspace: str) -> set[int]:
+        """Return the first processes of a workspace's cells that were ended and are not gone."""
+        return {first for first, owner in self.dying.items() if owner == workspace}
 
     def way(self, workspace: str, confinement: Confinement) -> "tuple[Cell, int]":
         """Return the cell for a process, and its tree, made if they are not there yet.
@@ -251,7 +258,9 @@ class Cells:
         """Kill everything in the cells of a workspace."""
         self.resting.pop(workspace, None)
         for key in [key for key in self.cells if key.workspace == workspace]:
-            self.cells.pop(key).close()
+            cell = self.cells.pop(key)
+            self.dying[cell.first] = workspace
+            cell.close()
 
     def end_all(self) -> None:
         """Kill everything in all cells."""
@@ -260,6 +269,7 @@ class Cells:
 
     def lose(self, pid: int) -> None:
         """Note a death; a cell whose first process died is no more."""
+        self.dying.pop(pid, None)
         for key in [key for key, cell in self.cells.items() if cell.first == pid]:
             self.cells.pop(key).close(is_dead=True)
 

@@ -1,6 +1,6 @@
 """What the launcher is told to do for one process, and how that travels to the spawner."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from toolrunner.sandbox.values import Layer, Level, Network, Profile, Used
@@ -65,7 +65,8 @@ class Confinement:
 
     def document(self) -> dict[str, Any]:
         """Return this as it travels."""
-        return asdict(self)
+        # `asdict` would copy everything in it first.
+        return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> "Confinement":

@@ -94,8 +94,6 @@ class Family:
     kept: dict[str, Kept] = field(default_factory=dict)
     leaders: dict[int, str] = field(default_factory=dict)  # Those that run, by pid.
     watched: dict[str, Watch] = field(default_factory=dict)
-    #: The workspaces that users other than ours belong to; empty if several do.
-    users: dict[int, str] = field(default_factory=dict)
     #: Deaths of those whose start is not answered, and of whom it may not be known who they are.
     early: dict[int, int] = field(default_factory=dict)
     is_ending: bool = False
@@ -166,13 +164,13 @@ class Family:
             OSError: The kernel refused.
         """
         if document is None:
+            self.kin.hold(workspace)
             return Way()
         confinement = Confinement.of(document)
-        if confinement.uid >= 0:
-            is_only = self.users.get(confinement.uid, workspace) == workspace
-            self.users[confinement.uid] = workspace if is_only else ""
+        has_cell = confinement.has(Layer.PID_NAMESPACE)
+        self.kin.hold(workspace, confinement.uid, has_cell=has_cell)
         way = Way(confinement, prepared_filter(confinement))
-        if confinement.has(Layer.PID_NAMESPACE):
+        if has_cell:
             way.cell, way.tree = self.kin.cells.way(workspace, confinement)
         return way
 
@@ -282,6 +280,7 @@ class Family:
             if pid == 0:
                 break
             reaped.add(pid)
+            self.kin.owners.pop(pid, None)
             process_id = self.leaders.get(pid, "")
             self.kin.reaped(process_id)
             self.kin.cells.lose(pid)
@@ -347,8 +346,7 @@ class Family:
             self.groups.kill(workspace)
             count += self.signal_all(find, message["signal"])
         else:
-            killed = self.kill_users(workspace) if message["signal"] == signal.SIGKILL else 0
-            count = max(killed, self.signal_all(find, message["signal"]))
+            count = self.signal_all(find, message["signal"])
         if message["signal"] == signal.SIGKILL:
             self.groups.kill(workspace)
         if message["tell_gone"]:
@@ -357,19 +355,6 @@ class Family:
             self.wake(left, message["signal"])
         self.line.tell({"number": message["number"], "count": count})
         self.reap()
-
-    def kill_users(self, workspace: str) -> int:
-        """Kill whoever is of a workspace's own users: these are seen at a glance.
-
-        Others are found by their variables and open files, which takes as long as a fork bomb
-        needs to be felt.
-        """
-        users = {user for user, owner in self.users.items() if owner == workspace}
-        if not users:
-            return 0
-        for user in users:
-            del self.users[user]
-        return self.signal_all(lambda: self.kin.of_users(users), signal.SIGKILL)
 
     def end(self, message: dict[str, Any]) -> None:
         """Signal everything, and tell when nothing is left."""

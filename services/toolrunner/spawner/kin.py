@@ -5,6 +5,10 @@ the mark in its variables, by its control group, and by descent. Pids come again
 reaped its number means it and nobody else. Afterwards the number may have been given anew: if there
 is someone with that pid it has, and if there is nobody, whoever bears the mark of another is that
 other's.
+
+All of that has to look at every process there is. Where nobody can leave, less is enough: whoever
+is in a cell is below a leader or below the cell's first process, and whoever has a workspace's own
+user is below somebody who has it, or below this program.
 """
 
 import os
@@ -18,6 +22,7 @@ from toolrunner.spawner.kernel import (
     children_of,
     descendants,
     is_working_in,
+    look,
     mark_of,
     owner_of,
     running_below,
@@ -36,6 +41,10 @@ class Known:
     leader: int
     is_reaped: bool = False
 
+    def is_of(self, workspace: str) -> bool:
+        """Tell whether its leader, which is not reaped, is of a workspace."""
+        return self.workspace == workspace and not self.is_reaped and self.leader > 0
+
 
 NOBODY = Known("", 0)
 
@@ -48,10 +57,27 @@ class Kin:
     known: dict[str, Known] = field(default_factory=dict)
     known_max: int = FORGOTTEN_MAX
     cells: Cells = field(default_factory=Cells)
+    #: The workspaces that users other than ours belong to; empty if several do.
+    users: dict[int, str] = field(default_factory=dict)
+    #: Users of children that were not reaped, by their pids.
+    owners: dict[int, int] = field(default_factory=dict)
+    #: Workspaces with processes in cells, and those with some that nothing holds together.
+    celled: set[str] = field(default_factory=set)
+    loose: set[str] = field(default_factory=set)
 
     def enter(self, process_id: str, workspace: str, pid: int) -> None:
         """Know a process by its leader, which has not been reaped."""
         self.known[process_id] = Known(workspace, pid)
+
+    def hold(self, workspace: str, user: int = -1, *, has_cell: bool = False) -> None:
+        """Note what holds a process of a workspace together with the others: a cell, or a user."""
+        if has_cell:
+            self.celled.add(workspace)
+        elif user < 0:
+            self.loose.add(workspace)
+        elif (owner := self.users.setdefault(user, workspace)) != workspace:
+            self.users[user] = ""
+            self.loose |= {workspace, owner} - {""}
 
     def reaped(self, process_id: str) -> None:
         """Know that the number of a process may be given anew."""
@@ -71,6 +97,12 @@ class Kin:
         """Know no others any more: nobody was left behind by them."""
         for process_id in [each for each in self.known if each not in process_ids]:
             self.groups.remove(self.known.pop(process_id).workspace, process_id)
+        present = {known.workspace for known in self.known.values()} | {""}
+        present |= {key.workspace for key in self.cells.cells} | {*self.cells.dying.values()}
+        self.celled &= present
+        self.loose &= present
+        for user in [user for user, owner in self.users.items() if owner not in present]:
+            del self.users[user]
 
     def prune(self, process_ids: Collection[str]) -> None:
         """Know of the others only those who left somebody behind, when there are many."""
@@ -115,15 +147,37 @@ class Kin:
 
     def inhabitants(self, workspace: str, directory: str) -> list[Seen]:
         """Return those of a workspace: of its processes, of its group, or at work in its files."""
+        confined = self.confined(workspace)
+        if confined is not None:
+            return confined
         held = self.groups.pids(workspace)
         own = {id: known for id, known in self.known.items() if known.workspace == workspace}
         return self.found(own, lambda each: each.pid in held or is_working_in(each.pid, directory))
 
-    def of_users(self, users: Collection[int]) -> list[Seen]:
-        """Return those of ours that run as some users."""
-        firsts = self.cells.firsts
-        below = running_below(os.getpid())
-        return [each for each in below if each.pid not in firsts and owner_of(each.pid) in users]
+    def confined(self, workspace: str) -> list[Seen] | None:
+        """Return those of a workspace that nobody can leave; None if one may have left it."""
+        users = {user for user, owner in self.users.items() if owner == workspace}
+        if workspace in self.loose or not (users or workspace in self.celled):
+            return None
+        ours = children_of(os.getpid()) if users else set()
+        if ours is None:
+            return None
+        roots = {known.leader for known in self.known.values() if known.is_of(workspace)}
+        roots |= {pid for pid in ours if self._owner(pid) in users}
+        firsts = {cell.first for cell in self.cells.of(workspace)}
+        below = {each.pid: each for pid in roots | firsts for each in running_below(pid)}
+        own = (look(pid) for pid in (roots | self.cells.dying_of(workspace)) - firsts)
+        below |= {each.pid: each for each in own if each is not None}
+        return list(below.values())
+
+    def _owner(self, pid: int) -> int:
+        """Return the user of a child, which stays the same once it is not ours."""
+        owner = self.owners.get(pid, -1)
+        if owner < 0:
+            owner = owner_of(pid)
+            if owner != os.geteuid():
+                self.owners[pid] = owner
+        return owner
 
     def found(self, own: dict[str, Known], is_meant: Callable[[Seen], bool]) -> list[Seen]:
         """Return those of ours that are of some processes or meant, and what these started."""

@@ -4,8 +4,11 @@ from pathlib import Path
 import pytest
 
 from chatd.store.schema import MIGRATIONS, SCHEMA
+from parley.identity import Role as UserRole
 from parley.postgres import Database, Pool, migrate
+from support.chat_people import Person
 from support.postgres import TestPostgres, postgres
+from support.served_catalogue import Catalogue
 from support.served_chats import ServedChats, served_chats
 
 __all__ = ["postgres"]
@@ -33,3 +36,16 @@ async def served(pool: Pool, tmp_path: Path) -> AsyncIterator[ServedChats]:
     """ChatService over that database, with a worker that only takes notes."""
     async with served_chats(pool, tmp_path) as running:
         yield running
+
+
+@pytest.fixture
+def admin(served: ServedChats) -> Person:
+    """Bob, who is an administrator today."""
+    served.bob.role = UserRole.ADMIN
+    return served.bob
+
+
+@pytest.fixture
+def catalogue(served: ServedChats) -> Catalogue:
+    """The templates, workspaces and nodes of that ChatService."""
+    return served.catalogue

@@ -12,7 +12,8 @@ from chatd.store.barring import PostgresBarring
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.clock import FakeClock
 from parley.postgres import Pool
-from support.served_chats import ANN_ID, BOB_ID, ServedChats
+from support.chat_people import ANN_ID, BOB_ID
+from support.served_chats import ServedChats
 
 
 def barring_of(served: ServedChats, standings: KnownStandings, clock: FakeClock) -> Barring:

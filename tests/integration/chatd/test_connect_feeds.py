@@ -11,7 +11,8 @@ from parley.api.chat.v1 import event_pb2
 from parley.api.chat.v1 import stream_service_pb2 as stream_api
 from parley.identity import Role, User, UserId
 from parley.rpc import acting_for
-from support.served_chats import Person, ServedChats
+from support.chat_people import Person
+from support.served_chats import ServedChats
 
 CREATED = event_pb2.FEED_CHANGE_CREATED
 UPDATED = event_pb2.FEED_CHANGE_UPDATED

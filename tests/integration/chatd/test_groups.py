@@ -24,9 +24,10 @@ from parley.clock import FakeClock
 from parley.identity import ServiceName
 from parley.postgres import Pool
 from parley.rpc import Channels, connect
+from support.chat_people import EVE_ID, EVES_GROUP
 from support.gateway_stack import GatewayStack, gateway_stack, migrate_identity
 from support.postgres import TestPostgres
-from support.served_chats import EVE_ID, EVES_GROUP, ServedChats
+from support.served_chats import ServedChats
 
 OTHER_GROUP = "00000000-0000-0000-0000-0000000000ef"
 

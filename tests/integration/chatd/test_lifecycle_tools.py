@@ -14,8 +14,9 @@ from chatd.domain.tools import Dispatch, Execution, Executor, StillRunning
 from chatd.domain.workspaces.ranking import USE_RECOMMENDED
 from chatd.domain.workspaces.templates import SCRATCH_ID
 from chatd.domain.workspaces.workspace import Failure, FailureKind
+from support.chat_people import ANN_ID
 from support.served_catalogue import Catalogue, Facts
-from support.served_chats import ANN_ID, ServedChats
+from support.served_chats import ServedChats
 
 ANN = Owner(ANN_ID, "member")
 
@@ -42,12 +43,6 @@ class Model:
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         return await self.again(self.execution(name, **arguments))
-
-
-@pytest.fixture
-def catalogue(served: ServedChats) -> Catalogue:
-    found: Catalogue = served.catalogue
-    return found
 
 
 @pytest.fixture

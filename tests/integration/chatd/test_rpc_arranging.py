@@ -3,7 +3,8 @@ from typing import Any
 
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
-from support.served_chats import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, ServedChats, text
+from support.chat_people import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, text
+from support.served_chats import ServedChats
 
 
 def update(chat_id: str, *paths: str, **values: Any) -> api.UpdateChatRequest:

@@ -4,33 +4,20 @@ import asyncio
 from typing import Any
 
 import grpc
-import pytest
 
 from chatd.domain.workspaces.commands import TellPolicy, Warn
 from chatd.domain.workspaces.templates import SCRATCH_ID
 from parley.api.workspace.v1 import node_service_pb2 as nodes_api
 from parley.api.workspace.v1 import sandbox_pb2, template_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
-from parley.identity import Role as UserRole
 from parley.identity import User, UserId
 from parley.rpc import acting_for
 from support.catalogue_calls import READY, STOPPED, Beating, create, hosted
+from support.chat_people import ANN_ID, Person
 from support.served_catalogue import Catalogue
-from support.served_chats import ANN_ID, Person, ServedChats
+from support.served_chats import ServedChats
 
 BEGUN, NOTHING = api.LIFECYCLE_OUTCOME_BEGUN, api.LIFECYCLE_OUTCOME_NOTHING_TO_DO
-
-
-@pytest.fixture
-def catalogue(served: ServedChats) -> Catalogue:
-    found: Catalogue = served.catalogue
-    return found
-
-
-@pytest.fixture
-def admin(served: ServedChats) -> Person:
-    served.bob.role = UserRole.ADMIN
-    return served.bob
 
 
 async def test_a_workspace_lives_from_its_creation_to_its_removal(

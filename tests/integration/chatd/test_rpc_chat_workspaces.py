@@ -8,14 +8,9 @@ from chatd.domain.chat import ChatId, Owner
 from chatd.domain.workspaces.errors import WorkspaceNotReady
 from chatd.domain.workspaces.ports import Site
 from support.catalogue_calls import create
+from support.chat_people import ANN_ID
 from support.served_catalogue import ADDRESS, Catalogue
-from support.served_chats import ANN_ID, ServedChats
-
-
-@pytest.fixture
-def catalogue(served: ServedChats) -> Catalogue:
-    found: Catalogue = served.catalogue
-    return found
+from support.served_chats import ServedChats
 
 
 async def test_a_chat_gets_a_scratch_workspace_with_its_first_tool_and_keeps_it(

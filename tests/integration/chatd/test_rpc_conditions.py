@@ -10,7 +10,8 @@ from chatd.domain.errors import VersionConflict
 from chatd.store.metadata import ChatChanges
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
-from support.served_chats import ANN_ID, BOB_ID, ServedChats
+from support.chat_people import ANN_ID, BOB_ID
+from support.served_chats import ServedChats
 
 
 def update(chat_id: str, etag: str, **values: Any) -> api.UpdateChatRequest:

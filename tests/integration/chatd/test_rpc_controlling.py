@@ -9,7 +9,8 @@ from chatd.domain.parts import ToolCall
 from chatd.domain.transitions import fence_of
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
-from support.served_chats import ANN_ID, ServedChats
+from support.chat_people import ANN_ID
+from support.served_chats import ServedChats
 
 WAITING = chat_pb2.CHAT_STATUS_WAITING
 RUNNING = chat_pb2.CHAT_STATUS_RUNNING

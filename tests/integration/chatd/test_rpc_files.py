@@ -20,7 +20,8 @@ from parley.api.chat.v1 import file_pb2, message_pb2
 from parley.api.chat.v1 import file_service_pb2 as api
 from parley.identity import User, UserId
 from parley.rpc import Problem, acting_for, problem_of
-from support.served_chats import ANN_ID, BOB_ID, EVES_GROUP, Person, ServedChats, text
+from support.chat_people import ANN_ID, BOB_ID, EVES_GROUP, Person, text
+from support.served_chats import ServedChats
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20_000
 ABSENT = "00000000-0000-0000-0001-000000000001"

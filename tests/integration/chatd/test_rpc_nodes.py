@@ -1,28 +1,14 @@
 """Nodes over gRPC: they register, tell what they host, are lost and come back."""
 
-import pytest
-
 from chatd.domain.workspaces.commands import LoseNode, Stop
 from chatd.domain.workspaces.workspace import State, StopReason
 from parley.api.workspace.v1 import node_pb2, workspace_pb2
 from parley.api.workspace.v1 import node_service_pb2 as nodes_api
 from parley.api.workspace.v1 import workspace_service_pb2 as api
-from parley.identity import Role as UserRole
 from support.catalogue_calls import NODE_ID, READY, Beating, create, hosted
+from support.chat_people import Person
 from support.served_catalogue import Catalogue
-from support.served_chats import Person, ServedChats
-
-
-@pytest.fixture
-def catalogue(served: ServedChats) -> Catalogue:
-    found: Catalogue = served.catalogue
-    return found
-
-
-@pytest.fixture
-def admin(served: ServedChats) -> Person:
-    served.bob.role = UserRole.ADMIN
-    return served.bob
+from support.served_chats import ServedChats
 
 
 async def test_a_node_registers_hosts_is_lost_and_comes_back_with_what_it_has(

@@ -7,7 +7,8 @@ from chatd.domain.transitions import fence_of
 from chatd.store.reading import EXPORT_PAGE_LENGTH
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
-from support.served_chats import BOB_ID, EVES_GROUP, Person, ServedChats, text
+from support.chat_people import BOB_ID, EVES_GROUP, Person, text
+from support.served_chats import ServedChats
 
 
 async def walk(person: Person, **wanted: Any) -> list[list[str]]:

@@ -12,7 +12,8 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from parley.api.chat.v1 import chat_pb2, chat_service_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.rpc import Problem
-from support.served_chats import BOB_ID, EVES_GROUP, Person, ServedChats, text
+from support.chat_people import BOB_ID, EVES_GROUP, Person, text
+from support.served_chats import ServedChats
 
 ABSENT = "00000000-0000-0000-0000-00000000dead"
 METHODS = [

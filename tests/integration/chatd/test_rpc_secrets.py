@@ -13,25 +13,14 @@ from parley.api.workspace.v1 import node_pb2, secret_pb2
 from parley.api.workspace.v1 import node_service_pb2 as nodes_api
 from parley.api.workspace.v1 import secret_service_pb2 as api
 from parley.api.workspace.v1 import workspace_service_pb2 as workspaces_api
-from parley.identity import Role as UserRole
+from support.catalogue_calls import READY, hosted
+from support.chat_people import ANN_ID, Person
 from support.served_catalogue import ADDRESS, Catalogue
-from support.served_chats import ANN_ID, Person, ServedChats
+from support.served_chats import ServedChats
 
 VALUE = b"ghp_the-value-that-never-comes-back"
 NODE_ID = "00000000-0000-0000-0000-0000000000f1"
 NO_CONTEXT: Any = None
-
-
-@pytest.fixture
-def catalogue(served: ServedChats) -> Catalogue:
-    found: Catalogue = served.catalogue
-    return found
-
-
-@pytest.fixture
-def admin(served: ServedChats) -> Person:
-    served.bob.role = UserRole.ADMIN
-    return served.bob
 
 
 async def put(person: Person, name: str = "deploy", value: bytes = VALUE, **more: Any) -> Any:
@@ -270,7 +259,10 @@ async def test_what_was_placed_before_its_node_registered_is_on_it_by_its_addres
     await grant(ann, workspace_id, "deploy")
     node = node_pb2.Node(node_id=NODE_ID, address=address, name="one")
     await catalogue.servicers[1].RegisterNode(
-        nodes_api.RegisterNodeRequest(request_id="register", node=node), NO_CONTEXT
+        nodes_api.RegisterNodeRequest(
+            request_id="register", node=node, workspaces=[hosted(workspace_id, READY)]
+        ),
+        NO_CONTEXT,
     )
     with suppress(SecretNotGranted):
         await catalogue.servicers[1].UseSecret(wish(workspace_id), NO_CONTEXT)

@@ -8,7 +8,8 @@ from chatd.domain.workers import Claimed
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.postgres import Pool
-from support.served_chats import ANN_ID, BOB_ID, WORKER, ServedChats, text
+from support.chat_people import ANN_ID, BOB_ID, text
+from support.served_chats import WORKER, ServedChats
 
 ANN = Owner(ANN_ID, "member")
 INSERT_FILE = "INSERT INTO chat.files VALUES ($1, $2, 'notes.txt', 'text/plain', '', 'x', now())"

@@ -16,7 +16,8 @@ from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import stream_service_pb2 as stream_api
 from parley.identity import Role, User, UserId
 from parley.rpc import acting_for, problem_of
-from support.served_chats import Person, ServedChats
+from support.chat_people import Person
+from support.served_chats import ServedChats
 
 
 def follow(person: Person, chat_id: str, **more: Any) -> Any:

@@ -8,22 +8,10 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from parley.api.workspace.v1 import template_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
-from parley.identity import Role as UserRole
 from support.catalogue_calls import create
+from support.chat_people import EVES_GROUP, Person
 from support.served_catalogue import Catalogue
-from support.served_chats import EVES_GROUP, Person, ServedChats
-
-
-@pytest.fixture
-def catalogue(served: ServedChats) -> Catalogue:
-    found: Catalogue = served.catalogue
-    return found
-
-
-@pytest.fixture
-def admin(served: ServedChats) -> Person:
-    served.bob.role = UserRole.ADMIN
-    return served.bob
+from support.served_chats import ServedChats
 
 
 def git_template(**more: Any) -> template_pb2.Template:

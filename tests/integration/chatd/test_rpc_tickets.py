@@ -13,9 +13,10 @@ from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
 from parley.postgres import Pool
+from support.chat_people import ANN_ID, BOB_ID
 from support.fake_toolrunner import GENERATION, FakeToolrunner
 from support.fake_toolrunner import served as served_toolrunner
-from support.served_chats import ANN_ID, BOB_ID, ServedChats, served_chats
+from support.served_chats import ServedChats, served_chats
 
 PROCESS_ID = "00000000-0000-0000-0000-0000000000cc"
 

@@ -16,26 +16,12 @@ from parley.api.chat.v1 import chat_service_pb2, usage_pb2
 from parley.api.chat.v1 import usage_service_pb2 as api
 from parley.clock import FakeClock
 from parley.identity import Role as UserRole
-from support.served_chats import (
-    ANN_ID,
-    BOB_ID,
-    EVE_ID,
-    EVES_GROUP,
-    Person,
-    ServedChats,
-    text,
-)
+from support.chat_people import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, Person, text
+from support.served_chats import ServedChats
 
 PRICED = ModelUse("m1", 10, 20, 5, 30, 40, cost_micros=100, model_runtime_ms=7, model_name="large")
 UNPRICED = ModelUse("m2", 1, 2)
 FAR = datetime(2100, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-async def admin(served: ServedChats) -> Person:
-    """Bob, who is an administrator today."""
-    served.bob.role = UserRole.ADMIN
-    return served.bob
 
 
 async def bill(

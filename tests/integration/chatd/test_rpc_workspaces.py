@@ -15,9 +15,10 @@ from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 from parley.identity import User, UserId
 from parley.postgres import Pool
 from parley.rpc import Problem, acting_for, problem_of
+from support.chat_people import BOB_ID, EVES_GROUP, Person
 from support.fake_toolrunner import FakeToolrunner
 from support.fake_toolrunner import served as served_toolrunner
-from support.served_chats import BOB_ID, EVES_GROUP, Person, ServedChats, served_chats
+from support.served_chats import ServedChats, served_chats
 from support.workspace_visits import start
 
 NOBODYS = "00000000-0000-0000-0000-0000000000ff"

@@ -241,8 +241,6 @@ async def test_a_repository_of_somebody_on_this_machine_is_read_as_its_owner(
 async def test_mirrors_that_are_too_many_go_save_those_that_are_borrowed_from(
     jail: Jail, tmp_path: Path
 ) -> None:
-    if jail.level is Level.UID:
-        pytest.skip("the same at every level")
     repositories = [Repository.made(tmp_path / f"r{number}") for number in range(3)]
     for each in repositories:
         each.commit(a_txt="one\n")
@@ -258,8 +256,6 @@ async def test_mirrors_that_are_too_many_go_save_those_that_are_borrowed_from(
 
 
 async def test_a_repository_that_is_too_large_is_not_kept(jail: Jail, tmp_path: Path) -> None:
-    if jail.level is Level.UID:
-        pytest.skip("the same at every level")
     repository = Repository.made(tmp_path / "r")
     (repository.directory / "large").write_bytes(os.urandom(2 * MIB))
     repository.commit(a_txt="one\n")

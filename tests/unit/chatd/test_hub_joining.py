@@ -5,10 +5,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
+import pytest
+
 from chatd.domain.chat import ChatId, Role
 from chatd.domain.commands import Fence
 from chatd.domain.parts import Part, Reasoning, Text, ToolCall
-from chatd.engine.live import JOINED_BYTES_MAX, JOINED_S, Episode, LiveChats, LivePart
+from chatd.engine.live import (
+    JOINED_BYTES_MAX,
+    JOINED_S,
+    JOINED_S_MAX,
+    Episode,
+    LiveChats,
+    LivePart,
+    Pace,
+)
 from parley.clock import FakeClock
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
@@ -25,9 +35,9 @@ async def joining() -> AsyncIterator[tuple[Episode, list[LivePart], FakeClock]]:
         beating.cancel()
 
 
-async def beat(clock: FakeClock) -> None:
-    await clock.until_someone_sleeps()
-    clock.advance(JOINED_S)
+async def beat(clock: FakeClock, *, late_s: float = 0.0) -> None:
+    """Let the beat end that is waited for, or a while after it should have."""
+    clock.advance(await clock.until_someone_sleeps() + late_s)
     for _ in range(5):
         loop = asyncio.get_running_loop()
         turned = loop.create_future()
@@ -50,6 +60,32 @@ async def test_the_first_piece_goes_out_at_once_and_the_others_together() -> Non
         episode.add(Role.ASSISTANT, 0, Text("d"))
     assert texts(shown) == ["a", "bc", "d"]
     assert [part.seq for part in shown] == [1, 2, 3]
+
+
+def test_a_process_whose_beats_come_late_makes_them_longer_and_then_short_again() -> None:
+    pace = Pace()
+    assert pace.beat_s == JOINED_S
+    pace.beaten(0.02)
+    assert pace.beat_s == pytest.approx(JOINED_S + 0.04)
+    pace.beaten(-1.0)
+    assert pace.beat_s == pytest.approx(JOINED_S + 0.03)
+    pace.beaten(9.0)
+    assert pace.beat_s == JOINED_S_MAX
+    for _ in range(100):
+        pace.beaten(0.0)
+    assert pace.beat_s == pytest.approx(JOINED_S)
+
+
+async def test_pieces_wait_longer_behind_a_beat_that_came_late() -> None:
+    async with joining() as (episode, shown, clock):
+        episode.add(Role.ASSISTANT, 0, Text("a"))
+        await beat(clock, late_s=0.02)
+        for word in ("b", "c"):
+            episode.add(Role.ASSISTANT, 0, Text(word))
+        assert texts(shown) == ["a", "b"]
+        assert await clock.until_someone_sleeps() == pytest.approx(JOINED_S + 0.04)
+        await beat(clock)
+    assert texts(shown) == ["a", "b", "c"]
 
 
 async def test_much_text_does_not_wait() -> None:

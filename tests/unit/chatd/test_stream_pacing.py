@@ -2,7 +2,16 @@
 
 import asyncio
 
-from chatd.rpc.streams.connection import FLUSH_PAUSE_S, FLUSHES_AT_ONCE, Connection, Entry
+import pytest
+
+from chatd.rpc.streams.connection import (
+    FLUSH_PAUSE_S,
+    FLUSH_PAUSE_S_MAX,
+    FLUSHES_AT_ONCE,
+    Connection,
+    Entry,
+    pause_s,
+)
 from chatd.rpc.streams.position import Position
 from chatd.rpc.streams.subscription import Subscription
 from parley.api.chat.v1.frame_pb2 import EncodedConnectResponse
@@ -38,6 +47,38 @@ async def test_frames_leave_at_once_until_there_are_many_and_then_together() -> 
         assert frames.empty()
         clock.advance(FLUSH_PAUSE_S)
         assert events_of(await frames.get()) == [b"a", b"b"]
+        writing.cancel()
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "expected_s"), [(1, 0.008), (8, 0.008), (16, 0.016), (24, 0.024), (5000, 0.024)]
+)
+def test_behind_many_deliveries_the_next_frame_waits_longer(
+    deliveries: int, expected_s: float
+) -> None:
+    assert pause_s(deliveries) == pytest.approx(expected_s)
+
+
+async def test_while_a_crowd_is_served_each_pause_has_one_frame_for_all() -> None:
+    clock = FakeClock()
+    connection = Connection(clock)
+    readers = [Subscription(Position(), connection.wake) for _ in range(100)]
+    for number, reader in enumerate(readers):
+        connection.add(Entry(number, reader, leave=lambda: None))
+    frames: asyncio.Queue[bytes] = asyncio.Queue()
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(connection.write_all(frames.put))
+        await frames.get()
+        for _ in range(4):
+            for reader in readers:
+                reader.put(b"x")
+            assert len(events_of(await frames.get())) == len(readers)
+        over_s = 4 * FLUSH_PAUSE_S_MAX - FLUSHES_AT_ONCE * FLUSH_PAUSE_S
+        assert await clock.until_someone_sleeps() == pytest.approx(over_s)
+        for reader in readers:
+            reader.put(b"y")
+        clock.advance(FLUSH_PAUSE_S_MAX)
+        assert len(events_of(await frames.get())) == len(readers)
         writing.cancel()
 
 

@@ -117,3 +117,30 @@ def test_deaths_of_strangers_are_not_kept_for_long(stage: Stage) -> None:
     stage.close_report()
     assert stage.heard() == [{"number": 1, "stage": "exec", "errno": 2}]
     assert stage.family.early == {}
+
+
+def test_who_shares_a_user_or_has_none_is_looked_for_everywhere() -> None:
+    kin = Kin(ControlGroups(""))
+    kin.hold("alone", 20_001)
+    kin.hold("alone", 20_001)
+    kin.hold("celled", 20_002, has_cell=True)
+    kin.hold("one", 31_337)
+    kin.hold("another", 31_337)
+    kin.hold("third", 31_337)
+    kin.hold("plain")
+    kin.hold("mixed", 20_003)
+    kin.hold("mixed")
+    names = ("alone", "celled", "one", "another", "third", "plain", "mixed", "unknown")
+    found = {name: kin.confined(name) is not None for name in names}
+    assert [name for name, is_confined in found.items() if is_confined] == ["alone", "celled"]
+
+
+def test_nothing_is_remembered_of_workspaces_that_nobody_is_in() -> None:
+    kin = Kin(ControlGroups(""))
+    for number in range(10):
+        kin.enter(f"p{number}", f"w{number}", 0)
+        kin.hold(f"w{number}", 20_000 + number)
+        kin.hold(f"w{number}", has_cell=number % 2 == 0)
+    kin.keep_only({"p1", "p2"})
+    assert (kin.celled, kin.loose) == ({"w2"}, {"w1"})
+    assert kin.users == {20_001: "w1", 20_002: "w2"}

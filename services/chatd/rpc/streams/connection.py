@@ -1,7 +1,8 @@
 """The server's end of one shared stream: many subscriptions, one writer.
 
 A few frames leave at once; while there are many, what is put in line within some milliseconds
-leaves together, since a frame costs both ends more than what is in it. Frames are small and filled
+leaves together, since a frame costs both ends more than what is in it; when there is something for
+very many, within some more. Frames are small and filled
 in turns, so that nobody's long history holds up the others. The writer alone waits for the other
 end; if that reads too slowly the lines grow to their bounds and their readers are sent away.
 """
@@ -19,6 +20,8 @@ from parley.rpc import LIMITS
 
 HEARTBEAT_S = 10.0
 FLUSH_PAUSE_S = 0.008
+FLUSH_PAUSE_S_MAX = 0.024
+FLUSH_PAUSE_S_PER_DELIVERY = 0.001
 FLUSHES_AT_ONCE = 10
 HEARTBEAT = b""  # A frame without deliveries.
 QUANTUM_BYTES = 32 * 1024
@@ -38,6 +41,11 @@ class Entry:
     is_feed: bool = False
 
 
+def pause_s(deliveries: int) -> float:
+    """Return how long to wait behind so many deliveries, so that the next leave together."""
+    return min(max(FLUSH_PAUSE_S, deliveries * FLUSH_PAUSE_S_PER_DELIVERY), FLUSH_PAUSE_S_MAX)
+
+
 class Connection:
     """The subscriptions of one stream."""
 
@@ -51,6 +59,7 @@ class Connection:
         self._is_idle = True
         self._is_beat_due = False
         self._paced_until_s = float("-inf")
+        self._delivered = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -97,22 +106,21 @@ class Connection:
         while True:
             await self._something.wait()
             self._something.clear()
-            has_written = False
+            self._delivered = 0
             while (frame := self._next_frame()) is not None:
                 self._is_idle = False
-                has_written = True
                 await write(frame)
-            if has_written:
-                await self._pace()
+            if self._delivered:
+                await self._pace(pause_s(self._delivered))
             if self._is_beat_due and self._is_idle:
                 await write(HEARTBEAT)
             self._is_beat_due = False
 
-    async def _pace(self) -> None:
+    async def _pace(self, pause_s: float) -> None:
         """Wait if there was more to write lately than a few frames and one for each pause."""
         now_s = self._clock.monotonic()
         earliest_s = now_s - FLUSHES_AT_ONCE * FLUSH_PAUSE_S
-        self._paced_until_s = max(self._paced_until_s, earliest_s) + FLUSH_PAUSE_S
+        self._paced_until_s = max(self._paced_until_s, earliest_s) + pause_s
         if self._paced_until_s > now_s:
             await self._clock.sleep(self._paced_until_s - now_s)
 
@@ -144,6 +152,7 @@ class Connection:
             if size is None:
                 break
             left_bytes -= size
+            self._delivered += 1
             self._ready.popleft()
             if entry.subscription.has_news:
                 self._ready.append(entry.id)

@@ -157,9 +157,6 @@ def _message_content(message: BetaMessage) -> Content:
 
 @recorded(FOLDER)
 def test_a_recorded_answer_holds_what_its_events_say(recording: Recording) -> None:
-    if not recording.is_streamed:
-        pytest.skip("not streamed")
-
     events = decoded(data_of(recording.body))
 
     assert content_of(events) == walked(recording.body)
@@ -169,16 +166,11 @@ def test_a_recorded_answer_holds_what_its_events_say(recording: Recording) -> No
 
 @recorded(FOLDER)
 def test_a_recorded_answer_holds_what_the_official_sdk_finds(recording: Recording) -> None:
-    if not recording.is_streamed:
-        pytest.skip("not streamed")
-
     assert content_of(decoded(data_of(recording.body))) == accumulated(recording.body)
 
 
 @recorded(FOLDER)
 def test_a_recorded_answer_names_each_page_that_it_cites(recording: Recording) -> None:
-    if not recording.is_streamed:
-        pytest.skip("not streamed")
     deltas = (json.loads(data).get("delta", {}) for data in data_of(recording.body))
     cited = {delta["citation"]["url"] for delta in deltas if delta.get("type") == "citations_delta"}
 
@@ -189,8 +181,6 @@ def test_a_recorded_answer_names_each_page_that_it_cites(recording: Recording) -
 
 @recorded(FOLDER)
 def test_a_recorded_answer_cut_anywhere_is_an_error(recording: Recording) -> None:
-    if not recording.is_streamed:
-        pytest.skip("not streamed")
     datas = data_of(recording.body)
     last = next(place for place, data in enumerate(datas) if b'"message_stop"' in data)
 
@@ -205,8 +195,6 @@ def test_a_recorded_answer_cut_anywhere_is_an_error(recording: Recording) -> Non
 
 @recorded(FOLDER)
 def test_our_framing_finds_the_same_events(recording: Recording) -> None:
-    if not recording.is_streamed:
-        pytest.skip("not streamed")
     frames, body = ServerSentEvents(), recording.body.encode()
 
     framed = [

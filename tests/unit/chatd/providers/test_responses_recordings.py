@@ -79,14 +79,8 @@ def usage_of(told: list[ModelEvent]) -> list[UsageReported]:
     return [each for each in told if isinstance(each, UsageReported)]
 
 
-def skip_unless_streamed(recording: Recording) -> None:
-    if not recording.is_streamed:
-        pytest.skip("an answer that is no stream")
-
-
 @recorded(FOLDER)
 def test_a_recording_says_what_its_events_say(recording: Recording) -> None:
-    skip_unless_streamed(recording)
     told = decoded(datas(recording))
     events = list(walked(recording))
     whole = next(each["response"] for each in events if each["type"] in TERMINAL)
@@ -137,7 +131,6 @@ def test_a_recording_says_what_its_events_say(recording: Recording) -> None:
 
 @recorded(FOLDER)
 def test_a_recording_says_what_the_official_sdk_reads_in_it(recording: Recording) -> None:
-    skip_unless_streamed(recording)
     told = decoded(datas(recording))
     events, whole = read_by_sdk(recording)
 
@@ -191,7 +184,6 @@ def read_by_sdk(recording: Recording) -> tuple[list["ResponseStreamEvent"], "Res
 
 @recorded(FOLDER)
 def test_a_recording_that_is_cut_before_its_end_is_an_error(recording: Recording) -> None:
-    skip_unless_streamed(recording)
     events = datas(recording)
     terminal = next(
         place for place, each in enumerate(walked(recording)) if each["type"] in TERMINAL
@@ -208,7 +200,6 @@ def test_a_recording_that_is_cut_before_its_end_is_an_error(recording: Recording
 
 @recorded(FOLDER)
 def test_a_recording_whose_last_event_is_cut_is_an_error(recording: Recording) -> None:
-    skip_unless_streamed(recording)
     events = datas(recording)
     terminal = next(
         place for place, each in enumerate(walked(recording)) if each["type"] in TERMINAL
