@@ -15,6 +15,8 @@ ExecutionId = NewType("ExecutionId", str)
 
 #: Of a call that a person makes: it belongs to no chat.
 NO_CHAT = ChatId("")
+#: What command lines are given to.
+SHELL = "sh"
 
 SIGNAL_BASE = 128
 

@@ -15,6 +15,7 @@ from typing import Final, assert_never
 from parley.clock import Clock
 from toolrunner.confining import Sandbox
 from toolrunner.domain import (
+    SHELL,
     Effect,
     Execution,
     Limits,
@@ -270,6 +271,12 @@ def start_error_of(error: LaunchFailed, program: str, workdir: str) -> str:
     """Return why a program never ran, and what to do."""
     cause = os.strerror(error.errno) if error.errno else "a defect of Parley"
     match error.stage:
+        case "exec" if program == SHELL and error.errno == errno.ENOENT:
+            return (
+                "There is no sh here, so no command line can be run. Start a program that is there "
+                "by its words (argv), work with the files alone, or have sh put into what the "
+                "workspace is made of."
+            )
         case "exec":
             return f"{program} cannot be run: {cause}. Check its name and whether it is there."
         case "workdir":

@@ -1,11 +1,13 @@
 """`parley run` repairs directories: really edited, really tested, shown as a diff."""
 
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from support.conditions import until
 from support.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
@@ -13,6 +15,7 @@ pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "repair"
 PROMPT = "run the tests in this repository and fix what fails"
 CHECK = "python3 -m unittest"
+WITHIN_S = 60.0
 
 
 def repaired(
@@ -107,3 +110,34 @@ def test_without_the_edit_the_check_fails_and_nothing_is_applied(
     assert "Nothing was changed." in told
     assert told[-1].startswith(f"parley: the check failed (exit code 1): {CHECK} (chat ")
     assert (repository / "shop.py").read_text() == before
+
+
+@pytest.mark.parametrize("repository", ["shop"], indirect=True)
+def test_ctrl_c_stops_the_turn_and_what_it_runs(stack: LocalStack, repository: Path) -> None:
+    (repository / "repair.script").write_text("run: sleep 7521\n")
+    with subprocess.Popen(
+        stack.command("run", PROMPT),
+        cwd=repository,
+        env=stack.variables(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            until(lambda: stack.is_running("7521"), "the command", within_s=WITHIN_S)
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=WITHIN_S)
+        finally:
+            process.kill()
+    assert (process.returncode, "\nStopped." in told) == (130, True), told
+    until(lambda: not stack.is_running("7521"), "the end of the command", within_s=WITHIN_S)
+
+
+@pytest.mark.parametrize("repository", ["shop"], indirect=True)
+def test_what_tests_leave_behind_is_no_change(stack: LocalStack, repository: Path) -> None:
+    (repository / ".gitignore").unlink(missing_ok=True)
+    (repository / "parley.toml").unlink()
+    applied = repaired(stack, repository, "--apply")
+    assert applied.returncode == 0, applied.stderr
+    assert "Binary files" not in applied.stdout
+    assert passes(repository)

@@ -9,10 +9,9 @@ import struct
 import subprocess
 import termios
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from time import monotonic
 
-import psutil
 import pytest
 
 from support.conditions import until
@@ -77,12 +76,6 @@ def window(stack: LocalStack, *words: str, **variables: str) -> Iterator[Window]
             os.close(theirs)
 
 
-def is_running(stack: LocalStack, word: str) -> bool:
-    with suppress(psutil.NoSuchProcess):
-        return any(word in process.cmdline() for process in stack.everyone())
-    return False
-
-
 @pytest.fixture
 def workspace(stack: LocalStack) -> Iterator[str]:
     made = stack.parley("workspace", "create", "scratch", "--name", NAME)
@@ -144,7 +137,7 @@ def test_a_shell_that_printed_more_than_is_kept_is_come_back_to(
         first.type("\x1d")
         process_id = first.until(rb"--attach (\S+)")[1].decode()
         assert first.ended() == 0
-    until(lambda: is_running(stack, "7511"), "the end of its output", within_s=SEEN_S_MAX)
+    until(lambda: stack.is_running("7511"), "the end of its output", within_s=SEEN_S_MAX)
     with window(stack, workspace, "--attach", process_id) as again:
         again.until(rb"\n2999999\r\n3000000\r\n")
         again.type("\x03")

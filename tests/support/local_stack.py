@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,14 @@ class LocalStack:
         """Return the supervisor and all that descends from it."""
         supervisor = self.supervisor()
         return [supervisor, *supervisor.children(recursive=True)]
+
+    def is_running(self, word: str) -> bool:
+        """Tell whether a command line below the supervisor has a word."""
+        for process in self.everyone():
+            with suppress(psutil.NoSuchProcess):
+                if word in process.cmdline():
+                    return True
+        return False
 
     def strangers(self) -> list[psutil.Process]:
         """Return processes that mention this home anywhere, wherever they come from."""

@@ -11,6 +11,7 @@ class RowSizes:
         commands: Of row H24.
         calls: Of row H10.
         stop_s: How long row A18 stops a toolrunner.
+        trials: Calls that a fault meets, of rows A12, A13, A14 and A31.
         stress_s: How long lost wake-ups are hunted, for each seed.
         line_mib: Length of one line that a process prints.
         neighbour_rounds: Commands of promise P27, for each way to misbehave.
@@ -24,6 +25,7 @@ class RowSizes:
     commands: int = 150
     calls: int = 450
     stop_s: float = 1.0
+    trials: int = 10
     stress_s: float = 0.0
     line_mib: int = 24
     neighbour_rounds: int = 25
@@ -38,6 +40,7 @@ FULL_SIZE = RowSizes(
     commands=10_000,
     calls=5_000,
     stop_s=60.0,
+    trials=200,
     stress_s=90.0,
     line_mib=1024,
     neighbour_rounds=300,

@@ -125,7 +125,9 @@ class Answer:
         name = part.get("tool_name", "tool")
         if kind == "tool-call":
             return [*self._end_line(), Note(f"o {name} {_brief(part.get('args'))}".rstrip())]
-        return [*self._end_line(), Note(f"{'✗' if part.get('is_error') else '✓'} {name}")]
+        if not part.get("is_error"):
+            return [*self._end_line(), Note(f"✓ {name}")]
+        return [*self._end_line(), Note(f"✗ {name} {_reason(part.get('result'))}".rstrip())]
 
     def _write(self, text: str) -> list[Shown]:
         if not text:
@@ -160,3 +162,14 @@ def _brief(arguments: Any) -> str:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
     text = "" if text == "{}" else " ".join(text.split())
     return text if len(text) <= TOOL_ARGUMENTS_MAX else text[:TOOL_ARGUMENTS_MAX] + "…"
+
+
+def _reason(result: Any) -> str:
+    """Return why a tool failed, as far as its result says so."""
+    if isinstance(result, str):
+        try:
+            result = json.loads(result)
+        except ValueError:
+            return _brief(result)
+    said = result.get("error") if isinstance(result, dict) else None
+    return _brief(said) if isinstance(said, str) else ""

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final
@@ -19,9 +20,13 @@ WAIT_S_MAX: Final = 20
 INPUT_FULL: Final = "NODE_FULL"
 PAUSE_S: Final = 0.2
 
+#: What programs leave behind when tests run is no change, whatever the copy has git ignore.
+LEFTOVERS: Final = r"__pycache__/\n*.py[co]\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n"
+
 #: Unpacks what comes in and keeps it as the state that changes are told against.
 UNPACK: Final = (
-    "tar -xzf - && git init -q -b main && git add -A && "
+    f"tar -xzf - && git init -q -b main && printf '{LEFTOVERS}' >> .git/info/exclude && "
+    "git add -A && "
     "git -c user.name=parley -c user.email=parley@localhost -c commit.gpgsign=false "
     "commit -q --allow-empty -m 'As it was copied'"
 )
@@ -79,9 +84,17 @@ class ChatWorkspace:
                     raise CliError(f"the files could not be copied ({words}): {said.strip()}")
 
     def run(self, command: str) -> Iterator[Printed | Ended]:
-        """Run a command there; give its output as it comes, and how it ended."""
+        """Run a command there; give its output as it comes, and how it ended.
+
+        It ends with whoever does not wait for its end.
+        """
         process = self._post("check", "processes", {"command": command})
-        yield from self._followed(process["id"])
+        try:
+            yield from self._followed(process["id"])
+        except (KeyboardInterrupt, TimedOut):
+            with suppress(CliError):
+                self._post("stop", f"processes/{process['id']}/signal", {"signal": "kill"})
+            raise
 
     def diff(self) -> tuple[str, bool]:
         """Return what changed since the files were put there, and whether that is all of it."""

@@ -30,6 +30,7 @@ class Work:
 
     Attributes:
         directory: Whose copy to work on.
+        title: What the chat is called.
         prompt: What the model is told.
         model_id: The model, None for the default.
         check: A command that tells by its exit code whether the work is done, None for none.
@@ -37,6 +38,7 @@ class Work:
     """
 
     directory: Path
+    title: str
     prompt: str
     model_id: str | None
     check: str | None
@@ -57,8 +59,9 @@ def work(
     workspace.fill(archive)
     after_id = _send(api, chat_id, wanted, patience, new_key())
     show_turn(api, chat_id, patience, as_json=as_json, after_id=after_id)
-    ended = None if wanted.check is None else _checked(workspace, wanted.check)
+    # Before the check, whose own traces are none of the work's.
     patch, is_whole = workspace.diff()
+    ended = None if wanted.check is None else _checked(workspace, wanted.check)
     _show(patch)
     if ended is not None and ended.exit_code != 0:
         raise CliError(f"the check failed ({ended.words}): {wanted.check} (chat {chat_id})")
@@ -77,7 +80,7 @@ def _waiting_chat(api: Api, wanted: Work, patience: Patience, key: str) -> str:
         CHATS,
         {
             "content": [{"type": "text", "text": READY.format(name=name)}],
-            "title": one_line(wanted.prompt) or name,
+            "title": one_line(wanted.title) or name,
             "model_id": DEMO_MODEL,
         },
         key=key,

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import click
 
@@ -12,6 +13,8 @@ from parley.cli.api import Api
 from parley.cli.chats import chat_path
 from parley.cli.errors import CliError, NeedsAction, TimedOut
 from parley.cli.sse import ServerEvent, follow
+
+STOP_S_MAX: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ def show_turn(
 ) -> None:
     """Print what happens in a chat after the message `after_id` until its turn ends.
 
+    Whoever interrupts this with Ctrl-C stops the turn.
+
     Raises:
         CliError: the turn failed.
         NeedsAction: it waits for tools that run elsewhere.
@@ -48,11 +53,24 @@ def show_turn(
                 break
     except TimedOut as error:
         raise TimedOut(f"chat {chat_id} is still running after {patience.timeout_s:g} s") from error
+    except KeyboardInterrupt:
+        _stop(api, chat_id)
+        raise
     match answer.ending:
         case Ending.ERROR:
             raise CliError(sanitized(answer.problem or "the turn failed") + f" (chat {chat_id})")
         case Ending.REQUIRES_ACTION:
             raise NeedsAction(f"chat {chat_id} waits for results of tools that run elsewhere")
+
+
+def _stop(api: Api, chat_id: str) -> None:
+    """Have the turn stopped, and tell how to go on; whoever is impatient interrupts this, too."""
+    try:
+        api.call("POST", f"{chat_path(chat_id)}/interrupt", {}, within_s=STOP_S_MAX)
+    except CliError as error:
+        click.echo(f"\nChat {chat_id} goes on, it could not be stopped: {error}", err=True)
+    else:
+        click.echo(f"\nStopped. `parley send {chat_id} ...` goes on with it.", err=True)
 
 
 def show(event: ServerEvent, answer: Answer, *, as_json: bool) -> None:

@@ -1,6 +1,7 @@
 """Searching the content of files: which engine looks where, and what comes out of it together."""
 
 import os
+import select
 import stat
 import time
 from collections.abc import Generator
@@ -19,6 +20,9 @@ from toolrunner.files.snapshots import check_regular
 
 #: Directories whose rules are remembered.
 KNOWN_MAX: Final = 1000
+#: How long something that was found waits for more, and how many lines at most do.
+HELD_S: Final = 0.05
+HELD_LINES_MAX: Final = 2000
 
 Found = Readable | Pause | FileMatches
 
@@ -68,24 +72,64 @@ def search_files(
 def _noted(
     search: Generator[Found, None, Outcome], files: set[str]
 ) -> Generator[Readable | Pause | Matches, None, Outcome]:
-    """Pass on what is found in as few pieces as possible, and nothing later than it could be."""
-    found: list[FileMatches] = []
+    """Pass on what is found in few pieces: each costs more on its way than what is in it."""
+    held = _Held()
     while True:
         try:
             said = next(search)
         except StopIteration as end:
-            if found:
-                yield Matches(tuple(found))
+            if held.found:
+                yield held.let_go()
             outcome: Outcome = end.value
             return outcome
         if isinstance(said, FileMatches):
             files.add(said.path)
-            found.append(said)
+            held.add(said)
+            if held.lines >= HELD_LINES_MAX:
+                yield held.let_go()
             continue
-        if found:
-            yield Matches(tuple(found))
-            found = []
-        yield said
+        if isinstance(said, Readable):
+            yield from _patiently(said, held)
+        else:
+            if held.is_due():
+                yield held.let_go()
+            yield said
+
+
+def _patiently(said: Readable, held: "_Held") -> Generator[Readable | Matches, None, None]:
+    """Wait until something can be read, and pass on what is due meanwhile."""
+    if held.found:
+        yield Readable(said.fd, min(said.until_s, held.due_s))
+        if held.is_due():
+            yield held.let_go()
+        elif time.monotonic() < said.until_s:
+            return
+        if select.select([said.fd], [], [], 0)[0]:
+            return
+    yield said
+
+
+@dataclass
+class _Held:
+    """What was found and not yet passed on."""
+
+    found: list[FileMatches] = field(default_factory=list)
+    lines: int = 0
+    due_s: float = 0.0
+
+    def add(self, file: FileMatches) -> None:
+        if not self.found:
+            self.due_s = time.monotonic() + HELD_S
+        self.found.append(file)
+        self.lines += 1 + len(file.lines)
+
+    def is_due(self) -> bool:
+        return bool(self.found) and time.monotonic() >= self.due_s
+
+    def let_go(self) -> Matches:
+        matches = Matches(tuple(self.found))
+        self.found, self.lines = [], 0
+        return matches
 
 
 def _checked(root: Root, asked: str) -> str:

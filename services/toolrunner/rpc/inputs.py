@@ -19,6 +19,7 @@ from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.rpc import remaining_s
 from toolrunner.domain import (
     NO_CHAT,
+    SHELL,
     ChatId,
     Effect,
     ExecutionId,
@@ -335,7 +336,7 @@ def _program(spec: process_pb2.ProcessSpec) -> tuple[tuple[str, ...], str]:
             if not 1 <= len(spec.command.encode()) <= COMMAND_BYTES_MAX or "\0" in spec.command:
                 problem = f"needs 1 to {COMMAND_BYTES_MAX} bytes, none of them NUL"
                 raise InvalidRequest("spec.command", problem)
-            return ("sh", "-c", spec.command), spec.command
+            return (SHELL, "-c", spec.command), spec.command
         case "argv":
             arguments = tuple(spec.argv.arguments)
             size = sum(len(argument.encode()) + 1 for argument in arguments)

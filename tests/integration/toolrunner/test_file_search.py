@@ -246,6 +246,16 @@ def test_a_search_stops_at_its_limit_and_says_so(searcher: Room) -> None:
     assert (len(found), summary.truncated) == (2, True)
 
 
+def test_what_is_found_in_many_files_comes_in_few_pieces(room: Room, directory: Path) -> None:
+    for number in range(400):
+        (directory / f"many-{number}").write_text("a needle\n")
+    *found, summary = room.ask(msgspec.structs.replace(SEARCH, globs=("many-*",), limit=1000))
+    assert isinstance(summary, Summary)
+    assert (summary.files, summary.truncated) == (400, False)
+    # One for each twentieth of a second; ripgrep tells of each file by itself.
+    assert len(found) < 100
+
+
 def test_long_lines_are_cut_around_the_match(searcher: Room, directory: Path) -> None:
     (directory / "min.js").write_text("x" * 5000 + "needle" + "y" * 5000 + "\n")
     found, _ = search(searcher, globs=("*.js",))

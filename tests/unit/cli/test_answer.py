@@ -77,6 +77,21 @@ def test_a_failed_tool_is_marked() -> None:
     assert shown(message(1, result, role="tool")) == [Note("✗ echo")]
 
 
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"ok": False, "error": "It ended\nwith exit code 1.", "hint": "look"},
+        '{"ok": false, "error": "It ended with exit code 1."}',
+        "It ended with exit code 1.",
+    ],
+)
+def test_a_failed_tool_says_why(result: object) -> None:
+    failed = {"tool_call_id": "c", "tool_name": "sh", "is_error": True, "result": result}
+    assert shown(message(1, {"type": "tool-result", **failed}, role="tool")) == [
+        Note("✗ sh It ended with exit code 1.")
+    ]
+
+
 def test_reasoning_is_not_part_of_the_answer() -> None:
     assert shown(part(type="reasoning", text="hmm")) == []
 

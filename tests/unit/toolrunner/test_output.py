@@ -41,6 +41,12 @@ def test_a_budget_that_is_just_met_leaves_nothing_out() -> None:
     assert shown(data, Budget(max_bytes=100)) == Excerpt(data.decode(), 100, None)
 
 
+def test_what_is_longer_than_the_head_but_fits_is_not_touched() -> None:
+    data = "".join(f"{number} grün\n" for number in range(2000)).encode()
+    assert 20_000 < len(data) < 32 * 1024
+    assert shown(data) == Excerpt(data.decode(), len(data), None)
+
+
 def test_the_tail_is_really_kept() -> None:
     data = b"".join(b"line %04d\n" % number for number in range(1000)) + b"FAILED 3 tests"
     found = shown(data, Budget(max_bytes=400))

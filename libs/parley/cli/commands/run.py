@@ -63,7 +63,7 @@ def run(
 ) -> None:
     """Ask PROMPT in a new chat and print the answer as it comes; `-` reads it from standard input.
 
-    The text goes to standard output, what tools do to standard error.
+    The text goes to standard output, what tools do to standard error. Ctrl-C stops the turn.
     """
     settings = _settings(directory, no_directory=no_directory)
     if settings is None and (check is not None or applies):
@@ -73,6 +73,7 @@ def run(
         model_id, script = settings.model_id or DEMO_MODEL, settings.script
     if prompt == "-":
         prompt = sys.stdin.read()
+    title = prompt
     if script is not None:
         prompt = f"{prompt}\n\n{_read(script)}"
     api = Api(find_server(current()))
@@ -81,6 +82,7 @@ def run(
     if settings is not None:
         wanted = Work(
             settings.directory,
+            title,
             prompt,
             model_id or settings.model_id,
             check or settings.check,
@@ -134,5 +136,10 @@ def _new_key() -> str:
 def _read(script: Path) -> str:
     try:
         return script.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationProblem(f"{script} cannot be read ({error}): name a text") from error
+    except OSError as error:
+        remedy = f"name another with --script or in {FILE}"
+        raise ConfigurationProblem(
+            f"{script} cannot be read ({error.strerror}): {remedy}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationProblem(f"{script} is no text ({error}): name another") from error

@@ -85,7 +85,11 @@ class SearchFilesInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=T
     literal: Annotated[bool, Meta(description="Take the pattern as plain text.")] = False
     paths: Annotated[
         list[Short],
-        Meta(max_length=100, description="Files and directories to search; left out: all."),
+        Meta(
+            max_length=100,
+            description="Files and directories to search; left out: all but files over 32 MiB, "
+            "which have to be named.",
+        ),
     ] = field(default_factory=list)
     globs: Annotated[
         list[Short],

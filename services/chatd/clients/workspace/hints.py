@@ -8,13 +8,13 @@ from parley.rpc import Problem
 OTHER_HINT: Final = "Change the call, or go on without it and say so."
 
 HINTS: Final[Mapping[str, str]] = {
-    "PROCESS_NOT_FOUND": "process_list shows the processes of this chat with their ids.",
+    "PROCESS_NOT_FOUND": "process_list shows the processes of this chat with their ids; what ended "
+    "over an hour ago has expired, with its output.",
     "PROCESS_NOT_RUNNING": "It ended already; process_output with this process_id shows how.",
     "NOT_ATTACHABLE": "Start it again by execute with keep_stdin_open, or with tty for keys.",
     "TOO_MANY_PROCESSES": "End some first: process_list, then process_signal.",
     "OUTPUT_GONE": "Read on without since; what is older cannot be read any more.",
     "INVALID_PATTERN": "Correct the pattern; search_files takes plain text with literal.",
-    "NO_SHELL": "This workspace has no sh, so no command can run in it; use the file tools.",
     "WORKDIR_NOT_FOUND": "list_files shows what there is; leave workdir out for the root.",
     "OUTSIDE_WORKSPACE": "Use a path inside the workspace, best relative to its root.",
     "PATH_FORBIDDEN": "Choose another path; this one may not be touched.",
