@@ -18,6 +18,9 @@ def server_options() -> Options:
     return (
         *_shared_options(),
         ("grpc.max_concurrent_streams", LIMITS.streams_per_connection_max),
+        # It refuses calls while the remains of ended ones are still being put away, which takes a
+        # busy process a while: then those who queue for a connection would be sent away.
+        ("grpc.http.overload_protection", 0),
         # A port that is taken must fail to bind, not share its calls with whoever has it.
         ("grpc.so_reuseport", 0),
         # Clients probe at keepalive_s; half of that leaves room for their timers. Whoever probes

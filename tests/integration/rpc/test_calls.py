@@ -188,3 +188,16 @@ async def test_a_closed_channel_takes_no_calls(serve_echo: ServeEcho) -> None:
         await served.channel.close()
         with pytest.raises(grpc.aio.UsageError):
             served.echo.say(text("x"))
+
+
+async def test_calls_beyond_those_in_flight_wait_and_none_is_refused(serve_echo: ServeEcho) -> None:
+    count = 8 * LIMITS.streams_per_connection_max
+    answered: list[StringValue] = []
+
+    async def ask(number: int) -> None:
+        answered.append(await served.echo.say(text(str(number))))
+
+    async with asyncio.timeout(60), serve_echo() as served, asyncio.TaskGroup() as tasks:
+        for number in range(count):
+            tasks.create_task(ask(number))
+    assert len(answered) == count
