@@ -5,8 +5,9 @@ costs twice what the statement does. Lending one here is a `pop`, taking it back
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 import asyncpg
@@ -59,31 +60,17 @@ class Pool:
         while self._idle:
             await self._idle.pop().close(timeout=SETTLING_S_MAX)
 
-    @asynccontextmanager
-    async def acquire(self) -> AsyncIterator[Connection]:
-        """Lend a connection.
+    def acquire(self) -> "_Loan":
+        """Lend a connection for as long as the context lasts.
 
-        Raises:
-            PoolExhausted: None became free in time.
+        Entering it raises `PoolExhausted` if none becomes free in time.
         """
-        connection = await self._take()
-        try:
-            yield connection
-        except BaseException as error:
-            await self._keep_after(error, connection)
-            raise
-        self._keep(connection)
+        return _Loan(self._take, self._keep)
 
     async def execute(self, query: str, *values: Any) -> str:
         """Run a statement, see `asyncpg.Connection.execute`; with `acquire`'s errors."""
-        connection = await self._take()
-        try:
-            status = await connection.execute(query, *values)
-        except BaseException as error:
-            await self._keep_after(error, connection)
-            raise
-        self._keep(connection)
-        return status
+        async with self.acquire() as connection:
+            return await connection.execute(query, *values)
 
     async def executemany(self, query: str, rows: Iterable[Any]) -> None:
         """Run a statement for each row, see `asyncpg.Connection.executemany`."""
@@ -92,25 +79,15 @@ class Pool:
 
     async def fetch(self, query: str, *values: Any) -> list[asyncpg.Record]:
         """Return all rows, see `asyncpg.Connection.fetch`; with `acquire`'s errors."""
-        connection = await self._take()
-        try:
+        async with self.acquire() as connection:
             rows: list[asyncpg.Record] = await connection.fetch(query, *values)
-        except BaseException as error:
-            await self._keep_after(error, connection)
-            raise
-        self._keep(connection)
-        return rows
+            return rows
 
     async def fetchrow(self, query: str, *values: Any) -> asyncpg.Record | None:
         """Return the first row, see `asyncpg.Connection.fetchrow`; with `acquire`'s errors."""
-        connection = await self._take()
-        try:
+        async with self.acquire() as connection:
             row: asyncpg.Record | None = await connection.fetchrow(query, *values)
-        except BaseException as error:
-            await self._keep_after(error, connection)
-            raise
-        self._keep(connection)
-        return row
+            return row
 
     async def fetchval(self, query: str, *values: Any) -> Any:
         """Return the first value of the first row; with `acquire`'s errors."""
@@ -149,18 +126,6 @@ class Pool:
             self._idle.append(connection)
         self._free.release()
 
-    async def _keep_after(self, error: BaseException, connection: Connection) -> None:
-        """Take back a connection after an error; a statement that was given up ends first.
-
-        asyncpg asks the server to cancel it, and lets the next statement wait until it is.
-        """
-        is_given_up = isinstance(error, TimeoutError) or not isinstance(error, Exception)
-        try:
-            if is_given_up and not connection.is_closed():
-                await _settle(connection)
-        finally:
-            self._keep(connection)
-
     def _look_later(self) -> None:
         self._unneeded = len(self._idle)
         self._next_look = asyncio.get_running_loop().call_later(SPARE_S, self._close_unneeded)
@@ -170,6 +135,40 @@ class Pool:
             connection.terminate()
         del self._idle[: self._unneeded]
         self._look_later()
+
+
+class _Loan(AbstractAsyncContextManager[Connection]):
+    """A connection in somebody's hands; a class, since one surrounds every statement."""
+
+    __slots__ = ("_connection", "_keep", "_take")
+
+    def __init__(
+        self, take: Callable[[], Awaitable[Connection]], keep: Callable[[Connection], None]
+    ) -> None:
+        self._take = take
+        self._keep = keep
+
+    async def __aenter__(self) -> Connection:
+        self._connection = await self._take()
+        return self._connection
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give it back; a statement that was given up ends first.
+
+        asyncpg asks the server to cancel it, and lets the next statement wait until it is.
+        """
+        connection = self._connection
+        is_given_up = isinstance(error, TimeoutError) or not isinstance(error, Exception | None)
+        try:
+            if is_given_up and not connection.is_closed():
+                await _settle(connection)
+        finally:
+            self._keep(connection)
 
 
 async def _settle(connection: Connection) -> None:
