@@ -9,9 +9,7 @@ from chatd.domain.errors import (
 )
 from chatd.rpc import fields
 from chatd.rpc.callers import caller_as_owner
-from chatd.rpc.convert_models import (
-    key_to_proto,
-)
+from chatd.rpc.convert_models import key_to_proto
 from chatd.rpc.managing import body_hash, made_id, note
 from chatd.rpc.model_ports import ADMINISTRATORS, ModelPorts
 from chatd.store.providers import hint_of

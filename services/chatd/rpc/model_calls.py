@@ -3,9 +3,7 @@
 from dataclasses import replace
 
 from chatd.domain.catalogue import Model
-from chatd.domain.errors import (
-    ModelNotFound,
-)
+from chatd.domain.errors import ModelNotFound
 from chatd.rpc import fields
 from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.convert_models import (

@@ -1,14 +1,10 @@
 """The calls about providers."""
 
 from chatd.domain.catalogue import Provider, ProviderType
-from chatd.domain.errors import (
-    ResourceNotFound,
-)
+from chatd.domain.errors import ResourceNotFound
 from chatd.rpc import fields
 from chatd.rpc.callers import caller_as_owner
-from chatd.rpc.convert_models import (
-    provider_to_proto,
-)
+from chatd.rpc.convert_models import provider_to_proto
 from chatd.rpc.managing import body_hash, made_id, note, page_of
 from chatd.rpc.model_fields import (
     PROVIDER_FIELDS,

@@ -23,9 +23,7 @@ from parley.api.workspace.v1 import (
     workspace_pb2,
 )
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
-from parley.api.workspace.v1.workspace_access_service_pb2_grpc import (
-    WorkspaceAccessServiceServicer,
-)
+from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceServicer
 from parley.rpc import Refusal, acting_for
 
 Context = grpc.aio.ServicerContext

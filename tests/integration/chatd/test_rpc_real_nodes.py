@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,34 +14,16 @@ from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 from parley.identity import User, UserId
 from parley.postgres import Pool
 from parley.rpc import Channels, acting_for, problem_of
-from support.fake_toolrunner import FakeToolrunner
-from support.fake_toolrunner import served as served_toolrunner
 from support.served_chats import ServedChats, served_chats
 from support.toolrunner_node import House, connected, node
 from support.workspace_visits import start
 
 
-@pytest.fixture
-def toolrunner() -> FakeToolrunner:
-    return FakeToolrunner()
-
-
-@pytest.fixture
-async def served(
-    pool: Pool, tmp_path: Path, toolrunner: FakeToolrunner
+@asynccontextmanager
+async def on_a_real_node(
+    pool: Pool, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[ServedChats]:
-    async with (
-        served_toolrunner(toolrunner, tmp_path) as channels,
-        served_chats(pool, tmp_path, toolrunners=channels) as running,
-    ):
-        yield running
-
-
-async def test_repositories_of_a_real_node_are_read_by_those_who_may(
-    pool: Pool,
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+    """Serve chats whose workspaces are on a toolrunner of their own."""
     house = House.build(tmp_path_factory.mktemp("t"))
     async with (
         asyncio.timeout(30),
@@ -50,6 +33,15 @@ async def test_repositories_of_a_real_node_are_read_by_those_who_may(
             pool, tmp_path, toolrunners=Channels((house.address,), lambda _: client.channel)
         ) as served,
     ):
+        yield served
+
+
+async def test_repositories_of_a_real_node_are_read_by_those_who_may(
+    pool: Pool,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    async with on_a_real_node(pool, tmp_path, tmp_path_factory) as served:
         ann, chat = served.ann, await served.ann.create()
         git = "git -c user.name=a -c user.email=a@b"
         made = f"git init -qb main; echo 1 > a; git add a; {git} commit -qm x; echo 2 > a"
@@ -87,15 +79,7 @@ async def test_repositories_of_a_real_node_are_followed_until_this_process_stops
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    house = House.build(tmp_path_factory.mktemp("t"))
-    async with (
-        asyncio.timeout(30),
-        node(house),
-        connected(house) as client,
-        served_chats(
-            pool, tmp_path, toolrunners=Channels((house.address,), lambda _: client.channel)
-        ) as served,
-    ):
+    async with on_a_real_node(pool, tmp_path, tmp_path_factory) as served:
         chat = await served.ann.create()
         await start(served.ann, chat.id, "mkdir r && cd r && git init -qb main")
         with acting_for(User(UserId(served.ann.id), served.ann.role)):
