@@ -155,7 +155,7 @@ class Caller:
                 return await self._tools.execute(open_call.execution)
             case NeverSeen() if not open_call.is_offered:
                 problem = "this did not run: the tool is not offered any more"
-                result = error_result(open_call.call, problem)
+                result = error_result(open_call.call, problem, "Go on with those that are.")
                 return Outcome(result.outcome, result.result_json)
             case NeverSeen():
                 self._require_lease()

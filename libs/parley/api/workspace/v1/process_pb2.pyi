@@ -650,7 +650,7 @@ class OutputBudget(_message.Message):
     head_bytes: _builtins.int
     """Of these, bytes from the beginning; absent for three eighths."""
     line_bytes: _builtins.int
-    """Longest line, in bytes; 0 for 2048."""
+    """Longest line, in bytes; 0 for 2048 where the whole does not fit, and any length where it does."""
     keep_escapes: _builtins.bool
     """Whether terminal escape sequences stay in the text; otherwise they are removed."""
     def __init__(
