@@ -69,8 +69,8 @@ Until = Annotated[
     str,
     Meta(
         max_length=PATTERN_CHARACTERS_MAX + len(MATCH),
-        description='"exit", "output", or "match:" followed by a regular expression for a line. '
-        "The end of the process ends each wait.",
+        description='"exit", "output", or "match:" followed by a regular expression for a line, '
+        "such as one printed by a server or a prompt. The end of the process ends each wait.",
     ),
 ]
 WaitTimeout = Annotated[
