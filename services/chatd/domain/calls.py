@@ -87,11 +87,11 @@ def error_result(call: ToolCall, problem: str, hint: str = "") -> ToolResult:
     )
 
 
-def crashed(error: Exception) -> Outcome:
-    """Return what a model is told of a tool that crashed."""
+def crashed(error: Exception, incident: str) -> Outcome:
+    """Return what a model is told of a tool that crashed, and what the log knows it by."""
     problem = f"the tool crashed ({type(error).__name__}); it may have taken effect in part"
     hint = "Look at what it did before you call it again."
-    told = {"ok": False, "error": problem, "reason": "CRASHED", "hint": hint}
+    told = {"ok": False, "error": problem, "reason": "CRASHED", "hint": hint, "incident": incident}
     return Outcome(ToolOutcome.FAILED, json.dumps(told))
 
 
