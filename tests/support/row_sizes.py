@@ -11,7 +11,7 @@ class RowSizes:
         commands: Of row H24.
         calls: Of row H10.
         stop_s: How long row A18 stops a toolrunner.
-        trials: Calls that a fault meets, of rows A12, A13, A14 and A31.
+        trials: Calls that a fault meets, of rows A12, A13, A14, A18 and A31.
         stress_s: How long lost wake-ups are hunted, for each seed.
         line_mib: Length of one line that a process prints.
         neighbour_rounds: Commands of promise P27, for each way to misbehave.

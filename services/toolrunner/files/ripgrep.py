@@ -28,8 +28,10 @@ def arguments(request: SearchFiles) -> list[str]:
     """Return the options for a request."""
     words = [
         *("--no-config", "--no-messages", "--no-ignore-parent", "--no-ignore-global"),
-        *("--no-require-git", "--glob=!.git", _CASE[request.case]),
+        *("--no-require-git", _CASE[request.case]),
         *("--no-mmap", f"--max-filesize={FILE_BYTES_MAX}"),
+        # Hidden already, unless hidden names are asked for; each pattern costs something per file.
+        *["--glob=!.git"] * (request.include_ignored or bool(request.globs)),
         *[f"--glob={glob}" for glob in request.globs],
         *[f"--type={name}" for name in request.types],
     ]
