@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
+import msgspec
+
 from toolrunner.sandbox import Network, Profile, Used
 
 WorkspaceId = NewType("WorkspaceId", str)
@@ -61,8 +63,7 @@ class ExecutionState(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(msgspec.Struct, frozen=True):
     """How the first process of a process ended."""
 
     exit_code: int | None  # None if a signal ended it.
@@ -78,9 +79,11 @@ class Exit:
         return SIGNAL_BASE + self.signal_number if self.exit_code is None else self.exit_code
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessRecord:
-    """What is known of a process, and what the journal keeps of it."""
+class ProcessRecord(msgspec.Struct, frozen=True):
+    """What is known of a process, and what the journal keeps of it.
+
+    A struct, because every command makes a dozen of them, each from the one before.
+    """
 
     process_id: ProcessId
     workspace_id: WorkspaceId

@@ -16,6 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, assert_never
 
+from msgspec import structs
+
 from parley.clock import Clock
 from toolrunner.domain import (
     NO_CHAT,
@@ -369,7 +371,7 @@ class Journal:
         is_bare = known.state is ExecutionState.CANCELLED and known.process_id is None
         if not is_bare or process is None:
             return known
-        failed = replace(
+        failed = structs.replace(
             process,
             state=ProcessState.START_FAILED,
             start_error=CANCELLED_ERROR,

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
+from msgspec import structs
+
 from parley.clock import Clock
 from toolrunner.confining import Sandbox
 from toolrunner.domain import (
@@ -81,7 +83,7 @@ class Starts:
         workdir, confinement, refusal = self._judged(workspace, scope, spec, way_out)
         live = self._entered(effect, scope, spec, workspace.root / workdir, workspace)
         if confinement is not None:
-            live.record = replace(live.record, sandbox=confinement.used)
+            live.record = structs.replace(live.record, sandbox=confinement.used)
         record = live.record
         if refusal is None:
             self.registry.enter(live)
@@ -200,7 +202,7 @@ class Starts:
         if record.state is ProcessState.STARTING:
             # The spawner ended between journal and exec, and this service is about to.
             lost = LostReason.START_UNCERTAIN
-            return replace(record, state=ProcessState.LOST, lost_reason=lost)
+            return structs.replace(record, state=ProcessState.LOST, lost_reason=lost)
         return record
 
     async def _launch(

@@ -81,7 +81,8 @@ async def wait_output(
     # The record before the output: one that says "exited" comes with all of it.
     record = await registry.get(scope, process_id)
     source = registry.output(record)
-    end = source.spans[-1][1] if source.spans else 0
+    spans = source.spans
+    end = spans[-1][1] if spans else 0
     if live is not None and record.state in LIVE:
         end = max(wait.since_cursor, live.output.complete_bytes)
     start = min(wait.since_cursor, end)

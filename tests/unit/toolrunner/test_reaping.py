@@ -1,7 +1,8 @@
 import asyncio
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+
+from msgspec import structs
 
 from parley.clock import FakeClock
 from toolrunner.domain import (
@@ -35,7 +36,9 @@ async def exited(journal: JournalThread, name: str, clock: FakeClock) -> Process
     )
     effect = Effect(name, None, "/Start", b"", lambda _: b"")
     await journal.run(lambda j: j.begin(effect, record))
-    ended = replace(record, state=ProcessState.EXITED, exit=Exit(exit_code=0), ended_at=clock.now())
+    ended = structs.replace(
+        record, state=ProcessState.EXITED, exit=Exit(exit_code=0), ended_at=clock.now()
+    )
     await journal.run(lambda j: j.finish(effect, b"", ended))
     return ended
 

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
+
+from msgspec import structs
 
 from parley.clock import FakeClock
 from support.conditions import until
@@ -91,7 +93,7 @@ class Desk:
         return execution.state, execution.response, record.state
 
     def start(self) -> None:
-        self.live.record = replace(self.live.record, state=ProcessState.RUNNING)
+        self.live.record = structs.replace(self.live.record, state=ProcessState.RUNNING)
         self.tending.keep_start(EFFECT, self.live, self.tending.registry.present(self.live))
 
     async def end(self) -> None:
