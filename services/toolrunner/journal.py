@@ -23,10 +23,8 @@ from toolrunner.domain import (
     NO_CHAT,
     Execution,
     ExecutionState,
-    Journaled,
     Key,
     ProcessId,
-    ProcessRecord,
     ProcessState,
     WorkspaceId,
 )
@@ -47,6 +45,7 @@ from toolrunner.journal_rows import (
     raise_epoch,
     transaction,
 )
+from toolrunner.records import Journaled, ProcessRecord
 
 CANCELLED_ERROR: Final = "It was cancelled before it could start, and did not run."
 

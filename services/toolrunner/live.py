@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from toolrunner.domain import LIVE, Exit, ProcessRecord, ProcessState, StdinMode
+from toolrunner.domain import LIVE, Exit, ProcessState, StdinMode
 from toolrunner.kept_output import KeptOutput
 from toolrunner.pipes import Pipes
 from toolrunner.process_input import ProcessInput
+from toolrunner.records import ProcessRecord
 from toolrunner.spawning import Launched
 
 READS_MAX: Final = 16
@@ -101,7 +102,7 @@ class LiveProcess:
         changes: dict[str, Any] = {}
         exit = self.record.exit
         if exit is not None and exit.has_open_pipes is self.drained.is_set():
-            changes["exit"] = structs.replace(exit, has_open_pipes=not exit.has_open_pipes)
+            changes["exit"] = replace(exit, has_open_pipes=not exit.has_open_pipes)
         if self.is_live:
             changes["wall_duration_ms"] = self._wall_ms(now_s)
         return structs.replace(
@@ -150,7 +151,7 @@ class LiveProcess:
 
     def exit(self, exit: Exit, *, now: datetime, now_s: float) -> None:
         """Note how it ended."""
-        told = structs.replace(
+        told = replace(
             exit,
             is_timed_out=self.is_timed_out,
             has_open_pipes=not self.drained.is_set(),

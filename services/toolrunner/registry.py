@@ -4,13 +4,14 @@ import asyncio
 from typing import Final
 
 from parley.clock import Clock
-from toolrunner.domain import ProcessId, ProcessRecord, ProcessState, Scope
+from toolrunner.domain import ProcessId, ProcessState, Scope
 from toolrunner.errors import ProcessNotFound, TooManyProcesses
 from toolrunner.journal_thread import JournalThread
 from toolrunner.live import LiveProcess
 from toolrunner.output import Source
 from toolrunner.output_log import FinishedLog
 from toolrunner.pipes import Pipes
+from toolrunner.records import ProcessRecord
 from toolrunner.workspaces import Workspaces
 
 WORKSPACE_PROCESSES_MAX: Final = 64

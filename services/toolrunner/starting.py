@@ -18,12 +18,10 @@ from parley.clock import Clock
 from toolrunner.confining import Sandbox
 from toolrunner.domain import (
     SHELL,
-    Effect,
     Execution,
     Limits,
     LostReason,
     ProcessId,
-    ProcessRecord,
     ProcessSpec,
     ProcessState,
     Scope,
@@ -39,6 +37,7 @@ from toolrunner.journal_thread import JournalThread
 from toolrunner.kept_output import KeptOutput
 from toolrunner.live import LiveProcess
 from toolrunner.output_log import OutputLog
+from toolrunner.records import Effect, ProcessRecord
 from toolrunner.registry import Registry
 from toolrunner.sandbox import Confinement, Egress, Layer, Level, Network, Profile
 from toolrunner.spawning import Launch, LaunchFailed, Spawner

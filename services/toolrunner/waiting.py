@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
 
-from toolrunner.domain import LIVE, ProcessId, ProcessRecord, Scope
+from toolrunner.domain import LIVE, ProcessId, Scope
 from toolrunner.errors import InvalidRequest, ProcessNotFound
 from toolrunner.live import LiveProcess
 from toolrunner.matching import LineMatcher
 from toolrunner.output import Budget, Excerpt, Source, excerpt
+from toolrunner.records import ProcessRecord
 from toolrunner.registry import Registry
 
 SEARCH_BYTES: Final = 256 * 1024

@@ -13,16 +13,13 @@ from parley.clock import FakeClock
 from toolrunner.domain import (
     LIVE,
     ChatId,
-    Effect,
     Execution,
     ExecutionId,
     ExecutionState,
     Exit,
-    FileEffect,
     Key,
     LostReason,
     ProcessId,
-    ProcessRecord,
     ProcessState,
     WorkspaceId,
 )
@@ -35,6 +32,7 @@ from toolrunner.errors import (
 )
 from toolrunner.journal import CANCELLED_ERROR, Begun, Journal, Known, NotBegun
 from toolrunner.journal_file import open_file
+from toolrunner.records import Effect, FileEffect, ProcessRecord
 
 CHAT = ChatId("chat-1")
 CLOCK = FakeClock()

@@ -5,17 +5,10 @@ from pathlib import Path
 from msgspec import structs
 
 from parley.clock import FakeClock
-from toolrunner.domain import (
-    ChatId,
-    Effect,
-    Exit,
-    ProcessId,
-    ProcessRecord,
-    ProcessState,
-    WorkspaceId,
-)
+from toolrunner.domain import ChatId, Exit, ProcessId, ProcessState, WorkspaceId
 from toolrunner.journal_thread import JournalThread, open_journal
 from toolrunner.reaping import FINISHED_KEPT, REAP_EVERY_S, Reaper
+from toolrunner.records import Effect, ProcessRecord
 from toolrunner.registry import Registry
 from toolrunner.workspaces import Workspaces
 

@@ -13,13 +13,11 @@ from parley.clock import FakeClock
 from support.conditions import until
 from toolrunner.domain import (
     ChatId,
-    Effect,
     ExecutionId,
     ExecutionState,
     Exit,
     Key,
     ProcessId,
-    ProcessRecord,
     ProcessState,
     WorkspaceId,
 )
@@ -29,6 +27,7 @@ from toolrunner.kept_output import KeptOutput
 from toolrunner.live import LiveProcess
 from toolrunner.output_log import OutputLog
 from toolrunner.pipes import Pipes
+from toolrunner.records import Effect, ProcessRecord
 from toolrunner.registry import Registry
 from toolrunner.spawning import Spawner
 from toolrunner.tending import KEEP_START_S, Tending
