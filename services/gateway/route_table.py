@@ -97,8 +97,10 @@ def _chats(rooms: Rooms) -> tuple[AnyRoute, ...]:
         UserRoute("GET", CHAT, chats.read),
         UserRoute("PATCH", CHAT, chats.update, body=inputs.ChatPatch, conditional=True),
         UserRoute("DELETE", CHAT, chats.delete, conditional=True),
-        UserRoute("POST", f"{CHAT}/archive", chats.archive, body=inputs.Nothing),
-        UserRoute("POST", f"{CHAT}/unarchive", chats.unarchive, body=inputs.Nothing),
+        UserRoute("POST", f"{CHAT}/archive", chats.archive, body=inputs.Nothing, conditional=True),
+        UserRoute(
+            "POST", f"{CHAT}/unarchive", chats.unarchive, body=inputs.Nothing, conditional=True
+        ),
         UserRoute("PUT", f"{CHAT}/read", chats.mark_read, body=inputs.ReadMark),
         UserRoute("GET", f"{CHAT}/export", export, answers_head=False, query=("format",)),
         UserRoute("GET", f"{CHAT}/shares", shares.list),

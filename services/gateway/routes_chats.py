@@ -131,13 +131,14 @@ class ChatRoutes:
         self, request: Request, visitor: SignedIn, *, archived: bool
     ) -> Response:
         read_query(request)
-        chat_id = chat_id_of(request)
+        chat_id, tag = chat_id_of(request), version_in(if_match(request))
         key = idempotency_key(request) or self._new_id()
         await read_optional_json(request, Nothing)
-        asked = api.SetArchivedRequest(request_id=key, chat_id=chat_id, archived=archived)
-        answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.SetArchived(asked)
-        )
+        asked = api.SetArchivedRequest(request_id=key, chat_id=chat_id, archived=archived, etag=tag)
+        with conditional(tag):
+            answer, _ = await self._chatd.ask(
+                visitor.user, chat_id, lambda stubs: stubs.chats.SetArchived(asked)
+            )
         return json_response(chat_to_json(answer.chat), headers=tagged(answer.chat.etag))
 
 

@@ -113,6 +113,40 @@ def test_without_the_edit_the_check_fails_and_nothing_is_applied(
 
 
 @pytest.mark.parametrize("repository", ["shop"], indirect=True)
+def test_a_directory_in_a_repository_with_uncommitted_work_is_repaired_and_keeps_it(
+    stack: LocalStack, repository: Path, tmp_path: Path
+) -> None:
+    def git(*words: str) -> str:
+        people = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        ran = subprocess.run(
+            ["git", *people, *words], cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+        return ran.stdout
+
+    git("init", "-q")
+    git("add", "shop")
+    git("commit", "-q", "-m", "as it was")
+    shop, tests = repository / "shop.py", repository / "test_shop.py"
+    shop.write_text("# Staged work.\n" + shop.read_text())
+    git("add", "shop")
+    staged = git("diff", "--cached")
+    tests.write_text(tests.read_text() + "# Work that is in no commit.\n")
+    (repository / "notes.txt").write_text("A new file.\n")
+    mine = git("diff", "--", "shop/test_shop.py")
+
+    applied = stack.parley("run", "--apply", PROMPT, cwd=repository)
+
+    assert applied.returncode == 0, applied.stderr
+    assert passes(repository)
+    assert shop.read_text().startswith("# Staged work.\n")
+    assert git("diff", "--cached") == staged
+    assert git("diff", "--", "shop/test_shop.py") == mine
+    assert git("status", "--porcelain", "--", "shop/*.py", "shop/*.txt") == (
+        "MM shop/shop.py\n M shop/test_shop.py\n?? shop/notes.txt\n"
+    )
+
+
+@pytest.mark.parametrize("repository", ["shop"], indirect=True)
 def test_ctrl_c_stops_the_turn_and_what_it_runs(stack: LocalStack, repository: Path) -> None:
     (repository / "repair.script").write_text("run: sleep 7521\n")
     with subprocess.Popen(

@@ -81,8 +81,9 @@ class FakeChatMethods(ChatServiceServicer):
 
     async def SetArchived(self, request: Any, context: Any) -> chats_api.SetArchivedResponse:  # noqa: N802
         self._fake.take(request)
-        chat = self._fake.chat_of(request.chat_id)
+        chat = self._as_read(request.chat_id, request.etag)
         chat.archived = request.archived
+        chat.etag = str(int(chat.etag) + 1)
         return chats_api.SetArchivedResponse(chat=chat)
 
     async def DeleteChat(self, request: Any, context: Any) -> chats_api.DeleteChatResponse:  # noqa: N802

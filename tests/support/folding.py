@@ -15,6 +15,7 @@ class Folded:
     Attributes:
         messages: Id and revision with the text.
         preview: The text shown of the open episode, with its number.
+        messages_at_status: The messages there were when the status was last told.
     """
 
     messages: tuple[tuple[int, int, str], ...] = ()
@@ -25,6 +26,7 @@ class Folded:
     seq: int = 0
     preview: str = ""
     cursor: str = field(default="", compare=False)
+    messages_at_status: tuple[tuple[int, int, str], ...] = field(default=(), compare=False)
 
     @property
     def is_settled_at(self) -> int | None:
@@ -52,9 +54,11 @@ def fold(known: Folded, event: event_pb2.ChatEvent) -> Folded:
             return replace(known, messages=())
         case "status":
             status = event.status.status
-            assert status != known.status, f"status {status} again"
+            # A turn that went by unseen ends with the status that was told before it.
+            is_turn_past = known.messages != known.messages_at_status
+            assert status != known.status or is_turn_past, f"status {status} again"
             error = known.error if status == chat_pb2.CHAT_STATUS_ERROR else ""
-            return replace(known, status=status, error=error)
+            return replace(known, status=status, error=error, messages_at_status=known.messages)
         case "queue_update":
             queue = event.queue_update.queued_messages
             texts = tuple(each.content[0].text.text for each in queue)

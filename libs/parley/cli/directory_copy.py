@@ -13,6 +13,13 @@ PACKED_BYTES_MAX: Final = 32 * 1024 * 1024
 FILES_MAX: Final = 20_000
 #: How long git may take to list a directory.
 LISTING_S_MAX: Final = 60.0
+#: What git tells those whom it starts, such as a hook, about another place than the directory.
+ELSEWHERE: Final = frozenset(
+    (
+        *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"),
+        *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE"),
+    )
+)
 
 
 def packed(directory: Path) -> bytes:
@@ -43,17 +50,18 @@ def packed(directory: Path) -> bytes:
 def apply_patch(directory: Path, patch: str) -> None:
     """Change the files of a directory as a patch says: all of it, or nothing.
 
+    What was changed there before and is in no commit stays, and nothing is staged.
+
     Raises:
         CliError: it does not fit any more.
     """
     try:
-        applied = subprocess.run(
-            ("git", "apply", "--whitespace=nowarn", "-"),
-            cwd=directory,
-            input=patch.encode(),
-            capture_output=True,
-            check=False,
-        )
+        # Below the top of a repository git takes names as relative to that top, and says nothing
+        # of those that are not in the directory.
+        inside = _git(directory, "rev-parse", "--show-prefix")
+        prefix = "" if inside.returncode else os.fsdecode(inside.stdout).removesuffix("\n")
+        where = (f"--directory={prefix}",) if prefix else ()
+        applied = _git(directory, "apply", "--whitespace=nowarn", *where, "-", given=patch.encode())
     except OSError as error:
         raise CliError(f"git cannot be run ({error.strerror}): install it for --apply") from error
     if applied.returncode:
@@ -63,11 +71,9 @@ def apply_patch(directory: Path, patch: str) -> None:
 
 def _names(directory: Path) -> list[str]:
     """Return what to pack, relative to the directory."""
-    listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    listing = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     try:
-        listed = subprocess.run(
-            listing, cwd=directory, capture_output=True, check=False, timeout=LISTING_S_MAX
-        )
+        listed = _git(directory, *listing, timeout_s=LISTING_S_MAX)
     except OSError:
         return _walked(directory)
     if listed.returncode:
@@ -75,6 +81,23 @@ def _names(directory: Path) -> list[str]:
     names = {os.fsdecode(name) for name in listed.stdout.split(b"\0") if name}
     # A file that was deleted but is still tracked is listed, too.
     return sorted(name for name in names if os.path.lexists(directory / name))
+
+
+def _git(
+    directory: Path, *words: str, given: bytes = b"", timeout_s: float | None = None
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run git in a directory, whatever repository this was called from."""
+    given_here = dict(os.environ)  # noqa: TID251 (git finds itself and its settings by it)
+    environment = {name: value for name, value in given_here.items() if name not in ELSEWHERE}
+    return subprocess.run(
+        ("git", *words),
+        cwd=directory,
+        env=environment,
+        input=given,
+        capture_output=True,
+        check=False,
+        timeout=timeout_s,
+    )
 
 
 def _walked(directory: Path) -> list[str]:

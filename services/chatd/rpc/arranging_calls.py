@@ -71,7 +71,7 @@ class ArrangingCalls:
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
         await self._unbroken.run(
             lambda: self._stores.families.set_archived(
-                chat_id, owner_id=owner.id, archived=request.archived
+                chat_id, owner_id=owner.id, archived=request.archived, etag=request.etag
             )
         )
         return api.SetArchivedResponse(chat=await self._chat(chat_id, owner))

@@ -48,19 +48,26 @@ class Families:
         self._pool = pool
         self._moved = moved
 
-    async def set_archived(self, chat_id: ChatId, *, owner_id: OwnerId, archived: bool) -> None:
+    async def set_archived(
+        self, chat_id: ChatId, *, owner_id: OwnerId, archived: bool, etag: str = ""
+    ) -> None:
         """Put a root chat and its children away, or take them back.
+
+        With an etag that happens only if the root still has it.
 
         Raises:
             ChatNotFound: there is no such chat of this owner.
             InvalidRequest: it is a child.
             TransitionNotAllowed: one of them runs; none was changed.
+            VersionConflict: the root has another etag.
         """
         written: list[ChatState] = []
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
                 await lock_pins(connection, owner_id)
-                for seen in await self._lock(connection, chat_id, owner_id):
+                family = await self._lock(connection, chat_id, owner_id)
+                await expect(connection, chat_id, owner_id=owner_id, etag=etag)
+                for seen in family:
                     decision = decide(seen, SetArchived(archived))
                     if decision.state is seen:
                         continue

@@ -25,6 +25,10 @@ def delete(chat_id: str, etag: str) -> api.DeleteChatRequest:
     return api.DeleteChatRequest(request_id="d", chat_id=chat_id, etag=etag)
 
 
+def archive(chat_id: str, etag: str, *, archived: bool = True) -> api.SetArchivedRequest:
+    return api.SetArchivedRequest(request_id="a", chat_id=chat_id, archived=archived, etag=etag)
+
+
 async def resting(served: ServedChats) -> chat_pb2.Chat:
     chat = await served.ann.create()
     await served.finish(chat.id)
@@ -77,9 +81,25 @@ async def test_a_chat_that_went_on_is_not_removed_as_it_was_read(served: ServedC
     assert gone.reason == "CHAT_NOT_FOUND"
 
 
+async def test_a_chat_is_put_away_and_taken_back_only_as_it_was_read(served: ServedChats) -> None:
+    chat = await resting(served)
+    renamed = (await served.ann.ask(update(chat.id, chat.etag, title="Sea"))).chat
+    problem = await served.ann.refusal(archive(chat.id, chat.etag))
+    assert (problem.reason, problem.metadata) == ("VERSION_CONFLICT", {"etag": renamed.etag})
+    assert not (await served.ann.get(chat.id)).archived
+
+    away = (await served.ann.ask(archive(chat.id, renamed.etag))).chat
+    late = await served.ann.refusal(archive(chat.id, renamed.etag, archived=False))
+    assert (late.reason, late.metadata) == ("VERSION_CONFLICT", {"etag": away.etag})
+    back = (await served.ann.ask(archive(chat.id, away.etag, archived=False))).chat
+    assert (away.archived, back.archived) == (True, False)
+    assert len({chat.etag, renamed.etag, away.etag, back.etag}) == 4
+
+
 async def test_an_etag_tells_nobody_that_a_chat_of_another_is_there(served: ServedChats) -> None:
     chat = await resting(served)
-    for request in (update(chat.id, chat.etag, title="x"), delete(chat.id, chat.etag)):
+    changes = (update(chat.id, chat.etag, title="x"), archive(chat.id, chat.etag))
+    for request in (*changes, delete(chat.id, chat.etag)):
         assert (await served.bob.refusal(request)).reason == "CHAT_NOT_FOUND"
 
 

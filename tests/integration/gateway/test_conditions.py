@@ -49,6 +49,24 @@ async def test_a_chat_is_changed_and_deleted_only_as_it_was_read(stack: GatewayS
     assert sent == [read.json()["etag"], read.json()["etag"]]
 
 
+async def test_a_chat_is_put_away_and_taken_back_only_as_it_was_read(stack: GatewayStack) -> None:
+    path = f"{CHATS}/{await new_chat(stack)}"
+    read = await stack.owner.request("GET", path)
+    condition = {"If-Match": read.headers["etag"]}
+
+    away = await stack.owner.request("POST", f"{path}/archive", None, condition)
+    late = await stack.owner.request("POST", f"{path}/unarchive", None, condition)
+    newest = {"If-Match": away.headers["etag"]}
+    back = await stack.owner.request("POST", f"{path}/unarchive", None, newest)
+    again = await stack.owner.request("POST", f"{path}/archive", None, newest)
+
+    assert [each.status for each in (away, late, back, again)] == [200, 412, 200, 412]
+    assert (away.json()["archived"], back.json()["archived"]) == (True, False)
+    assert late.json()["code"] == "VERSION_CONFLICT"
+    sent = [request.etag for request in stack.chatd.requests(api.SetArchivedRequest)]
+    assert sent == [read.json()["etag"], read.json()["etag"], *[away.json()["etag"]] * 2]
+
+
 async def test_what_happens_near_a_chat_makes_another_document_but_no_conflict(
     stack: GatewayStack,
 ) -> None:

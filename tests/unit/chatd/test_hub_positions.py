@@ -124,6 +124,31 @@ def test_what_changes_nothing_that_is_shown_sends_nothing() -> None:
     assert kinds(AT_FIVE, Snapshot(taken_over)) == []
 
 
+RESTS = [
+    replace(RUNNING, status=status, worker_id=None, generation_attempt=0)
+    for status in (Status.WAITING, Status.ERROR, Status.REQUIRES_ACTION)
+]
+
+
+@pytest.mark.parametrize("rest", RESTS, ids=lambda rest: rest.status)
+def test_a_turn_that_went_by_unseen_ends_with_a_status_nevertheless(rest: ChatState) -> None:
+    seen = settled(Position(), Snapshot(rest))
+    now = Snapshot(replace(rest, snapshot_version=9, history_version=8))
+    assert "status" in kinds(seen, now, 5, 6)
+    assert kinds(settled(seen, now), now) == []
+
+
+@pytest.mark.parametrize("rest", RESTS, ids=lambda rest: rest.status)
+def test_a_cut_behind_that_status_tells_it_once_but_once_more_for_another_turn(
+    rest: ChatState,
+) -> None:
+    now = Snapshot(replace(rest, snapshot_version=9, history_version=8))
+    at_status, *_ = [at for at, _ in step_events(settled(Position(), Snapshot(rest)), now, [])]
+    assert "status" not in kinds(at_status, now)
+    after = Snapshot(replace(rest, snapshot_version=12, history_version=11))
+    assert "status" in kinds(at_status, after)
+
+
 def test_a_chat_that_loses_its_owner_waits_in_line_and_says_so() -> None:
     released = replace(RUNNING, snapshot_version=6, worker_id=None)
     assert told_of(released) != told_of(RUNNING)

@@ -39,7 +39,12 @@ from parley.cli.showing import Patience, show_turn
     "--check", metavar="COMMAND",
     help="With a directory: run COMMAND at the end; exit code 1 unless it passes.",
 )  # fmt: skip
-@click.option("--apply", "applies", is_flag=True, help="With a directory: change it likewise.")
+@click.option(
+    "--apply",
+    "applies",
+    is_flag=True,
+    help="With a directory: change it likewise; what is in no commit there stays.",
+)
 @click.option("--model", "model_id", metavar="ID", help="The model to use.")
 @click.option(
     "--script", type=click.Path(path_type=Path), metavar="FILE",

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from chatd.domain.chat import ChatState, QueuedMessage, Status
 from chatd.domain.parts import ToolCall
+from chatd.domain.transitions import OWNED
 from chatd.rpc.streams import wire
 from chatd.rpc.streams.position import TAIL, Position, is_told, told_of
 
@@ -102,7 +103,10 @@ def _tail(seen: Position, now: Snapshot) -> Iterator[tuple[Tail, bool, Callable[
         is_queue_news = bool(now.queue)
     yield Tail.QUEUE, is_queue_news, lambda: wire.queue_body(now.queue)
 
-    is_status_news = seen.told != told_of(state)
+    # Whoever waits for the end of a turn waits for a status. The turn may be over before this
+    # reader heard of it, so a status of rest is told again once the history has gone on.
+    is_turn_past = state.status not in OWNED and state.history_version > known(Tail.STATUS)
+    is_status_news = seen.told != told_of(state) or is_turn_past
     yield Tail.STATUS, is_status_news, lambda: wire.status_body(state, now.place_in_line)
 
     error = state.last_error

@@ -382,22 +382,26 @@ class SetArchivedRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     CHAT_ID_FIELD_NUMBER: _builtins.int
     ARCHIVED_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters."""
     chat_id: _builtins.str
     """The root chat."""
     archived: _builtins.bool
     """Whether it shall be archived."""
+    etag: _builtins.str
+    """Etag that the chat must have; empty for any."""
     def __init__(
         self,
         *,
         request_id: _builtins.str = ...,
         chat_id: _builtins.str = ...,
         archived: _builtins.bool = ...,
+        etag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "chat_id", b"chat_id", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "chat_id", b"chat_id", "etag", b"etag", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
