@@ -47,6 +47,7 @@ from chatd.store.housekeeping import PostgresHousekeeping
 from chatd.store.preferences import Preferences
 from chatd.store.usage import PostgresUsage
 from parley.process import Process
+from parley.rpc import CarriedMethods
 
 BILLS_S = 2.0
 
@@ -87,13 +88,14 @@ async def run(settings: Settings, process: Process) -> None:
         revocations = await stack.enter_async_context(
             ground.neighbours.revocations(settings.gateway)
         )
+        carried = CarriedMethods()
         servicers = (
             *_servicers(parts),
-            parts.streaming.servicer(ground.neighbours.admission(revocations)),
+            parts.streaming.servicer(ground.neighbours.admission(revocations), carried),
         )
         await stack.enter_async_context(
             ground.neighbours.serve(
-                servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN
+                servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN, carried=carried
             )
         )
         await process.stopping.wait()

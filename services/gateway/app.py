@@ -128,10 +128,11 @@ async def _open_behind(
     )
     streams = OpenStreams(process.clock)
     streams.measure(process.telemetry.meter)
+    links = await stack.enter_async_context(_linked(channels, neighbours.signer, process))
     return Behind(
         identity=identity,
-        chatd=Chatd(channels),
-        links=await stack.enter_async_context(_linked(channels, neighbours.signer, process)),
+        chatd=Chatd(channels, links.carrier_to),
+        links=links,
         # None is known before a ticket names one.
         nodes=await stack.enter_async_context(neighbours.channels(ServiceName.TOOLRUNNER, ())),
         streams=streams,

@@ -4,13 +4,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import grpc
 from grpc_health.v1 import health_pb2
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
+from gateway.carrying import CarriedMethod, Carrier
 from gateway.errors import UpstreamRefused
+from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageResponse
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
@@ -26,6 +29,8 @@ from parley.rpc import Address, Channels, Problem, acting_for, problem_of, ranke
 
 T = TypeVar("T")
 
+SEND = "/parley.api.chat.v1.ChatService/SendMessage"
+
 #: After these another process may do it: this one is away, or its clock is further off than calls
 #: are signed for. Users are told apart before, so no token of ours is refused for their sake.
 ELSEWHERE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED)
@@ -35,8 +40,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Stubs:
-    """What one chatd process can be asked."""
+    """What one chatd process can be asked.
 
+    Attributes:
+        send: Sends a message, as `chats` can too: over the shared stream while there is one.
+    """
+
+    send: CarriedMethod[SendMessageRequest, SendMessageResponse]
     chats: ChatServiceStub
     streams: StreamServiceStub
     files: FileServiceStub
@@ -53,8 +63,19 @@ class Stubs:
 class Chatd:
     """The chatd processes."""
 
-    def __init__(self, channels: Channels) -> None:
+    def __init__(
+        self,
+        channels: Channels,
+        carrier_to: Callable[[Address], Carrier | None] = lambda address: None,
+    ) -> None:
+        """Reach the processes that `channels` know.
+
+        Args:
+            channels: The processes.
+            carrier_to: Returns what carries calls to one of them over a stream, if there is one.
+        """
         self._channels = channels
+        self._carrier_to = carrier_to
         self._stubs: dict[grpc.aio.Channel, Stubs] = {}
 
     async def ask(
@@ -110,8 +131,16 @@ class Chatd:
         # By its channel: a process that went and came back has another one.
         channel = self._channels.at(address)
         if channel not in self._stubs:
+            chats = ChatServiceStub(channel)
             self._stubs[channel] = Stubs(
-                chats=ChatServiceStub(channel),
+                send=CarriedMethod(
+                    SEND,
+                    chats.SendMessage,
+                    channel,
+                    partial(self._carrier_to, address),
+                    SendMessageResponse.FromString,
+                ),
+                chats=chats,
                 streams=StreamServiceStub(channel),
                 files=FileServiceStub(channel),
                 models=ModelServiceStub(channel),

@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 
+from gateway.carrying import Carrier, LinkLost
 from gateway.chat_events import Ending, Reader
 from gateway.frames import Frame, Frames, feed_frame
 from parley.api.chat.v1 import stream_service_pb2 as api
@@ -26,11 +27,10 @@ CONFIRMED_BYTES = 64 * 1024
 MOVE_S = 0.1
 MOVE_S_MAX = 5.0
 
+# Calls are put together before they leave.
+_Request = api.ConnectRequest | api.CarriedCall
+
 _log = logging.getLogger(__name__)
-
-
-class LinkLost(Exception):
-    """The stream to a process is not there, or not any more."""
 
 
 class Routed:
@@ -136,10 +136,18 @@ class Link:
         self._moving = moving
         self._clock = clock
         self._carried: dict[int, Routed] = {}
-        self._requests: asyncio.Queue[api.ConnectRequest | None] = asyncio.Queue()
+        self._requests: asyncio.Queue[_Request | None] = asyncio.Queue()
+        self._held: list[_Request | None] = []  # At most one: behind calls that leave together.
+        self._carrier = Carrier(self._requests.put_nowait)
         self._up: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._heard_at = clock.monotonic()
         self.is_over = False
+
+    @property
+    def carrier(self) -> Carrier | None:
+        """What carries calls over the stream; None unless it stands."""
+        is_up = self._up.done() and self._up.result() and not self.is_over
+        return self._carrier if is_up else None
 
     async def until_up(self) -> None:
         """Wait until the stream stands.
@@ -219,6 +227,7 @@ class Link:
         finally:
             self.is_over = True
             call.cancel()
+            self._carrier.close()
             if not self._up.done():
                 self._up.set_result(False)
 
@@ -232,11 +241,27 @@ class Link:
 
     async def _write(self, call: Any) -> None:
         try:
-            while (request := await self._requests.get()) is not None:
+            while (request := await self._next_request()) is not None:
                 await call.write(request)
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError, grpc.aio.UsageError):
             return  # The reader notices too, and knows why.
         call.cancel()
+
+    async def _next_request(self) -> api.ConnectRequest | None:
+        """Return what is asked next; calls that wait together leave together."""
+        request = self._held.pop() if self._held else await self._requests.get()
+        if not isinstance(request, api.CarriedCall):
+            return request
+        calls = [request]
+        size = len(request.request)
+        while size < LIMITS.frame_bytes_max // 2 and not self._requests.empty():
+            following = self._requests.get_nowait()
+            if not isinstance(following, api.CarriedCall):
+                self._held.append(following)
+                break
+            calls.append(following)
+            size += len(following.request)
+        return api.ConnectRequest(calls=api.CarriedCalls(calls=calls))
 
     async def _end_silence(self, call: Any) -> None:
         while (left_s := self._heard_at + SILENCE_S_MAX - self._clock.monotonic()) > 0:
@@ -251,6 +276,8 @@ class Link:
                 self._heard_at = self._clock.monotonic()
                 if not self._up.done():
                     self._up.set_result(True)
+                for answer in frame.answers:
+                    self._carrier.take(answer)
                 for delivery in frame.deliveries:
                     self._deliver(delivery)
         except grpc.aio.AioRpcError as error:

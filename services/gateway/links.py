@@ -13,10 +13,11 @@ from contextlib import suppress
 
 import grpc
 
+from gateway.carrying import Carrier, LinkLost
 from gateway.chat_events import Ending, Reader
 from gateway.errors import UpstreamRefused
 from gateway.frames import Frames
-from gateway.link import Link, LinkLost, Routed
+from gateway.link import Link, Routed
 from parley.clock import Clock
 from parley.identity import User
 from parley.rpc import Address, CallTokens, Channels, Problem, ranked
@@ -95,6 +96,11 @@ class Links:
             await self._clock.sleep(RENEW_S)
             for link in list(self._links.values()):
                 link.renew_all()
+
+    def carrier_to(self, address: Address) -> Carrier | None:
+        """Return what carries calls to a process, if a stream to it stands."""
+        link = self._links.get(address)
+        return None if link is None else link.carrier
 
     def close(self) -> None:
         """Let go of every stream, for good."""

@@ -218,9 +218,7 @@ def _workspaces(processes: ProcessRoutes, files: WorkspaceFileRoutes) -> tuple[A
         UserRoute("POST", f"{process}/stdin", processes.write, body=written),
         UserRoute("POST", f"{process}/signal", processes.signal, body=sent),
         UserRoute("GET", f"{CHAT}/files", files.list, query=listed),
-        UserRoute(
-            "GET", f"{CHAT}/files/content", files.download, answers_head=False, query=("path",)
-        ),
+        UserRoute("GET", f"{CHAT}/files/content", files.download, query=("path",)),
         UserRoute("GET", f"{CHAT}/git", files.git),
         UserRoute(
             "GET", f"{CHAT}/git/events", files.git_events, answers_head=False, query=("types",)

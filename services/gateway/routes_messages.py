@@ -61,9 +61,7 @@ class MessageRoutes:
             model_id=body.model_id,
             reasoning_effort=effort_to_proto(body.reasoning_effort),
         )
-        answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.SendMessage(asked)
-        )
+        answer, _ = await self._chatd.ask(visitor.user, chat_id, lambda stubs: stubs.send(asked))
         is_queued = answer.HasField("queued_message")
         has_message = answer.HasField("message")
         document = {

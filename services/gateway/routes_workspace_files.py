@@ -90,6 +90,9 @@ class WorkspaceFileRoutes:
         headers = _headers(head) | {"content-length": str(len(span))}
         if wanted is not None:
             headers["content-range"] = f"bytes {span.start}-{span.stop - 1}/{size_bytes}"
+        if request.method == "HEAD":
+            call.cancel()
+            return Response(status_code=200 if wanted is None else 206, headers=headers)
         return StreamingResponse(
             _written(call, len(span)), status_code=200 if wanted is None else 206, headers=headers
         )

@@ -79,7 +79,9 @@ class Adoption:
             logger.warning("output of before is lost: %s", error.strerror)
             output = KeptOutput(OutputLog(directory, record.process_id, limit))
         age_s = (self.clock.now() - record.started_at) / timedelta(seconds=1)
-        live = LiveProcess(record, output, self.clock.monotonic() - max(0.0, age_s))
+        live = LiveProcess(
+            record, output, self.clock.monotonic() - max(0.0, age_s), self.registry.pipes
+        )
         self.registry.enter(live)
         return live
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from toolrunner.domain import LIVE, Exit, ProcessRecord, ProcessState, StdinMode
 from toolrunner.kept_output import KeptOutput
+from toolrunner.pipes import Pipes
 from toolrunner.process_input import ProcessInput
 from toolrunner.spawning import Launched
 
@@ -62,7 +63,9 @@ class LiveProcess:
         is_settled: Whether the journal has its end, so that it may be forgotten.
     """
 
-    def __init__(self, record: ProcessRecord, output: KeptOutput, started_s: float) -> None:
+    def __init__(
+        self, record: ProcessRecord, output: KeptOutput, started_s: float, pipes: Pipes
+    ) -> None:
         self.record = record
         self.output = output
         self.input: ProcessInput | None = None
@@ -75,6 +78,7 @@ class LiveProcess:
         self.exceeded = ""
         self.is_settled = False
         self._started_s = started_s
+        self._pipes = pipes
         self._output_fd = -1
         self._turn_ends_s = 0.0
         self._turn_bytes = 0
@@ -121,7 +125,7 @@ class LiveProcess:
         if launched.input_fd >= 0:
             is_terminal = self.record.stdin_mode is StdinMode.TERMINAL
             self.input = ProcessInput(launched.input_fd, is_terminal=is_terminal)
-        asyncio.get_running_loop().add_reader(launched.output_fd, self._read_in_turn)
+        self._pipes.add(launched.output_fd, self._read_in_turn)
 
     def read_rest(self) -> None:
         """Read what is there now; an output that nobody holds open is at its end then.
@@ -190,7 +194,7 @@ class LiveProcess:
 
     def _stop_reading(self) -> None:
         if self._output_fd >= 0:
-            asyncio.get_running_loop().remove_reader(self._output_fd)
+            self._pipes.remove(self._output_fd)
             os.close(self._output_fd)
             self._output_fd = -1
         self.output.close()
@@ -209,13 +213,13 @@ class LiveProcess:
             self._turn_ends_s, self._turn_bytes = now_s + TURN_S, 0
         self._turn_bytes += self.output.total_bytes - before
         if self._turn_bytes >= TURN_BYTES and self._output_fd >= 0:
-            loop.remove_reader(self._output_fd)
+            self._pipes.remove(self._output_fd)
             loop.call_at(self._turn_ends_s, self._go_on_reading, self._output_fd)
 
     def _go_on_reading(self, output_fd: int) -> None:
         # It may have been closed meanwhile.
         if self._output_fd == output_fd:
-            asyncio.get_running_loop().add_reader(output_fd, self._read_in_turn)
+            self._pipes.add(output_fd, self._read_in_turn)
 
     def _read(self) -> bool:
         """Read once; return whether there was something."""

@@ -27,6 +27,11 @@ class LineMatcher:
             raise InvalidPattern(pattern, _text_of(error)) from error
         self._rest = b""
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is a line that nothing has ended."""
+        return bool(self._rest)
+
     def feed(self, data: bytes) -> str | None:
         """Return the first line that matches and is complete now."""
         *lines, rest = (self._rest + data).split(b"\n")

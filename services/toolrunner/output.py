@@ -26,7 +26,7 @@ class Budget:
 
     max_bytes: int = MAX_BYTES
     head_bytes: int | None = None  # None for three eighths.
-    line_bytes: int = LINE_BYTES
+    line_bytes: int | None = None  # None to cut long lines only of what does not fit otherwise.
     keeps_escapes: bool = False
 
 
@@ -80,9 +80,11 @@ def excerpt(source: Source, start: int, end: int, budget: Budget) -> Excerpt:
     """Return what is between two cursors, head and tail if it is more than the budget."""
     readable = _within(source.spans, start, end)
     if readable == ((start, end),) and end - start <= budget.max_bytes:
-        piece = _clean(source.read(start, end), budget)
-        if len(piece.text.encode()) <= budget.max_bytes:
-            return _joined(source, start, end, (piece, False, EMPTY_PIECE))
+        data = source.read(start, end)
+        for line_bytes in dict.fromkeys((budget.line_bytes or len(data), _line_bytes(budget))):
+            piece = _clean(data, budget, line_bytes)
+            if len(piece.text.encode()) <= budget.max_bytes:
+                return _joined(source, start, end, (piece, False, EMPTY_PIECE))
     if start == end:
         return Excerpt("", end, None)
     return _joined(source, start, end, _head_and_tail(source, readable, end - start, budget))
@@ -162,7 +164,7 @@ def _head(data: bytes, limit: int, budget: Budget) -> _Piece:
     if newline > len(data) // 2:
         data = data[:newline]
     while data:
-        piece = _clean(data, budget)
+        piece = _clean(data, budget, _line_bytes(budget))
         excess = len(piece.text.encode()) - limit
         if excess <= 0:
             return piece
@@ -177,7 +179,7 @@ def _tail(data: bytes, limit: int, budget: Budget) -> _Piece:
     newline = data.find(b"\n", 0, len(data) // 2) + 1
     data = data[newline:]
     while data:
-        piece = _clean(data, budget)
+        piece = _clean(data, budget, _line_bytes(budget))
         excess = len(piece.text.encode()) - limit
         if excess <= 0:
             return piece
@@ -191,14 +193,18 @@ def _from_character(data: bytes) -> bytes:
     return data[begins:]
 
 
-def _clean(data: bytes, budget: Budget) -> _Piece:
+def _line_bytes(budget: Budget) -> int:
+    return LINE_BYTES if budget.line_bytes is None else budget.line_bytes
+
+
+def _clean(data: bytes, budget: Budget, line_bytes: int) -> _Piece:
     shown = data if budget.keeps_escapes else without_escapes(data)
     clipped_lines = clipped_bytes = 0
-    if len(shown) > budget.line_bytes:
+    if len(shown) > line_bytes:
         lines = shown.split(b"\n")
         for at, line in enumerate(lines):
-            if len(line) > budget.line_bytes:
-                lines[at], left_out = _clip(line, budget.line_bytes)
+            if len(line) > line_bytes:
+                lines[at], left_out = _clip(line, line_bytes)
                 clipped_lines += 1
                 clipped_bytes += left_out
         shown = b"\n".join(lines)

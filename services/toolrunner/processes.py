@@ -131,6 +131,7 @@ class Processes:
             # Whoever still waits for the end of an output gets it now.
             for live in self._registry.all_live():
                 live.close()
+            self._registry.pipes.close()
             await self._tasks.__aexit__(kind, error, traceback)
 
     def stop_waiting(self) -> None:

@@ -10,6 +10,7 @@ from toolrunner.journal_thread import JournalThread
 from toolrunner.live import LiveProcess
 from toolrunner.output import Source
 from toolrunner.output_log import FinishedLog
+from toolrunner.pipes import Pipes
 from toolrunner.workspaces import Workspaces
 
 WORKSPACE_PROCESSES_MAX: Final = 64
@@ -22,10 +23,12 @@ class Registry:
 
     Attributes:
         stopping: Set when this node stops and nobody should wait here any more.
+        pipes: Where what all of them print is read.
     """
 
     def __init__(self, *, journal: JournalThread, workspaces: Workspaces, clock: Clock) -> None:
         self.stopping = asyncio.Event()
+        self.pipes = Pipes()
         self._journal = journal
         self._workspaces = workspaces
         self._clock = clock

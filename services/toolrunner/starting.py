@@ -181,7 +181,7 @@ class Starts:
             log_bytes_max=self._log_bytes(scope.workspace_id, spec),
         )
         log = OutputLog(workspace.logs, record.process_id, record.log_bytes_max)
-        return LiveProcess(record, KeptOutput(log), self.clock.monotonic())
+        return LiveProcess(record, KeptOutput(log), self.clock.monotonic(), self.registry.pipes)
 
     def _log_bytes(self, workspace_id: WorkspaceId, spec: ProcessSpec) -> int:
         bound = self.workspaces.quota_of(workspace_id).output_bytes

@@ -7,12 +7,14 @@ from typing import Final, assert_never
 
 from toolrunner.domain import LIVE, ProcessId, ProcessRecord, Scope
 from toolrunner.errors import InvalidRequest, ProcessNotFound
-from toolrunner.live import LiveProcess
+from toolrunner.live import LiveProcess, Signpost
 from toolrunner.matching import LineMatcher
 from toolrunner.output import Budget, Excerpt, Source, excerpt
 from toolrunner.registry import Registry
 
 SEARCH_BYTES: Final = 256 * 1024
+#: So long a line stands that nothing has ended until it counts, as the prompt of a program does.
+STANDS_S: Final = 0.25
 
 
 class Until(StrEnum):
@@ -92,30 +94,46 @@ async def wait_output(
 class _Search:
     """Looks for a line in what comes after a cursor, at every byte once.
 
+    Attributes:
+        line: The line that was found.
+        is_quiet: Whether nothing came for a while after what was looked at.
+
     Raises:
         InvalidPattern: There is no such expression.
     """
 
     def __init__(self, wait: Wait, source: Source) -> None:
         self.line = ""
+        self.is_quiet = False
         self._matcher = LineMatcher(wait.pattern)
         self._source = source
         self._cursor = wait.since_cursor
 
     def found(self, *, is_over: bool) -> Reason | None:
-        """Look at what is new; the last line counts once nothing can follow."""
+        """Look at what is new; the last line counts once nothing can follow, or nothing does."""
         for start, end in self._source.spans:
             self._cursor = max(self._cursor, start)
             while self._cursor < end:
+                self.is_quiet = False
                 data = self._source.read(self._cursor, min(end, self._cursor + SEARCH_BYTES))
                 self._cursor += len(data)
                 if (line := self._matcher.feed(data)) is not None:
                     self.line = line
                     return Reason.MATCHED
-        if is_over and (line := self._matcher.finish()) is not None:
+        if (is_over or self.is_quiet) and (line := self._matcher.finish()) is not None:
             self.line = line
             return Reason.MATCHED
         return None
+
+    async def changed(self, change: Signpost) -> None:
+        """Return at the next change, or once a line that nothing ended stands."""
+        may_stand = self._matcher.has_begun and not self.is_quiet
+        try:
+            async with asyncio.timeout(STANDS_S if may_stand else None):
+                await change.wait()
+        except TimeoutError:
+            # What came in this very moment is looked at first, and is no quiet then.
+            self.is_quiet = True
 
 
 async def _reason(
@@ -128,7 +146,7 @@ async def _reason(
                     return Reason.GOING_AWAY
                 # Who waits for the end is not woken by every piece of output.
                 change = live.ending if wait.until is Until.EXIT else live.output_grew
-                await change.wait()
+                await (change.wait() if search is None else search.changed(change))
     except TimeoutError:
         return _met(live, wait, search) or Reason.TIMEOUT
     return reason

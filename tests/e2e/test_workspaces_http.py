@@ -1,23 +1,27 @@
 """What runs in a chat's workspace, seen and steered over HTTP in a real stack."""
 
 import asyncio
+from time import monotonic
 from typing import Any
 
 import pytest
 
 from support.http_client import HttpClient, Reply
 from support.local_stack import LocalStack
+from support.row_sizes import FULL_SIZE, RowSizes
 
 pytestmark = pytest.mark.slow
 
 CHATS = "/api/v1/chats"
 REST_S_MAX = 120
+#: What the deadline of a call has beyond its wait.
+SPARE_S = 30
 
 
-def client_of(stack: LocalStack) -> HttpClient:
+def client_of(stack: LocalStack, limit_s: float = 60) -> HttpClient:
     key = stack.home.api_key_file.read_text().strip()
     port = int(stack.http.rpartition(":")[2])
-    return HttpClient(port, {"Authorization": f"Bearer {key}"})
+    return HttpClient(port, {"Authorization": f"Bearer {key}"}, limit_s)
 
 
 async def asked(
@@ -82,6 +86,25 @@ async def test_processes_of_a_chat_are_listed_started_awaited_and_signalled(
     assert (ended["process"]["exit"]["signal"], ended["reason"]) == ("SIGTERM", "exited")
     late = await asked(client, 409, "POST", f"{process}/signal", {"signal": "kill"})
     assert late["code"] == "PROCESS_NOT_RUNNING"
+
+
+async def test_a_wait_goes_through_every_layer_to_its_end_or_its_time(
+    stack: LocalStack, request: pytest.FixtureRequest
+) -> None:
+    wait_s = (FULL_SIZE if request.config.getoption("--full-size") else RowSizes()).wait_s
+    client = client_of(stack, wait_s + SPARE_S)
+    processes = f"{await chat_that_ran(client, 'true')}/processes"
+    waits = []
+    began_s = monotonic()
+    async with asyncio.TaskGroup() as tasks:
+        for lasts_s in (wait_s - 1, wait_s + 10 * SPARE_S):
+            body = {"command": f"sleep {lasts_s}; echo awake", "background": True}
+            process = (await asked(client, 201, "POST", processes, body))["id"]
+            path = f"{processes}/{process}/output?wait={wait_s}"
+            waits.append(tasks.create_task(asked(client, 200, "GET", path)))
+    answers = [(wait.result()["reason"], wait.result()["text"]) for wait in waits]
+    assert answers == [("exited", "awake\n"), ("timeout", "")]
+    assert wait_s <= monotonic() - began_s < wait_s + SPARE_S
 
 
 async def test_what_is_not_there_is_a_typed_problem(stack: LocalStack) -> None:

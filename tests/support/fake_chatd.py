@@ -66,6 +66,10 @@ class FakeConnection:
     frames: asyncio.Queue[Any] = field(default_factory=asyncio.Queue)
     subscriptions: dict[int, FakeSubscription] = field(default_factory=dict)
 
+    def answer(self, answer: streams_api.CarriedAnswer) -> None:
+        """Answer a call that the stream carried."""
+        self.frames.put_nowait(streams_api.ConnectResponse(answers=[answer]))
+
 
 @dataclass(slots=True, eq=False)
 class Held:
@@ -93,6 +97,7 @@ class FakeChatd:
         refusal: What the next calls are refused with, if anything.
         answers: What methods answer, by their names; others answer what chats there are, or
             nothing in particular.
+        carried: The methods of the calls that came over shared streams.
         held: The scripted methods that are never answered.
         is_cut_off: Whether an export ends before its end.
         subscriptions: What was opened on shared streams, in order.
@@ -105,6 +110,7 @@ class FakeChatd:
         self.messages: dict[str, list[message_pb2.Message]] = {}
         self.queues: dict[str, list[chat_pb2.QueuedMessage]] = {}
         self.answers: dict[str, Any] = {}
+        self.carried: list[str] = []
         self.held: dict[str, Held] = {}
         self.is_cut_off = False
         self.calls: list[tuple[User | None, Any]] = []

@@ -29,7 +29,7 @@ from parley.api.workspace.v1 import (
 )
 from parley.clock import Clock
 from parley.identity import Guard, InMemoryRevocations, ServiceName, Trust
-from parley.rpc import Address, Registration, RunningServer, serve
+from parley.rpc import Address, CarriedMethods, Registration, RunningServer, serve
 from parley.telemetry import Telemetry
 from support.fake_chat_methods import FakeChatMethods
 from support.fake_chatd import FakeChatd
@@ -49,6 +49,7 @@ async def serving(
         peers_by_certificate=False,
     )
     fake.guard = guard
+    carried = CarriedMethods()
     chats = Registration(
         chats_api.DESCRIPTOR.services_by_name["ChatService"],
         add_ChatServiceServicer_to_server,
@@ -57,7 +58,7 @@ async def serving(
     streams = Registration(
         streams_api.DESCRIPTOR.services_by_name["StreamService"],
         add_StreamServiceServicer_to_server,
-        FakeStreamMethods(fake),
+        FakeStreamMethods(fake, carried),
     )
     async with serve(
         Address.parse(f"unix:{socket}"),
@@ -67,6 +68,7 @@ async def serving(
         domain="chat.parley",
         telemetry=telemetry,
         drain_s=0.1,
+        carried=carried,
     ) as server:
         yield server
 

@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
+from chatd.rpc.streams.carried import CallsUnderWay
 from parley.api.chat.v1 import stream_service_pb2 as streams_api
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceServicer
 from parley.identity import User
+from parley.rpc import CarriedMethods
 from support.fake_chatd import BREAK, FakeChatd, FakeConnection, FakeSubscription
 
 SUBSCRIBE = "/parley.api.chat.v1.StreamService/Subscribe"
@@ -15,8 +18,9 @@ SUBSCRIBE = "/parley.api.chat.v1.StreamService/Subscribe"
 class FakeStreamMethods(StreamServiceServicer):
     """The stream methods."""
 
-    def __init__(self, fake: FakeChatd) -> None:
+    def __init__(self, fake: FakeChatd, carried: CarriedMethods) -> None:
         self._fake = fake
+        self._carried = carried
 
     async def WatchReplicas(  # noqa: N802
         self, request: Any, context: Any
@@ -28,18 +32,26 @@ class FakeStreamMethods(StreamServiceServicer):
         self, request_iterator: Any, context: Any
     ) -> AsyncIterator[streams_api.ConnectResponse]:
         connection = FakeConnection()
+        calls = CallsUnderWay(partial(self._carried.answer, context), connection.answer)
         async with asyncio.TaskGroup() as tasks:
-            reading = tasks.create_task(self._read(request_iterator, connection))
+            reading = tasks.create_task(self._read(request_iterator, connection, calls, tasks))
             try:
                 yield streams_api.ConnectResponse()
                 while (frame := await connection.frames.get()) is not BREAK:
                     yield frame
             finally:
                 reading.cancel()
+                calls.close()
                 for subscription in connection.subscriptions.values():
                     subscription.ended.set()
 
-    async def _read(self, requests: Any, connection: FakeConnection) -> None:
+    async def _read(
+        self,
+        requests: Any,
+        connection: FakeConnection,
+        calls: CallsUnderWay,
+        tasks: asyncio.TaskGroup,
+    ) -> None:
         async for request in requests:
             match request.WhichOneof("kind"):
                 case "open":
@@ -53,6 +65,11 @@ class FakeStreamMethods(StreamServiceServicer):
                     found.confirmed_bytes += request.confirm.bytes
                 case "close":
                     connection.subscriptions[request.close.subscription_id].ended.set()
+                case "calls":
+                    self._fake.carried += [call.method for call in request.calls.calls]
+                    calls.begin(request.calls.calls, tasks)
+                case "abandon":
+                    calls.abandon(request.abandon.call_id)
 
     def _open(self, request: streams_api.OpenSubscription, connection: FakeConnection) -> None:
         chat = self._fake.chats.get(request.chat_id)

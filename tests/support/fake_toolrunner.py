@@ -222,7 +222,7 @@ class FakeToolrunner(ProcessServiceServicer, FileServiceServicer, ExecutionServi
         data = self.files.get(request.path)
         if data is None:
             return await self._refuse(
-                context, grpc.StatusCode.NOT_FOUND, "PATH_NOT_FOUND", suggestions="a.py, b.py"
+                context, grpc.StatusCode.NOT_FOUND, "PATH_NOT_FOUND", suggestions="a.py\nb.py"
             )
         described: dict[str, Any] = {"info": _info(request.path, data), "etag": _etag(data)}
         if not data:

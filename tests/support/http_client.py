@@ -68,8 +68,11 @@ class EventReader:
 class HttpClient:
     """Makes requests to one server, each on a connection of its own."""
 
-    def __init__(self, port: int, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, port: int, headers: Mapping[str, str] | None = None, limit_s: float = 60
+    ) -> None:
         self._port = port
+        self._limit_s = limit_s
         self._headers = {"Host": f"127.0.0.1:{port}", **(headers or {})}
 
     async def request(
@@ -80,8 +83,8 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
         """Make a request and return its answer; a body that is no bytes is sent as JSON."""
-        async with asyncio.timeout(60), self._opened(method, path, body, headers) as opened:
-            reader, reply = opened
+        opened = self._opened(method, path, body, headers)
+        async with asyncio.timeout(self._limit_s), opened as (reader, reply):
             if reply.headers.get("transfer-encoding") == "chunked":
                 content = b""
                 while size := int((await reader.readline()).strip(), 16):

@@ -11,7 +11,7 @@ class RowSizes:
         commands: Of row H24.
         calls: Of row H10.
         stop_s: How long row A18 stops a toolrunner.
-        trials: Calls that a fault meets, of rows A12, A13, A14 and A31.
+        trials: Calls that a fault meets, of rows A12, A13, A14, A18 and A31.
         stress_s: How long lost wake-ups are hunted, for each seed.
         line_mib: Length of one line that a process prints.
         neighbour_rounds: Commands of promise P27, for each way to misbehave.
@@ -19,6 +19,7 @@ class RowSizes:
         stopped_processes: In each of them.
         spin_s: How long all processors are kept busy in row E3.
         swaps: Links that are swapped in row E15.
+        wait_s: How long one wait goes through every layer.
         is_full: Whether these are as the matrix asks, so that its figures hold.
     """
 
@@ -33,6 +34,7 @@ class RowSizes:
     stopped_processes: int = 5
     spin_s: float = 1.5
     swaps: int = 2_000
+    wait_s: int = 3
     is_full: bool = False
 
 
@@ -47,5 +49,6 @@ FULL_SIZE = RowSizes(
     stopped_workspaces=200,
     spin_s=60.0,
     swaps=1_000_000,
+    wait_s=300,
     is_full=True,
 )

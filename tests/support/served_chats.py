@@ -55,6 +55,7 @@ from parley.identity import Guard, ServiceName, SigningKey, TicketOffice
 from parley.postgres import Pool, Session
 from parley.rpc import (
     Address,
+    CarriedMethods,
     Channels,
     Registration,
     connect,
@@ -175,7 +176,7 @@ class _Telling:
         running = [tasks.create_task(work) for work in works]
         stack.callback(lambda: [task.cancel() for task in running])
 
-    def servicer(self, guard: Guard) -> StreamServicer:
+    def servicer(self, guard: Guard, carried: CarriedMethods) -> StreamServicer:
         return StreamServicer(
             Streams(
                 self.hubs,
@@ -185,7 +186,8 @@ class _Telling:
                 self.feeds,
                 self.replicas,
                 self.clock,
-            )
+            ),
+            carried,
         )
 
 
@@ -231,6 +233,7 @@ async def served_chats(
         )
         tickets = AttachTickets(door, nodes, TicketOffice(SigningKey.generate(), telling.clock))
         catalogue = Catalogue.over(pool, groups, stopping, tickets)
+        carried = CarriedMethods()
         servicers = (
             ChatServicer(
                 stores,
@@ -242,12 +245,12 @@ async def served_chats(
             ),
             UsageServicer(usage),
             FileServicer(HeldFiles(pool), groups),
-            telling.servicer(identities.guard),
+            telling.servicer(identities.guard, carried),
             WorkspaceAccessServicer(door, nodes, stopping),
             *catalogue.servicers,
         )
         address = Address.parse(f"unix:{directory}/chatd.sock")
-        channel = await _served(address, servicers, identities, stack)
+        channel = await _served(address, servicers, identities, stack, carried)
         yield ServedChats(
             pool=pool,
             stores=stores,
@@ -272,6 +275,7 @@ async def _served(
     servicers: Iterable[object],
     identities: Identities,
     stack: AsyncExitStack,
+    carried: CarriedMethods,
 ) -> grpc.aio.Channel:
     """Serve until the stack ends, and return a channel there."""
     telemetry = InMemoryTelemetry("chatd").telemetry
@@ -283,6 +287,7 @@ async def _served(
             errors=ERRORS,
             domain=DOMAIN,
             telemetry=telemetry,
+            carried=carried,
         )
     )
     channel = connect(

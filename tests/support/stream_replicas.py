@@ -64,7 +64,15 @@ from parley.identity import (
 )
 from parley.identity import Role as UserRole
 from parley.postgres import Pool, Session
-from parley.rpc import Address, Channels, Registration, acting_for, connect, serve
+from parley.rpc import (
+    Address,
+    CarriedMethods,
+    Channels,
+    Registration,
+    acting_for,
+    connect,
+    serve,
+)
 from parley.telemetry import InMemoryTelemetry
 
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
@@ -271,7 +279,7 @@ async def replica_in(town: Town, name: str, *, joins: bool = True) -> AsyncItera
         await stack.enter_async_context(
             serve(
                 address,
-                [Registration.of(StreamServicer(served))],
+                [Registration.of(StreamServicer(served, CarriedMethods()))],
                 guard=town.guard,
                 errors=ERRORS,
                 domain=DOMAIN,

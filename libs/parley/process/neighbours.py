@@ -21,6 +21,7 @@ from parley.process.running import Process
 from parley.process.service_settings import Environment, ServiceSettings
 from parley.rpc import (
     Address,
+    CarriedMethods,
     Channels,
     ErrorTable,
     FollowedRevocations,
@@ -112,8 +113,17 @@ class Neighbours:
         revocations: Revocations,
         errors: ErrorTable,
         domain: str,
+        carried: CarriedMethods | None = None,
     ) -> AbstractAsyncContextManager[RunningServer]:
-        """Serve generated services by these servicers until the context ends, then drain."""
+        """Serve generated services by these servicers until the context ends, then drain.
+
+        Args:
+            servicers: Who serves.
+            revocations: Tells which tokens are not good any more.
+            errors: The service's own errors and what they answer.
+            domain: Names the set of error reasons.
+            carried: Is told the methods, for calls that a stream of this server carries.
+        """
         settings, process = self._settings, self._process
         guard = Guard(
             self._service,
@@ -131,4 +141,5 @@ class Neighbours:
             telemetry=process.telemetry,
             tls=self._tls,
             is_development=settings.environment is Environment.DEVELOPMENT,
+            carried=carried,
         )

@@ -2,7 +2,8 @@
 
 from parley.rpc.address import Address, Scheme
 from parley.rpc.call import acting_for, current_caller, current_method, detached, remaining_s
-from parley.rpc.channel import connect
+from parley.rpc.carried import CarriedAnswer, CarriedMethods
+from parley.rpc.channel import call_headers, connect
 from parley.rpc.channels import Channels, ranked
 from parley.rpc.correction import CallTokens
 from parley.rpc.errors import (
@@ -14,7 +15,7 @@ from parley.rpc.errors import (
     RpcError,
 )
 from parley.rpc.limits import LIMITS, Limits
-from parley.rpc.problem import Problem, Refusal, Violation, problem_of
+from parley.rpc.problem import Problem, Refusal, Violation, problem_of, refused_call
 from parley.rpc.problems import ErrorTable
 from parley.rpc.revocations import FollowedRevocations, RevocationTiming
 from parley.rpc.server import Registration, RunningServer, answers_encoded, serve
@@ -26,6 +27,8 @@ __all__ = [
     "AddressInvalid",
     "AddressUnusable",
     "CallTokens",
+    "CarriedAnswer",
+    "CarriedMethods",
     "Channels",
     "ErrorTable",
     "FollowedRevocations",
@@ -44,12 +47,14 @@ __all__ = [
     "Violation",
     "acting_for",
     "answers_encoded",
+    "call_headers",
     "connect",
     "current_caller",
     "current_method",
     "detached",
     "problem_of",
     "ranked",
+    "refused_call",
     "remaining_s",
     "serve",
 ]

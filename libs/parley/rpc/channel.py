@@ -64,6 +64,12 @@ def connect(
     return _Channel(opener, credential, telemetry)
 
 
+def call_headers(channel: grpc.aio.Channel) -> dict[str, str]:
+    """Return what a call made now would travel with over a channel that `connect` gave."""
+    assert isinstance(channel, _Channel)
+    return channel.headers(ACTING_FOR.get())
+
+
 class _Opener:
     """Makes the channels that carry the calls, and knows when a new one is due."""
 

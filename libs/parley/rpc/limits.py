@@ -14,6 +14,8 @@ class Limits:
         streams_per_connection_max: Calls in flight on one connection; more of them queue.
         keepalive_s: Silence after which a connection is probed.
         keepalive_timeout_s: How long a probe may stay unanswered before the connection is dropped.
+        unaccepted_s: How long a call may wait for a busy server to take it up; longer than any
+            deadline of a call that answers once, so that its deadline decides.
         unary_deadline_s: Deadline of a call that answers once and was given none.
         stream_deadline_s: Deadline of a call that streams and was given none.
         drain_s: How long running calls may go on after a server was told to stop.
@@ -35,6 +37,7 @@ class Limits:
     streams_per_connection_max: int = 256
     keepalive_s: float = 20.0
     keepalive_timeout_s: float = 10.0
+    unaccepted_s: float = 360.0
     unary_deadline_s: float = 30.0
     stream_deadline_s: float = 24 * 3600.0
     drain_s: float = 10.0

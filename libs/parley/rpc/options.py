@@ -21,6 +21,9 @@ def server_options() -> Options:
         # It refuses calls while the remains of ended ones are still being put away, which takes a
         # busy process a while: then those who queue for a connection would be sent away.
         ("grpc.http.overload_protection", 0),
+        # After half a minute grpc would cancel what a busy event loop has not come to, and whoever
+        # waits for an answer could not tell why.
+        ("grpc.server_max_unrequested_time_in_server", round(LIMITS.unaccepted_s)),
         # A port that is taken must fail to bind, not share its calls with whoever has it.
         ("grpc.so_reuseport", 0),
         # Clients probe at keepalive_s; half of that leaves room for their timers. Whoever probes

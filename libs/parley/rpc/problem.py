@@ -100,6 +100,14 @@ def message_of(problem: Problem) -> str:
     return problem.message[: LIMITS.problem_text_max]
 
 
+def refused_call(
+    status: grpc.StatusCode, message: str, details: bytes = b""
+) -> grpc.aio.AioRpcError:
+    """Return the error of a call that grpc did not make, from what was answered to it."""
+    trailing = grpc.aio.Metadata((DETAILS_KEY, details)) if details else grpc.aio.Metadata()
+    return grpc.aio.AioRpcError(status, grpc.aio.Metadata(), trailing, details=message)
+
+
 def problem_of(error: grpc.aio.AioRpcError) -> Problem:
     """Return the problem a failed call answered.
 

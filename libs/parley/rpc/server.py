@@ -18,6 +18,7 @@ from grpc_reflection.v1alpha import (
 
 from parley.identity import Guard
 from parley.rpc.address import Address, Scheme
+from parley.rpc.carried import CarriedMethods
 from parley.rpc.errors import AddressUnusable, MethodsMissing
 from parley.rpc.gate import Gate
 from parley.rpc.health import HEALTH, Health
@@ -118,6 +119,7 @@ async def serve(
     tls: TlsFiles | None = None,
     is_development: bool = False,
     drain_s: float = LIMITS.drain_s,
+    carried: CarriedMethods | None = None,
 ) -> AsyncIterator[RunningServer]:
     """Serve the registered services at `address` until the context ends, then drain.
 
@@ -131,6 +133,7 @@ async def serve(
         tls: The certificate files that a tls: address needs.
         is_development: Whether to answer reflection and allow plain TCP beyond this machine.
         drain_s: How long running calls may go on at the end.
+        carried: Is told the methods, for calls that a stream of this server carries.
 
     Raises:
         AddressUnusable: Nothing can listen there.
@@ -150,6 +153,8 @@ async def serve(
         peer=peer_service if address.scheme is Scheme.TLS else _no_peer,
     )
     methods = _guarded_methods(registrations, around)
+    if carried is not None:
+        carried.know(dict(methods))
     methods |= _open_methods(services, health, is_development=is_development)
     server = grpc.aio.server(handlers=[_Methods(methods)], options=server_options())
     bound = _bind(server, address, tls, is_development=is_development)

@@ -26,6 +26,7 @@ from chatd.store.workers import PostgresWorkers
 from parley.identity import Caller, ServiceName
 from parley.postgres import Pool
 from parley.process import Neighbours, Process
+from parley.rpc import CarriedMethods
 
 CONNECTIONS_MAX = 2
 
@@ -58,8 +59,10 @@ class Streaming:
         """Return what goes on for as long as the process serves."""
         return self.hubs.run(), self._access.run(), self._replicas.run(), self.feeds.run()
 
-    def servicer(self, admission: Callable[[str, str], Caller]) -> StreamServicer:
-        """Return what readers call."""
+    def servicer(
+        self, admission: Callable[[str, str], Caller], carried: CarriedMethods
+    ) -> StreamServicer:
+        """Return what readers call, and who carries calls of theirs."""
         streams = Streams(
             self.hubs,
             RelaySource(self._live),
@@ -69,7 +72,7 @@ class Streaming:
             self._replicas,
             self._process.clock,
         )
-        return StreamServicer(streams)
+        return StreamServicer(streams, carried)
 
     def close(self) -> None:
         """Let every reader go."""

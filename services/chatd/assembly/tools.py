@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 
 from chatd.assembly.ground import Ground
 from chatd.clients.mcpgateway import McpTools
+from chatd.clients.measured import MeasuredTools
 from chatd.clients.routing import RoutedTools
 from chatd.clients.toolrunner import WorkspaceTools
 from chatd.domain.ports import Tools
@@ -27,7 +28,7 @@ async def open_tools(
     background = await stack.enter_async_context(asyncio.TaskGroup())
     following = background.create_task(follow_servers(ground.bus, of_servers))
     stack.callback(following.cancel)
-    return RoutedTools(
+    routed = RoutedTools(
         {
             Executor.TOOLRUNNER: WorkspaceTools(
                 ground.toolrunners, clock, Attachments(ground.pool), sites
@@ -36,3 +37,6 @@ async def open_tools(
             Executor.MCPGATEWAY: of_servers,
         }
     )
+    measured = MeasuredTools(routed, clock)
+    stack.callback(measured.publish(ground.process.telemetry))
+    return measured

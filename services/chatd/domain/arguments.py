@@ -1,6 +1,7 @@
 """Arguments of tool calls: what may be kept of them and sent on, and what may not."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 
 # Executors take messages of 4 MiB, and a history keeps what it is given.
@@ -16,7 +17,8 @@ class Arguments(dict[str, object]):
         """Make an object of its members."""
         made = cls(pairs)
         if len(made) < len(pairs):
-            raise ValueError("an object names the same property twice")
+            twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+            raise _Unusable(f"an object of the arguments names {twice[:64]!r} twice")
         return made
 
     def has_case_variants(self) -> bool:
@@ -34,7 +36,7 @@ def parsed(args_json: str) -> Arguments:
         return Arguments()
     try:
         value = _loaded(args_json, Arguments.of)
-    except _Unbounded:
+    except _Unusable:
         raise
     except (ValueError, RecursionError) as error:
         raise ValueError(f"the arguments are not valid JSON: {error}") from None
@@ -52,19 +54,19 @@ def is_kept(args_json: str) -> bool:
     return True
 
 
-class _Unbounded(ValueError):
-    """The arguments are JSON, but more of it than anybody would read."""
+class _Unusable(ValueError):
+    """The arguments are JSON, but nothing that anybody would read or could be sure of."""
 
 
 def _loaded(args_json: str, to_object: Callable[[list[tuple[str, object]]], object]) -> object:
     if len(args_json.encode(errors="replace")) > ARGUMENTS_BYTES_MAX:
         size = f"{ARGUMENTS_BYTES_MAX // 2**20} MiB"
-        raise _Unbounded(f"the arguments are larger than {size}; do less with one call")
+        raise _Unusable(f"the arguments are larger than {size}; do less with one call")
     value: object = json.loads(
         args_json, object_pairs_hook=to_object, parse_constant=_refuse_constant
     )
     if _is_deeper(value, ARGUMENTS_DEPTH_MAX):
-        raise _Unbounded(f"the arguments are nested more than {ARGUMENTS_DEPTH_MAX} levels deep")
+        raise _Unusable(f"the arguments are nested more than {ARGUMENTS_DEPTH_MAX} levels deep")
     return value
 
 

@@ -14,7 +14,10 @@ from chatd.domain.tools import Executor, Outcome, ToolSpec
 from chatd.domain.truncation import repaired, truncated_json
 
 CALLS_MAX = 100
-_TOO_MANY = f"this did not run: of one answer only the first {CALLS_MAX} calls do; call this again"
+_TOO_MANY = (
+    f"this did not run: of one answer only the first {CALLS_MAX} calls do",
+    "Call this again.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ def plan_calls(calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]) -> Ca
     for place, call in enumerate(calls):
         problem = _TOO_MANY if place >= CALLS_MAX else _problem(call, specs)
         if problem is not None:
-            refused.append(error_result(call, problem))
+            refused.append(error_result(call, *problem))
         elif specs[call.tool_name].executor is Executor.CLIENT:
             asked.append(storable_call(call))
         else:
@@ -72,18 +75,23 @@ def plan_calls(calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]) -> Ca
     return CallPlan(tuple(dispatched), tuple(asked), tuple(refused))
 
 
-def error_result(call: ToolCall, problem: str, reason: str = "NOT_RUN") -> ToolResult:
-    """Return the result of a call that failed before it began."""
-    told = json.dumps({"ok": False, "error": problem, "reason": reason}, ensure_ascii=False)
+def error_result(call: ToolCall, problem: str, hint: str = "") -> ToolResult:
+    """Return the result of a call that failed before it began, with what to do about it."""
+    told = {"ok": False, "error": problem, "reason": "NOT_RUN", **({"hint": hint} if hint else {})}
     return ToolResult(
-        call.tool_call_id, call.tool_name, told, ToolOutcome.FAILED, call.mcp_server_id
+        call.tool_call_id,
+        call.tool_name,
+        json.dumps(told, ensure_ascii=False),
+        ToolOutcome.FAILED,
+        call.mcp_server_id,
     )
 
 
-def crashed(error: Exception) -> Outcome:
-    """Return what a model is told of a tool that crashed."""
+def crashed(error: Exception, incident: str) -> Outcome:
+    """Return what a model is told of a tool that crashed, and what the log knows it by."""
     problem = f"the tool crashed ({type(error).__name__}); it may have taken effect in part"
-    told = {"ok": False, "error": problem, "reason": "CRASHED"}
+    hint = "Look at what it did before you call it again."
+    told = {"ok": False, "error": problem, "reason": "CRASHED", "hint": hint, "incident": incident}
     return Outcome(ToolOutcome.FAILED, json.dumps(told))
 
 
@@ -107,22 +115,27 @@ def executed_result(
 
 def _refused_batch(call: ToolCall, exclusive: set[str]) -> ToolResult:
     if call.tool_name in exclusive:
-        return error_result(call, f"nothing ran: {call.tool_name} must be the only call; repeat it")
+        return error_result(
+            call, f"nothing ran: {call.tool_name} must be the only call", "Call it alone."
+        )
     names = ", ".join(sorted(exclusive))
-    return error_result(call, f"skipped, because {names} must be called alone; call this again")
+    return error_result(
+        call, f"skipped, because {names} must be called alone", "Call this again without it."
+    )
 
 
-def _problem(call: ToolCall, specs: Mapping[str, ToolSpec]) -> str | None:
-    """Return why a call cannot be executed."""
+def _problem(call: ToolCall, specs: Mapping[str, ToolSpec]) -> tuple[str, str] | None:
+    """Return why a call cannot be executed, and what to do."""
     spec = specs.get(call.tool_name)
     if spec is None:
         near = difflib.get_close_matches(call.tool_name, specs, n=1)
-        meant = f"did you mean {near[0]}?" if near else "call one that is offered"
-        return f"there is no tool {call.tool_name}; {meant}"
+        hint = f"Did you mean {near[0]}?" if near else "Call one that is offered."
+        return f"there is no tool {call.tool_name}", hint
     try:
         arguments = parsed(call.args_json)
     except ValueError as error:
-        return str(error)
+        return str(error), "Nothing ran: send one JSON object with each argument once."
     if spec.executor is Executor.TOOLRUNNER and arguments.has_case_variants():
-        return "the arguments have names that differ only in case; give each once"
+        problem = "the arguments have names that differ only in case"
+        return problem, "Nothing ran: give each argument once."
     return None

@@ -1,5 +1,6 @@
 """One dispatched call: started at most once, found again after an owner died, or unknown."""
 
+import logging
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ from chatd.domain.tools import (
 )
 from chatd.engine.tasks import first_of
 from parley.clock import Clock
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,12 @@ class Caller:
         except NotAllowedToAct:
             raise
         except Exception as error:
-            return crashed(error)
+            execution_id = open_call.execution.dispatch.execution_id
+            logger.exception(
+                "a tool crashed",
+                extra={"execution_id": execution_id, "tool": open_call.call.tool_name},
+            )
+            return crashed(error, execution_id)
 
     async def _recover(self, open_call: OpenCall) -> Outcome:
         """Look for a call that may have been started, and go on from what is found."""
@@ -155,7 +163,7 @@ class Caller:
                 return await self._tools.execute(open_call.execution)
             case NeverSeen() if not open_call.is_offered:
                 problem = "this did not run: the tool is not offered any more"
-                result = error_result(open_call.call, problem)
+                result = error_result(open_call.call, problem, "Go on with those that are.")
                 return Outcome(result.outcome, result.result_json)
             case NeverSeen():
                 self._require_lease()

@@ -2,17 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 
 import grpc
 
 from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.fields import chat_id_of, whole
+from chatd.rpc.streams.carried import CallsUnderWay
 from chatd.rpc.streams.connection import Connection
 from chatd.rpc.streams.serving import Serving, Streams
 from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.api.chat.v1.frame_pb2 import EncodedSubscribeResponse, EncodedWatchChatsResponse
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceServicer
-from parley.rpc import answers_encoded, current_caller
+from parley.rpc import CarriedMethods, answers_encoded, current_caller
 
 TAKEN_BYTES = 64 * 1024
 
@@ -20,8 +22,9 @@ TAKEN_BYTES = 64 * 1024
 class StreamServicer(StreamServiceServicer):
     """Follows chats for their readers."""
 
-    def __init__(self, streams: Streams) -> None:
+    def __init__(self, streams: Streams, carried: CarriedMethods) -> None:
         self._streams = streams
+        self._carried = carried
 
     @answers_encoded
     async def Subscribe(  # type: ignore[override]  # noqa: N802 (the proto's, but encoded)
@@ -99,7 +102,8 @@ class StreamServicer(StreamServiceServicer):
         service = current_caller().service
         assert service is not None  # The method's rule admits services only.
         connection = Connection(self._streams.clock)
-        serving = Serving(self._streams, connection, service)
+        calls = CallsUnderWay(partial(self._carried.answer, context), connection.answer)
+        serving = Serving(self._streams, connection, service, calls)
         try:
             async with asyncio.TaskGroup() as tasks:
                 writers = (
@@ -110,5 +114,6 @@ class StreamServicer(StreamServiceServicer):
                     serving.take(each, tasks)
                 for writer in writers:
                     writer.cancel()
+                calls.close()
         finally:
             connection.close()

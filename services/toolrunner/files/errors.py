@@ -45,7 +45,9 @@ class PlanForgotten(Exception):
 
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-_OUTSIDE: Final = frozenset({errno.EXDEV, errno.ELOOP})
+
+#: What a kind is called where its name alone says too little.
+_KINDS: Final = {"special": "pipe, a socket or a device"}
 
 
 def not_found(path: str, suggestions: tuple[str, ...] = ()) -> FileRefused:
@@ -63,7 +65,7 @@ def outside(path: str) -> FileRefused:
 
 def wrong_kind(path: str, kind: str, remedy: str) -> FileRefused:
     """Return that something else is at a path."""
-    text = f"{path!r} is a {kind}; {remedy}"
+    text = f"{path!r} is a {_KINDS.get(kind, kind)}; {remedy}"
     return FileRefused(Reason.WRONG_PATH_KIND, text, path=path, kind=kind)
 
 
@@ -105,8 +107,11 @@ def refusal_of(error: OSError, path: str) -> FileRefused:
             return exists(path)
         case errno.ENAMETOOLONG:
             return FileRefused(Reason.INVALID_REQUEST, "a name is too long", field="path")
-        case number if number in _OUTSIDE:
+        case errno.EXDEV:
             return outside(path)
+        case errno.ELOOP:
+            text = f"{path!r} leads through a link that may not be followed, or in a circle"
+            return FileRefused(Reason.OUTSIDE_WORKSPACE, f"{text}; name another", path=path)
         case number if number in _FULL:
             text = f"{path!r} cannot be written: {error.strerror}; make room first"
             return FileRefused(Reason.NODE_FULL, text, resource="disk")

@@ -1,4 +1,9 @@
-"""Searching with ripgrep, which looks beneath one directory and follows no link."""
+"""Searching with ripgrep, which looks beneath one directory and follows no link.
+
+It opens by name what it finds: a link that is swapped in at that very moment is kept from leading
+out by the sandbox that the program for files is in, and by nothing else. A file that is named is
+handed over open, since ripgrep would follow a link in its place.
+"""
 
 import os
 import resource
@@ -8,6 +13,8 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from toolrunner.files import errors
 from toolrunner.files.jobs import Readable
@@ -28,8 +35,10 @@ def arguments(request: SearchFiles) -> list[str]:
     """Return the options for a request."""
     words = [
         *("--no-config", "--no-messages", "--no-ignore-parent", "--no-ignore-global"),
-        *("--no-require-git", "--glob=!.git", _CASE[request.case]),
+        *("--no-require-git", _CASE[request.case]),
         *("--no-mmap", f"--max-filesize={FILE_BYTES_MAX}"),
+        # Hidden already, unless hidden names are asked for; each pattern costs something per file.
+        *["--glob=!.git"] * (request.include_ignored or bool(request.globs)),
         *[f"--glob={glob}" for glob in request.globs],
         *[f"--type={name}" for name in request.types],
     ]
@@ -52,13 +61,13 @@ class Where:
     """What to search.
 
     Attributes:
-        directory_fd: An open directory; paths are relative to it.
-        name: A file in it; empty for all.
+        fd: An open directory, to which paths are relative, or the file that is named.
+        name: The name of that file; empty for a directory.
         accepts: Tells whether a file is wanted; a pattern for names makes ripgrep forget what
             is hidden or ignored.
     """
 
-    directory_fd: int
+    fd: int
     name: str
     accepts: Callable[[str], bool]
 
@@ -71,10 +80,11 @@ def search(
     Raises:
         FileRefused: The pattern cannot be read.
     """
+    opened = f"/proc/self/fd/{where.fd}"
     child = subprocess.Popen(
-        [program, *arguments(request), f"./{where.name}"],
-        cwd=f"/proc/self/fd/{where.directory_fd}",
-        pass_fds=(where.directory_fd,),
+        [program, *arguments(request), opened if where.name else "./"],
+        cwd="/" if where.name else opened,
+        pass_fds=(where.fd,),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -95,11 +105,11 @@ def search(
                     reader.outcome.is_timed_out = True
                     break
                 data = os.read(fd, READ_BYTES)
-                yield from reader.feed(data)
+                yield from _named(where, reader.feed(data))
                 if not data:
                     is_through = True
                     break
-            yield from reader.rest()
+            yield from _named(where, reader.rest())
         finally:
             if not is_through:
                 child.kill()
@@ -111,6 +121,13 @@ def search(
             # It was given too little memory for some file, and has said nothing of the others.
             reader.outcome.is_truncated = True
         return reader.outcome
+
+
+def _named(where: Where, files: list[FileMatches]) -> list[FileMatches]:
+    """Return what was found under the name that the file has for the caller."""
+    if not where.name:
+        return files
+    return [msgspec.structs.replace(file, path=where.name) for file in files]
 
 
 def _unreadable(request: SearchFiles, said: bytes) -> errors.FileRefused:

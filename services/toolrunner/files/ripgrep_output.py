@@ -26,7 +26,7 @@ _BYTES: Final = b'"lines":{"bytes":"'
 _ESCAPE_CHARACTERS: Final = len("\\ud83d\\ude00")
 
 
-class _Data(msgspec.Struct, frozen=True):
+class _Data(msgspec.Struct, frozen=True, gc=False):
     """A text or a name: as it is, or in base64 if it is not UTF-8."""
 
     text: str | None = None
@@ -43,7 +43,7 @@ class _Data(msgspec.Struct, frozen=True):
         return base64.b64decode(self.packed) if self.text is None else self.text.encode()
 
 
-class _Submatch(msgspec.Struct, frozen=True):
+class _Submatch(msgspec.Struct, frozen=True, gc=False):
     start: int
 
 
@@ -51,21 +51,40 @@ class _Stats(msgspec.Struct, frozen=True):
     searches: int = 0
 
 
-class _Details(msgspec.Struct, frozen=True):
-    path: _Data = _Data("")
+class _Lines(msgspec.Struct, frozen=True, gc=False):
+    """What was found, without the path of its file, which was told before."""
+
     lines: _Data = _Data("")
     line_number: int | None = None
     submatches: tuple[_Submatch, ...] = ()
+
+
+class _LineEvent(msgspec.Struct, frozen=True, gc=False):
+    """One line of `--json` that is a match or what is around one: most of them are."""
+
+    type: str
+    data: _Lines
+
+    @property
+    def is_match(self) -> bool:
+        """Whether it is no line around one."""
+        return self.type == "match"
+
+
+class _Details(msgspec.Struct, frozen=True):
+    path: _Data = _Data("")
     stats: _Stats = _Stats()
 
 
 class _Event(msgspec.Struct, frozen=True):
-    """One line of `--json`, as far as it is of interest."""
+    """One line of `--json` about a file or the whole search, as far as it is of interest."""
 
     type: str
     data: _Details
 
 
+_LINE: Final = (b'{"type":"match"', b'{"type":"context"')
+_decode_line: Final = msgspec.json.Decoder(_LineEvent).decode
 _decode: Final = msgspec.json.Decoder(_Event).decode
 
 
@@ -135,7 +154,7 @@ class _Giant:
                 self.line = int(found[1])
             self.carry = seen[-NUMBER_BYTES_MAX:]
 
-    def event(self) -> _Event | None:
+    def event(self) -> _LineEvent | None:
         """Return it as one of a short line, or None if it is none of a line."""
         kind = "match" if self.head.startswith(b'{"type":"match"') else "context"
         for mark, name in ((_TEXT, "text"), (_BYTES, "bytes")):
@@ -144,7 +163,7 @@ class _Giant:
                 is_text = name == "text"
                 base64_text = text[: len(text) // 4 * 4].decode()
                 lines = _Data(_prefix(text)) if is_text else _Data(None, base64_text)
-                return _Event(kind, _Details(lines=lines, line_number=self.line or 1))
+                return _LineEvent(kind, _Lines(lines=lines, line_number=self.line or 1))
         return None
 
 
@@ -171,7 +190,7 @@ class Events:
             if self.partial or self.giant is not None:
                 files += self._end(piece)
             else:
-                files += self._take(_decode(piece))
+                files += self._take(piece)
             if self.outcome.is_truncated:
                 return files
         self._extend(last)
@@ -197,31 +216,34 @@ class Events:
         if (giant := self.giant) is not None:
             self.giant = None
             event = giant.event()
-            return [] if event is None else self._take(event, is_cut=True)
-        event, self.partial = _decode(self.partial), b""
-        return self._take(event)
+            return [] if event is None else self._take_line(event, is_cut=True)
+        whole, self.partial = self.partial, b""
+        return self._take(whole)
 
-    def _take(self, event: _Event, *, is_cut: bool = False) -> list[FileMatches]:
-        data = event.data
+    def _take(self, piece: bytes) -> list[FileMatches]:
+        if piece.startswith(_LINE):
+            return self._take_line(_decode_line(piece)) if self.is_wanted else []
+        event = _decode(piece)
         match event.type:
             case "begin":
-                self.path = _path(data.path.value())
+                self.path = _path(event.data.path.value())
                 self.is_wanted = self.accepts(self.path)
-            case "match" | "context" if not self.is_wanted:
-                pass
-            case "match" if self.outcome.matches >= self.request.limit:
-                self.outcome.is_truncated = True
-            case "match" | "context":
-                self._add(data, is_match=event.type == "match", is_cut=is_cut)
-                if self.size > FLUSH_CHARACTERS:
-                    return self._flush()
             case "end":
                 return self._flush()
             case "summary":
-                self.outcome.searched_files = data.stats.searches
+                self.outcome.searched_files = event.data.stats.searches
         return []
 
-    def _add(self, data: _Details, *, is_match: bool, is_cut: bool) -> None:
+    def _take_line(self, event: _LineEvent, *, is_cut: bool = False) -> list[FileMatches]:
+        if not self.is_wanted:
+            return []
+        if event.is_match and self.outcome.matches >= self.request.limit:
+            self.outcome.is_truncated = True
+            return []
+        self._add(event.data, is_match=event.is_match, is_cut=is_cut)
+        return self._flush() if self.size > FLUSH_CHARACTERS else []
+
+    def _add(self, data: _Lines, *, is_match: bool, is_cut: bool) -> None:
         column = data.submatches[0].start if data.submatches else 0
         if (text := data.lines.plain()) is not None and not is_cut:
             number = data.line_number or 1

@@ -16,7 +16,7 @@ from toolrunner.files.ignores import Ignores, ignores_at
 from toolrunner.files.jobs import Pause, Readable
 from toolrunner.files.protocol import FileMatches, Matches, SearchFiles, Summary
 from toolrunner.files.ripgrep_output import Outcome
-from toolrunner.files.snapshots import check_regular
+from toolrunner.files.snapshots import check_regular, reopened
 
 #: Directories whose rules are remembered.
 KNOWN_MAX: Final = 1000
@@ -154,11 +154,7 @@ def _with_ripgrep(
 ) -> Generator[Found, None, Outcome]:
     path = _checked(root, asked)
     try:
-        fd = root.open(path, os.O_PATH | os.O_DIRECTORY)
-        base, name = path, ""
-    except NotADirectoryError:
-        base, _, name = path.rpartition("/")
-        fd = root.open(base, os.O_PATH | os.O_DIRECTORY)
+        fd, base, name = _opened(root, path, asked)
     except OSError as error:
         raise errors.refusal_of(error, asked) from error
     # Ripgrep knows what is ignored, save above where it begins, or if names are asked for.
@@ -177,6 +173,17 @@ def _with_ripgrep(
             yield said
     finally:
         os.close(fd)
+
+
+def _opened(root: Root, path: str, asked: str) -> tuple[int, str, str]:
+    """Open what is to be searched; return it with the directory and, of a file, its name there."""
+    try:
+        return root.open(path, os.O_PATH | os.O_DIRECTORY), path, ""
+    except NotADirectoryError:
+        base, _, name = path.rpartition("/")
+        with root.opened(path, os.O_PATH) as found:
+            check_regular(os.fstat(found), asked)
+            return reopened(found), base, name
 
 
 def _joined(base: str, path: str) -> str:

@@ -1,6 +1,7 @@
 """What is known of files, to protos, nothing else."""
 
 import base64
+from collections.abc import Iterable
 from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -151,18 +152,31 @@ def found_to_proto(found: protocol.FoundFiles) -> api.FindFilesResponse:
 
 def matches_to_proto(matches: protocol.FileMatches) -> file_pb2.FileMatches:
     """Return what a search found in one file."""
-    lines = [
-        file_pb2.SearchLine(
+    found = file_pb2.FileMatches()
+    _fill(found, matches)
+    return found
+
+
+def batch_to_proto(files: Iterable[protocol.FileMatches]) -> api.SearchFilesResponse:
+    """Return what a search found in several files."""
+    answer = api.SearchFilesResponse()
+    for matches in files:
+        _fill(answer.files.files.add(), matches)
+    return answer
+
+
+def _fill(found: file_pb2.FileMatches, matches: protocol.FileMatches) -> None:
+    """Say in place what was found: a line that is made first and then put there is made twice."""
+    found.path, found.count = text_to_proto(matches.path), matches.count
+    add = found.lines.add
+    for line in matches.lines:
+        add(
             line=line.line,
             text=line.text,
             is_match=line.is_match,
             column=line.column,
             clipped=line.clipped,
         )
-        for line in matches.lines
-    ]
-    path = text_to_proto(matches.path)
-    return file_pb2.FileMatches(path=path, lines=lines, count=matches.count)
 
 
 def summary_to_proto(summary: protocol.Summary) -> api.SearchFilesResponse:

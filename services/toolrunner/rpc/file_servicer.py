@@ -153,8 +153,7 @@ class FileServicer(FileServiceServicer):
             async for piece in pieces:
                 match piece:
                     case protocol.Matches(files) if request.batched:
-                        batch = api.FileMatchesBatch(files=map(convert.matches_to_proto, files))
-                        yield api.SearchFilesResponse(files=batch)
+                        yield convert.batch_to_proto(files)
                     case protocol.Matches(files):
                         for file in files:
                             yield api.SearchFilesResponse(file=convert.matches_to_proto(file))

@@ -36,7 +36,7 @@ from toolrunner.domain import (
 from toolrunner.errors import InvalidRequest
 from toolrunner.keys import bytes_of_keys
 from toolrunner.matching import PATTERN_CHARACTERS_MAX
-from toolrunner.output import LINE_BYTES, MAX_BYTES, Budget
+from toolrunner.output import MAX_BYTES, Budget
 from toolrunner.output_log import LOG_BYTES
 from toolrunner.sandbox import Network, Profile
 from toolrunner.waiting import Until, Wait
@@ -230,7 +230,7 @@ def budget_of(budget: process_pb2.OutputBudget) -> Budget:
     return Budget(
         max_bytes=max_bytes,
         head_bytes=budget.head_bytes if has_head else None,
-        line_bytes=budget.line_bytes or LINE_BYTES,
+        line_bytes=budget.line_bytes or None,
         keeps_escapes=budget.keep_escapes,
     )
 

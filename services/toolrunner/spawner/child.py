@@ -16,6 +16,7 @@ from toolrunner.spawner.kernel import PR_SET_PDEATHSIG, open_directory_beneath, 
 from toolrunner.spawner.limits import limit_process, offer_to_the_killer
 
 REPORT_FD = 3
+SHELL = "sh"
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -124,7 +125,11 @@ def execute(argv: list[str], environment: dict[str, str]) -> NoReturn:
     if "/" in program:
         os.execve(program, argv, environment)
     refused: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
-    for directory in environment.get("PATH", os.defpath).split(":"):
+    places = environment.get("PATH", os.defpath).split(":")
+    if program == SHELL:
+        # Who sets the path of a command line wants its programs found there, not the shell.
+        places += os.defpath.split(":")
+    for directory in places:
         try:
             os.execve(os.path.join(directory, program), argv, environment)
         except (FileNotFoundError, NotADirectoryError):

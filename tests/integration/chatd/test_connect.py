@@ -49,6 +49,7 @@ class Gateway:
         self.got: dict[int, list[event_pb2.ChatEvent]] = {}
         self.closed: dict[int, int] = {}
         self.is_open: set[int] = set()
+        self.answers: dict[int, api.CarriedAnswer] = {}
 
     async def ask(self, **request: Any) -> None:
         await self.call.write(api.ConnectRequest(**request))
@@ -63,6 +64,7 @@ class Gateway:
 
     async def read(self) -> api.ConnectResponse:
         frame: api.ConnectResponse = await self.call.read()
+        self.answers |= {answer.call_id: answer for answer in frame.answers}
         for delivery in frame.deliveries:
             self.is_open.add(delivery.subscription_id)
             self.got.setdefault(delivery.subscription_id, []).extend(delivery.events)
@@ -321,3 +323,37 @@ async def test_one_statement_answers_many_each_as_its_reader_may(pool: Pool, a: 
         *(True, True),
     ]
     assert [len(each.messages) for each in found if each is not None] == [0] * 6 + [1, 0]
+
+
+def carried(number: int, replica: Replica, method: str, timeout_ms: int = 5000) -> Any:
+    """Return a call to be carried, whose message is empty."""
+    headers = {"authorization": f"Bearer {replica.token(ANN)}"}
+    return api.CarriedCall(
+        call_id=number, method=method, headers=headers, timeout_ms=timeout_ms, request=b""
+    )
+
+
+async def test_calls_travel_with_the_events_and_are_answered_by_their_ids(a: Replica) -> None:
+    chat_id = await a.create()
+    async with asyncio.timeout(10):
+        gateway = Gateway(a)
+        await gateway.open(1, chat_id)
+        calls = [carried(number, a, "/nobody.Knows/This") for number in range(300)]
+        await gateway.ask(calls=api.CarriedCalls(calls=calls))
+        await gateway.until(1, "status")
+        while len(gateway.answers) < len(calls):
+            await gateway.read()
+        gateway.call.cancel()
+    assert sorted(gateway.answers) == list(range(300))
+    assert {answer.status for answer in gateway.answers.values()} == {12}  # UNIMPLEMENTED
+
+
+async def test_a_call_of_no_id_is_abandoned_without_harm(a: Replica) -> None:
+    async with asyncio.timeout(10):
+        gateway = Gateway(a)
+        await gateway.ask(abandon=api.AbandonedCall(call_id=77))
+        await gateway.ask(calls=api.CarriedCalls(calls=[carried(1, a, "/nobody.Knows/This")]))
+        while not gateway.answers:
+            await gateway.read()
+        gateway.call.cancel()
+    assert list(gateway.answers) == [1]

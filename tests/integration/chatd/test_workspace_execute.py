@@ -89,3 +89,39 @@ async def test_a_process_of_nobody_looks_like_none(calls: Calls) -> None:
     _, told = await calls.call("process_output", process_id=nobody)
     assert (told["reason"], told["ok"]) == ("PROCESS_NOT_FOUND", False)
     assert "process_list" in told["hint"]
+    assert "has expired" in told["hint"]
+    _, odd = await calls.call("process_output", process_id="the server")
+    assert (odd["reason"], odd["hint"]) == ("INVALID_REQUEST", told["hint"])
+
+
+async def test_a_command_has_a_shell_whatever_path_its_programs_are_looked_for_in(
+    calls: Calls,
+) -> None:
+    _, told = await calls.call("execute", command="echo $PATH; ls", env={"PATH": "/nowhere"})
+    assert (told["exit_code"], told["output"].splitlines()[0]) == (127, "/nowhere")
+
+
+async def test_what_is_no_file_is_told_as_such(calls: Calls) -> None:
+    await calls.call("execute", command="mkfifo pipe; ln -s around around")
+    _, listed = await calls.call("list_files")
+    shown = [each for each in listed["entries"] if each.startswith(("pipe", "around"))]
+    assert shown == ["around -> around", "pipe (no file: a pipe, a socket or a device)"]
+    _, pipe = await calls.call("read_file", path="pipe")
+    assert (pipe["reason"], pipe["error"]) == (
+        "WRONG_PATH_KIND",
+        "'pipe' is a pipe, a socket or a device; only regular files are opened",
+    )
+    _, around = await calls.call("read_file", path="around")
+    assert around["reason"] == "OUTSIDE_WORKSPACE"
+    assert "in a circle" in around["error"]
+
+
+async def test_a_list_of_processes_tells_when_each_began_and_ended(calls: Calls) -> None:
+    await calls.call("execute", command="true")
+    _, running = await calls.call("execute", command="sleep 60", timeout="0s")
+    _, told = await calls.call("process_list")
+    named = [
+        (each["command"], "started_at" in each, "ended_at" in each) for each in told["processes"]
+    ]
+    assert named == [("sleep 60", True, False), ("true", True, True)]
+    await calls.call("process_signal", process_id=running["process_id"], signal="kill")

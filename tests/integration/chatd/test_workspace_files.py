@@ -101,7 +101,7 @@ async def test_a_file_that_is_not_there_is_answered_with_names_that_are(calls: C
             "ok": False,
             "error": "refused: path_not_found",
             "reason": "PATH_NOT_FOUND",
-            "hint": "Did you mean a.py, b.py?",
+            "hint": "Did you mean a.py or b.py?",
         },
     )
 

@@ -304,7 +304,7 @@ async def test_output_is_read_on_from_a_cursor(calls: Calls, fake: FakeToolrunne
         until="match:tw.",
         wait_timeout="3s",
     )
-    assert (told["output"], told["next_cursor"]) == ("two\n", 8)
+    assert (told["command"], told["output"], told["next_cursor"]) == ("serve", "two\n", 8)
     assert fake.requests[-1].condition == process_pb2.WaitCondition(
         until=process_pb2.WAIT_UNTIL_MATCH, pattern="tw.", max_wait_ms=3000
     )
@@ -389,6 +389,8 @@ async def test_a_signal_tells_how_the_process_ended(calls: Calls, fake: FakeTool
         ("execute", {"command": '["ls"]'}, "no shell can run"),
         ("execute", {"command": "x" * 200_000}, "more than"),
         ("execute", {"command": "ls", "timeout": "soon"}, "is not a duration"),
+        ("execute", {"command": "ls", "env": {"A=B": "c"}}, "'A=B' is no name of a variable"),
+        ("execute", {"command": "ls", "env": {"": "c"}}, "'' is no name of a variable"),
         ("process_output", {"process_id": "p", "until": "done"}, "nothing to wait for"),
         ("process_output", {"process_id": "p", "until": "match:"}, "nothing to wait for"),
         ("process_write", {"process_id": "p"}, "nothing to write"),

@@ -79,6 +79,16 @@ async def test_a_directory_is_listed(stack: GatewayStack) -> None:
     )
 
 
+async def test_what_a_download_would_be_is_told_without_a_byte_of_it(stack: GatewayStack) -> None:
+    script(stack, DATA)
+    asked = f"{CHAT}/files/content?path=out/x"
+    reply = await stack.owner.request("HEAD", asked)
+    assert (reply.status, reply.body, reply.headers["content-length"]) == (200, b"", "10")
+    assert {name: reply.headers.get(name) for name in EXPECTED} == EXPECTED | {
+        "content-type": "text/plain"
+    }
+
+
 async def test_a_file_is_downloaded_and_never_shown(stack: GatewayStack) -> None:
     script(stack, DATA[:4], DATA[4:], media_type="text/html")
     reply = await download(stack)

@@ -168,6 +168,27 @@ def test_links_that_stay_inside_are_followed_and_kept(room: Room, directory: Pat
     assert page(room, str(directory / "link")).text == "b\n"
 
 
+def test_a_file_that_is_replaced_keeps_its_extended_attributes(room: Room, directory: Path) -> None:
+    (directory / "f").write_text("a\n")
+    try:
+        os.setxattr(directory / "f", "user.origin", b"somewhere")
+    except OSError as error:
+        pytest.skip(f"no extended attributes here: {error.strerror}")
+    write(room, "f", b"b\n")
+    assert (directory / "f").read_text() == "b\n"
+    assert os.getxattr(directory / "f", "user.origin") == b"somewhere"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_that_is_replaced_keeps_its_owner(room: Room, directory: Path) -> None:
+    (directory / "f").write_text("a\n")
+    os.chown(directory / "f", 12345, 23456)
+    (directory / "f").chmod(0o640)
+    write(room, "f", b"b\n")
+    kept = (directory / "f").stat()
+    assert (kept.st_uid, kept.st_gid, stat.S_IMODE(kept.st_mode)) == (12345, 23456, 0o640)
+
+
 def test_a_file_is_made_only_if_it_is_new_or_as_expected(room: Room, directory: Path) -> None:
     [created] = write(room, "f", b"1", create_only=True).changes
     assert created.kind is ChangeKind.CREATED

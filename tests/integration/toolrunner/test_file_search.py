@@ -9,12 +9,15 @@ import msgspec
 import pytest
 
 from support.file_rooms import Room, here
+from toolrunner.clerks import find_ripgrep
 from toolrunner.files import protocol
 from toolrunner.files.beneath import Root
 from toolrunner.files.errors import FileRefused, Reason
 from toolrunner.files.finding import likeness
 from toolrunner.files.globs import name_pattern
+from toolrunner.files.jobs import pieces
 from toolrunner.files.protocol import FileMatches, Matches, SearchLine, Summary
+from toolrunner.files.searching import search_files
 from toolrunner.files.values import PathInfo
 from toolrunner.files.walking import Walk, Wanted
 
@@ -278,6 +281,32 @@ def test_a_search_never_leaves_the_directory(
         with pytest.raises(FileRefused) as refused:
             search(searcher, paths=(path,))
         assert refused.value.reason is Reason.OUTSIDE_WORKSPACE
+
+
+@pytest.mark.parametrize("mode", ["matches", "count"])
+def test_a_named_file_that_becomes_a_link_at_the_last_moment_leads_nowhere(
+    directory: Path, tmp_path_factory: pytest.TempPathFactory, mode: str
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret").write_text("needle outside\nneedle again\n")
+    swapping = outside / "rg"
+    named = directory / "src" / "app.py"
+    swap = f"ln -sfn {outside / 'secret'} {named}"
+    swapping.write_text(f'#!/bin/sh\n{swap}\nexec {find_ripgrep()} "$@"\n')
+    swapping.chmod(0o755)
+    request = msgspec.structs.replace(SEARCH, paths=("src/app.py",), case="sensitive", mode=mode)
+    root = Root.open_directory(str(directory))
+    try:
+        *found, summary = pieces(search_files(root, str(swapping), request))
+    finally:
+        root.close()
+    assert named.is_symlink()
+    lines = (SearchLine(3, "def needle():", True, 4),) if mode == "matches" else ()
+    (matches,) = found
+    assert isinstance(matches, Matches)
+    assert [(file.path, file.lines) for file in matches.files] == [("src/app.py", lines)]
+    assert isinstance(summary, Summary)
+    assert (summary.files, summary.matches) == (1, 1)
 
 
 def test_a_search_that_takes_too_long_ends_with_what_it_has(searcher: Room) -> None:

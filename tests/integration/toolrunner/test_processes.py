@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from collections import Counter
 from pathlib import Path
 
 import grpc
@@ -10,7 +11,7 @@ import pytest
 from parley.api.workspace.v1 import process_pb2, process_service_pb2, sandbox_pb2, workspace_pb2
 from parley.rpc import problem_of
 from support.toolrunner_node import Client, House
-from toolrunner.registry import CHAT_PROCESSES_MAX
+from toolrunner.registry import CHAT_PROCESSES_MAX, WORKSPACE_PROCESSES_MAX
 
 UNTIL_GO = "while ! [ -e go ]; do sleep 0.02; done"
 
@@ -397,6 +398,27 @@ async def test_a_chat_has_so_many_processes_and_no_more(client: Client) -> None:
     await client.signal(started[0].process.process_id)
     await client.wait(started[0].process.process_id)
     assert (await client.run("true")).process.exit.exit_code == 0
+
+
+async def test_a_workspace_has_so_many_processes_and_no_more_however_they_come(
+    client: Client,
+) -> None:
+    async def started(chat_id: str) -> str:
+        client.context.chat_id = chat_id
+        try:
+            await client.start("sleep 600")
+        except grpc.aio.AioRpcError as refused:
+            return problem_of(refused).reason
+        return "started"
+
+    chats = [client.new_id() for _ in range(5)]
+    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+        starts = [tasks.create_task(started(chat_id)) for chat_id in chats * 14]
+    told = Counter(start.result() for start in starts)
+    assert told == {
+        "started": WORKSPACE_PROCESSES_MAX,
+        "TOO_MANY_PROCESSES": 70 - WORKSPACE_PROCESSES_MAX,
+    }
 
 
 async def test_a_workspace_name_is_no_path(client: Client, house: House) -> None:

@@ -29,6 +29,8 @@ from support.toolrunner_node import Client, House, connected, reason_of, toolrun
 
 #: Calls that one fault meets; a chat may have 16 processes.
 AT_ONCE = 10
+#: Chats that one long stop meets; a workspace may have 64 processes.
+CHATS_AT_ONCE = 5
 FULL_BYTES = 4096
 
 Key = execution_pb2.ExecutionKey
@@ -97,6 +99,7 @@ async def made(client: Client, keys: list[Key]) -> AsyncIterator[list["asyncio.T
 
 async def attempted(client: Client, key: Key) -> None:
     """Make a call whose answer may never come."""
+    client.context.chat_id = key.chat_id
     try:
         await client.start(command_of(key), key=key)
     except grpc.aio.AioRpcError:
@@ -106,6 +109,7 @@ async def attempted(client: Client, key: Key) -> None:
 async def repeated(row: Row, client: Client, keys: list[Key]) -> None:
     """Make all calls again, wait for their ends, and note how each ended."""
     for key in keys:
+        client.context.chat_id = key.chat_id
         started = await client.start(command_of(key), key=key)
         waited = await client.wait(started.process.process_id)
         is_lost = waited.process.state == process_pb2.PROCESS_STATE_LOST
@@ -193,17 +197,20 @@ async def test_a18_stopped_nodes(
     row: Row, sizes: RowSizes, record_property: Callable[[str, object], None]
 ) -> None:
     async with serving(row, None) as (process, client):
-        keys = await fresh_keys(row, client)
-        async with made(client, keys) as calls:
-            await first_of(calls, AT_ONCE // 2)
-            os.kill(process.pid, signal.SIGSTOP)
-            with pytest.raises(grpc.aio.AioRpcError, match="Deadline"):
-                await client.executions.GetJournal(GetJournalRequest(), timeout=sizes.stop_s)
-            os.kill(process.pid, signal.SIGCONT)
-        await repeated(row, client, keys)
+        while len(row.ids) < sizes.trials:
+            missing = sizes.trials - len(row.ids)
+            chats = range(min(CHATS_AT_ONCE, missing // AT_ONCE))
+            keys = [key for _ in chats for key in await fresh_keys(row, client)]
+            async with made(client, keys) as calls:
+                await first_of(calls, len(keys) // 2)
+                os.kill(process.pid, signal.SIGSTOP)
+                with pytest.raises(grpc.aio.AioRpcError, match="Deadline"):
+                    await client.executions.GetJournal(GetJournalRequest(), timeout=sizes.stop_s)
+                os.kill(process.pid, signal.SIGCONT)
+            await repeated(row, client, keys)
     record_property(NODE, row.told())
     assert set(row.executions().values()) == {1}
-    assert row.outcomes == {"finished": AT_ONCE}
+    assert row.outcomes == {"finished": sizes.trials}
 
 
 async def test_a31_full_disks(

@@ -107,6 +107,27 @@ async def test_a_line_that_matches_ends_a_wait(client: Client) -> None:
     assert after.reason == process_pb2.WAIT_REASON_TIMEOUT
 
 
+async def test_a_prompt_ends_a_wait_though_nothing_ends_its_line(client: Client) -> None:
+    asking = "printf 'one\\nName'; sleep 0.1; printf ': '; read name; echo hello $name"
+    started = await client.start(asking, stdin_mode=process_pb2.STDIN_MODE_PIPE)
+    process_id = started.process.process_id
+    asked = await client.wait(process_id, process_pb2.WAIT_UNTIL_MATCH, pattern="^Name: $")
+    assert asked.reason == process_pb2.WAIT_REASON_MATCHED
+    assert (asked.output.matched_line, asked.output.text) == ("Name: ", "one\nName: ")
+    await client.write(process_id, b"you\n")
+    answered = await client.wait(process_id, process_pb2.WAIT_UNTIL_MATCH, pattern="^hello")
+    assert answered.reason in (process_pb2.WAIT_REASON_MATCHED, process_pb2.WAIT_REASON_EXITED)
+
+
+async def test_a_line_that_comes_letter_by_letter_is_found_once_it_stands(client: Client) -> None:
+    growing = "for letter in a b c d e f; do printf $letter; sleep 0.03; done; read never"
+    started = await client.start(growing, stdin_mode=process_pb2.STDIN_MODE_PIPE)
+    process_id = started.process.process_id
+    waited = await client.wait(process_id, process_pb2.WAIT_UNTIL_MATCH, pattern="^abcdef$")
+    assert waited.output.matched_line == "abcdef"
+    await client.write(process_id, end_of_input=True)
+
+
 async def test_the_end_ends_a_wait_for_a_match_and_the_last_line_counts(client: Client) -> None:
     started = await client.start("echo nothing; printf 'the last'")
     process_id = started.process.process_id

@@ -201,5 +201,10 @@ async def test_a_name_that_is_nearly_right_is_answered_with_the_right_one() -> N
     outcome, result_json = told(stage)["a"]
     assert (outcome, json.loads(result_json)) == (
         ToolOutcome.FAILED,
-        {"ok": False, "error": "there is no tool lok; did you mean look?", "reason": "NOT_RUN"},
+        {
+            "ok": False,
+            "error": "there is no tool lok",
+            "reason": "NOT_RUN",
+            "hint": "Did you mean look?",
+        },
     )

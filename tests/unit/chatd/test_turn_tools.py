@@ -106,12 +106,18 @@ async def test_an_exclusive_tool_in_a_batch_stops_the_whole_batch() -> None:
     assert stage.texts[-1] == ("assistant", "done")
 
 
-async def test_a_tool_that_crashes_is_an_error_result_and_its_siblings_are_not_affected() -> None:
+async def test_a_tool_that_crashes_is_an_error_result_and_its_siblings_are_not_affected(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     stage = Stage(calling(A, B), tool("a"), tool("b"))
     stage.tools.answers["a"] = ZeroDivisionError()
     await stage.ask()
     assert outcomes(stage) == {"a": ToolOutcome.FAILED, "b": ToolOutcome.DONE}
-    assert "ZeroDivisionError" in results(stage)["a"].result_json
+    told = json.loads(results(stage)["a"].result_json)
+    assert "ZeroDivisionError" in told["error"]
+    (logged,) = [record for record in caplog.records if record.message == "a tool crashed"]
+    assert logged.exc_info is not None
+    assert vars(logged)["execution_id"] == told["incident"]
 
 
 async def test_output_that_is_not_json_is_wrapped_and_a_large_one_is_cut() -> None:

@@ -47,6 +47,20 @@ def test_what_is_longer_than_the_head_but_fits_is_not_touched() -> None:
     assert shown(data) == Excerpt(data.decode(), len(data), None)
 
 
+def test_one_long_line_that_fits_is_not_touched() -> None:
+    data = "é".encode() * 10_000
+    assert shown(data) == Excerpt(data.decode(), 20_000, None)
+
+
+def test_long_lines_of_what_does_not_fit_lose_their_middles_first() -> None:
+    # Each of these bytes takes three in the text.
+    data = b"\xff" * 12_000 + b"\nFAILED"
+    found = shown(data)
+    assert found.truncation is not None
+    assert (found.truncation.omitted_bytes, found.truncation.clipped_lines) == (0, 1)
+    assert found.text.endswith("\nFAILED")
+
+
 def test_the_tail_is_really_kept() -> None:
     data = b"".join(b"line %04d\n" % number for number in range(1000)) + b"FAILED 3 tests"
     found = shown(data, Budget(max_bytes=400))

@@ -3,6 +3,8 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from parley.clock import FakeClock
 from toolrunner.domain import (
     ChatId,
@@ -11,8 +13,10 @@ from toolrunner.domain import (
     ProcessId,
     ProcessRecord,
     ProcessState,
+    Scope,
     WorkspaceId,
 )
+from toolrunner.errors import ProcessNotFound
 from toolrunner.journal_thread import JournalThread, open_journal
 from toolrunner.reaping import FINISHED_KEPT, REAP_EVERY_S, Reaper
 from toolrunner.registry import Registry
@@ -60,4 +64,9 @@ async def test_what_is_old_goes_by_the_clock_without_anyone_asking(tmp_path: Pat
         await clock.until_someone_sleeps()
         assert [path.name for path in logs.iterdir()] == ["young.0.log"]
         assert await journal.run(lambda j: j.processes(WORKSPACE)) == (young,)
+        # To its own chat, too, it looks like one that never was.
+        scope = Scope(WORKSPACE, ChatId("c"))
+        assert await registry.get(scope, ProcessId("young")) == young
+        with pytest.raises(ProcessNotFound):
+            await registry.get(scope, ProcessId("old"))
         reaping.cancel()

@@ -14,6 +14,7 @@ from toolrunner.journal_thread import open_journal
 from toolrunner.kept_output import KeptOutput
 from toolrunner.live import LiveProcess
 from toolrunner.output_log import OutputLog
+from toolrunner.pipes import Pipes
 from toolrunner.registry import Registry
 from toolrunner.streaming import Chunk, Closed, CloseReason, Heartbeat, OutputStream
 from toolrunner.workspaces import Workspaces
@@ -37,7 +38,7 @@ async def test_silence_is_told_and_who_falls_behind_begins_anew(tmp_path: Path) 
     opened = open_journal(tmp_path / "j.sqlite", new_generation="g", boot_id="b", clock=CLOCK)
     async with asyncio.timeout(5), opened as journal:
         registry = Registry(journal=journal, workspaces=Workspaces(tmp_path), clock=CLOCK)
-        live = LiveProcess(RECORD, KeptOutput(OutputLog(tmp_path, "p", 1000)), 0.0)
+        live = LiveProcess(RECORD, KeptOutput(OutputLog(tmp_path, "p", 1000)), 0.0, Pipes())
         registry.enter(live)
         stream = await OutputStream.open(registry, SCOPE, RECORD.process_id, 0)
         events = stream.events(follows=True, heartbeat_s=0.01)

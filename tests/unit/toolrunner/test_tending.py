@@ -26,6 +26,7 @@ from toolrunner.journal_thread import JournalThread, open_journal
 from toolrunner.kept_output import KeptOutput
 from toolrunner.live import LiveProcess
 from toolrunner.output_log import OutputLog
+from toolrunner.pipes import Pipes
 from toolrunner.registry import Registry
 from toolrunner.spawning import Spawner
 from toolrunner.tending import KEEP_START_S, Tending
@@ -107,7 +108,7 @@ async def desk(directory: Path) -> AsyncIterator[Desk]:
         spawner, counted = ForgettingSpawner(), CountedJournal(thread)
         journal = cast(JournalThread, counted)
         registry = Registry(journal=journal, workspaces=Workspaces(directory), clock=CLOCK)
-        live = LiveProcess(STARTING, KeptOutput(OutputLog(directory, "p", 1000)), 0.0)
+        live = LiveProcess(STARTING, KeptOutput(OutputLog(directory, "p", 1000)), 0.0, Pipes())
         registry.enter(live)
         tending = Tending(journal, cast(Spawner, spawner), registry, tasks, CLOCK)
         yield Desk(counted, spawner, tending, live)

@@ -11,6 +11,8 @@ from chatd.domain.arguments import Arguments, parsed
 
 INTENT_CHARACTERS_MAX: Final = 200
 _WHERE: Final = re.compile(r"(?P<problem>.*?)(?: - at `\$\.?(?P<place>[^`]*)`)?", re.DOTALL)
+_STEP: Final = re.compile(r"(?P<name>[^.\[\]]+)|\[[^\]]*\]")
+_NAMED: Final = re.compile(r"`(\w+)`$")
 _TYPES: Final = {
     "`str`": "a text",
     "`int`": "a whole number",
@@ -88,9 +90,7 @@ def _refuse_names(takes: type[Input], given: Arguments) -> None:
     for name in given:
         if name in known:
             continue
-        near = difflib.get_close_matches(name.casefold(), known, n=1)
-        meant = f"did you mean {near[0]}?" if near else f"it takes {_listed(known)}"
-        raise BadArguments(f"there is no argument {name[:64]!r}", meant)
+        raise BadArguments(f"there is no argument {name[:64]!r}", _meant(name, known))
 
 
 def _refuse_broken_text(given: Arguments) -> None:
@@ -105,14 +105,37 @@ def _refuse_broken_text(given: Arguments) -> None:
 def _typed(message: str, takes: type[Input]) -> BadArguments:
     found = _WHERE.fullmatch(message)
     problem, place = (message, "") if found is None else (found["problem"], found["place"] or "")
+    hint = _hint_at(place, problem, takes)
     for name, words in _TYPES.items():
         problem = problem.replace(name, words)
-    problem = problem.replace("Object", "the object", 1) if place else problem
-    known = [field.encode_name for field in msgspec.structs.fields(takes)]
-    return BadArguments(
-        f"{place}: {problem[:1].lower()}{problem[1:]}" if place else problem,
-        f"it takes {_listed(known)}",
-    )
+    problem = problem.replace("Object", "the object" if place else "the call", 1)
+    told = f"{place}: {problem[:1].lower()}{problem[1:]}" if place else problem
+    return BadArguments(told, hint)
+
+
+def _hint_at(place: str, problem: str, takes: type[Input]) -> str:
+    """Return what belongs where something else was given."""
+    schema = node = json.loads(schema_of(takes))
+    last = ""
+    for step in _STEP.finditer(place):
+        last = step["name"] or last
+        inside = node.get("properties", {}).get(step["name"], {}) if step["name"] else {}
+        node = inside or node.get("items") or node.get("additionalProperties") or {}
+    inner = node.get("properties", {})
+    named = _NAMED.search(problem)
+    if named is not None and named[1] in inner:
+        return f"give {named[1]}: {inner[named[1]]['description']}"
+    if inner:
+        return _meant(named[1] if named else "", list(inner))
+    if "description" not in node:
+        return f"it takes {_listed(list(schema['properties']))}"
+    choices = f" One of {_listed(node['enum'])}." if "enum" in node else ""
+    return f"{last}: {node['description']}{choices}"
+
+
+def _meant(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name.casefold(), known, n=1)
+    return f"did you mean {near[0]}?" if near else f"it takes {_listed(known)}"
 
 
 def _listed(names: list[str]) -> str:

@@ -100,17 +100,21 @@ def _trailing_ampersand(tokens: tuple[Token, ...]) -> _Cut | None:
 
 def _wrappers(tokens: tuple[Token, ...]) -> list[_Cut]:
     """Return the wrappers without options of their own, each with the blank behind it."""
-    return [
-        _Cut(token.start, following.start)
-        for token, following in itertools.pairwise(tokens)
-        if token.begins_command
-        and token.depth == 0
-        and token.text in WRAPPERS
-        and following.kind is TokenKind.WORD
-        and not following.text.startswith("-")
-        and following.text not in RESERVED
-        and "=" not in following.text
-    ]
+    cuts: list[_Cut] = []
+    for token, following in itertools.pairwise(tokens):
+        # What a wrapper wraps may be another one.
+        is_first = token.begins_command or (bool(cuts) and cuts[-1].end == token.start)
+        if (
+            is_first
+            and token.depth == 0
+            and token.text in WRAPPERS
+            and following.kind is TokenKind.WORD
+            and not following.text.startswith("-")
+            and following.text not in RESERVED
+            and "=" not in following.text
+        ):
+            cuts.append(_Cut(token.start, following.start))
+    return cuts
 
 
 def _is_inside(token: Token, cuts: list[_Cut]) -> bool:

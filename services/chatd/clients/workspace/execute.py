@@ -157,6 +157,10 @@ def _check(given: ExecuteInput) -> None:
     texts = (given.command, given.workdir, *given.env, *given.env.values())
     if any("\0" in text for text in texts):
         raise BadArguments("a NUL cannot be passed to a shell", "leave it out")
+    for name in given.env:
+        if not name or "=" in name:
+            problem = f"env: {name[:64]!r} is no name of a variable"
+            raise BadArguments(problem, "give each variable by its name alone, without =")
     refuse_literal(given.command)
 
 

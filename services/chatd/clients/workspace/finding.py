@@ -246,6 +246,8 @@ def _entry(entry: file_pb2.DirectoryEntry) -> str:
             return f"{info.path}/{more}"
         case file_pb2.PATH_TYPE_SYMLINK:
             return f"{info.path} -> {info.link_target}"
+        case file_pb2.PATH_TYPE_SPECIAL:
+            return f"{info.path} (no file: a pipe, a socket or a device)"
         case _:
             return f"{info.path} ({info.size_bytes} bytes)"
 

@@ -28,10 +28,13 @@ SANDBOX: Final[Mapping[int, str]] = {
 }
 
 
-def process_outcome(observed: Observed, *, notes: tuple[str, ...] = ()) -> Outcome:
+def process_outcome(
+    observed: Observed, *, notes: tuple[str, ...] = (), shows_command: bool = False
+) -> Outcome:
     """Return the result of a call that waited for a process."""
     process, output = observed.process, observed.output
-    fields = {**process_fields(process), **_output_fields(output)}
+    command = {"command": process.command} if shows_command else {}
+    fields = {**command, **process_fields(process), **_output_fields(output)}
     truncation = truncation_fields(output)
     if truncation:
         fields |= present({"log_path": process.log_path})

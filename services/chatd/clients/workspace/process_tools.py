@@ -69,8 +69,8 @@ Until = Annotated[
     str,
     Meta(
         max_length=PATTERN_CHARACTERS_MAX + len(MATCH),
-        description='"exit", "output", or "match:" followed by a regular expression for a line. '
-        "The end of the process ends each wait.",
+        description='"exit", "output", or "match:" followed by a regular expression for a line, '
+        "such as one printed by a server or a prompt. The end of the process ends each wait.",
     ),
 ]
 WaitTimeout = Annotated[
@@ -141,7 +141,7 @@ async def process_output(call: Call, given: ProcessOutputInput) -> Outcome:
         seen = await observed(call, wait, is_refusal_final=True)
     except OutOfSight as error:
         return out_of_sight(error, has_started=False)
-    return process_outcome(seen, notes=notes)
+    return process_outcome(seen, notes=notes, shows_command=True)
 
 
 async def process_write(call: Call, given: ProcessWriteInput) -> Outcome:
@@ -243,4 +243,8 @@ def _entry(process: process_pb2.Process) -> dict[str, object]:
     fields = {"command": process.command, **process_fields(process)}
     fields |= present({"workdir": process.workdir, "start_error": process.start_error})
     started_at = process.started_at.ToDatetime(tzinfo=UTC)
-    return {**fields, "started_at": started_at.isoformat(timespec="seconds")}
+    fields["started_at"] = started_at.isoformat(timespec="seconds")
+    if process.HasField("ended_at"):
+        ended_at = process.ended_at.ToDatetime(tzinfo=UTC)
+        fields["ended_at"] = ended_at.isoformat(timespec="seconds")
+    return fields

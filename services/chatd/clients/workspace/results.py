@@ -50,7 +50,8 @@ def failed(
 
 def misused(error: BadArguments) -> Outcome:
     """Return the result of a call whose arguments cannot be used; nothing ran."""
-    return failed(error.problem, INVALID_ARGUMENTS, f"Nothing ran: {error.hint}.")
+    end = "" if error.hint.endswith((".", "?")) else "."
+    return failed(error.problem, INVALID_ARGUMENTS, f"Nothing ran: {error.hint}{end}")
 
 
 def refused(problem: Problem, fields: Mapping[str, object] | None = None) -> Outcome:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from chatd.rpc.streams.subscription import Subscription
 from parley.api.chat.v1.frame_pb2 import EncodedConnectResponse
-from parley.api.chat.v1.stream_service_pb2 import Closed
+from parley.api.chat.v1.stream_service_pb2 import CarriedAnswer, Closed
 from parley.clock import Clock
 from parley.rpc import LIMITS
 
@@ -55,6 +55,7 @@ class Connection:
         self._ids: dict[Subscription, int] = {}
         self._ready: deque[int] = deque()
         self._woken: dict[Subscription, None] = {}
+        self._answers: deque[CarriedAnswer] = deque()
         self._something = asyncio.Event()
         self._is_idle = True
         self._is_beat_due = False
@@ -70,6 +71,11 @@ class Connection:
     def wake(self, subscription: Subscription) -> None:
         """Learn that a subscription has something to send."""
         self._woken[subscription] = None
+        self._something.set()
+
+    def answer(self, answer: CarriedAnswer) -> None:
+        """Send the answer to a call that this stream carried."""
+        self._answers.append(answer)
         self._something.set()
 
     def add(self, entry: Entry) -> None:
@@ -139,10 +145,10 @@ class Connection:
             if subscription_id is not None:  # Else it is being opened, and added soon.
                 del self._woken[subscription]
                 self._ready.append(subscription_id)
-        if not self._ready:
+        if not self._ready and not self._answers:
             return None
         frame = EncodedConnectResponse()
-        left_bytes = LIMITS.frame_bytes_max
+        left_bytes = LIMITS.frame_bytes_max - self._put_answers(frame)
         while self._ready:
             entry = self._entries.get(self._ready[0])
             if entry is None:
@@ -160,11 +166,21 @@ class Connection:
                 self.remove(entry.id)
         return frame.SerializeToString()
 
+    def _put_answers(self, frame: EncodedConnectResponse) -> int:
+        """Put as many answers into a frame as it holds, but one at least; return their bytes."""
+        size = 0
+        while self._answers and (not size or size < LIMITS.frame_bytes_max // 2):
+            answer = self._answers.popleft()
+            frame.answers.append(answer)
+            size += len(answer.response) + OVERHEAD_BYTES
+            self._delivered += 1
+        return size
+
     def _deliver(self, frame: EncodedConnectResponse, entry: Entry, left_bytes: int) -> int | None:
         """Put a share of a subscription into the frame; None if it must wait for the next."""
         subscription = entry.subscription
         first_bytes = subscription.next_bytes + OVERHEAD_BYTES
-        if first_bytes > left_bytes and frame.deliveries:
+        if first_bytes > left_bytes and (frame.deliveries or frame.answers):
             return None
         events = subscription.take(min(QUANTUM_BYTES, left_bytes))
         delivery = frame.deliveries.add(subscription_id=entry.id)

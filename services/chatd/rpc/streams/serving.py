@@ -1,4 +1,4 @@
-"""What the other end of a shared stream asks for: to open, renew, confirm and close."""
+"""What the other end of a shared stream asks for: to open, renew, confirm, close and call."""
 
 import asyncio
 import logging
@@ -10,6 +10,7 @@ from chatd.domain.chat import ChatId, OwnerId
 from chatd.domain.errors import ChatError
 from chatd.rpc.fields import chat_id_of, uuid_of, whole
 from chatd.rpc.streams.access import Access
+from chatd.rpc.streams.carried import CallsUnderWay
 from chatd.rpc.streams.connection import Connection, Entry
 from chatd.rpc.streams.feeds import Feeds
 from chatd.rpc.streams.hubs import Hubs
@@ -65,8 +66,15 @@ class Refused(Exception):
 class Serving:
     """Does what one other end asks, for the readers whose tokens it shows."""
 
-    def __init__(self, streams: Streams, connection: Connection, service: ServiceName) -> None:
+    def __init__(
+        self,
+        streams: Streams,
+        connection: Connection,
+        service: ServiceName,
+        calls: CallsUnderWay,
+    ) -> None:
         self._streams = streams
+        self._calls = calls
         self._connection = connection
         self._service = service
         self._opening: dict[int, asyncio.Task[None]] = {}
@@ -95,6 +103,10 @@ class Serving:
                     # Whoever gave up waiting must not be in the way of those who still wait.
                     opening.cancel()
                 connection.remove(request.close.subscription_id)
+            case "calls":
+                self._calls.begin(request.calls.calls, tasks)
+            case "abandon":
+                self._calls.abandon(request.abandon.call_id)
             case _:
                 # A newer version of the other end asks for something more.
                 return

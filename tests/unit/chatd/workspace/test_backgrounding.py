@@ -43,6 +43,9 @@ UNWRAPPED = (PROMOTED_NOTE, WRAPPER_NOTE)
         ("nohup a &", "a", UNWRAPPED),
         ("nohup a >log 2>&1 &", "a >log 2>&1", UNWRAPPED),
         ("setsid a &", "a", UNWRAPPED),
+        ("nohup setsid a &", "a", UNWRAPPED),
+        ("nohup setsid -f a &", "setsid -f a", UNWRAPPED),
+        ("cd b; setsid nohup a nohup c & disown", "cd b; a nohup c", UNWRAPPED),
         ("a & disown", "a", UNWRAPPED),
         ("a & disown %1", "a", UNWRAPPED),
         ("nohup a & disown", "a", UNWRAPPED),
@@ -108,7 +111,15 @@ def test_a_character_that_looks_like_a_trailing_ampersand_changes_nothing(comman
 
 @pytest.mark.parametrize(
     "command",
-    ["a & b", "a & wait", "a & echo $!", "(a &)", "for x in 1 2; do a & done; wait", "a &\nb"],
+    [
+        "a & b",
+        "a & wait",
+        "a & echo $!",
+        "(a &)",
+        "for x in 1 2; do a & done; wait",
+        "a &\nb",
+        "(a &",
+    ],
 )
 def test_an_ampersand_in_the_middle_is_run_as_it_is_and_warned_of(command: str) -> None:
     assert planned(command, is_background=False) == Planned(command, False, (INNER_NOTE,))

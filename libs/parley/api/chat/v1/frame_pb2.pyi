@@ -68,18 +68,24 @@ class EncodedConnectResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DELIVERIES_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[Global___EncodedDelivery]:
         """The deliveries; empty as a heartbeat."""
+
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[_stream_service_pb2.CarriedAnswer]:
+        """Answers to calls, in no order."""
 
     def __init__(
         self,
         *,
         deliveries: _abc.Iterable[Global___EncodedDelivery] | None = ...,
+        answers: _abc.Iterable[_stream_service_pb2.CarriedAnswer] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliveries", b"deliveries"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "deliveries", b"deliveries"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

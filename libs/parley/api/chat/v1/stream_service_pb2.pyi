@@ -289,6 +289,150 @@ class ConfirmDelivery(_message.Message):
 Global___ConfirmDelivery: _TypeAlias = ConfirmDelivery  # noqa: Y015
 
 @_typing.final
+class CarriedCall(_message.Message):
+    """A call that answers once and travels over the shared stream: by itself it would cost both ends several times more."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class HeadersEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    METHOD_FIELD_NUMBER: _builtins.int
+    HEADERS_FIELD_NUMBER: _builtins.int
+    TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    REQUEST_FIELD_NUMBER: _builtins.int
+    call_id: _builtins.int
+    """Id chosen by the client of the stream, unique until it is answered."""
+    method: _builtins.str
+    """The method, as in `/package.Service/Method`; it must take and answer one message."""
+    timeout_ms: _builtins.int
+    """How long the client waits."""
+    request: _builtins.bytes
+    """The encoded message."""
+    @_builtins.property
+    def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """What would be the metadata of the call, its authorization among it."""
+
+    def __init__(
+        self,
+        *,
+        call_id: _builtins.int = ...,
+        method: _builtins.str = ...,
+        headers: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        timeout_ms: _builtins.int = ...,
+        request: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "headers", b"headers", "method", b"method", "request", b"request", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CarriedCall: _TypeAlias = CarriedCall  # noqa: Y015
+
+@_typing.final
+class CarriedCalls(_message.Message):
+    """Calls that leave together."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALLS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___CarriedCall]:
+        """The calls."""
+
+    def __init__(
+        self,
+        *,
+        calls: _abc.Iterable[Global___CarriedCall] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CarriedCalls: _TypeAlias = CarriedCalls  # noqa: Y015
+
+@_typing.final
+class AbandonedCall(_message.Message):
+    """Says that nobody waits for an answer any more."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    call_id: _builtins.int
+    """The call."""
+    def __init__(
+        self,
+        *,
+        call_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AbandonedCall: _TypeAlias = AbandonedCall  # noqa: Y015
+
+@_typing.final
+class CarriedAnswer(_message.Message):
+    """The answer to a carried call."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    DETAILS_FIELD_NUMBER: _builtins.int
+    RESPONSE_FIELD_NUMBER: _builtins.int
+    call_id: _builtins.int
+    """The call."""
+    status: _builtins.int
+    """Its gRPC status."""
+    message: _builtins.str
+    """The text beside the status."""
+    details: _builtins.bytes
+    """An encoded google.rpc.Status, if the call was refused."""
+    response: _builtins.bytes
+    """The encoded message, if it was not."""
+    def __init__(
+        self,
+        *,
+        call_id: _builtins.int = ...,
+        status: _builtins.int = ...,
+        message: _builtins.str = ...,
+        details: _builtins.bytes = ...,
+        response: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "details", b"details", "message", b"message", "response", b"response", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CarriedAnswer: _TypeAlias = CarriedAnswer  # noqa: Y015
+
+@_typing.final
 class ConnectRequest(_message.Message):
     """What the client of a shared stream asks."""
 
@@ -299,6 +443,8 @@ class ConnectRequest(_message.Message):
     RENEW_FIELD_NUMBER: _builtins.int
     CLOSE_FIELD_NUMBER: _builtins.int
     CONFIRM_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
+    ABANDON_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def open(self) -> Global___OpenSubscription:
         """Open a chat."""
@@ -319,6 +465,14 @@ class ConnectRequest(_message.Message):
     def confirm(self) -> Global___ConfirmDelivery:
         """Confirm."""
 
+    @_builtins.property
+    def calls(self) -> Global___CarriedCalls:
+        """Call."""
+
+    @_builtins.property
+    def abandon(self) -> Global___AbandonedCall:
+        """Wait no longer."""
+
     def __init__(
         self,
         *,
@@ -327,12 +481,14 @@ class ConnectRequest(_message.Message):
         renew: Global___RenewSubscription | None = ...,
         close: Global___CloseSubscription | None = ...,
         confirm: Global___ConfirmDelivery | None = ...,
+        calls: Global___CarriedCalls | None = ...,
+        abandon: Global___AbandonedCall | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["close", b"close", "confirm", b"confirm", "kind", b"kind", "open", b"open", "open_feed", b"open_feed", "renew", b"renew"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["abandon", b"abandon", "calls", b"calls", "close", b"close", "confirm", b"confirm", "kind", b"kind", "open", b"open", "open_feed", b"open_feed", "renew", b"renew"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["close", b"close", "confirm", b"confirm", "kind", b"kind", "open", b"open", "open_feed", b"open_feed", "renew", b"renew"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandon", b"abandon", "calls", b"calls", "close", b"close", "confirm", b"confirm", "kind", b"kind", "open", b"open", "open_feed", b"open_feed", "renew", b"renew"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["open", "open_feed", "renew", "close", "confirm"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["open", "open_feed", "renew", "close", "confirm", "calls", "abandon"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -385,18 +541,24 @@ class ConnectResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DELIVERIES_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[Global___Delivery]:
         """The deliveries; empty as a heartbeat."""
+
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___CarriedAnswer]:
+        """Answers to calls, in no order."""
 
     def __init__(
         self,
         *,
         deliveries: _abc.Iterable[Global___Delivery] | None = ...,
+        answers: _abc.Iterable[Global___CarriedAnswer] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliveries", b"deliveries"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "deliveries", b"deliveries"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

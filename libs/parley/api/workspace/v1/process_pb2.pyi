@@ -198,7 +198,9 @@ class _WaitUntilEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WaitUntil.V
     WAIT_UNTIL_OUTPUT: _WaitUntil.ValueType  # 2
     """There is output after the cursor, or the process ended."""
     WAIT_UNTIL_MATCH: _WaitUntil.ValueType  # 3
-    """A complete line after the cursor matches, or the process ended."""
+    """A line after the cursor matches, or the process ended. A line that nothing has ended counts once
+    nothing followed it for a quarter of a second, as the prompt of a program.
+    """
     WAIT_UNTIL_SNAPSHOT: _WaitUntil.ValueType  # 4
     """Nothing; answer at once."""
 
@@ -212,7 +214,9 @@ WAIT_UNTIL_EXIT: WaitUntil.ValueType  # 1
 WAIT_UNTIL_OUTPUT: WaitUntil.ValueType  # 2
 """There is output after the cursor, or the process ended."""
 WAIT_UNTIL_MATCH: WaitUntil.ValueType  # 3
-"""A complete line after the cursor matches, or the process ended."""
+"""A line after the cursor matches, or the process ended. A line that nothing has ended counts once
+nothing followed it for a quarter of a second, as the prompt of a program.
+"""
 WAIT_UNTIL_SNAPSHOT: WaitUntil.ValueType  # 4
 """Nothing; answer at once."""
 Global___WaitUntil: _TypeAlias = WaitUntil  # noqa: Y015
@@ -650,7 +654,7 @@ class OutputBudget(_message.Message):
     head_bytes: _builtins.int
     """Of these, bytes from the beginning; absent for three eighths."""
     line_bytes: _builtins.int
-    """Longest line, in bytes; 0 for 2048."""
+    """Longest line, in bytes; 0 for 2048 where the whole does not fit, and any length where it does."""
     keep_escapes: _builtins.bool
     """Whether terminal escape sequences stay in the text; otherwise they are removed."""
     def __init__(

@@ -1,0 +1,115 @@
+"""Calls that arrive inside of another call's stream, served as if they had come by themselves.
+
+They pass everything that surrounds a method: trace, drain, identity, deadline, errors and counts.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from parley.rpc.method import Incoming
+from parley.rpc.problem import DETAILS_KEY
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedAnswer:
+    """What a carried call is answered.
+
+    Attributes:
+        status: As gRPC has it.
+        message: The text beside a status that is not OK.
+        details: The encoded `google.rpc.Status`, if there is one.
+        response: The encoded message, if the status is OK.
+    """
+
+    status: grpc.StatusCode
+    message: str = ""
+    details: bytes = b""
+    response: bytes = b""
+
+
+class CarriedMethods:
+    """The methods of a server for calls that a stream of it carries."""
+
+    def __init__(self) -> None:
+        self._methods: Mapping[str, Incoming] = {}
+
+    def know(self, methods: Mapping[str, Incoming]) -> None:
+        """Serve these from now on."""
+        self._methods = methods
+
+    async def answer(
+        self,
+        carrier: Any,
+        method: str,
+        headers: Mapping[str, str],
+        timeout_s: float,
+        request: bytes,
+    ) -> CarriedAnswer:
+        """Serve one call.
+
+        Args:
+            carrier: The context of the stream that carries it; the peer is the same.
+            method: As "/package.Service/Method".
+            headers: What would be its metadata.
+            timeout_s: How long the caller waits.
+            request: The encoded message.
+        """
+        incoming = self._methods.get(method)
+        handler = None if incoming is None else incoming(headers.items())
+        if handler is None or handler.request_streaming or handler.response_streaming:
+            return CarriedAnswer(
+                grpc.StatusCode.UNIMPLEMENTED, f"{method} is no method that a stream can carry"
+            )
+        context = _CarriedContext(carrier, timeout_s)
+        try:
+            asked = handler.request_deserializer(request)
+        except DecodeError:
+            return CarriedAnswer(grpc.StatusCode.INTERNAL, "the message cannot be decoded")
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await handler.unary_unary(asked, context)
+        except grpc.aio.BaseError:
+            # It was ended with a refusal, or by an error of grpc that has no answer.
+            return context.refusal
+        except TimeoutError:
+            return CarriedAnswer(grpc.StatusCode.DEADLINE_EXCEEDED, "it took too long")
+        return CarriedAnswer(grpc.StatusCode.OK, response=handler.response_serializer(answer))
+
+
+class _CarriedContext:
+    """What a method sees of a call that has no context of grpc."""
+
+    __slots__ = ("_carrier", "_deadline_at", "refusal")
+
+    def __init__(self, carrier: Any, timeout_s: float) -> None:
+        self._carrier = carrier
+        self._deadline_at = asyncio.get_running_loop().time() + timeout_s
+        self.refusal = CarriedAnswer(grpc.StatusCode.UNKNOWN)
+
+    def time_remaining(self) -> float:
+        """Return how long the caller still waits."""
+        return max(0.0, self._deadline_at - asyncio.get_running_loop().time())
+
+    def auth_context(self) -> Any:
+        """Return what the connection's certificate says."""
+        return self._carrier.auth_context()
+
+    def code(self) -> grpc.StatusCode:
+        """Return the status that the call was ended with."""
+        return self.refusal.status
+
+    async def abort(
+        self,
+        code: grpc.StatusCode,
+        details: str = "",
+        trailing_metadata: Sequence[tuple[str, bytes]] = (),
+    ) -> NoReturn:
+        """End the call."""
+        encoded = dict(trailing_metadata).get(DETAILS_KEY, b"")
+        self.refusal = CarriedAnswer(code, details, encoded)
+        raise grpc.aio.AbortError

@@ -1,0 +1,54 @@
+"""Calls that came over one shared stream and are not answered yet."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+from parley.api.chat.v1 import stream_service_pb2 as api
+from parley.rpc import CarriedAnswer
+
+# Serves a method, with headers, within seconds, for an encoded message.
+Serve = Callable[[str, Mapping[str, str], float, bytes], Awaitable[CarriedAnswer]]
+
+
+class CallsUnderWay:
+    """Serves calls, each in a task of its own, and answers them in the order in which they end.
+
+    Args:
+        serve: Serves one.
+        answer: Is given the answers.
+    """
+
+    def __init__(self, serve: Serve, answer: Callable[[api.CarriedAnswer], None]) -> None:
+        self._serve = serve
+        self._answer = answer
+        self._running: dict[int, asyncio.Task[None]] = {}
+
+    def begin(self, calls: Iterable[api.CarriedCall], tasks: asyncio.TaskGroup) -> None:
+        """Begin to serve some; an id that is not answered yet stays with whoever has it."""
+        for call in calls:
+            if call.call_id not in self._running:
+                self._running[call.call_id] = tasks.create_task(self._served(call))
+
+    def abandon(self, call_id: int) -> None:
+        """Let a call be: nobody waits for its answer."""
+        task = self._running.pop(call_id, None)
+        if task is not None:
+            task.cancel()
+
+    def close(self) -> None:
+        """Let all calls be."""
+        for call_id in list(self._running):
+            self.abandon(call_id)
+
+    async def _served(self, call: api.CarriedCall) -> None:
+        answer = await self._serve(call.method, call.headers, call.timeout_ms / 1000, call.request)
+        self._running.pop(call.call_id, None)
+        self._answer(
+            api.CarriedAnswer(
+                call_id=call.call_id,
+                status=answer.status.value[0],
+                message=answer.message,
+                details=answer.details,
+                response=answer.response,
+            )
+        )

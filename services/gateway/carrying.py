@@ -1,0 +1,148 @@
+"""Calls that travel over a shared stream while there is one, and by themselves while there is none.
+
+A call of gRPC costs both ends several times what is in a message of a stream, and sending a message
+is the call of which there are most. Only calls that may be repeated travel so: whatever goes wrong
+with the stream, the call is made again by itself, with gRPC's own retries.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from parley.api.chat.v1 import stream_service_pb2 as api
+from parley.rpc import LIMITS, call_headers, refused_call
+
+Asked = TypeVar("Asked", bound=Message)
+Answered = TypeVar("Answered", bound=Message)
+
+# Who waits for that many answers, or sends that much, does it without the stream.
+CALLS_MAX = 1000
+CALL_BYTES_MAX = 64 * 1024
+# The other end is away or busy with going, or its clock is off: gRPC knows what to do about it.
+BY_ITSELF = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED)
+
+_STATUS = {status.value[0]: status for status in grpc.StatusCode}
+
+
+class LinkLost(Exception):
+    """The stream to a process is not there, or not any more."""
+
+
+class Carrier:
+    """The calls on their way over one shared stream.
+
+    Args:
+        put: Sends a request over the stream.
+        calls_max: How many may wait for answers.
+    """
+
+    def __init__(
+        self,
+        put: Callable[[api.ConnectRequest | api.CarriedCall], None],
+        calls_max: int = CALLS_MAX,
+    ) -> None:
+        self._put = put
+        self._calls_max = calls_max
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[api.CarriedAnswer]] = {}
+        self._is_over = False
+
+    async def call(
+        self, method: str, request: bytes, headers: dict[str, str], timeout_s: float
+    ) -> api.CarriedAnswer:
+        """Make a call and return its answer.
+
+        Raises:
+            LinkLost: The stream is over, or carries too many calls already.
+            TimeoutError: There was no answer in time.
+        """
+        if self._is_over or len(self._waiting) >= self._calls_max:
+            raise LinkLost
+        call_id = next(self._ids)
+        answer: asyncio.Future[api.CarriedAnswer] = asyncio.get_running_loop().create_future()
+        self._waiting[call_id] = answer
+        self._put(
+            api.CarriedCall(
+                call_id=call_id,
+                method=method,
+                headers=headers,
+                timeout_ms=int(timeout_s * 1000),
+                request=request,
+            )
+        )
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await answer
+        except (TimeoutError, asyncio.CancelledError):
+            self._put(api.ConnectRequest(abandon=api.AbandonedCall(call_id=call_id)))
+            raise
+        finally:
+            self._waiting.pop(call_id, None)
+
+    def take(self, answer: api.CarriedAnswer) -> None:
+        """Give an answer to whoever waits for it."""
+        waiting = self._waiting.pop(answer.call_id, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    def close(self) -> None:
+        """Tell all who wait that the stream is over."""
+        self._is_over = True
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(LinkLost())
+
+
+class CarriedMethod(Generic[Asked, Answered]):
+    """One method of one process; called as that of a stub is.
+
+    Args:
+        path: As "/package.Service/Method".
+        by_itself: Makes the call without a stream.
+        channel: Leads to the process.
+        carrier: Returns what carries calls to it, if a stream stands.
+        decode: Reads the answer.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        by_itself: Callable[[Asked], "grpc.aio.UnaryUnaryCall[Asked, Answered]"],
+        channel: grpc.aio.Channel,
+        carrier: Callable[[], Carrier | None],
+        decode: Callable[[bytes], Answered],
+    ) -> None:
+        self._path = path
+        self._by_itself = by_itself
+        self._channel = channel
+        self._carrier = carrier
+        self._decode = decode
+
+    async def __call__(self, request: Asked) -> Answered:
+        """Make the call.
+
+        Raises:
+            grpc.aio.AioRpcError: It was refused.
+        """
+        carrier = self._carrier()
+        encoded = b"" if carrier is None else request.SerializeToString()
+        if carrier is None or len(encoded) > CALL_BYTES_MAX:
+            return await self._by_itself(request)
+        headers = call_headers(self._channel)
+        try:
+            answer = await carrier.call(self._path, encoded, headers, LIMITS.unary_deadline_s)
+        except LinkLost:
+            return await self._by_itself(request)
+        except TimeoutError:
+            status = grpc.StatusCode.DEADLINE_EXCEEDED
+            raise refused_call(status, "there was no answer in time") from None
+        if not answer.status:
+            return self._decode(answer.response)
+        status = _STATUS.get(answer.status, grpc.StatusCode.UNKNOWN)
+        if status in BY_ITSELF:
+            return await self._by_itself(request)
+        raise refused_call(status, answer.message, answer.details)
