@@ -154,6 +154,16 @@ def test_a_directory_in_a_repository_with_uncommitted_work_is_repaired_and_keeps
 
 
 @pytest.mark.parametrize("repository", ["shop"], indirect=True)
+def test_a_tracked_file_counts_though_it_is_ignored(stack: LocalStack, repository: Path) -> None:
+    (repository / ".gitignore").write_text("shop.py\n")
+    for words in (("init", "-q"), ("add", "-f", "shop.py"), ("add", ".")):
+        subprocess.run(["git", *words], cwd=repository, check=True)
+    applied = stack.parley("run", "--apply", PROMPT, cwd=repository)
+    assert applied.returncode == 0, applied.stderr
+    assert passes(repository)
+
+
+@pytest.mark.parametrize("repository", ["shop"], indirect=True)
 def test_ctrl_c_stops_the_turn_and_what_it_runs(stack: LocalStack, repository: Path) -> None:
     (repository / "repair.script").write_text("run: sleep 7521\n")
     with subprocess.Popen(
