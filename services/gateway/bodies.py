@@ -301,7 +301,9 @@ def _field_error(message: str, body_type: Any) -> FieldError:
     pointer = pointer_of(path)
     about = _FIELD.match(problem)
     if about is None:
-        return FieldError("INVALID", f"{problem}.", pointer=pointer)
+        choices = _choices(body_type, path) if problem.startswith("Invalid enum value") else ()
+        told = f"{problem}. Give one of {', '.join(choices)}." if choices else f"{problem}."
+        return FieldError("INVALID", told, pointer=pointer)
     name = about["name"]
     pointer = f"{pointer}/{escaped(name)}"
     if about["kind"] == "missing required":
@@ -317,12 +319,42 @@ def _nearest(name: str, known: tuple[str, ...]) -> str:
 
 def _field_names(body_type: Any, path: str) -> tuple[str, ...]:
     """Return the fields that may stand at `path`; a union offers those of all its members."""
+    kinds = _structs_at(body_type, path)
+    return tuple(dict.fromkeys(each.encode_name for kind in kinds for each in kind.fields))
+
+
+def _choices(body_type: Any, path: str) -> tuple[str, ...]:
+    """Return the words that may stand at `path`."""
+    above, _, last = path.rpartition(".")
+    name = last.partition("[")[0]
+    kinds = _structs_at(body_type, above)
+    fields = [each.type for kind in kinds for each in kind.fields if each.encode_name == name]
+    return tuple(dict.fromkeys(word for kind in fields for word in _words(kind)))
+
+
+def _words(kind: Any) -> list[str]:
+    match kind:
+        case msgspec.inspect.EnumType(cls=words):
+            return [str(word.value) for word in words]
+        case msgspec.inspect.LiteralType(values=words):
+            return [str(word) for word in words]
+        case msgspec.inspect.UnionType(types=members):
+            return [word for member in members for word in _words(member)]
+        case (
+            msgspec.inspect.VarTupleType(item_type=item) | msgspec.inspect.ListType(item_type=item)
+        ):
+            return _words(item)
+        case _:
+            return []
+
+
+def _structs_at(body_type: Any, path: str) -> list[Any]:
     kinds = _structs(msgspec.inspect.type_info(body_type))
     for step in re.findall(r"\.(\w+)|\[", path):
         if step:
             fields = (each for kind in kinds for each in kind.fields if each.encode_name == step)
             kinds = [found for each in fields for found in _structs(each.type)]
-    return tuple(dict.fromkeys(each.encode_name for kind in kinds for each in kind.fields))
+    return kinds
 
 
 def _structs(kind: Any) -> list[Any]:

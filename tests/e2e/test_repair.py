@@ -16,6 +16,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "repair"
 PROMPT = "run the tests in this repository and fix what fails"
 CHECK = "python3 -m unittest"
 WITHIN_S = 60.0
+EDITING = ("call: edit_files ", "call: write_file ")
 
 
 def repaired(
@@ -30,6 +31,15 @@ def passes(directory: Path) -> bool:
     """Return whether the tests pass in a directory of this machine."""
     tested = subprocess.run(CHECK.split(), cwd=directory, capture_output=True, check=False)
     return tested.returncode == 0
+
+
+def leave_out_the_edit(directory: Path) -> None:
+    """Take out of the script the one step that repairs something."""
+    script = directory / "repair.script"
+    steps = script.read_text().splitlines(keepends=True)
+    left = [step for step in steps if not step.startswith(EDITING)]
+    assert len(left) == len(steps) - 1
+    script.write_text("".join(left))
 
 
 @pytest.fixture
@@ -83,11 +93,9 @@ def test_in_a_directory_that_says_how_the_prompt_alone_is_enough(
     assert passes(repository)
 
 
-@pytest.mark.parametrize("repository", ["shop"], indirect=True)
+@pytest.mark.parametrize("repository", ["shop", "words"], indirect=True)
 def test_the_prompt_alone_fails_without_the_edit(stack: LocalStack, repository: Path) -> None:
-    script = repository / "repair.script"
-    steps = script.read_text().splitlines(keepends=True)
-    script.write_text("".join(step for step in steps if "edit_files" not in step))
+    leave_out_the_edit(repository)
     run = stack.parley("run", PROMPT, cwd=repository)
     assert run.returncode == 1
     assert run.stderr.splitlines()[-1].startswith("parley: the check failed (exit code 1)")
@@ -96,20 +104,19 @@ def test_the_prompt_alone_fails_without_the_edit(stack: LocalStack, repository: 
     assert (plain.returncode, plain.stdout, plain.stderr) == (0, "no files\n", "")
 
 
-@pytest.mark.parametrize("repository", ["shop"], indirect=True)
+@pytest.mark.parametrize("repository", ["shop", "words"], indirect=True)
 def test_without_the_edit_the_check_fails_and_nothing_is_applied(
     stack: LocalStack, repository: Path
 ) -> None:
-    script = repository / "repair.script"
-    steps = script.read_text().splitlines(keepends=True)
-    script.write_text("".join(step for step in steps if "edit_files" not in step))
-    before = (repository / "shop.py").read_text()
+    leave_out_the_edit(repository)
+    program = repository / f"{repository.name}.py"
+    before = program.read_text()
     run = repaired(stack, repository, "--apply")
     assert run.returncode == 1
     told = run.stderr.splitlines()
     assert "Nothing was changed." in told
     assert told[-1].startswith(f"parley: the check failed (exit code 1): {CHECK} (chat ")
-    assert (repository / "shop.py").read_text() == before
+    assert program.read_text() == before
 
 
 @pytest.mark.parametrize("repository", ["shop"], indirect=True)
@@ -144,6 +151,16 @@ def test_a_directory_in_a_repository_with_uncommitted_work_is_repaired_and_keeps
     assert git("status", "--porcelain", "--", "shop/*.py", "shop/*.txt") == (
         "MM shop/shop.py\n M shop/test_shop.py\n?? shop/notes.txt\n"
     )
+
+
+@pytest.mark.parametrize("repository", ["shop"], indirect=True)
+def test_a_tracked_file_counts_though_it_is_ignored(stack: LocalStack, repository: Path) -> None:
+    (repository / ".gitignore").write_text("shop.py\n")
+    for words in (("init", "-q"), ("add", "-f", "shop.py"), ("add", ".")):
+        subprocess.run(["git", *words], cwd=repository, check=True)
+    applied = stack.parley("run", "--apply", PROMPT, cwd=repository)
+    assert applied.returncode == 0, applied.stderr
+    assert passes(repository)
 
 
 @pytest.mark.parametrize("repository", ["shop"], indirect=True)

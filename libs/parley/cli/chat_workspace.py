@@ -23,10 +23,17 @@ PAUSE_S: Final = 0.2
 #: What programs leave behind when tests run is no change, whatever the copy has git ignore.
 LEFTOVERS: Final = r"__pycache__/\n*.py[co]\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n"
 
-#: Unpacks what comes in and keeps it as the state that changes are told against.
+#: Keeps what is there as the state that changes are told against: all that is not ignored, or,
+#: where somebody chose the files, those that are ignored and belong to them all the same.
+KEEP: Final = "git add -A"
+KEEP_IGNORED: Final = (
+    "git add -A -f && git rm -rq --cached --ignore-unmatch -- "
+    "'__pycache__' '*/__pycache__' '*.py[co]' '.*_cache' '*/.*_cache'"
+)
+#: Unpacks what comes in, and keeps it.
 UNPACK: Final = (
     f"tar -xzf - && git init -q -b main && printf '{LEFTOVERS}' >> .git/info/exclude && "
-    "git add -A && "
+    "{keep} && "
     "git -c user.name=parley -c user.email=parley@localhost -c commit.gpgsign=false "
     "commit -q --allow-empty -m 'As it was copied'"
 )
@@ -61,13 +68,18 @@ class ChatWorkspace:
         self._patience = patience
         self._key = key
 
-    def fill(self, archive: bytes) -> None:
+    def fill(self, archive: bytes, *, keeps_ignored: bool = False) -> None:
         """Put the files of an archive there, and remember how they were.
+
+        Args:
+            archive: The files.
+            keeps_ignored: Whether those count that they themselves have git ignore.
 
         Raises:
             CliError: that is not possible there.
         """
-        process = self._post("fill", "processes", {"command": UNPACK, "stdin_mode": "pipe"})
+        command = UNPACK.replace("{keep}", KEEP_IGNORED if keeps_ignored else KEEP)
+        process = self._post("fill", "processes", {"command": command, "stdin_mode": "pipe"})
         path = f"processes/{process['id']}/stdin"
         for place in range(0, len(archive), PIECE_BYTES):
             piece = base64.b64encode(archive[place : place + PIECE_BYTES]).decode()

@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import tarfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,20 @@ ELSEWHERE: Final = frozenset(
 )
 
 
-def packed(directory: Path) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """The files of a directory.
+
+    Attributes:
+        archive: They, compressed.
+        is_chosen: Whether git told which of them belong to it; else these are all that are there.
+    """
+
+    archive: bytes
+    is_chosen: bool
+
+
+def packed(directory: Path) -> Packed:
     """Return the files of a directory as a compressed archive.
 
     In a git repository these are the tracked files and the new ones that are not ignored, as they
@@ -33,7 +47,8 @@ def packed(directory: Path) -> bytes:
     """
     if not directory.is_dir():
         raise ConfigurationProblem(f"{directory} is no directory: name one that exists")
-    names = _names(directory)
+    chosen = _chosen(directory)
+    names = _walked(directory) if chosen is None else chosen
     if len(names) > FILES_MAX:
         raise _too_much(directory, f"over {FILES_MAX} files")
     buffer = io.BytesIO()
@@ -44,7 +59,7 @@ def packed(directory: Path) -> bytes:
                 break
     if buffer.tell() > PACKED_BYTES_MAX:
         raise _too_much(directory, f"over {PACKED_BYTES_MAX // 1024**2} MiB, packed")
-    return buffer.getvalue()
+    return Packed(buffer.getvalue(), chosen is not None)
 
 
 def apply_patch(directory: Path, patch: str) -> None:
@@ -69,15 +84,15 @@ def apply_patch(directory: Path, patch: str) -> None:
         raise CliError(f"the changes do not fit {directory} any more, nothing was applied: {said}")
 
 
-def _names(directory: Path) -> list[str]:
-    """Return what to pack, relative to the directory."""
+def _chosen(directory: Path) -> list[str] | None:
+    """Return what git would pack, relative to the directory; None where there is no repository."""
     listing = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     try:
         listed = _git(directory, *listing, timeout_s=LISTING_S_MAX)
     except OSError:
-        return _walked(directory)
+        return None
     if listed.returncode:
-        return _walked(directory)
+        return None
     names = {os.fsdecode(name) for name in listed.stdout.split(b"\0") if name}
     # A file that was deleted but is still tracked is listed, too.
     return sorted(name for name in names if os.path.lexists(directory / name))

@@ -53,10 +53,10 @@ def work(
     Raises:
         CliError: the turn failed, the check did not pass, or the changes could not be applied.
     """
-    archive = packed(wanted.directory)
+    copied = packed(wanted.directory)
     chat_id = _waiting_chat(api, wanted, patience, new_key())
     workspace = ChatWorkspace(api, chat_id, patience, key=new_key())
-    workspace.fill(archive)
+    workspace.fill(copied.archive, keeps_ignored=copied.is_chosen)
     after_id = _send(api, chat_id, wanted, patience, new_key())
     show_turn(api, chat_id, patience, as_json=as_json, after_id=after_id)
     # Before the check, whose own traces are none of the work's.

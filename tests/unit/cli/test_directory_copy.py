@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.cli.directory_copy import apply_patch, packed
+from parley.cli.directory_copy import Packed, apply_patch, packed
 from parley.cli.errors import CliError, ConfigurationProblem
 
 PATCH = """diff --git a/a.txt b/a.txt
@@ -18,8 +18,8 @@ PATCH = """diff --git a/a.txt b/a.txt
 """
 
 
-def names_in(archive: bytes) -> list[str]:
-    with tarfile.open(fileobj=io.BytesIO(archive)) as unpacked:
+def names_in(copied: Packed) -> list[str]:
+    with tarfile.open(fileobj=io.BytesIO(copied.archive)) as unpacked:
         return unpacked.getnames()
 
 
@@ -35,7 +35,9 @@ def test_all_files_of_a_plain_directory_are_packed(tmp_path: Path) -> None:
     (tmp_path / "deep" / "c").write_text("")
     (tmp_path / "link").symlink_to("a.txt")
     os.mkfifo(tmp_path / "pipe")
-    assert names_in(packed(tmp_path)) == ["a.txt", "b.log", "deep/c", "link"]
+    copied = packed(tmp_path)
+    assert names_in(copied) == ["a.txt", "b.log", "deep/c", "link"]
+    assert not copied.is_chosen
 
 
 def test_of_a_repository_only_what_is_not_ignored_is_packed(tmp_path: Path) -> None:
@@ -44,7 +46,9 @@ def test_of_a_repository_only_what_is_not_ignored_is_packed(tmp_path: Path) -> N
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     subprocess.run(["git", "add", "gone.txt"], cwd=tmp_path, check=True)
     (tmp_path / "gone.txt").unlink()
-    assert names_in(packed(tmp_path)) == [".gitignore", "a.txt"]
+    copied = packed(tmp_path)
+    assert names_in(copied) == [".gitignore", "a.txt"]
+    assert copied.is_chosen
 
 
 def test_what_is_no_directory_cannot_be_packed(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from starlette.requests import Request
 from gateway.bodies import decode, idempotency_key, read_query, whole_number
 from gateway.errors import FieldError, HttpRefusal
 from gateway.inputs import BusyBehavior, NewChat, NewMessage, NewServiceToken, TextInput
+from gateway.inputs_workspaces import SignalInput
 
 
 def request_with(*, query: str = "", headers: dict[str, str] | None = None) -> Request:
@@ -75,6 +76,14 @@ def test_a_body_becomes_its_type() -> None:
                 "INVALID",
                 "Expected `str` matching regex '^[a-zA-Z0-9][a-zA-Z0-9._/-]*$'.",
                 pointer="/labels",
+            ),
+        ),
+        (
+            b'{"content":[{"type":"text","text":"x"}],"mode":"fast"}',
+            FieldError(
+                "INVALID",
+                "Invalid enum value 'fast'. Give one of plan.",
+                pointer="/mode",
             ),
         ),
         (b"[]", FieldError("INVALID", "Expected `object`, got `array`.", pointer="")),
@@ -149,3 +158,13 @@ def test_a_query_must_be_known_single_and_clean(query: str) -> None:
 def test_a_number_in_a_query_keeps_to_its_range(text: str) -> None:
     with pytest.raises(HttpRefusal):
         whole_number({"limit": text}, "limit", least=1, most=200)
+
+
+def test_a_word_that_is_none_is_answered_with_those_that_are() -> None:
+    with pytest.raises(HttpRefusal) as refused:
+        decode(b'{"signal":"hup"}', SignalInput)
+
+    assert refused.value.detail == (
+        "/signal: Invalid enum value 'hup'. "
+        "Give one of interrupt, terminate, kill, hangup, stop, continue."
+    )
