@@ -80,17 +80,11 @@ def excerpt(source: Source, start: int, end: int, budget: Budget) -> Excerpt:
     """Return what is between two cursors, head and tail if it is more than the budget."""
     readable = _within(source.spans, start, end)
     if readable == ((start, end),) and end - start <= budget.max_bytes:
-<<<<<<< HEAD
         data = source.read(start, end)
         for line_bytes in dict.fromkeys((budget.line_bytes or len(data), _line_bytes(budget))):
             piece = _clean(data, budget, line_bytes)
             if len(piece.text.encode()) <= budget.max_bytes:
-                return _joined(source, start, end, (piece, False, EMPTY_PIECE))
-=======
-        piece = _clean(source.read(start, end), budget)
-        if len(piece.text.encode()) <= budget.max_bytes:
-            return _joined(source, readable, (start, end), (piece, False, EMPTY_PIECE))
->>>>>>> waits
+                return _joined(source, readable, (start, end), (piece, False, EMPTY_PIECE))
     if start == end:
         return Excerpt("", end, None)
     parts = _head_and_tail(source, readable, end - start, budget)
