@@ -30,6 +30,28 @@ def test_everything_within_the_log_can_be_read_again(tmp_path: Path) -> None:
     output.close()
 
 
+class WatchedLog(OutputLog):
+    """A log that counts who asks what it has on disk."""
+
+    looks = 0
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        self.looks += 1
+        return super().spans
+
+
+def test_output_that_is_in_memory_is_told_without_a_look_at_the_disk(tmp_path: Path) -> None:
+    log = WatchedLog(tmp_path, "p", 100_000)
+    output = KeptOutput(log)
+    assert (output.spans, excerpt(output, 0, 0, Budget()).text) == (((0, 0),), "")
+    output.append(b"a few words\n")
+    output.close()
+    assert output.spans == ((0, 12),)
+    assert excerpt(output, 2, 12, Budget()).text == "few words\n"
+    assert log.looks == 0
+
+
 def test_the_beginning_and_the_newest_part_outlive_a_full_log(tmp_path: Path) -> None:
     data = numbered(50_000)
     output = filled(tmp_path, data, log_bytes=100_000)
