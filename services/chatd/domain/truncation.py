@@ -59,6 +59,15 @@ def truncated_json(result_json: str, budget_bytes: int) -> str:
     return _fitted(quoted, whole, budget_bytes) or json.dumps({"output": ""})
 
 
+def without_media(result_json: str) -> str:
+    """Return a result without the bytes of its pictures; how many they were is told instead."""
+    value = json.loads(result_json)
+    for each in (media := _media_in(value)):
+        each["omitted_bytes"] = len(each["data"]) * 3 // 4
+        each["data"] = ""
+    return json.dumps(value, ensure_ascii=False) if media else result_json
+
+
 def repaired(text: str) -> str:
     """Return the text as valid Unicode: halves of characters that lost the other are replaced."""
     try:

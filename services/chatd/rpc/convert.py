@@ -26,6 +26,7 @@ from chatd.domain.choice import NO_CHOICE, ReasoningEffort
 from chatd.domain.diffs import DiffStatus
 from chatd.domain.views import ChatMode, ChatView, GranteeKind, Share
 from chatd.engine.live import LivePart
+from chatd.rpc.bounding import MESSAGE_BYTES_MAX, QUEUED_BYTES_MAX, bounded
 from parley.api.chat.v1 import chat_pb2, event_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 
@@ -152,15 +153,17 @@ def retry_to_proto(retry: Retry) -> chat_pb2.RetryState:
     )
 
 
-def message_to_proto(chat_id: str, message: Message) -> message_pb2.Message:
-    """Return a committed message."""
+def message_to_proto(
+    chat_id: str, message: Message, bytes_max: int = MESSAGE_BYTES_MAX
+) -> message_pb2.Message:
+    """Return a committed message, whose longest parts are cut if it has more bytes than that."""
     use = message.use
     asked = (message.choice or NO_CHOICE).model_id
     return message_pb2.Message(
         id=message.id,
         chat_id=chat_id,
         role=ROLE[message.role],
-        content=content_to_proto(message.content),
+        content=content_to_proto(bounded(message.content, bytes_max)),
         revision=message.revision,
         created_by=message.created_by,
         model_id=asked if use is None else use.model_id,
@@ -190,7 +193,7 @@ def queued_to_proto(queued: QueuedMessage) -> chat_pb2.QueuedMessage:
     choice = queued.choice or NO_CHOICE
     return chat_pb2.QueuedMessage(
         id=queued.id,
-        content=content_to_proto(queued.content),
+        content=content_to_proto(bounded(queued.content, QUEUED_BYTES_MAX)),
         model_id=choice.model_id,
         reasoning_effort=EFFORT[choice.reasoning_effort],
         created_by=queued.created_by,
@@ -211,7 +214,7 @@ def fill_live_part(shown: event_pb2.MessagePartEvent, live: LivePart) -> None:
 
     Filling is twice as fast as making messages for others to be made of, and there are many pieces.
     """
-    part = live.part
+    (part,) = bounded((live.part,))
     match part:
         case parts.Text(text):
             shown.part.text.text = text

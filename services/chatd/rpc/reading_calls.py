@@ -1,11 +1,12 @@
 """The calls that only read."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 from chatd.domain.errors import InvalidRequest
 from chatd.domain.groups import Groups
 from chatd.domain.views import ChatView, Reader
 from chatd.rpc import fields
+from chatd.rpc.bounding import EXPORTED_BYTES_MAX, PAGE_BYTES_MAX
 from chatd.rpc.callers import caller_as_reader
 from chatd.rpc.convert import chat_to_proto, message_to_proto, queued_to_proto
 from chatd.rpc.search import searched
@@ -13,6 +14,7 @@ from chatd.store.listing import Filter, Source
 from chatd.store.reading import Bounds
 from chatd.store.stores import Stores
 from parley.api.chat.v1 import chat_service_pb2 as api
+from parley.api.chat.v1 import message_pb2
 
 PAGE_LENGTH = 50
 PAGE_LENGTH_MAX = 200
@@ -69,9 +71,10 @@ class ReadingCalls:
             await caller_as_reader(self._groups),
             Bounds(before_id, after_id, limit or PAGE_LENGTH),
         )
+        messages = _fitting(message_to_proto(chat_id, message) for message in page.messages)
         return api.ListMessagesResponse(
-            messages=[message_to_proto(chat_id, message) for message in page.messages],
-            has_more=page.has_more,
+            messages=messages,
+            has_more=page.has_more or len(messages) < len(page.messages),
             queued_messages=[queued_to_proto(queued) for queued in page.queue],
         )
 
@@ -83,6 +86,19 @@ class ReadingCalls:
         yield api.ExportChatResponse(chat=chat_to_proto(chat))
         count = 0
         async for message in self._stores.reading.messages(chat_id, reader):
-            yield api.ExportChatResponse(message=message_to_proto(chat_id, message))
+            exported = message_to_proto(chat_id, message, EXPORTED_BYTES_MAX)
+            yield api.ExportChatResponse(message=exported)
             count += 1
         yield api.ExportChatResponse(complete=api.ExportComplete(message_count=count))
+
+
+def _fitting(messages: Iterable[message_pb2.Message]) -> list[message_pb2.Message]:
+    """Return the first of a page, as many as one answer holds, but one at least."""
+    fitting: list[message_pb2.Message] = []
+    left_bytes = PAGE_BYTES_MAX
+    for message in messages:
+        left_bytes -= message.ByteSize()
+        if left_bytes < 0 and fitting:
+            break
+        fitting.append(message)
+    return fitting

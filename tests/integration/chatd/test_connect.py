@@ -10,6 +10,7 @@ import pytest
 from chatd.domain.chat import ChatId, Owner, Role
 from chatd.domain.parts import Text
 from chatd.domain.views import Reader
+from chatd.rpc.bounding import MESSAGE_BYTES_MAX
 from chatd.rpc.streams import access, subscription
 from chatd.store.following import (
     SELECT_FOLLOWED,
@@ -357,3 +358,26 @@ async def test_a_call_of_no_id_is_abandoned_without_harm(a: Replica) -> None:
             await gateway.read()
         gateway.call.cancel()
     assert list(gateway.answers) == [1]
+
+
+@pytest.mark.parametrize("megabytes", [3, 14])
+async def test_a_message_larger_than_any_frame_harms_no_reader(a: Replica, megabytes: int) -> None:
+    large, other = await a.create("a long story please"), await a.create()
+    async with asyncio.timeout(30):
+        gateway = Gateway(a)
+        await gateway.open(1, large)
+        await gateway.open(2, other)
+        await gateway.until(1, "status")
+        await gateway.until(2, "status")
+        await a.finish(large, "once " * (megabytes * 200_000) + "The end.")
+        told = (await gateway.until(1, "message", 2))[-1].message.content[0].text.text
+        await a.finish(other, "short")
+        await gateway.until(2, "message", 2)
+        await gateway.open(3, large)
+        again = (await gateway.until(3, "message", 2))[-1].message.content[0].text.text
+        gateway.call.cancel()
+    assert told == again
+    assert told.startswith("once once")
+    assert told.endswith("The end.")
+    assert len(told) <= MESSAGE_BYTES_MAX
+    assert gateway.closed == {}

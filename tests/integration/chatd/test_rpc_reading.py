@@ -194,6 +194,22 @@ async def test_pages_of_messages_go_back_from_the_newest_or_on_from_a_bound(
     assert await page(2**62, 2**61, 1) == ([], False, 0)
 
 
+async def test_a_page_of_large_messages_is_shorter_than_asked_for(served: ServedChats) -> None:
+    chat = await served.ann.create()
+    await served.finish(chat.id, *("x" * 300_000 for _ in range(30)))
+    for bounds in ({"before_id": 0}, {"after_id": 1}):
+        seen: list[int] = []
+        has_more = True
+        while has_more:
+            page = await served.ann.ask(api.ListMessagesRequest(chat_id=chat.id, **bounds))
+            seen += [message.id for message in page.messages]
+            has_more = page.has_more
+            bounds = {next(iter(bounds)): seen[-1]}
+        assert sorted(seen) == list(range(2 if "after_id" in bounds else 1, 32))
+    exported = await served.ann.export(chat.id)
+    assert sum(response.ByteSize() for response in exported) > 9_000_000
+
+
 IMPOSSIBLE_BOUNDS: list[tuple[dict[str, int], str]] = [
     ({"before_id": 2, "after_id": 2}, "after_id"),
     ({"before_id": -1}, "before_id"),
