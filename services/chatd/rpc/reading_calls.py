@@ -13,9 +13,11 @@ from chatd.store.listing import Filter, Source
 from chatd.store.reading import Bounds
 from chatd.store.stores import Stores
 from parley.api.chat.v1 import chat_service_pb2 as api
+from parley.api.chat.v1 import message_pb2
 
 PAGE_LENGTH = 50
 PAGE_LENGTH_MAX = 200
+PAGE_BYTES_MAX = 3 * 1024 * 1024
 PAGE_TOKEN_BYTES_MAX = 1024
 
 
@@ -69,9 +71,18 @@ class ReadingCalls:
             await caller_as_reader(self._groups),
             Bounds(before_id, after_id, limit or PAGE_LENGTH),
         )
+        shown: list[message_pb2.Message] = []
+        left_bytes = PAGE_BYTES_MAX
+        for message in page.messages:
+            told = message_to_proto(chat_id, message)
+            left_bytes -= told.ByteSize()
+            # More than one answer can carry is the next page; one message is one, however large.
+            if left_bytes < 0 and shown:
+                break
+            shown.append(told)
         return api.ListMessagesResponse(
-            messages=[message_to_proto(chat_id, message) for message in page.messages],
-            has_more=page.has_more,
+            messages=shown,
+            has_more=page.has_more or len(shown) < len(page.messages),
             queued_messages=[queued_to_proto(queued) for queued in page.queue],
         )
 

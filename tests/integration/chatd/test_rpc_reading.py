@@ -1,5 +1,7 @@
 from typing import Any
 
+import pytest
+
 from chatd.domain.chat import ChatId, ModelUse, NewMessage, Role, Visibility
 from chatd.domain.commands import FinishTurn
 from chatd.domain.parts import ContextFile, Skill, Text
@@ -267,3 +269,24 @@ async def test_an_export_is_the_chat_every_message_in_order_and_their_count(
     assert pieces[0].chat.id == chat.id
     assert [piece.message.id for piece in pieces[1:-1]] == list(range(1, count + 1))
     assert pieces[-1].complete == api.ExportComplete(message_count=count)
+
+
+async def test_a_page_is_no_larger_than_an_answer_and_what_is_left_is_the_next(
+    served: ServedChats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = await served.ann.create()
+    for number in range(4):
+        await served.finish(chat.id)
+        await served.ann.send(chat.id, f"{number}" * 1000)
+    everything = await served.ann.ask(api.ListMessagesRequest(chat_id=chat.id))
+    monkeypatch.setattr("chatd.rpc.reading_calls.PAGE_BYTES_MAX", 2500)
+
+    ids: list[int] = []
+    while True:
+        before_id = ids[-1] if ids else 0
+        page = await served.ann.ask(api.ListMessagesRequest(chat_id=chat.id, before_id=before_id))
+        ids += [message.id for message in page.messages]
+        if not page.has_more:
+            break
+        assert len(page.messages) < len(everything.messages)
+    assert ids == [message.id for message in everything.messages]
