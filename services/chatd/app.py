@@ -18,6 +18,7 @@ from chatd.assembly.working import Surroundings, Working, open_working
 from chatd.assembly.workspaces import open_workspaces
 from chatd.clients.nodes import Nodes
 from chatd.domain.chat import ChatState, NewMessage, WorkerId
+from chatd.engine.beats import Beats
 from chatd.engine.configuration import CHAT_PREFIX
 from chatd.engine.janitor import Janitor
 from chatd.faults import Faults
@@ -60,6 +61,7 @@ class Parts:
         working: What is done about chats that this process owns.
         streaming: What readers are told by.
         doors: Who may look into workspaces.
+        beats: When what can wait is done.
         tasks: What goes on for as long as the process serves.
     """
 
@@ -67,6 +69,7 @@ class Parts:
     working: Working
     streaming: Streaming
     doors: Doors
+    beats: Beats
     tasks: asyncio.TaskGroup
 
 
@@ -106,8 +109,9 @@ async def run(settings: Settings, process: Process) -> None:
 
 async def _open_parts(ground: Ground, faults: Faults, stack: AsyncExitStack) -> Parts:
     """Put the process together; nothing of it runs yet."""
-    chats = await open_chats(ground, faults, stack)
-    catalogue = await open_catalogue(ground, stack)
+    beats = Beats(ground.process.clock)
+    chats = await open_chats(ground, faults, beats, stack)
+    catalogue = await open_catalogue(ground, beats, stack)
     budget = open_budget(ground)
     barring = open_barring(ground, chats.stores)
     doors = Doors(ground, chats.stores.reading, budget.groups, barring, Nodes(ground.toolrunners))
@@ -128,7 +132,7 @@ async def _open_parts(ground: Ground, faults: Faults, stack: AsyncExitStack) -> 
         tasks=tasks,
     )
     _connect(chats, working, streaming.hubs)
-    return Parts(around, working, streaming, doors, tasks)
+    return Parts(around, working, streaming, doors, beats, tasks)
 
 
 def _connect(chats: ChatRooms, working: Working, hubs: Hubs) -> None:
@@ -176,7 +180,7 @@ def _works(parts: Parts) -> tuple[Coroutine[Any, Any, None], ...]:
         budget.bills.run(),
         around.chats.writer.run(),
         janitor.run(),
-        around.chats.live.run(),
+        parts.beats.run(),
         *parts.streaming.works(),
         follow_workspaces(bus, workspaces.changes),
         workspaces.driver.run(),

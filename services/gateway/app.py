@@ -131,7 +131,7 @@ async def _open_behind(
     links = await stack.enter_async_context(_linked(channels, neighbours.signer, process))
     return Behind(
         identity=identity,
-        chatd=Chatd(channels, links.carrier_to),
+        chatd=Chatd(channels, links),
         links=links,
         # None is known before a ticket names one.
         nodes=await stack.enter_async_context(neighbours.channels(ServiceName.TOOLRUNNER, ())),
@@ -158,7 +158,7 @@ def _application(
 async def _linked(channels: Channels, signer: Signer, process: Process) -> AsyncIterator[Links]:
     """Follow chats for clients until the context ends."""
     async with asyncio.TaskGroup() as tasks:
-        replicas = ReplicaWatch(channels, clock=process.clock)
+        replicas = ReplicaWatch(channels, clock=process.clock, changed=lambda: links.rebalance())
         links = Links(channels, signer, tasks=tasks, clock=process.clock, is_live=replicas.is_live)
         running = [tasks.create_task(work) for work in (links.run(), replicas.run())]
         try:

@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import grpc
 from grpc_health.v1 import health_pb2
@@ -25,7 +25,7 @@ from parley.api.workspace.v1.secret_service_pb2_grpc import SecretServiceStub
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
 from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
 from parley.identity import User
-from parley.rpc import Address, Channels, Problem, acting_for, problem_of, ranked
+from parley.rpc import Address, Channels, Problem, acting_for, problem_of
 
 T = TypeVar("T")
 
@@ -60,22 +60,25 @@ class Stubs:
     health: HealthStub
 
 
+class Routes(Protocol):
+    """The ways to the processes; `gateway.links.Links` knows them."""
+
+    def preferred(self, key: str) -> Iterable[Address]:
+        """Return the processes in the order in which a chat or user prefers them."""
+        ...
+
+    def carrier_to(self, address: Address) -> Carrier | None:
+        """Return what carries calls to a process, if a stream to it stands."""
+        ...
+
+
 class Chatd:
     """The chatd processes."""
 
-    def __init__(
-        self,
-        channels: Channels,
-        carrier_to: Callable[[Address], Carrier | None] = lambda address: None,
-    ) -> None:
-        """Reach the processes that `channels` know.
-
-        Args:
-            channels: The processes.
-            carrier_to: Returns what carries calls to one of them over a stream, if there is one.
-        """
+    def __init__(self, channels: Channels, routes: Routes) -> None:
+        """Reach the processes that `channels` know, in the order that `routes` say."""
         self._channels = channels
-        self._carrier_to = carrier_to
+        self._routes = routes
         self._stubs: dict[grpc.aio.Channel, Stubs] = {}
 
     async def ask(
@@ -124,7 +127,7 @@ class Chatd:
         return any(check.result() for check in checks)
 
     def _preferred(self, chat_id: str) -> Iterator[Stubs]:
-        for address in ranked(chat_id, self._channels.addresses):
+        for address in self._routes.preferred(chat_id):
             yield self._at(address)
 
     def _at(self, address: Address) -> Stubs:
@@ -137,7 +140,7 @@ class Chatd:
                     SEND,
                     chats.SendMessage,
                     channel,
-                    partial(self._carrier_to, address),
+                    partial(self._routes.carrier_to, address),
                     SendMessageResponse.FromString,
                 ),
                 chats=chats,

@@ -186,6 +186,7 @@ class Link:
 
     def remove(self, routed: Routed) -> None:
         """Carry a subscription no more."""
+        routed.link = None
         if self._carried.pop(routed.id, None) is not None and not self.is_over:
             closing = api.CloseSubscription(subscription_id=routed.id)
             self._requests.put_nowait(api.ConnectRequest(close=closing))
@@ -206,6 +207,10 @@ class Link:
     def close(self) -> None:
         """End the stream."""
         self._requests.put_nowait(None)
+
+    def carried(self) -> list[Routed]:
+        """Return what is carried now."""
+        return list(self._carried.values())
 
     def left(self) -> list[Routed]:
         """Give up what was carried, once the stream is over."""

@@ -2,7 +2,8 @@
 
 A chat is followed at the process that its id prefers, which normally runs it. When a process goes
 away, or says that it will, each of its subscriptions goes on at the next one, behind the last event
-that was passed on; the client notices nothing.
+that was passed on; the client notices nothing. When one comes, those that prefer it move there: a
+chat that is followed elsewhere than where it runs costs both processes, and is told of later.
 """
 
 import asyncio
@@ -27,6 +28,9 @@ RENEW_S = 25.0
 OPEN_S_MAX = 30.0
 RETRY_S = 0.25
 RETRIES_MAX = 60
+# So many move together to a process that came; then others have a turn.
+MOVED_TOGETHER = 100
+MOVE_PAUSE_S = 0.05
 
 CHAT_NOT_FOUND = Problem(
     grpc.StatusCode.NOT_FOUND, "CHAT_NOT_FOUND", "There is no such chat, or you may not see it."
@@ -97,6 +101,19 @@ class Links:
             for link in list(self._links.values()):
                 link.renew_all()
 
+    async def rebalance(self) -> None:
+        """Let every subscription go on at the process that it prefers now."""
+        moved = 0
+        for address, link in list(self._links.items()):
+            for routed in link.carried():
+                if routed.link is not link or self._prefers(routed, address):
+                    continue
+                link.remove(routed)
+                self._move(routed, address)
+                moved += 1
+                if moved % MOVED_TOGETHER == 0:
+                    await self._clock.sleep(MOVE_PAUSE_S)
+
     def carrier_to(self, address: Address) -> Carrier | None:
         """Return what carries calls to a process, if a stream to it stands."""
         link = self._links.get(address)
@@ -144,7 +161,7 @@ class Links:
             UpstreamRefused: None can.
         """
         for tries in range(RETRIES_MAX):
-            for address in self._preferred(routed.key, avoid if tries == 0 else None):
+            for address in self.preferred(routed.key, avoid if tries == 0 else None):
                 if routed.is_closed or self._is_closed:
                     return
                 with suppress(LinkLost):
@@ -154,7 +171,14 @@ class Links:
             await self._clock.sleep(RETRY_S)
         raise UpstreamRefused(NOBODY)
 
-    def _preferred(self, key: str, avoid: Address | None) -> Iterable[Address]:
+    def _prefers(self, routed: Routed, address: Address) -> bool:
+        return next(iter(self.preferred(routed.key)), address) == address
+
+    def preferred(self, key: str, avoid: Address | None = None) -> Iterable[Address]:
+        """Return the processes in the order in which a chat or user prefers them.
+
+        Those that are away or going come last, and very last the one to avoid.
+        """
         order = ranked(key, self._channels.addresses)
         # Sorting is stable: among those alike the order stays as the key prefers it.
         return sorted(order, key=lambda each: (each == avoid, not self._is_live(each)))

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import logging
+from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 import grpc
@@ -24,9 +25,19 @@ class ReplicaWatch:
     whoever answers goes away.
     """
 
-    def __init__(self, channels: Channels, *, clock: Clock) -> None:
+    def __init__(
+        self, channels: Channels, *, clock: Clock, changed: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Follow by the addresses that `channels` know.
+
+        Args:
+            channels: Where the processes are, and is told of others.
+            clock: Time.
+            changed: Is called whenever others take new streams than before.
+        """
         self._channels = channels
         self._clock = clock
+        self._changed = changed
         self._seeds = channels.addresses
         self._live: frozenset[Address] | None = None
 
@@ -68,5 +79,8 @@ class ReplicaWatch:
                 found[Address.parse(each.address)] = each.draining
             except AddressInvalid as error:
                 _log.warning("a chatd has an address that cannot be used: %s", error)
+        before = self._live
         self._live = frozenset(address for address, is_draining in found.items() if not is_draining)
         await self._channels.update((*self._seeds, *found))
+        if self._live != before:
+            await self._changed()

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from parley.clock import Clock
-from toolrunner.domain import LIVE, ProcessRecord, StdinMode
+from toolrunner.domain import LIVE, StdinMode
 from toolrunner.journal_thread import JournalThread
 from toolrunner.kept_output import KeptOutput
 from toolrunner.live import LiveProcess
 from toolrunner.output_log import LOG_BYTES, OutputLog
+from toolrunner.records import ProcessRecord
 from toolrunner.registry import Registry
 from toolrunner.spawning import Adopted, Spawner
 from toolrunner.starting import start_error_of

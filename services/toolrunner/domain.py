@@ -1,12 +1,12 @@
 """The values of processes and executions, as the rest of the service passes them around."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import NewType
+from typing import NewType, Protocol
 
-from toolrunner.sandbox import Network, Profile, Used
+from toolrunner.sandbox import Network, Profile
 
 WorkspaceId = NewType("WorkspaceId", str)
 ChatId = NewType("ChatId", str)
@@ -78,36 +78,22 @@ class Exit:
         return SIGNAL_BASE + self.signal_number if self.exit_code is None else self.exit_code
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessRecord:
-    """What is known of a process, and what the journal keeps of it."""
-
-    process_id: ProcessId
-    workspace_id: WorkspaceId
-    chat_id: ChatId
-    request_id: str
-    command: str
-    workdir: str
-    is_background: bool
-    state: ProcessState
-    started_at: datetime
-    pid: int = 0
-    exit: Exit | None = None
-    start_error: str = ""
-    lost_reason: LostReason | None = None
-    stdin_mode: StdinMode = StdinMode.CLOSED
-    timeout_s: float = 0.0  # 0 for no limit.
-    log_bytes_max: int = 0
-    output_bytes: int = 0
-    log_start_bytes: int = 0
-    log_path: str = ""  # Relative to the workspace's files; empty for none.
-    ended_at: datetime | None = None
-    wall_duration_ms: int = 0
-    sandbox: Used | None = None  # None before it runs.
-
-
 #: Instead of the number of a placement: the node itself asks.
 BY_THE_NODE = -1
+
+
+class Placed(Protocol):
+    """What happens in a workspace, on behalf of a chat or of nobody."""
+
+    @property
+    def workspace_id(self) -> WorkspaceId:
+        """The workspace."""
+        ...
+
+    @property
+    def chat_id(self) -> ChatId:
+        """The chat; empty for nobody."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +110,7 @@ class Scope:
     chat_id: ChatId = NO_CHAT
     epoch: int = 0
 
-    def may_see(self, record: ProcessRecord) -> bool:
+    def may_see(self, record: Placed) -> bool:
         """Tell whether a process is this chat's or nobody's; a person sees all of them."""
         is_shown = not self.chat_id or record.chat_id in (NO_CHAT, self.chat_id)
         return record.workspace_id == self.workspace_id and is_shown
@@ -231,39 +217,6 @@ class Key:
     chat_id: ChatId
     owner_epoch: int
     journal_generation: str
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """A request that changes something, as the journal sees it.
-
-    Attributes:
-        request_id: The execution id if there is a key.
-        key: Absent for what a person does.
-        method: The full name of the method.
-        body_hash: Tells whether two requests with one id are the same request.
-        encode: Makes of a process the method's serialised response.
-    """
-
-    request_id: str
-    key: Key | None
-    method: str
-    body_hash: bytes
-    encode: Callable[[ProcessRecord], bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class FileEffect:
-    """A request that changes files, as the journal sees it; the fields are those of `Effect`."""
-
-    request_id: str
-    key: Key | None
-    method: str
-    body_hash: bytes
-
-
-#: What has an entry in the journal.
-Journaled = Effect | FileEffect
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from toolrunner.domain import Effect, Execution, Key, ProcessId, ProcessRecord, ProcessState
+from toolrunner.domain import Execution, Key, ProcessId, ProcessState
 from toolrunner.errors import ProcessNotFound, ProcessNotRunning
 from toolrunner.journal import Begun, NotBegun
 from toolrunner.journal_thread import JournalThread
 from toolrunner.live import LiveProcess
+from toolrunner.records import Effect, ProcessRecord
 from toolrunner.registry import Registry
 from toolrunner.spawning import GRACE_S, NO_SIGNAL, Spawner
 from toolrunner.tending import Tending

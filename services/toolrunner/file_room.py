@@ -11,7 +11,7 @@ from parley.clock import Clock, patient
 from toolrunner.clerk_channel import ANSWER_S
 from toolrunner.clerks import Clerks, find_git, find_ripgrep
 from toolrunner.confining import Sandbox
-from toolrunner.domain import FileEffect, Scope, WorkspaceId
+from toolrunner.domain import Scope, WorkspaceId
 from toolrunner.effects import Effects
 from toolrunner.errors import ClerkGone, OutcomeUnknown
 from toolrunner.file_changes import Changed, FileChanges, Plan, Reads
@@ -30,6 +30,7 @@ from toolrunner.files.protocol import (
 from toolrunner.git.glance import holds_no_repository
 from toolrunner.journal_thread import JournalThread
 from toolrunner.once import Once
+from toolrunner.records import FileEffect
 from toolrunner.spawning import Spawner
 from toolrunner.upload_places import UploadPlaces
 from toolrunner.workspaces import Workspaces

@@ -8,11 +8,12 @@ from types import TracebackType
 from typing import Final
 
 from parley.clock import Clock
-from toolrunner.domain import FileEffect, Scope
+from toolrunner.domain import Scope
 from toolrunner.errors import ClerkGone, OutcomeUnknown
 from toolrunner.file_room import FileRoom
 from toolrunner.git import protocol
 from toolrunner.git_watches import GitEvent, GitWatches
+from toolrunner.records import FileEffect
 
 #: Between the limit of git and the last moment at which the program has to answer.
 GRACE_S: Final = 10.0

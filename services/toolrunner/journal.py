@@ -16,15 +16,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, assert_never
 
+from msgspec import structs
+
 from parley.clock import Clock
 from toolrunner.domain import (
     NO_CHAT,
     Execution,
     ExecutionState,
-    Journaled,
     Key,
     ProcessId,
-    ProcessRecord,
     ProcessState,
     WorkspaceId,
 )
@@ -45,6 +45,7 @@ from toolrunner.journal_rows import (
     raise_epoch,
     transaction,
 )
+from toolrunner.records import Journaled, ProcessRecord
 
 CANCELLED_ERROR: Final = "It was cancelled before it could start, and did not run."
 
@@ -369,7 +370,7 @@ class Journal:
         is_bare = known.state is ExecutionState.CANCELLED and known.process_id is None
         if not is_bare or process is None:
             return known
-        failed = replace(
+        failed = structs.replace(
             process,
             state=ProcessState.START_FAILED,
             start_error=CANCELLED_ERROR,

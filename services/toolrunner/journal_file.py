@@ -2,10 +2,11 @@
 
 import sqlite3
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
+
+from msgspec import structs
 
 from toolrunner.domain import (
     LIVE,
@@ -168,7 +169,7 @@ def _settle(
         gone_now.add(record.process_id)
         is_uncertain = record.state is ProcessState.STARTING
         reason = LostReason.START_UNCERTAIN if is_uncertain else gone
-        lost = replace(record, state=ProcessState.LOST, lost_reason=reason, ended_at=now)
+        lost = structs.replace(record, state=ProcessState.LOST, lost_reason=reason, ended_at=now)
         put_process(connection, lost)
     connection.execute("UPDATE journal SET boot_id = ?", (boot_id,))
     return frozenset(gone_now)

@@ -7,8 +7,9 @@ from datetime import datetime
 
 import msgspec
 
-from toolrunner.domain import ChatId, Execution, ExecutionState, Key, ProcessId, ProcessRecord
+from toolrunner.domain import ChatId, Execution, ExecutionState, Key, ProcessId
 from toolrunner.errors import ExecutionIdReused, RequestIdReused, StaleOwner
+from toolrunner.records import ProcessRecord
 
 
 @contextmanager

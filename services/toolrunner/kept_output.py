@@ -43,9 +43,12 @@ class KeptOutput:
         return output
 
     @property
-    def log_name(self) -> str:
-        """The file of the log where its newest part begins; empty if there is none."""
-        return self._log.file_name
+    def log_place(self) -> tuple[str, int]:
+        """The file of the log where its newest part begins, and the cursor; "" and 0 for none.
+
+        From that cursor on the log has everything.
+        """
+        return self._log.place
 
     @property
     def complete_bytes(self) -> int:
@@ -54,14 +57,11 @@ class KeptOutput:
         return self.total_bytes - len(last) + complete_bytes(last)
 
     @property
-    def log_start_bytes(self) -> int:
-        """First byte of output from which on the log has everything."""
-        spans = self._log.spans
-        return spans[-1][0] if spans else 0
-
-    @property
     def spans(self) -> tuple[tuple[int, int], ...]:
         """What can be read again."""
+        if len(self._tail) == self.total_bytes:
+            # Most print so little that all of it is here, and nobody has to look at the disk.
+            return ((0, self.total_bytes),)
         tail = (self.total_bytes - len(self._tail), self.total_bytes)
         joined: list[tuple[int, int]] = []
         for start, end in sorted(((0, len(self._head)), *self._log.spans, tail)):

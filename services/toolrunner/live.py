@@ -4,12 +4,15 @@ import asyncio
 import os
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from toolrunner.domain import LIVE, Exit, ProcessRecord, ProcessState, StdinMode
+from msgspec import structs
+
+from toolrunner.domain import LIVE, Exit, ProcessState, StdinMode
 from toolrunner.kept_output import KeptOutput
 from toolrunner.pipes import Pipes
 from toolrunner.process_input import ProcessInput
+from toolrunner.records import ProcessRecord
 from toolrunner.spawning import Launched
 
 READS_MAX: Final = 16
@@ -95,24 +98,27 @@ class LiveProcess:
 
     def present(self, now_s: float) -> ProcessRecord:
         """Return what is known of it now."""
-        name = self.output.log_name
-        record = replace(
+        name, log_start_bytes = self.output.log_place
+        changes: dict[str, Any] = {}
+        exit = self.record.exit
+        if exit is not None and exit.has_open_pipes is self.drained.is_set():
+            changes["exit"] = replace(exit, has_open_pipes=not exit.has_open_pipes)
+        if self.is_live:
+            changes["wall_duration_ms"] = self._wall_ms(now_s)
+        return structs.replace(
             self.record,
             output_bytes=self.output.total_bytes,
-            log_start_bytes=self.output.log_start_bytes,
+            log_start_bytes=log_start_bytes,
             log_path=f"../logs/{name}" if name else "",
+            **changes,
         )
-        if record.exit is not None:
-            now_open = not self.drained.is_set()
-            record = replace(record, exit=replace(record.exit, has_open_pipes=now_open))
-        return replace(record, wall_duration_ms=self._wall_ms(now_s)) if self.is_live else record
 
     def run(self, launched: Launched) -> None:
         """Note that it runs, and read what it prints."""
         used = self.record.sandbox
         if used is not None:
             used = replace(used, layers=launched.layers)
-        self.record = replace(
+        self.record = structs.replace(
             self.record, state=ProcessState.RUNNING, pid=launched.pid, sandbox=used
         )
         self.connect(launched)
@@ -138,7 +144,7 @@ class LiveProcess:
 
     def fail(self, start_error: str, *, now: datetime) -> None:
         """Note that it never ran."""
-        self.record = replace(
+        self.record = structs.replace(
             self.record, state=ProcessState.START_FAILED, start_error=start_error, ended_at=now
         )
         self._end()
@@ -152,7 +158,7 @@ class LiveProcess:
             is_oom_killed=exit.is_oom_killed or self.exceeded == MEMORY,
             exceeded=self.exceeded or (MEMORY if exit.is_oom_killed else ""),
         )
-        self.record = replace(
+        self.record = structs.replace(
             self.record,
             state=ProcessState.EXITED,
             exit=told,

@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from toolrunner.domain import FileEffect
 from toolrunner.effects import Effects
 from toolrunner.errors import ClerkGone, ReadOnly
 from toolrunner.files.errors import FileRefused
 from toolrunner.journal import Begun, Known, NotBegun, first_response
 from toolrunner.journal_thread import JournalThread
+from toolrunner.records import FileEffect
 
 #: After these everything is as it was, so that the request may come again.
 UNCHANGED = (FileRefused, ClerkGone, ReadOnly)

@@ -84,10 +84,11 @@ def excerpt(source: Source, start: int, end: int, budget: Budget) -> Excerpt:
         for line_bytes in dict.fromkeys((budget.line_bytes or len(data), _line_bytes(budget))):
             piece = _clean(data, budget, line_bytes)
             if len(piece.text.encode()) <= budget.max_bytes:
-                return _joined(source, start, end, (piece, False, EMPTY_PIECE))
+                return _joined(source, readable, (start, end), (piece, False, EMPTY_PIECE))
     if start == end:
         return Excerpt("", end, None)
-    return _joined(source, start, end, _head_and_tail(source, readable, end - start, budget))
+    parts = _head_and_tail(source, readable, end - start, budget)
+    return _joined(source, readable, (start, end), parts)
 
 
 def without_escapes(data: bytes) -> bytes:
@@ -128,10 +129,15 @@ def _head_and_tail(
     return head, has_mark, tail
 
 
-def _joined(source: Source, start: int, end: int, parts: tuple[_Piece, bool, _Piece]) -> Excerpt:
+def _joined(
+    source: Source,
+    readable: tuple[tuple[int, int], ...],
+    cursors: tuple[int, int],
+    parts: tuple[_Piece, bool, _Piece],
+) -> Excerpt:
     head, has_mark, tail = parts
+    start, end = cursors
     original = end - start
-    readable = _within(source.spans, start, end)
     expired = original - sum(b - a for a, b in readable)
     omitted = original - expired - head.raw_bytes - tail.raw_bytes
     clipped_lines = head.clipped_lines + tail.clipped_lines

@@ -67,11 +67,14 @@ class OutputLog:
         return _spans(self._segments)
 
     @property
-    def file_name(self) -> str:
-        """The file where the newest unbroken part begins; empty if there is none."""
-        spans = self.spans
-        names = (each.path.name for each in self._segments if each.start == spans[-1][0])
-        return next(names, "") if spans else ""
+    def place(self) -> tuple[str, int]:
+        """The file where the newest unbroken part begins, and its cursor; "" and 0 for none."""
+        segments = self._segments
+        spans = _spans(segments)
+        if not spans:
+            return "", 0
+        start = spans[-1][0]
+        return next((each.path.name for each in segments if each.start == start), ""), start
 
     def append(self, data: bytes) -> None:
         """Write output.

@@ -13,12 +13,10 @@ from toolrunner.census import Leader
 from toolrunner.confining import Sandbox
 from toolrunner.domain import (
     UNLIMITED,
-    Effect,
     Execution,
     Key,
     Limits,
     ProcessId,
-    ProcessRecord,
     ProcessSpec,
     Scope,
     TerminalSize,
@@ -30,6 +28,7 @@ from toolrunner.ending import Ends, Signalling
 from toolrunner.errors import ProcessNotRunning
 from toolrunner.journal_thread import JournalThread
 from toolrunner.reaping import Reaper
+from toolrunner.records import Effect, ProcessRecord
 from toolrunner.registry import Registry
 from toolrunner.spawning import GRACE_S, KILL_S, Adopted, Ended, Spawner
 from toolrunner.starting import Started, Starts

@@ -4,13 +4,14 @@ import asyncio
 from typing import Final
 
 from parley.clock import Clock
-from toolrunner.domain import ProcessId, ProcessRecord, ProcessState, Scope
+from toolrunner.domain import ProcessId, ProcessState, Scope
 from toolrunner.errors import ProcessNotFound, TooManyProcesses
 from toolrunner.journal_thread import JournalThread
 from toolrunner.live import LiveProcess
 from toolrunner.output import Source
 from toolrunner.output_log import FinishedLog
 from toolrunner.pipes import Pipes
+from toolrunner.records import ProcessRecord
 from toolrunner.workspaces import Workspaces
 
 WORKSPACE_PROCESSES_MAX: Final = 64
@@ -33,14 +34,17 @@ class Registry:
         self._workspaces = workspaces
         self._clock = clock
         self._live: dict[ProcessId, LiveProcess] = {}
+        #: Those of them that ran when somebody last looked.
+        self._running: dict[ProcessId, LiveProcess] = {}
 
     def enter(self, live: LiveProcess) -> None:
         """Count a process from now on."""
-        self._live[live.record.process_id] = live
+        self._live[live.record.process_id] = self._running[live.record.process_id] = live
 
     def leave(self, process_id: ProcessId) -> None:
         """Forget a process that was not started after all."""
         self._live.pop(process_id, None)
+        self._running.pop(process_id, None)
 
     def live(self, process_id: ProcessId) -> LiveProcess | None:
         """Return a process of this run of the service."""
@@ -102,14 +106,19 @@ class Registry:
         """
         here = [
             live.record
-            for live in self._live.values()
-            if live.is_live and live.record.workspace_id == scope.workspace_id
+            for live in self._those_running()
+            if live.record.workspace_id == scope.workspace_id
         ]
         if len(here) >= WORKSPACE_PROCESSES_MAX:
             raise TooManyProcesses("workspace", WORKSPACE_PROCESSES_MAX)
         of_chat = sum(record.chat_id == scope.chat_id for record in here)
         if scope.chat_id and of_chat >= CHAT_PROCESSES_MAX:
             raise TooManyProcesses("chat", CHAT_PROCESSES_MAX)
+
+    def _those_running(self) -> tuple[LiveProcess, ...]:
+        for process_id in [id for id, live in self._running.items() if not live.is_live]:
+            del self._running[process_id]
+        return tuple(self._running.values())
 
     def forget_oldest(self) -> None:
         """Hold so many finished processes in memory; what is on disk stays."""

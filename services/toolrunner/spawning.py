@@ -163,6 +163,7 @@ class SpawnerProcess:
         self._writing = channel.dup()
         self._writing.setblocking(False)
         self._write_lock = asyncio.Lock()
+        self._saying = 0
         self._frames = program.Frames()
         self._descriptors: deque[int] = deque()
         self._number = 0
@@ -319,11 +320,27 @@ class SpawnerProcess:
         """Have something done; everything is done in the order in which it is said."""
         if self.gone.done():
             raise SpawnerGone
+        data = program.frame(message)
         try:
-            async with self._write_lock:
-                await self._loop.sock_sendall(self._writing, program.frame(message))
+            if not self._saying:
+                # Mostly it fits, and nobody else is in the middle of something or waits to speak.
+                data = data[self._sent(data) :]
+            if data:
+                self._saying += 1
+                try:
+                    async with self._write_lock:
+                        await self._loop.sock_sendall(self._writing, data)
+                finally:
+                    self._saying -= 1
         except OSError as error:
             raise SpawnerGone from error
+
+    def _sent(self, data: bytes) -> int:
+        """Send as much as fits now, and return how much."""
+        try:
+            return self._writing.send(data)
+        except BlockingIOError:
+            return 0
 
     async def _ask(self, **message: object) -> dict[str, Any]:
         self._number += 1

@@ -12,16 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
+from msgspec import structs
+
 from parley.clock import Clock
 from toolrunner.confining import Sandbox
 from toolrunner.domain import (
     SHELL,
-    Effect,
     Execution,
     Limits,
     LostReason,
     ProcessId,
-    ProcessRecord,
     ProcessSpec,
     ProcessState,
     Scope,
@@ -37,6 +37,7 @@ from toolrunner.journal_thread import JournalThread
 from toolrunner.kept_output import KeptOutput
 from toolrunner.live import LiveProcess
 from toolrunner.output_log import OutputLog
+from toolrunner.records import Effect, ProcessRecord
 from toolrunner.registry import Registry
 from toolrunner.sandbox import Confinement, Egress, Layer, Level, Network, Profile
 from toolrunner.spawning import Launch, LaunchFailed, Spawner
@@ -81,7 +82,7 @@ class Starts:
         workdir, confinement, refusal = self._judged(workspace, scope, spec, way_out)
         live = self._entered(effect, scope, spec, workspace.root / workdir, workspace)
         if confinement is not None:
-            live.record = replace(live.record, sandbox=confinement.used)
+            live.record = structs.replace(live.record, sandbox=confinement.used)
         record = live.record
         if refusal is None:
             self.registry.enter(live)
@@ -200,7 +201,7 @@ class Starts:
         if record.state is ProcessState.STARTING:
             # The spawner ended between journal and exec, and this service is about to.
             lost = LostReason.START_UNCERTAIN
-            return replace(record, state=ProcessState.LOST, lost_reason=lost)
+            return structs.replace(record, state=ProcessState.LOST, lost_reason=lost)
         return record
 
     async def _launch(

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from toolrunner.domain import ProcessId, ProcessRecord, Scope
+from toolrunner.domain import ProcessId, Scope
 from toolrunner.errors import InvalidRequest, OutputGone
 from toolrunner.live import LiveProcess
 from toolrunner.output import Source
+from toolrunner.records import ProcessRecord
 from toolrunner.registry import Registry
 
 CHUNK_BYTES: Final = 64 * 1024

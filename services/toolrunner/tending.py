@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from parley.clock import Clock
-from toolrunner.domain import Effect, Exit, ProcessId, ProcessRecord, ProcessState
+from toolrunner.domain import Exit, ProcessId, ProcessState
 from toolrunner.errors import JournalFailed, SpawnerGone
 from toolrunner.journal import Journal
 from toolrunner.journal_thread import JournalThread
 from toolrunner.live import LiveProcess
+from toolrunner.records import Effect, ProcessRecord
 from toolrunner.registry import Registry
 from toolrunner.spawning import GRACE_S, Spawner
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
 
-from toolrunner.domain import LIVE, ProcessId, ProcessRecord, Scope
+from toolrunner.domain import LIVE, ProcessId, Scope
 from toolrunner.errors import InvalidRequest, ProcessNotFound
 from toolrunner.live import LiveProcess, Signpost
 from toolrunner.matching import LineMatcher
 from toolrunner.output import Budget, Excerpt, Source, excerpt
+from toolrunner.records import ProcessRecord
 from toolrunner.registry import Registry
 
 SEARCH_BYTES: Final = 256 * 1024
@@ -83,7 +84,8 @@ async def wait_output(
     # The record before the output: one that says "exited" comes with all of it.
     record = await registry.get(scope, process_id)
     source = registry.output(record)
-    end = source.spans[-1][1] if source.spans else 0
+    spans = source.spans
+    end = spans[-1][1] if spans else 0
     if live is not None and record.state in LIVE:
         end = max(wait.since_cursor, live.output.complete_bytes)
     start = min(wait.since_cursor, end)

@@ -227,7 +227,7 @@ class Workspaces:
     def prepared(self, workspace_id: WorkspaceId) -> Workspace:
         """Return a workspace, made if it is not there yet, closed to other users."""
         workspace = self.at(workspace_id)
-        is_new = not workspace.root.exists()
+        is_new = not os.path.exists(workspace.root)
         for directory in (
             workspace.directory,
             workspace.root,
@@ -250,12 +250,8 @@ class Workspaces:
 
 def _make(directory: Path) -> None:
     """Make a directory for nobody else, unless it is there, as it nearly always is."""
-    try:
-        os.mkdir(directory, PRIVATE)
-    except OSError:
-        # Slower by far, and right about all that can be the matter.
-        if not os.path.isdir(directory):
-            directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+    if not os.path.isdir(directory):
+        directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
 
 
 def _is_of_the_service(workspace: Workspace) -> bool:

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from toolrunner.domain import Effect, ProcessId, TerminalSize
+from toolrunner.domain import ProcessId, TerminalSize
 from toolrunner.errors import NotAttachable, ProcessNotRunning, ToolrunnerError
 from toolrunner.journal import Begun, Known, NotBegun, first_response
 from toolrunner.journal_thread import JournalThread
 from toolrunner.live import LiveProcess
 from toolrunner.process_input import END_OF_TRANSMISSION
+from toolrunner.records import Effect
 from toolrunner.registry import Registry
 from toolrunner.spawner import set_size
 from toolrunner.tending import Tending

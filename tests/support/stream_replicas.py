@@ -32,6 +32,7 @@ from chatd.domain.groups import KnownGroups
 from chatd.domain.parts import Text
 from chatd.domain.transitions import fence_of
 from chatd.domain.workers import SweepLimits
+from chatd.engine.beats import Beats
 from chatd.engine.live import Episode, LiveChats
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.stream_servicer import StreamServicer
@@ -229,7 +230,8 @@ async def replica_in(town: Town, name: str, *, joins: bool = True) -> AsyncItera
     await town.pool.execute(INSERT_WORKER, worker_id, str(address))
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        live = LiveChats(clock=town.clock) if joins else LiveChats()
+        beats = Beats(town.clock)
+        live = LiveChats(beats=beats) if joins else LiveChats()
         reads = Followings(town.pool)
         workers = PostgresWorkers(town.pool, Session("", "unused"))
         peers = Channels((), partial(open_channel, signer=town.chatd))
@@ -261,7 +263,7 @@ async def replica_in(town: Town, name: str, *, joins: bool = True) -> AsyncItera
             access.run(),
             watch.run(),
             feeds.run(),
-            *((live.run(),) if joins else ()),
+            *((beats.run(),) if joins else ()),
         ]
         for work in works:
             stack.callback(tasks.create_task(work).cancel)

@@ -12,11 +12,12 @@ from parley.clock import Clock, SystemClock
 from parley.process import TimeOrderedIds
 from support.sandboxes import UNCONFINED
 from support.toolrunner_node import Client, House
-from toolrunner.domain import FileEffect, Scope, WorkspaceId
+from toolrunner.domain import Scope, WorkspaceId
 from toolrunner.file_room import FileRoom
 from toolrunner.files.protocol import PlanEdits
 from toolrunner.files.values import FileEdit, TextEdit
 from toolrunner.journal_thread import open_journal
+from toolrunner.records import FileEffect
 from toolrunner.spawner_program import running_spawner
 from toolrunner.workspaces import Workspaces
 

@@ -8,7 +8,6 @@ import msgspec
 from parley.llm_mock.errors import Refused
 from parley.llm_mock.question import OfferedTool, Question
 from parley.llm_mock.reading import Place, Typed, Unreadable, Wrong, read, read_typed
-from parley.llm_mock.reading import sample_arguments as sample
 
 #: Versions are dates; Bedrock has one of its own besides Anthropic's.
 VERSION_PATTERN = r"^(bedrock-)?\d{4}-\d\d-\d\d$"
@@ -232,7 +231,7 @@ def question_of(body: Prompt, said: tuple[Said, ...], model: str, *, is_streamed
         model=model,
         is_streamed=is_streamed,
         said=spoken,
-        tools=tuple(OfferedTool(tool.name, sample(tool.input_schema)) for tool in mine),
+        tools=tuple(OfferedTool(tool.name, tool.input_schema) for tool in mine),
         rounds_done=rounds,
         output_tokens_max=body.max_tokens,
     )

@@ -138,3 +138,8 @@ class Behaviour:
         return self.is_endless or any(
             (self.wait_s, self.latency_s, self.delay_s, self.ping_s, self.drip_s)
         )
+
+    @property
+    def is_even(self) -> bool:
+        """Return whether nothing but pauses comes between the pieces of an answer."""
+        return not (self.is_endless or self.ping_s or self.drip_s)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from parley.llm_mock.question import OfferedTool, Question
-from parley.llm_mock.reading import Place, Typed, read_typed, sample_arguments
+from parley.llm_mock.reading import Place, Typed, read_typed
 
 # `Any` marks what the mock does not look into; the provider's own rules for it are not played.
 
@@ -146,9 +146,7 @@ def question_of(body: Body) -> Question:
         model=body.model,
         is_streamed=bool(body.stream),
         said=said,
-        tools=tuple(
-            OfferedTool(each.name, sample_arguments(each.parameters)) for each in functions
-        ),
+        tools=tuple(OfferedTool(each.name, each.parameters) for each in functions),
         rounds_done=rounds,
         output_tokens_max=body.max_tokens if length_max is None else length_max,
         wants_usage=body.stream_options is not None and body.stream_options.include_usage,

@@ -8,6 +8,7 @@ from parley.llm_mock.openai_errors import bad_pattern, too_long
 from parley.llm_mock.reading import Place, read_typed
 
 NAME_PATTERN = "^[a-zA-Z0-9_-]+$"
+NAME = re.compile(NAME_PATTERN)
 NAME_LENGTH_MAX = 64
 CALL_ID_LENGTH_MAX = 40
 ROLES = ("system", "assistant", "user", "function", "tool", "developer")
@@ -87,7 +88,7 @@ def _check_call(call: Call, place: Place) -> None:
     if call.function is None and call.type == "function":
         param = (place / "function").indexed()
         raise Refused(400, f"Missing required parameter: '{param}'.", param=param)
-    if call.function is not None and not re.fullmatch(NAME_PATTERN, call.function.name):
+    if call.function is not None and not NAME.fullmatch(call.function.name):
         raise bad_pattern((place / "function" / "name").indexed(), NAME_PATTERN)
 
 
@@ -140,7 +141,7 @@ def _check_tools(body: Body) -> None:
         if tool.function is None:
             continue
         param = f"tools[{index}].function.name"
-        if not re.fullmatch(NAME_PATTERN, tool.function.name):
+        if not NAME.fullmatch(tool.function.name):
             raise bad_pattern(param, NAME_PATTERN)
         if len(tool.function.name) > NAME_LENGTH_MAX:
             raise too_long(param, tool.function.name, NAME_LENGTH_MAX)

@@ -1,28 +1,24 @@
 """HTTP/1.1 on one connection, down to the byte: what faults need, and what makes it fast.
 
-A bare protocol instead of a web framework: an answer that is ready is written while its request is
-being read, without a task, and cutting, resetting or stalling a body at a given byte needs the
-transport anyway. It knows only what clients of model providers send: requests with a length or in
-chunks, one after the other.
+A bare protocol instead of a web framework: no answer has a task of its own, one that is ready is
+written while its request is being read, and cutting, resetting or stalling a body at a given byte
+needs the transport anyway. It knows only what clients of model providers send: requests with a
+length or in chunks, one after the other.
 """
 
 import asyncio
 import socket
-import struct
-from collections.abc import Iterable
 from typing import assert_never, cast
 from urllib.parse import parse_qsl, unquote
 
-from parley.clock import Clock
 from parley.llm_mock.desk import Desk, Immediate, Performance
-from parley.llm_mock.prepared import LAST_CHUNK, chunk, http_head
+from parley.llm_mock.playing import Playing
+from parley.llm_mock.prepared import http_head
 from parley.llm_mock.question import HttpRequest
-from parley.llm_mock.steps import Drop, Pause, Reset, Send, Stall, Step
+from parley.llm_mock.schedule import Schedule
 
 HEAD_BYTES_MAX = 64 * 1024
 BODY_BYTES_MAX = 256 * 1024 * 1024
-WRITE_BYTES = 64 * 1024
-LINGER_NOT = struct.pack("ii", 1, 0)
 
 
 class Malformed(Exception):
@@ -32,18 +28,14 @@ class Malformed(Exception):
 class Connection(asyncio.Protocol):
     """One client."""
 
-    def __init__(
-        self, desk: Desk, clock: Clock, tasks: asyncio.TaskGroup, open_ones: set["Connection"]
-    ) -> None:
+    def __init__(self, desk: Desk, schedule: Schedule, open_ones: set["Connection"]) -> None:
         self._desk = desk
-        self._clock = clock
-        self._tasks = tasks
+        self._schedule = schedule
         self._open_ones = open_ones
         self._received = bytearray()
-        self._playing: asyncio.Task[None] | None = None
+        self._playing: Playing | None = None
         self._is_last = False
-        self._writable = asyncio.Event()
-        self._writable.set()
+        self._is_full = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
@@ -57,15 +49,20 @@ class Connection(asyncio.Protocol):
         """Stop what was being sent."""
         self._open_ones.discard(self)
         if self._playing is not None:
-            self._playing.cancel()
+            self._playing.stop()
+            self._desk.tally.closed()
 
     def pause_writing(self) -> None:
         """Wait for the client to read."""
-        self._writable.clear()
+        self._is_full = True
+        if self._playing is not None:
+            self._playing.is_full = True
 
     def resume_writing(self) -> None:
         """Go on."""
-        self._writable.set()
+        self._is_full = False
+        if self._playing is not None:
+            self._playing.resume()
 
     def data_received(self, data: bytes) -> None:
         """Answer every request that is complete."""
@@ -94,67 +91,25 @@ class Connection(asyncio.Protocol):
             case Immediate(data):
                 self._transport.write(data)
                 self._close_if_last()
-            case Performance() as performance:
+            case Performance(steps):
                 self._desk.tally.opened()
-                self._playing = self._tasks.create_task(self._perform(performance))
+                self._playing = Playing(
+                    steps, self._transport, self._schedule, self._played, self._is_full
+                )
+                self._playing.go_on()
+            case answer:
+                assert_never(answer)
 
-    async def _perform(self, performance: Performance) -> None:
-        try:
-            if performance.wait_s:
-                await self._clock.sleep(performance.wait_s)
-            self._transport.write(performance.head)
-            await self._play(performance.steps)
-        finally:
-            self._desk.tally.closed()
-            self._playing = None
+    def _played(self) -> None:
+        self._desk.tally.closed()
+        self._playing = None
         self._close_if_last()
-        self._serve()
+        # Not here and now: whoever reads the requests may be who called.
+        asyncio.get_running_loop().call_soon(self._serve)
 
     def _close_if_last(self) -> None:
         if self._is_last:
             self._transport.close()
-
-    async def _play(self, steps: Iterable[Step]) -> None:
-        """Write the body; what comes without a pause between goes out in one piece."""
-        pending = bytearray()
-        for step in steps:
-            match step:
-                case Send(data):
-                    pending += chunk(data)
-                    if len(pending) > WRITE_BYTES:
-                        await self._write(pending)
-                        if self._transport.is_closing():
-                            return  # Nobody listens any more, and an endless body would not end.
-                case Pause(seconds):
-                    await self._write(pending)
-                    await self._clock.sleep(seconds)
-                case Stall():
-                    await self._write(pending)
-                    await asyncio.get_running_loop().create_future()
-                case Drop():
-                    await self._write(pending)
-                    self._transport.close()
-                    return
-                case Reset():
-                    await self._write(pending)
-                    self._reset()
-                    return
-                case _:
-                    assert_never(step)
-        pending += LAST_CHUNK
-        await self._write(pending)
-
-    async def _write(self, pending: bytearray) -> None:
-        if pending:
-            self._transport.write(bytes(pending))
-            pending.clear()
-        await self._writable.wait()
-
-    def _reset(self) -> None:
-        """Send a RST instead of a FIN."""
-        raw = self._transport.get_extra_info("socket")
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
-        self._transport.abort()
 
     def _next_request(self) -> HttpRequest | None:
         """Take one request off what was received, if one is there."""
@@ -176,9 +131,8 @@ class Connection(asyncio.Protocol):
         body, used = found
         del self._received[:used]
         path, _, query = target.partition("?")
-        return HttpRequest(
-            method, target, unquote(path), dict(parse_qsl(query, True)), headers, body
-        )
+        named = dict(parse_qsl(query, True)) if query else {}
+        return HttpRequest(method, target, unquote(path), named, headers, body)
 
 
 def _head(head: bytes) -> tuple[str, str, dict[str, str]]:

@@ -1,6 +1,6 @@
 """Where a request becomes an answer: the paths, the faults of each model, and the counting."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from email.utils import format_datetime
@@ -20,6 +20,7 @@ from parley.llm_mock.prepared import (
     Prepared,
     chunk,
     http_head,
+    in_chunks,
     prepare_stream,
     prepare_whole,
 )
@@ -27,7 +28,7 @@ from parley.llm_mock.question import HttpRequest, Question
 from parley.llm_mock.recording import Recording, Shelf
 from parley.llm_mock.reply import estimated_tokens, reply_to
 from parley.llm_mock.statistics import Tally
-from parley.llm_mock.steps import AS_IS, Framed, Framing, Step, course
+from parley.llm_mock.steps import AS_IS, Framed, Framing, Step, course, delayed, evenly
 
 JSON = {"content-type": "application/json"}
 HTML = {"content-type": "text/html"}
@@ -43,11 +44,9 @@ class Immediate:
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """An answer that takes its course: perhaps a wait, the head, then the body in steps."""
+    """An answer that takes its course: what goes over the wire, and when."""
 
-    wait_s: float
-    head: bytes
-    steps: Iterable[Step]
+    steps: Iterator[Step]
 
 
 Answer = Immediate | Performance
@@ -133,9 +132,13 @@ class Desk:
             0 if tokens is None else tokens.cache_read + tokens.cache_write,
             0 if tokens is None else tokens.output,
         )
-        if prepared.burst and fault is None and not behaviour.is_paced:
-            return Immediate(filling.fill(prepared.burst))
-        return _perform(prepared, filling, Framed(dialect), behaviour, fault)
+        if not prepared.burst or fault is not None or not behaviour.is_even:
+            return _perform(prepared, filling, Framed(dialect), behaviour, fault)
+        burst = filling.fill(prepared.burst)
+        if not behaviour.is_paced:
+            return Immediate(burst)
+        pieces = prepared.pieces(burst)
+        return Performance(evenly(pieces, behaviour))
 
     def _fail(self, behaviour: Behaviour, past: _Past, dialect: Dialect) -> None:
         """Refuse if the model is to fail now.
@@ -229,7 +232,7 @@ def _perform(
     fault: Fault | None,
 ) -> Performance:
     steps = course(prepared.filled(filling), framing, behaviour, fault)
-    return Performance(behaviour.wait_s, filling.fill(prepared.head), steps)
+    return Performance(delayed(in_chunks(filling.fill(prepared.head), steps), behaviour.wait_s))
 
 
 def _play_again(recording: Recording, dialect: Dialect, behaviour: Behaviour) -> Answer:
@@ -242,4 +245,4 @@ def _play_again(recording: Recording, dialect: Dialect, behaviour: Behaviour) ->
         return Immediate(head + b"".join(map(chunk, recording.events())) + LAST_CHUNK)
     events = (Event(AS_IS, data, is_delta=True) for data in recording.events())
     steps = course(events, Framed(dialect), behaviour, behaviour.fault)
-    return Performance(behaviour.wait_s, head, steps)
+    return Performance(delayed(in_chunks(head, steps), behaviour.wait_s))

@@ -1,13 +1,14 @@
 """Answers as bytes, encoded once for each thing that is said."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from parley.llm_mock.dialect import Dialect, Event
 from parley.llm_mock.placeholders import IDENTITY, Filling
 from parley.llm_mock.question import Reply
-from parley.llm_mock.steps import AS_IS
+from parley.llm_mock.steps import AS_IS, Send, Step
 
 ANSWERS_MAX = 256
 LAST_CHUNK = b"0\r\n\r\n"
@@ -22,16 +23,23 @@ class Prepared:
         head: Status line and headers.
         events: What the body consists of; a whole answer is one event.
         burst: Head and body at once; empty if the framing has to see what is in the places.
+        deltas_at: Where in the burst each of the deltas begins.
     """
 
     head: bytes
     events: tuple[Event, ...]
     burst: bytes
+    deltas_at: tuple[int, ...]
 
     def filled(self, filling: Filling) -> Iterator[Event]:
         """Yield the events with their places filled."""
         for event in self.events:
             yield event._replace(data=filling.fill(event.data))
+
+    def pieces(self, filled: bytes) -> Iterator[bytes]:
+        """Yield the burst, its places filled, up to the first delta, and from each to the next."""
+        for begin, end in pairwise((0, *self.deltas_at, len(filled))):
+            yield filled[begin:end]
 
 
 @lru_cache(maxsize=ANSWERS_MAX)
@@ -40,9 +48,13 @@ def prepare_stream(dialect: Dialect, reply: Reply, *, is_checksummed: bool) -> P
     events = tuple(dialect.events(reply))
     head = http_head(200, {"content-type": dialect.stream_type, **_request_ids()})
     if is_checksummed:
-        return Prepared(head, events, b"")
-    body = b"".join(chunk(dialect.framed(event)) for event in events)
-    return Prepared(head, events, head + body + LAST_CHUNK)
+        return Prepared(head, events, b"", ())
+    burst, deltas_at = bytearray(head), []
+    for event in events:
+        if event.is_delta:
+            deltas_at.append(len(burst))
+        burst += chunk(dialect.framed(event))
+    return Prepared(head, events, bytes(burst + LAST_CHUNK), tuple(deltas_at))
 
 
 @lru_cache(maxsize=ANSWERS_MAX)
@@ -50,7 +62,8 @@ def prepare_whole(dialect: Dialect, reply: Reply) -> Prepared:
     """Return the answer that says the reply in one piece."""
     body = dialect.whole(reply)
     head = http_head(200, {"content-type": "application/json", **_request_ids()})
-    return Prepared(head, (Event(AS_IS, body, is_delta=True),), head + chunk(body) + LAST_CHUNK)
+    event = Event(AS_IS, body, is_delta=True)
+    return Prepared(head, (event,), head + chunk(body) + LAST_CHUNK, (len(head),))
 
 
 def http_head(status: int, headers: Mapping[str, str], length: int | None = None) -> bytes:
@@ -64,6 +77,14 @@ def http_head(status: int, headers: Mapping[str, str], length: int | None = None
 def chunk(data: bytes) -> bytes:
     """Return one chunk of a body."""
     return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def in_chunks(head: bytes, steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield the steps of a body as those of an answer."""
+    yield Send(head)
+    for step in steps:
+        yield Send(chunk(step.data)) if isinstance(step, Send) else step
+    yield Send(LAST_CHUNK)
 
 
 def _request_ids() -> dict[str, str]:

@@ -20,10 +20,10 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class OfferedTool:
-    """A tool that may be called, with the arguments that its schema asks for."""
+    """A tool that may be called, and the JSON schema of its arguments."""
 
     name: str
-    args: str
+    schema: object
 
 
 @dataclass(frozen=True, slots=True)

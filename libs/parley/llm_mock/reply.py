@@ -5,6 +5,7 @@ from fnmatch import fnmatchcase
 
 from parley.llm_mock.behaviour import Behaviour, Ids, Stop, Usage
 from parley.llm_mock.question import Call, Question, Reply, Tokens
+from parley.llm_mock.reading import sample_arguments
 from parley.llm_mock.words import cut, pieces
 
 ECHO = re.compile(r"\brepeat after me: (.+)", re.IGNORECASE | re.DOTALL)
@@ -47,12 +48,12 @@ def estimated_tokens(body: bytes) -> int:
 def _calls(question: Question, behaviour: Behaviour) -> tuple[Call, ...]:
     if not behaviour.is_calling or question.rounds_done >= behaviour.rounds:
         return ()
-    offered = {tool.name: tool.args for tool in question.tools}
+    offered = {tool.name: tool.schema for tool in question.tools}
     like = behaviour.tool_like or "*"
     name = behaviour.tool or next((each for each in offered if fnmatchcase(each, like)), "")
     if not name:
         return ()
-    args = _arguments(behaviour, offered.get(name, "{}"))
+    args = _arguments(behaviour, offered.get(name))
     return tuple(
         Call(
             name,
@@ -64,12 +65,12 @@ def _calls(question: Question, behaviour: Behaviour) -> tuple[Call, ...]:
     )
 
 
-def _arguments(behaviour: Behaviour, asked_for: str) -> str:
+def _arguments(behaviour: Behaviour, schema: object) -> str:
     if behaviour.args_bytes:
         return '{"text":"' + "x" * behaviour.args_bytes + '"}'
     if behaviour.args_depth:
         return '{"deep":' * behaviour.args_depth + "1" + "}" * behaviour.args_depth
-    return asked_for if behaviour.args is None else behaviour.args
+    return sample_arguments(schema) if behaviour.args is None else behaviour.args
 
 
 def _text(

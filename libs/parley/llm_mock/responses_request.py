@@ -8,7 +8,7 @@ import msgspec
 from parley.llm_mock.errors import Refused
 from parley.llm_mock.openai_errors import bad_pattern, too_long
 from parley.llm_mock.question import OfferedTool, Question
-from parley.llm_mock.reading import Place, Typed, read_typed, sample_arguments
+from parley.llm_mock.reading import Place, Typed, read_typed
 
 NAME_PATTERN = "^[a-zA-Z0-9_-]+$"
 NAME_LENGTH_MAX = 64
@@ -264,7 +264,7 @@ def question_of(body: Body, items: tuple[msgspec.Struct, ...]) -> Question:
         model=body.model,
         is_streamed=bool(body.stream),
         said=said,
-        tools=tuple(OfferedTool(tool.name, sample_arguments(tool.parameters)) for tool in mine),
+        tools=tuple(OfferedTool(tool.name, tool.parameters) for tool in mine),
         rounds_done=rounds,
         output_tokens_max=body.max_output_tokens,
         is_stored=body.store is not False,

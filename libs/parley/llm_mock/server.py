@@ -11,6 +11,7 @@ from parley.llm_mock.connection import Connection
 from parley.llm_mock.desk import Desk
 from parley.llm_mock.grammar import change
 from parley.llm_mock.recording import Recording, Shelf
+from parley.llm_mock.schedule import Schedule
 from parley.llm_mock.statistics import Served, Statistics, Tally
 
 REQUESTS_KEPT = 200
@@ -60,8 +61,9 @@ class MockModels:
         url = f"http://{_written(host)}:{listening.getsockname()[1]}"
         failure: BaseException | None = None
         async with asyncio.TaskGroup() as tasks:
+            schedule = Schedule(clock, tasks)
             server = await asyncio.get_running_loop().create_server(
-                lambda: Connection(desk, clock, tasks, open_ones), sock=listening, backlog=BACKLOG
+                lambda: Connection(desk, schedule, open_ones), sock=listening, backlog=BACKLOG
             )
             try:
                 yield cls(desk, url)
@@ -71,6 +73,7 @@ class MockModels:
                 server.close()
                 for connection in tuple(open_ones):
                     connection.abort()
+                schedule.stop()
         if failure is not None:
             # Raised out here, or the group would wrap what is nobody's but the caller's.
             raise failure

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain, repeat
 from typing import Protocol, assert_never
 
 from parley.llm_mock.behaviour import Behaviour, Fault, FaultKind
@@ -93,6 +94,22 @@ def course(
     """Yield the steps of an answer; the body is complete when they end."""
     steps = _spoilt(_paced(events, framing, behaviour), framing, fault)
     return _dripped(steps, behaviour.drip_s) if behaviour.drip_s else steps
+
+
+def evenly(pieces: Iterable[bytes], behaviour: Behaviour) -> Iterator[Step]:
+    """Yield the steps of an answer to which nothing happens: a beginning, then its deltas."""
+    pauses = chain((behaviour.wait_s, behaviour.latency_s), repeat(behaviour.delay_s))
+    for piece, pause_s in zip(pieces, pauses, strict=False):
+        if pause_s:
+            yield Pause(pause_s)
+        yield Send(piece)
+
+
+def delayed(steps: Iterable[Step], wait_s: float) -> Iterator[Step]:
+    """Yield the steps after a while."""
+    if wait_s:
+        yield Pause(wait_s)
+    yield from steps
 
 
 def corrupted(data: bytes, poison: bytes) -> bytes:

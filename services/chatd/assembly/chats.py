@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from chatd.assembly.ground import Ground
 from chatd.assembly.switchboard import Switchboard
+from chatd.engine.beats import Beats
 from chatd.engine.live import LiveChats
 from chatd.engine.partials import PartialWriter
 from chatd.faults import Faults
@@ -34,12 +35,14 @@ class ChatRooms:
     switchboard: Switchboard
 
 
-async def open_chats(ground: Ground, faults: Faults, stack: AsyncExitStack) -> ChatRooms:
+async def open_chats(
+    ground: Ground, faults: Faults, beats: Beats, stack: AsyncExitStack
+) -> ChatRooms:
     """Return where chats are kept; `stack` awaits what is being written."""
     clock, switchboard = ground.process.clock, Switchboard(ground.bus)
     partials = PostgresPartials(ground.pool)
     writer = PartialWriter(partials, clock)
-    live = LiveChats(writer.shown, clock=clock)
+    live = LiveChats(writer.shown, beats=beats)
     chats = await stack.enter_async_context(
         faults.chats(ground.pool, switchboard.moved, appended=switchboard.appended)
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from chatd.assembly.ground import Ground
 from chatd.domain.model import ModelRequest, TakeEvent
 from chatd.domain.price_book import PriceBook, shipped_book
+from chatd.engine.beats import Beats
 from chatd.engine.configuration import ConfigurationCache
 from chatd.news import CONFIG_TOPIC
 from chatd.providers.anthropic import AnthropicWire
@@ -61,7 +62,7 @@ class Catalogue:
     box: SecretBox
 
 
-async def open_catalogue(ground: Ground, stack: AsyncExitStack) -> Catalogue:
+async def open_catalogue(ground: Ground, beats: Beats, stack: AsyncExitStack) -> Catalogue:
     """Return the models that this process can talk to, over connections that the stack closes."""
     process, box = ground.process, SecretBox(ground.keyring)
     given, book = given_by(ground.settings.environment_keys), shipped_book()
@@ -79,7 +80,7 @@ async def open_catalogue(ground: Ground, stack: AsyncExitStack) -> Catalogue:
     await configuration.current()
     logger.info("providers of the environment", extra={"providers": given.provider_names})
     calls = TracedCalls(process.telemetry, process.clock)
-    http = await stack.enter_async_context(HttpModels(process.clock, calls=calls))
+    http = await stack.enter_async_context(HttpModels(process.clock, calls=calls, beats=beats))
     return Catalogue(
         configuration=configuration,
         changes=changes,

@@ -2,32 +2,26 @@
 
 An episode numbers its parts once they are joined: the first piece goes out at once, later ones wait
 for at most one beat of this process or until they are large, never across the boundary of a part.
-A process that is so busy that its beats come late makes them longer: every part costs all the way
-to its readers, and fewer parts show the same text.
+A busy process has longer beats: every part costs all the way to its readers, and fewer parts show
+the same text.
 What was numbered is kept until the commit that closes the episode, so that a late reader can catch
 up; of a very long answer only the newest parts are kept. Whoever listens is told of every part as
 it is numbered, and must not wait.
 """
 
-import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
 from chatd.domain.chat import ChatId, ChatState, Role
 from chatd.domain.commands import Fence
 from chatd.domain.parts import Part
+from chatd.engine.beats import Beats
 from chatd.engine.coalescing import is_piece, joined_pieces, size_of
-from parley.clock import Clock
 
-JOINED_S = 0.025
-JOINED_S_MAX = 0.25
-# By how much a beat is longer for each second by which the beats before came late.
-LONGER_WHEN_LATE = 8.0
-# How much the last beat tells of how late the next will be.
-LATENESS_SHARE = 0.25
 JOINED_BYTES_MAX = 2048
 EPISODE_BYTES_MAX = 1 << 20
 
@@ -49,22 +43,6 @@ class LivePart(msgspec.Struct, frozen=True):
 
 
 Listener = Callable[[ChatId, LivePart], None]
-
-
-class Pace:
-    """How long pieces are joined: longer, the later the beats of a busy process come."""
-
-    def __init__(self) -> None:
-        self._late_s = 0.0
-
-    @property
-    def beat_s(self) -> float:
-        """How long the next beat is."""
-        return min(JOINED_S + LONGER_WHEN_LATE * self._late_s, JOINED_S_MAX)
-
-    def beaten(self, late_s: float) -> None:
-        """Learn how late a beat came."""
-        self._late_s += LATENESS_SHARE * (max(0.0, late_s) - self._late_s)
 
 
 @dataclass(slots=True)
@@ -106,16 +84,14 @@ class Episode:
 class LiveChats:
     """The open episodes of all chats that run in this process.
 
-    Without a clock every piece is numbered at once. With one, the owner runs `run`.
+    Without beats every piece is numbered at once.
     """
 
-    def __init__(self, *listeners: Listener, clock: Clock | None = None) -> None:
+    def __init__(self, *listeners: Listener, beats: Beats | None = None) -> None:
         self._listeners = list(listeners)
-        self._clock = clock
+        self._beats = beats
         self._episodes: dict[ChatId, _Open] = {}
         self._busy: dict[ChatId, _Open] = {}  # Those that showed or joined something this beat.
-        self._is_busy = asyncio.Event()
-        self._pace = Pace()
 
     def listen(self, listener: Listener) -> None:
         """Tell one more of every part from now on."""
@@ -150,21 +126,11 @@ class LiveChats:
             opened.waiting = None
             del self._episodes[state.chat_id]
 
-    async def run(self) -> None:
-        """Number what waits, on every beat in which something does."""
-        assert self._clock is not None
-        while True:
-            await self._is_busy.wait()
-            beat_s, began_s = self._pace.beat_s, self._clock.monotonic()
-            await self._clock.sleep(beat_s)
-            self._pace.beaten(self._clock.monotonic() - began_s - beat_s)
-            self._flush()
-
     def take(self, chat_id: ChatId, opened: _Open, piece: _Waiting) -> None:
         """Number a piece of an open episode, now or soon."""
         if self._episodes.get(chat_id) is not opened:
             return
-        if self._clock is None:
+        if self._beats is None:
             self._number(chat_id, opened, piece)
             return
         waiting = opened.waiting
@@ -176,7 +142,7 @@ class LiveChats:
                     self._number_waiting(chat_id, opened)
                 return
             self._number_waiting(chat_id, opened)
-        self._mark_busy(chat_id, opened)
+        self._mark_busy(self._beats, chat_id, opened)
         if is_piece(piece.part) and opened.has_shown_this_beat and piece.size < JOINED_BYTES_MAX:
             opened.waiting = piece
         else:
@@ -187,21 +153,20 @@ class LiveChats:
             return None
         return joined_pieces(waiting.part, piece.part)
 
-    def _mark_busy(self, chat_id: ChatId, opened: _Open) -> None:
-        if chat_id not in self._busy:
-            self._busy[chat_id] = opened
-            self._is_busy.set()
+    def _mark_busy(self, beats: Beats, chat_id: ChatId, opened: _Open) -> None:
+        if not self._busy:
+            beats.at_next(partial(self._flush, beats))
+        self._busy[chat_id] = opened
 
-    def _flush(self) -> None:
+    def _flush(self, beats: Beats) -> None:
         """End a beat; a chat that numbered something at its end goes on in the next."""
         busy, self._busy = self._busy, {}
-        self._is_busy.clear()
         for chat_id, opened in busy.items():
             if self._episodes.get(chat_id) is not opened:
                 continue
             opened.has_shown_this_beat = False
             if opened.waiting is not None:
-                self._mark_busy(chat_id, opened)
+                self._mark_busy(beats, chat_id, opened)
                 self._number_waiting(chat_id, opened)
 
     def _number_waiting(self, chat_id: ChatId, opened: _Open) -> None:

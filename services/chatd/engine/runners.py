@@ -7,6 +7,7 @@ ends the turn with an error; if even that fails, reconciliation finds the chat w
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
@@ -73,6 +74,7 @@ class Runners:
         self._slots = slots
         self._release = release
         self._running: dict[ChatId, Running] = {}
+        self._counts: Counter[OwnerId] = Counter()  # Of what runs, by user.
         self._tasks: set[asyncio.Task[None]] = set()
         self._news: dict[ChatId, ChatState] = {}  # Of chats whose runner has not started yet.
         self._group: asyncio.TaskGroup | None = None
@@ -106,7 +108,7 @@ class Runners:
 
     def count_of(self, owner_id: OwnerId) -> int:
         """Return how many chats of a user run here."""
-        return sum(each.claimed.owner.id == owner_id for each in self._running.values())
+        return self._counts[owner_id]
 
     def has_suspect(self) -> bool:
         """Return whether a chat runs here that its former owners died on."""
@@ -131,7 +133,9 @@ class Runners:
         task = self._group.create_task(work, context=context or self._context.copy())
         running = Running(claimed, mailbox, slot, task)
         self._slots.use(slot)
+        self._forget(before)
         self._running[state.chat_id] = running
+        self._counts[claimed.owner.id] += 1
         self._tasks.add(task)
         self._is_idle.clear()
         # Not in the task itself: one that is cancelled before it began never gets there.
@@ -152,13 +156,21 @@ class Runners:
         self._news = {chat_id: self._news[chat_id] for chat_id in self._news.keys() & named}
 
     def _ended(self, running: Running, task: asyncio.Task[None]) -> None:
-        chat_id = running.claimed.state.chat_id
-        if self._running.get(chat_id) is running:
-            del self._running[chat_id]
+        if self._running.get(running.claimed.state.chat_id) is running:
+            self._forget(running)
         self._tasks.discard(task)
         self._release(running.slot)
         if not self._tasks:
             self._is_idle.set()
+
+    def _forget(self, running: Running | None) -> None:
+        if running is None:
+            return
+        del self._running[running.claimed.state.chat_id]
+        owner_id = running.claimed.owner.id
+        self._counts[owner_id] -= 1
+        if not self._counts[owner_id]:
+            del self._counts[owner_id]
 
     async def _run(
         self, claimed: Claimed, mailbox: Mailbox, predecessor: asyncio.Task[None] | None

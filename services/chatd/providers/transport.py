@@ -1,7 +1,8 @@
 """Calls over HTTP: connections for all providers, bytes in, events out, one kind of error.
 
 The path of an answer is short on purpose: each piece of the body is framed, decoded and given on in
-the callback that receives it. The task that asked sleeps until the answer is over.
+the callback that receives it, or with others on the next beat if the process is late. The task that
+asked sleeps until the answer is over.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,10 +10,20 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Protocol, Self
 
-from chatd.domain.model import Finished, Heartbeat, ModelError, ModelEvent, ModelRequest, TakeEvent
+from chatd.domain.model import (
+    Finished,
+    Heartbeat,
+    ModelError,
+    ModelEvent,
+    ModelRequest,
+    ReasoningDelta,
+    TakeEvent,
+    TextDelta,
+    ToolInputDelta,
+)
 from chatd.providers.bedrock import EventStreamFrames
 from chatd.providers.classifier import classify
-from chatd.providers.http import Connections, HttpError, HttpOptions, Response
+from chatd.providers.http import Beats, Connections, HttpError, HttpOptions, Response
 from chatd.providers.http_failures import (
     failure_of_answer,
     failure_of_document,
@@ -38,6 +49,8 @@ REUSE_S = 0.2
 
 _HEARTBEAT = Heartbeat()
 _OPENINGS_OF_DOCUMENTS = (b"{", b"[", b"<")
+# What people see of an answer: they wait for the first of it.
+_SHOWN = (TextDelta, ReasoningDelta, ToolInputDelta)
 
 
 class Frames(Protocol):
@@ -90,14 +103,19 @@ class HttpModels:
         clock: Time.
         options: How connections are made and kept.
         calls: Is told of all calls.
+        beats: When a process that is late reads what can wait.
     """
 
     def __init__(
-        self, clock: Clock, options: HttpOptions | None = None, calls: WatchedCalls | None = None
+        self,
+        clock: Clock,
+        options: HttpOptions | None = None,
+        calls: WatchedCalls | None = None,
+        beats: Beats | None = None,
     ) -> None:
         self._clock = clock
         self._calls = calls or UnwatchedCalls()
-        self._connections = Connections(options)
+        self._connections = Connections(options, beats)
 
     async def __aenter__(self) -> Self:
         """Begin to make connections."""
@@ -142,7 +160,7 @@ class HttpModels:
     async def _read(self, response: Response, body: "_Body") -> None:
         if not 200 <= response.status < 300:
             raise ProviderFailed(await failure_of_answer(response))
-        await response.pour(body.take)
+        await response.pour(body.take, body.can_wait)
         if body.document:
             raise ProviderFailed(await failure_of_document(response, body.document))
         if not body.is_finished:
@@ -174,6 +192,7 @@ class _Body:
         self._decoder = decoder
         self._clock = clock
         self._takers = takers
+        self._is_shown = False
         self._is_unseen = True  # Until the first byte that is not blank.
         self._received_bytes = 0
         self._beat_s = float("-inf")
@@ -202,6 +221,10 @@ class _Body:
             events = self._decoded(found)
         return self._give_joined(events)
 
+    def can_wait(self) -> bool:
+        """Return whether the next bytes can wait for a beat: something is shown already."""
+        return self._is_shown
+
     def end(self) -> None:
         """Give what is left once the body ended.
 
@@ -219,6 +242,8 @@ class _Body:
     def _give(self, event: ModelEvent) -> bool:
         for take in self._takers:
             take(event)
+        if not self._is_shown:
+            self._is_shown = isinstance(event, _SHOWN)
         self.is_finished = isinstance(event, Finished)
         return self.is_finished
 

@@ -113,6 +113,7 @@ class SendingCalls:
                 )
                 if state is not None:
                     reservation.start(state)
+                    self._stores.ownership.learn(new.id, owner.id)
                     self._created(new)
                 return state
 

@@ -31,12 +31,17 @@ class Ownership:
         if owner != owner_id:
             raise ChatNotFound(chat_id)
 
+    def learn(self, chat_id: ChatId, owner_id: OwnerId) -> None:
+        """Remember whose a chat is that was made here."""
+        self._owners[chat_id] = owner_id
+        if len(self._owners) > OWNERS_MAX:
+            self._owners.popitem(last=False)
+
     async def _read(self, chat_id: ChatId) -> OwnerId | None:
         with typed_outages():
             found = await self._pool.fetchval(SELECT_OWNER, chat_id)
         if found is None:
             return None
-        owner = self._owners[chat_id] = OwnerId(str(found))
-        if len(self._owners) > OWNERS_MAX:
-            self._owners.popitem(last=False)
+        owner = OwnerId(str(found))
+        self.learn(chat_id, owner)
         return owner

@@ -8,7 +8,7 @@ from typing import Final
 
 from parley.clock import Clock
 from toolrunner.confining import Sandbox
-from toolrunner.domain import Limits, ProcessRecord
+from toolrunner.domain import Limits
 from toolrunner.file_room import FileRoom
 from toolrunner.hosting.bounds import Bounds
 from toolrunner.hosting.cloning import Cloning
@@ -29,6 +29,7 @@ from toolrunner.hosting.setup import Setup
 from toolrunner.hosting.sourcing import OwnedByService, Sourcing
 from toolrunner.hosting.store import Placements, open_placements
 from toolrunner.processes import Processes
+from toolrunner.records import ProcessRecord
 from toolrunner.spawning import Spawner
 from toolrunner.users import Users
 from toolrunner.workspaces import Workspaces

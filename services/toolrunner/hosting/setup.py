@@ -5,18 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from toolrunner.domain import (
-    BY_THE_NODE,
-    NO_CHAT,
-    Effect,
-    ProcessRecord,
-    ProcessSpec,
-    ProcessState,
-    Scope,
-)
+from toolrunner.domain import BY_THE_NODE, NO_CHAT, ProcessSpec, ProcessState, Scope
 from toolrunner.hosting import recipes
 from toolrunner.hosting.placements import Placement
 from toolrunner.processes import Processes
+from toolrunner.records import Effect, ProcessRecord
 from toolrunner.sandbox import Network, Profile
 from toolrunner.streaming import Chunk, Closed, StreamEnded
 

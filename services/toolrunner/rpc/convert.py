@@ -7,16 +7,9 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.api.workspace.v1 import execution_pb2, process_pb2, sandbox_pb2
-from toolrunner.domain import (
-    Execution,
-    ExecutionState,
-    Exit,
-    LostReason,
-    ProcessRecord,
-    ProcessState,
-    StdinMode,
-)
+from toolrunner.domain import Execution, ExecutionState, Exit, LostReason, ProcessState, StdinMode
 from toolrunner.output import Excerpt
+from toolrunner.records import ProcessRecord
 from toolrunner.sandbox import Layer, Level, Network, Profile, Report, Used
 from toolrunner.waiting import Reason
 

@@ -8,9 +8,10 @@ from typing import Final
 
 from parley.api.workspace.v1 import file_pb2, sandbox_pb2, workspace_pb2
 from parley.api.workspace.v1 import file_service_pb2 as api
-from toolrunner.domain import FileEffect, Scope
+from toolrunner.domain import Scope
 from toolrunner.errors import InvalidRequest, ReadOnly
 from toolrunner.files import protocol, values
+from toolrunner.records import FileEffect
 from toolrunner.rpc.inputs import EffectRequest, body_hash_of, effect_key_of
 
 SERVICE: Final = "/parley.api.workspace.v1.FileService"

@@ -6,10 +6,11 @@ from typing import Final
 
 from parley.api.workspace.v1 import git_service_pb2 as api
 from parley.rpc import remaining_s
-from toolrunner.domain import FileEffect, Scope
+from toolrunner.domain import Scope
 from toolrunner.errors import InvalidRequest
 from toolrunner.git import protocol
 from toolrunner.git_room import CHECKPOINT_S, previous_label, scope_name
+from toolrunner.records import FileEffect
 from toolrunner.rpc.file_inputs import MIB, bounded, path_of
 from toolrunner.rpc.inputs import EffectRequest, body_hash_of, effect_key_of
 

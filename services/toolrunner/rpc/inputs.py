@@ -21,12 +21,10 @@ from toolrunner.domain import (
     NO_CHAT,
     SHELL,
     ChatId,
-    Effect,
     ExecutionId,
     Key,
     Limits,
     ProcessId,
-    ProcessRecord,
     ProcessSpec,
     Scope,
     StdinMode,
@@ -38,6 +36,7 @@ from toolrunner.keys import bytes_of_keys
 from toolrunner.matching import PATTERN_CHARACTERS_MAX
 from toolrunner.output import MAX_BYTES, Budget
 from toolrunner.output_log import LOG_BYTES
+from toolrunner.records import Effect, ProcessRecord
 from toolrunner.sandbox import Network, Profile
 from toolrunner.waiting import Until, Wait
 from toolrunner.writing import Writing

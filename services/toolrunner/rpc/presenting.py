@@ -4,7 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from parley.api.workspace.v1 import process_pb2
-from toolrunner.domain import ProcessRecord, ProcessState
+from toolrunner.domain import ProcessState
+from toolrunner.records import ProcessRecord
 from toolrunner.rpc.convert import process_to_proto
 from toolrunner.spawner import running_below
 

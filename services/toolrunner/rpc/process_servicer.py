@@ -9,10 +9,11 @@ import grpc
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceServicer
-from toolrunner.domain import LIVE, ProcessRecord, Scope
+from toolrunner.domain import LIVE, Scope
 from toolrunner.ending import Signalling
 from toolrunner.errors import InvalidRequest, ToolrunnerError
 from toolrunner.processes import Processes
+from toolrunner.records import ProcessRecord
 from toolrunner.rpc.convert import REASON, STATE, output_to_proto, process_to_proto
 from toolrunner.rpc.inputs import (
     WAITING_FIELDS,

@@ -10,9 +10,10 @@ from parley.api.workspace.v1 import process_pb2, workspace_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.identity import ServiceName
 from parley.rpc import current_caller
-from toolrunner.domain import ProcessId, ProcessRecord, Scope, StdinMode
+from toolrunner.domain import ProcessId, Scope, StdinMode
 from toolrunner.errors import BadTicket, InvalidRequest
 from toolrunner.processes import Processes
+from toolrunner.records import ProcessRecord
 from toolrunner.rpc.inputs import process_id_of, scope_of, size_of
 from toolrunner.rpc.presenting import Presenter
 from toolrunner.streaming import (

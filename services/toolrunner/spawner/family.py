@@ -21,6 +21,9 @@ from toolrunner.spawner.kin import Kin
 from toolrunner.spawner.limits import GROUP_ONLY, limit_group
 from toolrunner.spawner.old_groups import OldGroups
 
+#: Nobody can write to the end that is read, so this tells of nothing but the end of a report: what
+#: was written before is read then, and nobody wakes up twice for one start.
+REPORT_OVER = selectors.EVENT_WRITE
 #: How long a new service waits for what is between fork and exec.
 REPORT_S = 2.0
 
@@ -142,7 +145,7 @@ class Family:
         self.kept[kept.id] = kept
         self.kin.enter(kept.id, kept.workspace, pid)
         self.leaders[pid] = kept.id
-        self.selector.register(kept.report_fd, selectors.EVENT_READ, kept)
+        self.selector.register(kept.report_fd, REPORT_OVER, kept)
 
     def limit(self, group: str, message: dict[str, Any], way: Way) -> bool:
         """Limit a control group; return whether it keeps a limit on memory.

@@ -10,6 +10,7 @@ import os
 from contextlib import suppress
 
 from toolrunner.sandbox import found_groups
+from toolrunner.spawner.kernel import content
 from toolrunner.spawner.limits import CPU_PERIOD_US, PIDS_SPARE, put
 
 PROCS = "cgroup.procs"
@@ -65,8 +66,9 @@ class OldGroups:
         base = self.bases.get("memory")
         if base is not None:
             path = os.path.join(base, workspace, "memory.oom_control")
-            with suppress(OSError, ValueError), open(path) as file:
-                return int(dict(line.split() for line in file).get("oom_kill", "0"))
+            with suppress(OSError, ValueError):
+                told = dict(line.split() for line in content(path).splitlines())
+                return int(told.get(b"oom_kill", b"0"))
         return 0
 
     def remove(self, *names: str) -> None:

@@ -18,6 +18,7 @@ from chatd.domain.model import (
     ModelRequest,
     TextDelta,
 )
+from chatd.providers.http import FakeBeats
 from chatd.providers.target import Target
 from chatd.providers.transport import HttpModels
 from chatd.providers.wire import HttpRequest
@@ -201,6 +202,52 @@ async def test_bytes_without_events_are_a_sign_of_life_once_a_second() -> None:
         assert await following() == Heartbeat()
         may_end.set()
         assert await following() == Finished()
+
+
+async def test_a_process_that_is_late_shows_the_first_words_at_once_and_more_on_its_beat() -> None:
+    beats, may_begin = FakeBeats(), asyncio.Event()
+    may_go_on, may_end = asyncio.Event(), asyncio.Event()
+    opening: Script = (head(), chunk(b": thinking\n\n"), may_begin, chunk(EVENTS[0]), may_go_on)
+    script: Script = (*opening, chunk(EVENTS[1]), may_end, chunk(EVENTS[2]), LAST_CHUNK)
+    async with (
+        model_server(script) as server,
+        HttpModels(FakeClock(), beats=beats) as models,
+        answering(partial(models.answer, PlainWire(), REQUEST, target(server.url))) as following,
+    ):
+        assert await following() == Heartbeat()
+        may_begin.set()
+        assert await following() == TextDelta("hel")
+        may_go_on.set()
+        await beats.until_awaited()
+        beats.beat()
+        assert await following() == TextDelta("lo")
+        may_end.set()
+        assert await following() == Finished()
+
+
+async def test_an_answer_whose_body_does_not_end_is_over_on_the_beat() -> None:
+    beats, may_end = FakeBeats(), asyncio.Event()
+    script: Script = (head(), chunk(EVENTS[0]), may_end, chunk(EVENTS[1] + EVENTS[2]), Act.HANG)
+    async with (
+        model_server(script) as server,
+        HttpModels(FakeClock(), beats=beats) as models,
+        answering(partial(models.answer, PlainWire(), REQUEST, target(server.url))) as following,
+    ):
+        assert await following() == TextDelta("hel")
+        may_end.set()
+        await beats.until_awaited()
+        beats.beat()
+        assert [await following(), await following()] == [TextDelta("lo"), Finished()]
+        await server.hung_up.wait()
+
+
+@pytest.mark.parametrize("act", [Act.CLOSE, Act.RESET])
+async def test_words_that_wait_for_a_beat_are_not_lost_with_the_connection(act: Act) -> None:
+    script = (head(), chunk(EVENTS[0]), chunk(EVENTS[1]), act)
+    async with model_server(script) as server, HttpModels(FakeClock(), beats=FakeBeats()) as models:
+        events, error = await ask(models, server.url)
+    assert error is not None
+    assert (events, seen(error)) == ([TextDelta("hello")], CUT)
 
 
 async def test_a_slow_drip_arrives_whole(models: HttpModels) -> None:

@@ -237,6 +237,60 @@ async def test_requests_in_chunks_and_one_after_the_other_are_read(server: MockM
     assert server.stats().requests == 3
 
 
+async def test_a_request_that_comes_during_an_answer_is_answered_after_it(
+    server: MockModels, clock: FakeClock
+) -> None:
+    host, port = server.url.removeprefix("http://").split(":")
+    async with asyncio.timeout(5):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        for model in ("mock:deltas=2,latency=1s,delay=1s", "mock:cut=1", "mock:deltas=2"):
+            data = json.dumps(body(model, stream=True)).encode()
+            head = f"POST {PATH} HTTP/1.1\r\nAuthorization: Bearer k\r\n"
+            writer.write(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+        for _ in range(2):
+            assert await clock.until_someone_sleeps() == 1
+            assert server.stats().requests == 1
+            clock.advance(1)
+        answered = b""
+        while answered.count(b"\r\n0\r\n\r\n") < 3:
+            answered += await reader.read(65536)
+        writer.close()
+        await writer.wait_closed()
+    assert [whole.count(b"data: {") for whole in answered.split(b"HTTP/1.1 200 OK")] == [0, 4, 1, 4]
+    assert server.stats().open_streams == 0
+
+
+async def test_an_answer_waits_for_a_client_that_does_not_read(server: MockModels) -> None:
+    host, port = server.url.removeprefix("http://").split(":")
+    data = json.dumps(body("mock:huge_line=1", stream=True)).encode()
+    async with asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = f"POST {PATH} HTTP/1.1\r\nAuthorization: Bearer k\r\nConnection: close\r\n"
+        writer.write(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+        while not server.stats().open_streams:
+            await asyncio.to_thread(lambda: None)
+        answered = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+    assert len(answered) > 10_000_000
+    assert answered.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
+
+
+async def test_a_client_that_hangs_up_leaves_nothing_waiting(
+    session: aiohttp.ClientSession, server: MockModels, clock: FakeClock
+) -> None:
+    model = "mock:latency=100s"
+    async with asyncio.timeout(5):
+        async with session.post(server.url + PATH, json=body(model, stream=True)) as response:
+            assert await clock.until_someone_sleeps() == 100
+            response.close()
+        while server.stats().open_streams:
+            await asyncio.to_thread(lambda: None)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await clock.until_someone_sleeps()
+
+
 async def test_bytes_that_are_no_request_are_answered_and_the_connection_closed(
     server: MockModels,
 ) -> None:

@@ -13,9 +13,10 @@ from parley.process import TimeOrderedIds
 from support.conditions import until
 from support.sandboxes import UNCONFINED
 from support.toolrunner_node import running
-from toolrunner.domain import ChatId, Effect, ProcessSpec, Scope, WorkspaceId
+from toolrunner.domain import ChatId, ProcessSpec, Scope, WorkspaceId
 from toolrunner.journal_thread import open_journal
 from toolrunner.processes import Processes
+from toolrunner.records import Effect
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner_program import running_spawner
 from toolrunner.workspaces import Workspaces

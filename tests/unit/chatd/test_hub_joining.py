@@ -10,14 +10,12 @@ import pytest
 from chatd.domain.chat import ChatId, Role
 from chatd.domain.commands import Fence
 from chatd.domain.parts import Part, Reasoning, Text, ToolCall
+from chatd.engine.beats import BEAT_S, Beats
 from chatd.engine.live import (
     JOINED_BYTES_MAX,
-    JOINED_S,
-    JOINED_S_MAX,
     Episode,
     LiveChats,
     LivePart,
-    Pace,
 )
 from parley.clock import FakeClock
 
@@ -28,9 +26,10 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 @asynccontextmanager
 async def joining() -> AsyncIterator[tuple[Episode, list[LivePart], FakeClock]]:
     clock, shown = FakeClock(), list[LivePart]()
-    live = LiveChats(lambda _, part: shown.append(part), clock=clock)
+    beats = Beats(clock)
+    live = LiveChats(lambda _, part: shown.append(part), beats=beats)
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        beating = tasks.create_task(live.run())
+        beating = tasks.create_task(beats.run())
         yield live.open(CHAT, Fence(1, 2, 1)), shown, clock
         beating.cancel()
 
@@ -62,20 +61,6 @@ async def test_the_first_piece_goes_out_at_once_and_the_others_together() -> Non
     assert [part.seq for part in shown] == [1, 2, 3]
 
 
-def test_a_process_whose_beats_come_late_makes_them_longer_and_then_short_again() -> None:
-    pace = Pace()
-    assert pace.beat_s == JOINED_S
-    pace.beaten(0.02)
-    assert pace.beat_s == pytest.approx(JOINED_S + 0.04)
-    pace.beaten(-1.0)
-    assert pace.beat_s == pytest.approx(JOINED_S + 0.03)
-    pace.beaten(9.0)
-    assert pace.beat_s == JOINED_S_MAX
-    for _ in range(100):
-        pace.beaten(0.0)
-    assert pace.beat_s == pytest.approx(JOINED_S)
-
-
 async def test_pieces_wait_longer_behind_a_beat_that_came_late() -> None:
     async with joining() as (episode, shown, clock):
         episode.add(Role.ASSISTANT, 0, Text("a"))
@@ -83,7 +68,7 @@ async def test_pieces_wait_longer_behind_a_beat_that_came_late() -> None:
         for word in ("b", "c"):
             episode.add(Role.ASSISTANT, 0, Text(word))
         assert texts(shown) == ["a", "b"]
-        assert await clock.until_someone_sleeps() == pytest.approx(JOINED_S + 0.04)
+        assert await clock.until_someone_sleeps() == pytest.approx(BEAT_S + 0.04)
         await beat(clock)
     assert texts(shown) == ["a", "b", "c"]
 

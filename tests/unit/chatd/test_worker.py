@@ -426,6 +426,21 @@ async def test_the_user_of_a_slot_is_only_counted_while_the_chat_runs(stage: Sta
         assert worker.reserve(OwnerId(ANN.id)) is not None
 
 
+async def test_a_chat_that_is_claimed_anew_counts_once(stage: Stage) -> None:
+    limits = WorkerLimits(slots_max=5, running_per_user_max=2)
+    async with stage.worker(limits=limits) as worker:
+        state = stage.run_here(worker, A, ANN)
+        slot = worker.reserve(ANN.id)
+        assert slot is not None
+        anew = replace(state, snapshot_version=6, owner_epoch=8)
+        stage.store(anew)
+        worker.start(Claimed(anew, ANN), slot)
+        await settle()
+        assert worker.reserve(ANN.id) is not None
+        stage.run_here(worker, B, ANN)
+        assert worker.reserve(ANN.id) is None
+
+
 async def test_a_runner_does_not_see_the_call_that_started_it(stage: Stage) -> None:
     caller: ContextVar[str] = ContextVar("caller", default="nobody")
     seen: list[str] = []

@@ -4,7 +4,7 @@ import pytest
 from gateway.chatd import Chatd, Stubs
 from gateway.errors import UpstreamRefused
 from parley.identity import Role, User, UserId
-from parley.rpc import Address, Channels
+from parley.rpc import Address, Channels, ranked
 
 ADDRESSES = tuple(Address.parse(f"unix:/run/chatd-{number}.sock") for number in range(3))
 USER = User(UserId("0191d1f0-0000-7000-8000-000000000001"), Role.MEMBER)
@@ -12,6 +12,19 @@ USER = User(UserId("0191d1f0-0000-7000-8000-000000000001"), Role.MEMBER)
 
 def refusal(code: grpc.StatusCode) -> grpc.aio.AioRpcError:
     return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata())
+
+
+class Ranked:
+    """Ways to processes of which all live, and no stream leads to any."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+
+    def preferred(self, key: str) -> tuple[Address, ...]:
+        return ranked(key, self._channels.addresses)
+
+    def carrier_to(self, address: Address) -> None:
+        return None
 
 
 async def asked(*refusals: grpc.StatusCode) -> int:
@@ -26,7 +39,7 @@ async def asked(*refusals: grpc.StatusCode) -> int:
         return "yes"
 
     try:
-        assert (await Chatd(channels).ask(USER, "chat", question))[0] == "yes"
+        assert (await Chatd(channels, Ranked(channels)).ask(USER, "chat", question))[0] == "yes"
     finally:
         await channels.close()
     return len(set(map(id, seen)))

@@ -50,7 +50,7 @@ def test_a_right_request_is_understood() -> None:
         model="mock",
         is_streamed=True,
         said="add",
-        tools=(OfferedTool("add", '{"a":1,"how":"fast"}'),),
+        tools=(OfferedTool("add", TOOL["input_schema"]),),
         rounds_done=1,
         output_tokens_max=2000,
     )

@@ -40,7 +40,7 @@ def test_a_right_request_is_understood() -> None:
         model="mock",
         is_streamed=True,
         said="add",
-        tools=(OfferedTool("add", "{}"),),
+        tools=(OfferedTool("add", TOOL["function"]["parameters"]),),
         rounds_done=1,
         output_tokens_max=50,
         wants_usage=True,

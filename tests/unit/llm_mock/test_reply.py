@@ -6,7 +6,8 @@ from parley.llm_mock.behaviour import Behaviour
 from parley.llm_mock.question import OfferedTool, Question
 from parley.llm_mock.reply import reply_to
 
-TOOLS = (OfferedTool("execute", "{}"), OfferedTool("time__now", '{"zone":"UTC"}'))
+ZONED = {"properties": {"zone": {"enum": ["UTC", "CET"]}}, "required": ["zone"]}
+TOOLS = (OfferedTool("execute", None), OfferedTool("time__now", ZONED))
 
 
 @pytest.mark.parametrize(

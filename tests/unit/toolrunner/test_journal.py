@@ -7,21 +7,19 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from parley.clock import FakeClock
 from toolrunner.domain import (
     LIVE,
     ChatId,
-    Effect,
     Execution,
     ExecutionId,
     ExecutionState,
     Exit,
-    FileEffect,
     Key,
     LostReason,
     ProcessId,
-    ProcessRecord,
     ProcessState,
     WorkspaceId,
 )
@@ -34,6 +32,7 @@ from toolrunner.errors import (
 )
 from toolrunner.journal import CANCELLED_ERROR, Begun, Journal, Known, NotBegun
 from toolrunner.journal_file import open_file
+from toolrunner.records import Effect, FileEffect, ProcessRecord
 
 CHAT = ChatId("chat-1")
 CLOCK = FakeClock()
@@ -49,7 +48,7 @@ PROCESS = ProcessRecord(
     state=ProcessState.STARTING,
     started_at=CLOCK.now(),
 )
-RUNNING = replace(PROCESS, state=ProcessState.RUNNING, pid=7)
+RUNNING = structs.replace(PROCESS, state=ProcessState.RUNNING, pid=7)
 STARTED = Execution(
     request_id="execution-1",
     chat_id=CHAT,
@@ -99,7 +98,7 @@ def test_an_entry_is_on_disk_before_the_effect_acts(tmp_path: Path) -> None:
 
 def test_the_same_request_finds_its_entry(journal: Journal) -> None:
     journal.begin(effect(), PROCESS)
-    other = replace(PROCESS, process_id=ProcessId("process-2"))
+    other = structs.replace(PROCESS, process_id=ProcessId("process-2"))
     assert journal.begin(effect(), other) == Known(STARTED)
     assert journal.process(other.process_id) is None
     journal.finish(effect(), b"response", RUNNING)
@@ -194,7 +193,7 @@ def test_an_entry_without_a_result_is_unknown_after_a_restart(tmp_path: Path) ->
     unknown = replace(STARTED, state=ExecutionState.UNKNOWN)
     assert journal.execution(key()) == unknown
     assert journal.begin(effect(), PROCESS) == Known(unknown)
-    assert journal.process(PROCESS.process_id) == replace(
+    assert journal.process(PROCESS.process_id) == structs.replace(
         PROCESS,
         state=ProcessState.LOST,
         lost_reason=LostReason.START_UNCERTAIN,
@@ -216,14 +215,16 @@ def test_a_process_that_ran_is_lost_after_a_restart(
     journal.close()
     journal = opened(tmp_path, boot_id=boot_id)
     assert journal.execution(key()) == FINISHED
-    lost = replace(RUNNING, state=ProcessState.LOST, lost_reason=reason, ended_at=CLOCK.now())
+    lost = structs.replace(
+        RUNNING, state=ProcessState.LOST, lost_reason=reason, ended_at=CLOCK.now()
+    )
     assert journal.processes(PROCESS.workspace_id) == (lost,)
     journal.close()
 
 
 def test_the_end_of_a_process_is_never_overwritten(journal: Journal) -> None:
     journal.begin(effect(), PROCESS)
-    exited = replace(RUNNING, state=ProcessState.EXITED, exit=Exit(exit_code=0))
+    exited = structs.replace(RUNNING, state=ProcessState.EXITED, exit=Exit(exit_code=0))
     journal.record(exited)
     journal.finish(effect(), b"response", RUNNING)
     assert journal.process(PROCESS.process_id) == exited
@@ -234,7 +235,7 @@ def test_what_was_cancelled_unseen_can_no_longer_start(journal: Journal) -> None
     assert cancelled.state is ExecutionState.CANCELLED
     known = replace(cancelled, process_id=PROCESS.process_id)
     assert journal.begin(effect(), PROCESS) == Known(known)
-    assert journal.process(PROCESS.process_id) == replace(
+    assert journal.process(PROCESS.process_id) == structs.replace(
         PROCESS,
         state=ProcessState.START_FAILED,
         start_error=CANCELLED_ERROR,
@@ -312,7 +313,7 @@ HOUR = timedelta(hours=1)
 
 
 def ended(name: str, after_s: float = 0.0) -> ProcessRecord:
-    return replace(
+    return structs.replace(
         PROCESS,
         process_id=ProcessId(name),
         request_id=name,
@@ -326,7 +327,7 @@ def begun(journal: Journal, name: str, *, is_keyed: bool, after_s: float = 0.0) 
     by = replace(FIRST_OWNER, execution_id=ExecutionId(name)) if is_keyed else None
     asked = replace(effect(by=by), request_id=name)
     process = ended(name, after_s)
-    assert journal.begin(asked, replace(process, state=ProcessState.STARTING)) == Begun()
+    assert journal.begin(asked, structs.replace(process, state=ProcessState.STARTING)) == Begun()
     journal.finish(asked, b"response", process)
 
 
@@ -363,7 +364,7 @@ def test_who_outlived_the_service_is_not_lost(tmp_path: Path) -> None:
     first = Journal.open(path, new_generation="first", boot_id="boot-1", clock=CLOCK)
     first.begin(effect(), PROCESS)
     other = replace(effect(by=None), request_id="other")
-    first.begin(other, replace(PROCESS, process_id=ProcessId("other"), request_id="other"))
+    first.begin(other, structs.replace(PROCESS, process_id=ProcessId("other"), request_id="other"))
     first.close()
     again = Journal.open(
         path,
@@ -406,7 +407,7 @@ def test_no_process_comes_back_from_its_end(
     path = tmp_path_factory.mktemp("journal") / "journal.sqlite"
     journal = Journal.open(path, new_generation="g", boot_id="b", clock=CLOCK)
     for state in states:
-        journal.record(replace(PROCESS, state=state))
+        journal.record(structs.replace(PROCESS, state=state))
     kept = journal.process(PROCESS.process_id)
     journal.close()
     assert kept is not None

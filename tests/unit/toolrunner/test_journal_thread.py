@@ -8,11 +8,12 @@ from threading import Event
 import pytest
 
 from parley.clock import FakeClock
-from toolrunner.domain import ChatId, ExecutionId, FileEffect, Key
+from toolrunner.domain import ChatId, ExecutionId, Key
 from toolrunner.errors import JournalFailed, StaleOwner
 from toolrunner.journal import Begun, Done, Failed, Journal
 from toolrunner.journal_file import open_file
 from toolrunner.journal_thread import JournalThread, open_journal
+from toolrunner.records import FileEffect
 
 CLOCK = FakeClock()
 FULL_SYNC = 2

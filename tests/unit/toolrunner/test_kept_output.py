@@ -30,12 +30,34 @@ def test_everything_within_the_log_can_be_read_again(tmp_path: Path) -> None:
     output.close()
 
 
+class WatchedLog(OutputLog):
+    """A log that counts who asks what it has on disk."""
+
+    looks = 0
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        self.looks += 1
+        return super().spans
+
+
+def test_output_that_is_in_memory_is_told_without_a_look_at_the_disk(tmp_path: Path) -> None:
+    log = WatchedLog(tmp_path, "p", 100_000)
+    output = KeptOutput(log)
+    assert (output.spans, excerpt(output, 0, 0, Budget()).text) == (((0, 0),), "")
+    output.append(b"a few words\n")
+    output.close()
+    assert output.spans == ((0, 12),)
+    assert excerpt(output, 2, 12, Budget()).text == "few words\n"
+    assert log.looks == 0
+
+
 def test_the_beginning_and_the_newest_part_outlive_a_full_log(tmp_path: Path) -> None:
     data = numbered(50_000)
     output = filled(tmp_path, data, log_bytes=100_000)
     (head, rest) = output.spans
     assert head == (0, HEAD_BYTES)
-    assert rest == (output.log_start_bytes, len(data))
+    assert rest == (output.log_place[1], len(data))
     assert rest[1] - rest[0] >= 50_000
     assert output.read(*rest) == data[rest[0] :]
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 102_000
@@ -47,7 +69,7 @@ def test_a_finished_log_says_by_itself_which_part_it_has(tmp_path: Path) -> None
     output = filled(tmp_path, data, log_bytes=100_000)
     output.close()
     log = FinishedLog(tmp_path, "p")
-    assert log.spans == ((output.log_start_bytes, len(data)),)
+    assert log.spans == ((output.log_place[1], len(data)),)
     assert log.read(len(data) - 30_000, len(data)) == data[-30_000:]
     assert FinishedLog(tmp_path, "other").spans == ()
 
@@ -77,10 +99,10 @@ def test_a_log_that_is_not_small_keeps_the_beginning_on_disk_too(tmp_path: Path)
     output.close()
     (beginning, rest) = FinishedLog(tmp_path, "p").spans
     assert beginning == (0, BEGINNING_BYTES)
-    assert rest == (output.log_start_bytes, len(data))
+    assert rest == (output.log_place[1], len(data))
     assert FinishedLog(tmp_path, "p").read(0, 100) == data[:100]
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 202_000 + BEGINNING_BYTES
-    assert output.log_name == f"p.{rest[0]}.log"
+    assert output.log_place == (f"p.{rest[0]}.log", rest[0])
 
 
 def test_output_goes_on_after_a_restart_where_it_was(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from parley.clock import FakeClock
-from toolrunner.domain import ChatId, ProcessId, ProcessRecord, ProcessState, WorkspaceId
+from toolrunner.domain import ChatId, ProcessId, ProcessState, WorkspaceId
 from toolrunner.kept_output import CHUNK_BYTES, KeptOutput
 from toolrunner.live import LiveProcess
 from toolrunner.output_log import OutputLog
 from toolrunner.pipes import READ_TOGETHER, Pipes
+from toolrunner.records import ProcessRecord
 from toolrunner.spawning import Launched
 
 NOISY = 5 * READ_TOGETHER

@@ -1,24 +1,16 @@
 import asyncio
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from parley.clock import FakeClock
-from toolrunner.domain import (
-    ChatId,
-    Effect,
-    Exit,
-    ProcessId,
-    ProcessRecord,
-    ProcessState,
-    Scope,
-    WorkspaceId,
-)
+from toolrunner.domain import ChatId, Exit, ProcessId, ProcessState, Scope, WorkspaceId
 from toolrunner.errors import ProcessNotFound
 from toolrunner.journal_thread import JournalThread, open_journal
 from toolrunner.reaping import FINISHED_KEPT, REAP_EVERY_S, Reaper
+from toolrunner.records import Effect, ProcessRecord
 from toolrunner.registry import Registry
 from toolrunner.workspaces import Workspaces
 
@@ -39,7 +31,9 @@ async def exited(journal: JournalThread, name: str, clock: FakeClock) -> Process
     )
     effect = Effect(name, None, "/Start", b"", lambda _: b"")
     await journal.run(lambda j: j.begin(effect, record))
-    ended = replace(record, state=ProcessState.EXITED, exit=Exit(exit_code=0), ended_at=clock.now())
+    ended = structs.replace(
+        record, state=ProcessState.EXITED, exit=Exit(exit_code=0), ended_at=clock.now()
+    )
     await journal.run(lambda j: j.finish(effect, b"", ended))
     return ended
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from toolrunner.spawner.control_groups import ControlGroups
-from toolrunner.spawner.family import Family, Kept
+from toolrunner.spawner.family import REPORT_OVER, Family, Kept
 from toolrunner.spawner.frames import Frames, Line
 from toolrunner.spawner.kin import Kin
 
@@ -77,7 +77,7 @@ def stage() -> Iterator[Stage]:
     kept = Kept("p", "w", 1, outside, output, -1, reading)
     family.kept["p"], family.leaders[outside] = kept, "p"
     family.kin.enter("p", "w", outside)
-    selector.register(reading, selectors.EVENT_READ, kept)
+    selector.register(reading, REPORT_OVER, kept)
     yield Stage(family, theirs, kept, writing, outside, died(CODE))
     os.close(output)
     for fd in (lasting, until):
@@ -144,3 +144,15 @@ def test_nothing_is_remembered_of_workspaces_that_nobody_is_in() -> None:
     kin.keep_only({"p1", "p2"})
     assert (kin.celled, kin.loose) == ({"w2"}, {"w1"})
     assert kin.users == {20_001: "w1", 20_002: "w2"}
+
+
+def test_a_report_wakes_the_spawner_once_and_all_of_it_is_read_then(stage: Stage) -> None:
+    stage.tell(pid=stage.inside)
+    stage.tell(layers=[1, 2])
+    assert stage.family.selector.select(0) == []
+    os.close(stage.report)
+    ((key, _),) = stage.family.selector.select(5)
+    assert key.data is stage.kept
+    stage.family.settle(stage.kept)
+    (told,) = stage.heard()
+    assert (told["number"], told["pid"], told["layers"]) == (1, stage.inside, [1, 2])

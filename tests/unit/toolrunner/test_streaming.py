@@ -2,19 +2,13 @@ import asyncio
 from pathlib import Path
 
 from parley.clock import FakeClock
-from toolrunner.domain import (
-    ChatId,
-    ProcessId,
-    ProcessRecord,
-    ProcessState,
-    Scope,
-    WorkspaceId,
-)
+from toolrunner.domain import ChatId, ProcessId, ProcessState, Scope, WorkspaceId
 from toolrunner.journal_thread import open_journal
 from toolrunner.kept_output import KeptOutput
 from toolrunner.live import LiveProcess
 from toolrunner.output_log import OutputLog
 from toolrunner.pipes import Pipes
+from toolrunner.records import ProcessRecord
 from toolrunner.registry import Registry
 from toolrunner.streaming import Chunk, Closed, CloseReason, Heartbeat, OutputStream
 from toolrunner.workspaces import Workspaces

@@ -3,21 +3,21 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
+
+from msgspec import structs
 
 from parley.clock import FakeClock
 from support.conditions import until
 from toolrunner.domain import (
     ChatId,
-    Effect,
     ExecutionId,
     ExecutionState,
     Exit,
     Key,
     ProcessId,
-    ProcessRecord,
     ProcessState,
     WorkspaceId,
 )
@@ -27,6 +27,7 @@ from toolrunner.kept_output import KeptOutput
 from toolrunner.live import LiveProcess
 from toolrunner.output_log import OutputLog
 from toolrunner.pipes import Pipes
+from toolrunner.records import Effect, ProcessRecord
 from toolrunner.registry import Registry
 from toolrunner.spawning import Spawner
 from toolrunner.tending import KEEP_START_S, Tending
@@ -91,7 +92,7 @@ class Desk:
         return execution.state, execution.response, record.state
 
     def start(self) -> None:
-        self.live.record = replace(self.live.record, state=ProcessState.RUNNING)
+        self.live.record = structs.replace(self.live.record, state=ProcessState.RUNNING)
         self.tending.keep_start(EFFECT, self.live, self.tending.registry.present(self.live))
 
     async def end(self) -> None:

@@ -1,28 +1,33 @@
 """One connection: a request goes out, and the bytes that come back are given on as they arrive.
 
 No task stands between the socket and whoever wants the bytes: a model that sends a word every few
-milliseconds to thousands of chats makes that wake-up the dearest part of reading it.
+milliseconds to thousands of chats makes that wake-up the dearest part of reading it. A process that
+is late gives the bytes of several reads on together, on its next beat, where whoever takes them
+says that they can wait; the end of a body never does.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, field
 
 import httptools
 
+from chatd.providers.http.beats import Beats
 from chatd.providers.http.errors import AnswerMalformed, ConnectionCut
 from chatd.providers.http.packing import Unpack, unpacking
 
 HEAD_BYTES_MAX = 64 * 1024
 # What is written at once; other chats get their turn between two pieces.
 PIECE_BYTES = 256 * 1024
-# Who sends that much at once is read on from only after the others had their turn.
+# Who sends that much at once is read on from only after the others had their turn; and so much is
+# not held for a beat.
 GULP_BYTES = 64 * 1024
 
 # Takes the next bytes of a body; returns whether it has enough. It must not wait.
 TakeBytes = Callable[[bytes], bool]
+# Returns whether the next bytes can wait for a beat.
+CanWait = Callable[[], bool]
 
 
 @dataclass(slots=True)
@@ -40,10 +45,15 @@ class Head:
         return is_chunked or "content-length" in self.headers
 
 
+def _cannot_wait() -> bool:
+    return False
+
+
 class Connection(asyncio.Protocol):
     """A connection that stands; one exchange at a time."""
 
-    def __init__(self, on_lost: Callable[["Connection"], None]) -> None:
+    def __init__(self, on_lost: Callable[["Connection"], None], beats: Beats) -> None:
+        self._beats = beats
         self._is_kept = True  # Unless something shows that it cannot serve once more.
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
@@ -58,8 +68,11 @@ class Connection(asyncio.Protocol):
         self._is_ended = True
         self._failure: Exception | None = None
         self._take: TakeBytes | None = None
+        self._can_wait: CanWait = _cannot_wait
         self._arrived: list[bytes] = []
-        self._held: deque[bytes] = deque()
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._is_beat_awaited = False
         self._unpack: Unpack | None = None
 
     @property
@@ -92,11 +105,12 @@ class Connection(asyncio.Protocol):
             await self._something()
         return self._head
 
-    async def pour(self, take: TakeBytes) -> bool:
+    async def pour(self, take: TakeBytes, can_wait: CanWait) -> bool:
         """Give the bytes of the body to `take`, until it has enough or the body ended.
 
-        What `take` raises ends the exchange and comes out here. What came before an error is given
-        before it is raised, and to who has enough none is. Returns whether the body ended.
+        While the process is late, bytes that `can_wait` says can are held for a beat. What `take`
+        raises ends the exchange and comes out here. What came before an error is given before it
+        is raised, and to who has enough none is. Returns whether the body ended.
 
         Raises:
             ConnectionCut: the other side went away before the end.
@@ -105,14 +119,16 @@ class Connection(asyncio.Protocol):
         # Callbacks run in the context of whoever made the connection, which is another chat's.
         context = copy_context()
         self._take = lambda piece: context.run(take, piece)
+        self._can_wait = can_wait
         try:
-            self._give_held()
+            self._pour_held()
             while self._wants_more and not self._is_ended:
                 await self._something()
             if self._wants_more:
                 self._raise_failure()
         finally:
             self._take = None
+            self._can_wait = _cannot_wait
         return self._is_ended and not self._held
 
     def leave(self, patience_s: float, give_back: Callable[["Connection"], None]) -> None:
@@ -129,7 +145,7 @@ class Connection(asyncio.Protocol):
             timer.cancel()
             self._settle(give_back)
 
-        self._held.clear()
+        self._drop_held()
         self._take = _dropped
         self._waiter = asyncio.get_running_loop().create_future()
         self._waiter.add_done_callback(ended)
@@ -159,12 +175,13 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             failure = AnswerMalformed(str(error) or "the answer is no HTTP")
         self._give_arrived()
+        if failure is None and self._bare_bytes > HEAD_BYTES_MAX:
+            failure = _head_too_large()
         if self._is_ended:
             self._is_kept = self._is_kept and failure is None  # What follows an answer is none.
         elif failure is not None:
+            self._give_held()
             self._fail(failure)
-        elif self._bare_bytes > HEAD_BYTES_MAX:
-            self._fail(_head_too_large())
         if len(data) >= GULP_BYTES:
             self._rest()
 
@@ -176,6 +193,7 @@ class Connection(asyncio.Protocol):
         """Learn that the connection is gone, which may be how a body ends."""
         self._transport = None
         if not self._is_ended:
+            self._give_held()
             if exc is None and self._is_head_complete and not self._head.has_length:
                 self._is_ended = True
                 self._wake()
@@ -242,6 +260,7 @@ class Connection(asyncio.Protocol):
             self._head = Head()  # An interim answer: the real one follows.
             return
         self._give_arrived()
+        self._give_held()
         self._is_ended = True
         if self._unsent or not self._parser.should_keep_alive():
             self._is_kept = False
@@ -268,6 +287,7 @@ class Connection(asyncio.Protocol):
             transport.write(piece)
 
     def _give_arrived(self) -> None:
+        """Give on what arrived, or hold it for the beat."""
         arrived = self._arrived
         if not arrived:
             return
@@ -275,17 +295,50 @@ class Connection(asyncio.Protocol):
         arrived.clear()
         if self._failure is not None:
             return
-        try:
-            self._held.append(piece if self._unpack is None else self._unpack(piece))
+        if self._unpack is not None:
+            try:
+                piece = self._unpack(piece)
+            except AnswerMalformed as error:
+                self._give_held()
+                self._fail(error)
+                return
+        self._held.append(piece)
+        if self._beats.is_late and self._can_wait():
+            self._await_beat(len(piece))
+        else:
             self._give_held()
+
+    def _await_beat(self, more_bytes: int) -> None:
+        self._held_bytes += more_bytes
+        if self._held_bytes >= GULP_BYTES:
+            self._give_held()
+        elif not self._is_beat_awaited:
+            self._is_beat_awaited = True
+            self._beats.at_next(self._on_beat)
+
+    def _on_beat(self) -> None:
+        self._is_beat_awaited = False
+        self._give_held()
+
+    def _give_held(self) -> None:
+        try:
+            self._pour_held()
         except Exception as error:
             self._fail(error)  # Whoever pours is told, in its own task.
 
-    def _give_held(self) -> None:
-        while self._held and self._take is not None:
-            if self._take(self._held.popleft()):
-                self._take = None
-                self._wake()
+    def _pour_held(self) -> None:
+        held = self._held
+        if not held or self._take is None:
+            return
+        piece = held[0] if len(held) == 1 else b"".join(held)
+        self._drop_held()
+        if self._take(piece):
+            self._take = None
+            self._wake()
+
+    def _drop_held(self) -> None:
+        self._held.clear()
+        self._held_bytes = 0
 
     @property
     def _wants_more(self) -> bool:
@@ -316,7 +369,7 @@ class Connection(asyncio.Protocol):
 
     def _settle(self, give_back: Callable[["Connection"], None]) -> None:
         self._take = self._waiter = None
-        self._held.clear()
+        self._drop_held()
         if self.is_open and self._failure is None and self._is_ended:
             give_back(self)
         else:
@@ -335,9 +388,9 @@ class Response:
         self._connection = connection
         self._give_back = give_back
 
-    async def pour(self, take: TakeBytes) -> bool:
+    async def pour(self, take: TakeBytes, can_wait: CanWait = _cannot_wait) -> bool:
         """Give the bytes of the body to `take`; see `Connection.pour`."""
-        return await self._connection.pour(take)
+        return await self._connection.pour(take, can_wait)
 
     def close(self, patience_s: float = 0.0) -> None:
         """Let go of the answer; one that ends within `patience_s` leaves its connection usable."""

@@ -11,6 +11,7 @@ from typing import Self
 import aiohappyeyeballs
 
 from chatd.providers.http.address import Address
+from chatd.providers.http.beats import Beats, NoBeats
 from chatd.providers.http.connection import Connection, Response
 from chatd.providers.http.errors import HeaderInvalid, NotConnected
 from chatd.providers.http.names import Names
@@ -40,8 +41,9 @@ class HttpOptions:
 class Connections:
     """Makes and keeps connections; how many there are is limited by whoever makes calls."""
 
-    def __init__(self, options: HttpOptions | None = None) -> None:
+    def __init__(self, options: HttpOptions | None = None, beats: Beats | None = None) -> None:
         self._options = options or HttpOptions()
+        self._beats = beats or NoBeats()
         self._trust = self._options.trust
         self._all: set[Connection] = set()
         self._idle: dict[Address, dict[Connection, asyncio.TimerHandle]] = {}
@@ -119,7 +121,7 @@ class Connections:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _, connection = await loop.create_connection(
-                lambda: Connection(self._lost),
+                lambda: Connection(self._lost, self._beats),
                 sock=sock,
                 ssl=self._secured() if address.is_secure else None,
                 server_hostname=address.host if address.is_secure else None,

@@ -1,0 +1,53 @@
+"""Answers that are cut out of one piece are those that would be put together."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from parley.llm_mock.anthropic import AnthropicMessages
+from parley.llm_mock.behaviour import Behaviour
+from parley.llm_mock.completions import ChatCompletions
+from parley.llm_mock.dialect import Dialect
+from parley.llm_mock.placeholders import Filling, identity_of
+from parley.llm_mock.prepared import Prepared, in_chunks, prepare_stream, prepare_whole
+from parley.llm_mock.question import Question
+from parley.llm_mock.reply import reply_to
+from parley.llm_mock.responses import OpenAIResponses
+from parley.llm_mock.steps import Framed, Send, Step, course, delayed, evenly
+
+BEHAVIOUR = Behaviour(deltas=3, reasoning=2, wait_s=3, latency_s=2, delay_s=1)
+REPLY = reply_to(Question("mock", True, "hello"), BEHAVIOUR, seed=0)
+FILLING = Filling(identity_of(0, 1, is_stored=False, is_reasoned=True), 12, 3, 4)
+DIALECTS = (AnthropicMessages(), ChatCompletions(), OpenAIResponses())
+
+
+def joined(steps: Iterable[Step]) -> list[Step]:
+    """Return the steps with what is sent without a pause between in one piece."""
+    whole: list[Step] = []
+    for step in steps:
+        if whole and isinstance(last := whole[-1], Send) and isinstance(step, Send):
+            whole[-1] = Send(last.data + step.data)
+        else:
+            whole.append(step)
+    return whole
+
+
+def steps_of(prepared: Prepared, dialect: Dialect, behaviour: Behaviour) -> list[Step]:
+    steps = course(prepared.filled(FILLING), Framed(dialect), behaviour, None)
+    answer = in_chunks(FILLING.fill(prepared.head), steps)
+    return joined(delayed(answer, behaviour.wait_s))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("behaviour", [BEHAVIOUR, Behaviour(), Behaviour(delay_s=1)])
+def test_an_even_stream_is_the_course_of_its_events(dialect: Dialect, behaviour: Behaviour) -> None:
+    prepared = prepare_stream(dialect, REPLY, is_checksummed=False)
+    pieces = prepared.pieces(FILLING.fill(prepared.burst))
+    assert joined(evenly(pieces, behaviour)) == steps_of(prepared, dialect, behaviour)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_even_whole_answer_waits_before_its_body(dialect: Dialect) -> None:
+    prepared = prepare_whole(dialect, REPLY)
+    pieces = prepared.pieces(FILLING.fill(prepared.burst))
+    assert joined(evenly(pieces, BEHAVIOUR)) == steps_of(prepared, dialect, BEHAVIOUR)
