@@ -164,6 +164,19 @@ def test_a_tracked_file_counts_though_it_is_ignored(stack: LocalStack, repositor
 
 
 @pytest.mark.parametrize("repository", ["shop"], indirect=True)
+def test_a_large_picture_that_a_model_reads_holds_nobody_up_who_follows(
+    stack: LocalStack, repository: Path
+) -> None:
+    making = r"printf '\211PNG\r\n\032\n' > p.png; head -c 3000000 /dev/urandom >> p.png"
+    steps = (f"run: {making}", 'call: read_file {"path": "p.png"}', "run: echo afterwards")
+    (repository / "repair.script").write_text("".join(f"{step}\n" for step in steps))
+    run = stack.parley("run", "--check", "true", PROMPT, cwd=repository)
+    assert run.returncode == 0, run.stderr
+    assert '"omitted_bytes": 3000' in run.stdout
+    assert '"output": "afterwards\\n"' in run.stdout
+
+
+@pytest.mark.parametrize("repository", ["shop"], indirect=True)
 def test_ctrl_c_stops_the_turn_and_what_it_runs(stack: LocalStack, repository: Path) -> None:
     (repository / "repair.script").write_text("run: sleep 7521\n")
     with subprocess.Popen(

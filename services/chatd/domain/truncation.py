@@ -1,6 +1,7 @@
 """Results that are too large for a model: what is kept of them."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,10 @@ BUDGET_BYTES_UNKNOWN = 64 * 1024
 BYTES_PER_TOKEN = 3
 MARKER_BYTES = 256
 MEDIA_TYPES = ("image", "audio", "resource")
+#: Of a result that is shown, bytes in base64 that are longer are left out.
+SHOWN_BYTES_MAX = 32 * 1024
+# Inside of a text the quotation marks are escaped, so this is a field of the result itself.
+_LARGE_BYTES = re.compile(rf'"(data|blob)": ?"([A-Za-z0-9+/=_-]{{{SHOWN_BYTES_MAX},}})"', re.ASCII)
 
 
 def result_budget_bytes(context_limit_tokens: int) -> int:
@@ -59,13 +64,17 @@ def truncated_json(result_json: str, budget_bytes: int) -> str:
     return _fitted(quoted, whole, budget_bytes) or json.dumps({"output": ""})
 
 
-def without_media(result_json: str) -> str:
-    """Return a result without the bytes of its pictures; how many they were is told instead."""
-    value = json.loads(result_json)
-    for each in (media := _media_in(value)):
-        each["omitted_bytes"] = len(each["data"]) * 3 // 4
-        each["data"] = ""
-    return json.dumps(value, ensure_ascii=False) if media else result_json
+def without_large_bytes(result_json: str) -> str:
+    """Return a result as people and programs are shown it: of large pictures only their size.
+
+    Models get them. Streams and pages of a history carry everything that is shown, and one large
+    picture would be more than they can.
+    """
+    if len(result_json) <= SHOWN_BYTES_MAX:
+        return result_json
+    return _LARGE_BYTES.sub(
+        lambda found: f'"{found[1]}": "", "omitted_bytes": {len(found[2]) * 3 // 4}', result_json
+    )
 
 
 def repaired(text: str) -> str:

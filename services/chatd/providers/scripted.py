@@ -17,6 +17,7 @@ from chatd.domain.model import (
 )
 from chatd.domain.parts import Text, ToolCall, ToolResult
 from chatd.domain.tools import Executor, ToolSpec
+from chatd.domain.truncation import without_large_bytes
 from parley.clock import Clock
 
 Play = Callable[[ModelRequest], Iterable[ModelEvent] | AsyncIterable[ModelEvent]]
@@ -176,7 +177,9 @@ def _demo_calls(tools: tuple[ToolSpec, ...]) -> Iterable[tuple[ToolSpec, str]]:
 
 def _report(results: list[ToolResult]) -> Iterable[ModelEvent]:
     for result in results:
-        yield from _words(f"\n{result.tool_name} answered: {result.result_json}")
+        yield from _words(
+            f"\n{result.tool_name} answered: {without_large_bytes(result.result_json)}"
+        )
     yield from _words("\nThat is all the demo does.")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from chatd.domain.parts import FileReference, Part, Reasoning, Text, ToolCall, ToolResult
-from chatd.domain.truncation import truncated, truncated_json, without_media
+from chatd.domain.truncation import truncated, truncated_json, without_large_bytes
 
 # Less than half of what may wait for a reader: a result is shown live and then told as a message.
 MESSAGE_BYTES_MAX = 384 * 1024
@@ -69,7 +69,7 @@ def _cut(part: Part, bytes_max: int) -> Part:
         case ToolCall():
             return replace(part, args_json=_arguments(part.args_json, bytes_max))
         case ToolResult():
-            result_json = truncated_json(without_media(part.result_json), bytes_max)
+            result_json = truncated_json(without_large_bytes(part.result_json), bytes_max)
             return replace(part, result_json=result_json)
         case _:
             return part

@@ -24,6 +24,7 @@ from chatd.domain.chat import (
 )
 from chatd.domain.choice import NO_CHOICE, ReasoningEffort
 from chatd.domain.diffs import DiffStatus
+from chatd.domain.truncation import without_large_bytes
 from chatd.domain.views import ChatMode, ChatView, GranteeKind, Share
 from chatd.engine.live import LivePart
 from chatd.rpc.bounding import MESSAGE_BYTES_MAX, QUEUED_BYTES_MAX, bounded
@@ -290,7 +291,7 @@ def _result(result: parts.ToolResult) -> message_pb2.ToolResultPart:
     return message_pb2.ToolResultPart(
         tool_call_id=result.tool_call_id,
         tool_name=result.tool_name,
-        result_json=result.result_json,
+        result_json=without_large_bytes(result.result_json),
         outcome=OUTCOME[result.outcome],
         mcp_server_id=result.mcp_server_id,
         provider_executed=result.provider_executed,

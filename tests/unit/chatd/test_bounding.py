@@ -16,7 +16,7 @@ from chatd.domain.parts import (
 from chatd.rpc.bounding import bounded
 from chatd.rpc.convert import content_to_proto
 
-PICTURE = {"type": "image", "data": "A" * 8000, "media_type": "image/png"}
+PICTURE = {"type": "image", "data": "A" * 80_000, "media_type": "image/png"}
 
 
 def result(result_json: str) -> ToolResult:
@@ -72,7 +72,7 @@ def test_pictures_go_before_words() -> None:
     (cut,) = bounded((result(json.dumps(seen)),), 2000)
     assert isinstance(cut, ToolResult)
     assert json.loads(cut.result_json) == seen | {
-        "content": [PICTURE | {"data": "", "omitted_bytes": 6000}]
+        "content": [PICTURE | {"data": "", "omitted_bytes": 60_000}]
     }
 
 

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatd.domain.truncation import repaired, result_budget_bytes, truncated, truncated_json
+from chatd.domain.truncation import (
+    repaired,
+    result_budget_bytes,
+    truncated,
+    truncated_json,
+    without_large_bytes,
+)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +87,17 @@ def test_halves_of_characters_are_joined_or_replaced() -> None:
     assert repaired("\ud83d\ude00") == "😀"
     assert repaired("a\ud83d") == "a\ufffd"
     assert repaired("plain") == "plain"
+
+
+def test_of_large_pictures_only_their_size_is_shown() -> None:
+    picture = {"type": "image", "media_type": "image/png", "data": "A" * 400_000}
+    small = {"type": "image", "media_type": "image/png", "data": "A" * 400}
+    told = json.dumps({"ok": True, "content": [picture, small], "path": "p.png"})
+    shown = json.loads(without_large_bytes(told))
+    gone = {"type": "image", "media_type": "image/png", "data": "", "omitted_bytes": 300_000}
+    assert shown == {"ok": True, "content": [gone, small], "path": "p.png"}
+
+
+def test_what_only_looks_like_a_picture_is_shown() -> None:
+    told = json.dumps({"output": json.dumps({"data": "A" * 400_000})})
+    assert without_large_bytes(told) == told

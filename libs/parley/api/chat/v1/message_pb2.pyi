@@ -209,7 +209,9 @@ class ToolResultPart(_message.Message):
     tool_name: _builtins.str
     """Name the model used."""
     result_json: _builtins.str
-    """Result as one JSON value; empty while it still streams."""
+    """Result as one JSON value; empty while it still streams. Of bytes in base64 (`data`, `blob`) that are
+    longer than 32 KiB only `omitted_bytes` is told.
+    """
     result_delta: _builtins.str
     """Piece of the result's text; live parts only."""
     result_reset: _builtins.bool
