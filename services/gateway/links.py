@@ -18,7 +18,8 @@ from gateway.carrying import Carrier, LinkLost
 from gateway.chat_events import Ending, Reader
 from gateway.errors import UpstreamRefused
 from gateway.frames import Frames
-from gateway.link import Link, Routed
+from gateway.link import Link
+from gateway.routed import Routed
 from parley.clock import Clock
 from parley.identity import User
 from parley.rpc import Address, CallTokens, Channels, Problem, ranked

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gateway.chat_events import Ending
-from gateway.link import Routed
 from gateway.links import MOVED_TOGETHER, Links
+from gateway.routed import Routed
 from parley.api.chat.v1 import chat_pb2, event_pb2
 from parley.api.chat.v1.stream_service_pb2 import OpenSubscription
 from parley.clock import SystemClock
