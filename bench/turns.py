@@ -1,8 +1,8 @@
 """Figures of turns over HTTP: how many a second, what each costs, and how late its first words are.
 
 Run it with `python bench/turns.py`, or name parts: `python bench/turns.py lag`. Each starts a real
-stack of its own with `parley up` and two chatd; models, clients and PostgreSQL share its machine.
-It prints one JSON object.
+stack of its own with `parley up` and two chatd, or as many as `--chatd` says; models, clients and
+PostgreSQL share its machine. It prints one JSON object.
 
     burst  turns per second with 1, 100 and 500 chats whose answers come in 40 deltas at once, and
            processor time per turn by process, by `parley scaletest`
@@ -37,7 +37,7 @@ from bench.machine import print_figures
 from parley.scaletest import Dialer, EventReader, Frame, Requests, Target
 from support.faulty_stack import FaultyStack
 
-CHATD = 2
+CHATD_DEFAULT = 2
 DELTAS = 40
 DELTA_S = 0.02
 #: Chats, and how many turns of each are enough to tell.
@@ -50,9 +50,9 @@ LAG_TURNS = {1: 10, 100: 5}
 CROWD = (5000, 10)
 
 
-async def scaletest(chats: int, turns: int, *options: str) -> dict[str, Any]:
+async def scaletest(chatd: int, chats: int, turns: int, *options: str) -> dict[str, Any]:
     """Return what a load test of a fresh stack tells."""
-    async with stack_of(CHATD, **ROOM) as stack:
+    async with stack_of(chatd, **ROOM) as stack:
         load = ("--chats", str(chats), "--turns", str(turns), "--deltas", str(DELTAS), *options)
         ran = await asyncio.to_thread(
             subprocess.run,
@@ -84,22 +84,22 @@ async def scaletest(chats: int, turns: int, *options: str) -> dict[str, Any]:
     }
 
 
-async def burst() -> dict[str, Any]:
-    return {f"{chats}_chats": await scaletest(chats, turns) for chats, turns in BURSTS}
+async def burst(chatd: int) -> dict[str, Any]:
+    return {f"{chats}_chats": await scaletest(chatd, chats, turns) for chats, turns in BURSTS}
 
 
-async def paced() -> dict[str, Any]:
+async def paced(chatd: int) -> dict[str, Any]:
     pace = ("--delta-interval-ms", str(DELTA_S * 1000))
-    return {f"{chats}_chats": await scaletest(chats, turns, *pace) for chats, turns in PACED}
+    return {f"{chats}_chats": await scaletest(chatd, chats, turns, *pace) for chats, turns in PACED}
 
 
-async def tools() -> dict[str, Any]:
+async def tools(chatd: int) -> dict[str, Any]:
     one = ("--tool-calls", "1")
-    return {f"{chats}_chats": await scaletest(chats, turns, *one) for chats, turns in TOOLS}
+    return {f"{chats}_chats": await scaletest(chatd, chats, turns, *one) for chats, turns in TOOLS}
 
 
-async def crowd() -> dict[str, Any]:
-    return await scaletest(*CROWD)
+async def crowd(chatd: int) -> dict[str, Any]:
+    return await scaletest(chatd, *CROWD)
 
 
 @asynccontextmanager
@@ -186,11 +186,11 @@ class Talk:
         return json.loads(answer)
 
 
-async def lag() -> dict[str, Any]:
+async def lag(chatd: int) -> dict[str, Any]:
     found = {}
     async with stamping_model() as url:
         given = {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "sk-of-nobody-at-all"}
-        async with stack_of(CHATD, **given) as stack:
+        async with stack_of(chatd, **given) as stack:
             for chats, turns in LAG_TURNS.items():
                 found[f"{chats}_chats"] = await lag_of(stack, chats, turns)
     return found
@@ -215,7 +215,7 @@ def told(values: list[float]) -> dict[str, float]:
     }
 
 
-PARTS: Mapping[str, Callable[[], Awaitable[dict[str, Any]]]] = {
+PARTS: Mapping[str, Callable[[int], Awaitable[dict[str, Any]]]] = {
     "burst": burst,
     "paced": paced,
     "tools": tools,
@@ -224,8 +224,8 @@ PARTS: Mapping[str, Callable[[], Awaitable[dict[str, Any]]]] = {
 }
 
 
-async def run(parts: Iterable[str]) -> dict[str, Any]:
-    return {part: await PARTS[part]() for part in parts}
+async def run(parts: Iterable[str], chatd: int) -> dict[str, Any]:
+    return {"chatd": chatd, **{part: await PARTS[part](chatd) for part in parts}}
 
 
 def has_failed(found: object) -> bool:
@@ -236,10 +236,18 @@ def has_failed(found: object) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
-    parts = parser.parse_args().parts or [part for part in PARTS if part != "crowd"]
+    parser.add_argument(
+        "--chatd",
+        type=int,
+        default=CHATD_DEFAULT,
+        metavar="N",
+        help="how many of them (%(default)s)",
+    )
+    given = parser.parse_args()
+    parts = given.parts or [part for part in PARTS if part != "crowd"]
     if unknown := set(parts) - PARTS.keys():
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
-    found = asyncio.run(run(parts))
+    found = asyncio.run(run(parts, given.chatd))
     print_figures(found)
     if has_failed(found):
         raise SystemExit("a load test failed: its report says what")
