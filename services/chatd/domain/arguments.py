@@ -1,12 +1,16 @@
 """Arguments of tool calls: what may be kept of them and sent on, and what may not."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 
 # Executors take messages of 4 MiB, and a history keeps what it is given.
 ARGUMENTS_BYTES_MAX = 2 * 1024 * 1024
 ARGUMENTS_DEPTH_MAX = 100
+
+_TEXT_OR_LAST_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
+_ESCAPED = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
 class Arguments(dict[str, object]):
@@ -39,10 +43,33 @@ def parsed(args_json: str) -> Arguments:
     except _Unusable:
         raise
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"the arguments are not valid JSON: {error}") from None
+        value = _loaded_mended(args_json, error)
     if not isinstance(value, Arguments):
         raise ValueError("the arguments must be a JSON object")
     return value
+
+
+def _loaded_mended(args_json: str, error: Exception) -> object:
+    try:
+        return _loaded(mended(args_json), Arguments.of)
+    except _Unusable:
+        raise
+    except (ValueError, RecursionError):
+        raise ValueError(f"the arguments are not valid JSON: {error}") from None
+
+
+def mended(args_json: str) -> str:
+    """Return arguments without the slips that leave no doubt of what was meant.
+
+    These are a comma behind the last member, and line breaks and tabs that stand in a text as they
+    are. Whether JSON comes of it is another question.
+    """
+    return _TEXT_OR_LAST_COMMA.sub(_mended_place, args_json)
+
+
+def _mended_place(found: re.Match[str]) -> str:
+    text = found[0]
+    return "" if text == "," else text.translate(_ESCAPED)
 
 
 def is_kept(args_json: str) -> bool:

@@ -27,6 +27,7 @@ class CallPlan:
     dispatched: tuple[ToolCall, ...] = ()
     asked: tuple[ToolCall, ...] = ()  # By the client.
     refused: tuple[ToolResult, ...] = ()
+    mended: tuple[ToolCall, ...] = ()  # Those of the calls whose arguments had a slip.
 
 
 def offered_tools(
@@ -72,7 +73,13 @@ def plan_calls(calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]) -> Ca
             asked.append(storable_call(call))
         else:
             dispatched.append(storable_call(call))
-    return CallPlan(tuple(dispatched), tuple(asked), tuple(refused))
+    given = {call.tool_call_id: call.args_json for call in calls}
+    mended = tuple(
+        call
+        for call in (*dispatched, *asked)
+        if given[call.tool_call_id].strip() and not is_json(repaired(given[call.tool_call_id]))
+    )
+    return CallPlan(tuple(dispatched), tuple(asked), tuple(refused), mended)
 
 
 def error_result(call: ToolCall, problem: str, hint: str = "") -> ToolResult:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from chatd.domain.arguments import is_kept
+from chatd.domain.arguments import is_kept, mended
 from chatd.domain.chat import ModelUse, NewMessage, PendingCall, Role, Visibility
 from chatd.domain.compaction import CHAT_SUMMARIZED
 from chatd.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
@@ -74,6 +74,8 @@ def storable_call(call: ToolCall) -> ToolCall:
     if not call.args_json.strip():
         return msgspec.structs.replace(call, args_json="{}")
     args_json = repaired(call.args_json)
+    if not is_kept(args_json):
+        args_json = mended(args_json)
     return msgspec.structs.replace(call, args_json=args_json if is_kept(args_json) else "")
 
 

@@ -1,5 +1,6 @@
 """One step of a model: its answer, and what is committed of it."""
 
+import logging
 from dataclasses import dataclass
 
 from chatd.domain.calls import local_calls, plan_calls
@@ -18,6 +19,8 @@ from chatd.engine.preparation import Prepared
 from chatd.engine.session import Session, Unfinished
 from chatd.engine.stream import Answered, Broken, ModelStream, StreamLimits, Superseded
 from parley.clock import Clock
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,8 @@ class ModelStep:
         """Commit an answer with its calls; those that are refused get their result with it."""
         specs, fence = self.prepared.specs, session.fence
         plan = plan_calls(calls, specs)
+        for call in plan.mended:
+            _log.info("the arguments of a call of %s were mended", call.tool_name)
         dispatches = dispatches_for(session.chat_id, fence, plan.dispatched, specs)
         asked = tuple(PendingCall(call.tool_call_id, call.tool_name) for call in plan.asked)
         for place, result in enumerate(plan.refused):

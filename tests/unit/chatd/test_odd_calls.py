@@ -13,6 +13,7 @@ from chatd.domain.arguments import (
     ARGUMENTS_DEPTH_MAX,
     Arguments,
     is_kept,
+    mended,
     parsed,
 )
 from chatd.domain.calls import CALLS_MAX, plan_calls
@@ -95,6 +96,43 @@ async def test_a_tool_that_does_not_exist_and_ids_that_repeat_or_lack_are_no_har
     assert sorted(outcomes.values()) == [ToolOutcome.DONE] * 3 + [ToolOutcome.FAILED]
     assert len(outcomes) == 4
     assert stage.tools.order == ["look"] * 3
+
+
+@pytest.mark.parametrize(
+    ("args_json", "meant"),
+    [
+        ('{"a": [1, 2, ], "b": 1,\n}', {"a": [1, 2], "b": 1}),
+        ('{"a": "one\ntwo\tthree\r"}', {"a": "one\ntwo\tthree\r"}),
+        ('{"a": "keep, }", "b": "\\", ]",}', {"a": "keep, }", "b": '", ]'}),
+    ],
+    ids=["commas", "line breaks", "texts that look like it"],
+)
+async def test_a_slip_that_leaves_no_doubt_is_mended_and_recorded(
+    args_json: str, meant: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    stage = Stage(calling(ToolCall("a", "look", args_json)), LOOK)
+    await stage.ask()
+    (asked,) = [
+        part
+        for message in stage.model.requests[-1].messages
+        for part in message.content
+        if isinstance(part, ToolCall)
+    ]
+    assert json.loads(asked.args_json) == meant
+    assert len(stage.tools.order) == 1
+    assert "the arguments of a call of look were mended" in caplog.text
+
+
+@pytest.mark.parametrize("args_json", ['{"a": 1,,}', '{"a": 1, "a": 2,}', '{"a" 1,}', '{"a": "x}'])
+def test_what_leaves_a_doubt_is_refused(args_json: str) -> None:
+    assert plan_calls((ToolCall("a", "look", args_json),), SPECS).dispatched == ()
+
+
+@given(st.recursive(st.none() | st.booleans() | st.text(), st.lists, max_leaves=20))
+def test_what_is_json_is_never_mended(value: object) -> None:
+    args_json = json.dumps({"value": value}, ensure_ascii=False)
+    assert mended(args_json) == args_json
 
 
 def test_half_a_character_in_arguments_is_replaced() -> None:
