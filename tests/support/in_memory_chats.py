@@ -23,6 +23,7 @@ from chatd.domain.commands import (
     PromoteQueuedMessage,
     RequestCompaction,
 )
+from chatd.domain.compaction import since_boundary
 from chatd.domain.errors import ChatNotFound
 from chatd.domain.facts import NO_FACTS, Facts
 from chatd.domain.ledger import CallPurpose, LedgerEntry
@@ -140,7 +141,8 @@ def facts_for(chat: StoredChat, command: Command) -> Facts:
             found = (message for message in chat.live() if message.id == message_id)
             return Facts(target=next(found, None))
         case RequestCompaction():
-            return Facts(has_material=any(m.role is Role.ASSISTANT for m in chat.live()))
+            said = since_boundary(chat.live())
+            return Facts(has_material=any(message.role is Role.ASSISTANT for message in said))
         case _:
             return NO_FACTS
 
