@@ -73,11 +73,11 @@ def plan_calls(calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]) -> Ca
             asked.append(storable_call(call))
         else:
             dispatched.append(storable_call(call))
-    given = {call.tool_call_id: call.args_json for call in calls}
+    given = {call.tool_call_id: repaired(call.args_json) for call in calls}
     mended = tuple(
         call
         for call in (*dispatched, *asked)
-        if given[call.tool_call_id].strip() and not is_json(repaired(given[call.tool_call_id]))
+        if given[call.tool_call_id].strip() and call.args_json != given[call.tool_call_id]
     )
     return CallPlan(tuple(dispatched), tuple(asked), tuple(refused), mended)
 
