@@ -92,6 +92,7 @@ def _hosting(
             users=workshop.users,
             points=points_of(settings.faultpoints_directory, process.clock),
             clock=process.clock,
+            supervision=process.supervision,
             new_id=process.new_id,
             encode_started=encode_started,
             workspaces_max=settings.workspaces_max,
