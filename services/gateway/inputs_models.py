@@ -25,6 +25,7 @@ Price = Annotated[
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 Days = Annotated[int, msgspec.Meta(ge=0, le=DAYS_MAX)]
 Address = Annotated[str, msgspec.Meta(max_length=2048)]
+Key = Annotated[str, msgspec.Meta(min_length=1, max_length=8192)]
 Prompt = Annotated[str, msgspec.Meta(max_length=PROMPT_CHARACTERS_MAX)]
 ShortName = Annotated[
     str,
@@ -118,7 +119,12 @@ class NewProvider(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProviderPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of PATCH /providers/{provider_id}; options are replaced as a whole."""
+    """The body of PATCH /providers/{provider_id}; options are replaced as a whole.
+
+    A key replaces the stored keys of the installation, null removes them. One of the two is needed
+    when a change would send stored keys to another scheme, host or port; users' own keys of the
+    provider are removed then.
+    """
 
     name: ShortName | UnsetType = UNSET
     type: ProviderType | UnsetType = UNSET
@@ -127,13 +133,14 @@ class ProviderPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     enabled: bool | UnsetType = UNSET
     user_keys_allowed: bool | UnsetType = UNSET
     options: JsonObject | UnsetType | None = UNSET
+    key: Key | UnsetType | None = UNSET
 
 
 class NewProviderKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of POST /provider-keys and /me/provider-keys; the key is never told again."""
 
     provider_id: Id
-    key: Annotated[str, msgspec.Meta(min_length=1, max_length=8192)]
+    key: Key
 
 
 class InstallationPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -26,6 +26,7 @@ ChatError
 ├── ResourceNotFound        no such provider, model or key for this caller
 ├── NameTaken               something else has the name
 ├── VersionConflict         somebody changed it since it was read
+├── KeyNeeded               stored keys would be sent to another host
 └── InvalidRequest          the request itself is wrong; `field` says where
 """
 
@@ -263,6 +264,15 @@ class VersionConflict(ChatError):
     def __init__(self, etag: str) -> None:
         super().__init__("somebody changed it meanwhile; read it and try again")
         self.etag = etag
+
+
+class KeyNeeded(ChatError):
+    """Stored keys of a provider would be sent to another host."""
+
+    def __init__(self, old_origin: str, new_origin: str) -> None:
+        super().__init__(f"the stored keys were given for {old_origin}, not for {new_origin}")
+        self.old_origin = old_origin
+        self.new_origin = new_origin
 
 
 class InvalidRequest(ChatError):
