@@ -14,13 +14,27 @@ from gateway.inputs import Count, Effort, Id, JsonObject, Name
 PROMPT_CHARACTERS_MAX = 128 * 1024
 DAYS_MAX = 3650
 
-Price = Annotated[str, msgspec.Meta(pattern=r"^([0-9]{1,9}(\.[0-9]{1,12})?)?$")]
+#: Money is a decimal number in a text, because a JSON number is a binary fraction in most clients.
+Price = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^([0-9]{1,9}(\.[0-9]{1,12})?)?$",
+        description='a decimal number in quotes, such as "3.75", or "" if it is unknown',
+    ),
+]
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 Days = Annotated[int, msgspec.Meta(ge=0, le=DAYS_MAX)]
 Address = Annotated[str, msgspec.Meta(max_length=2048)]
 Key = Annotated[str, msgspec.Meta(min_length=1, max_length=8192)]
 Prompt = Annotated[str, msgspec.Meta(max_length=PROMPT_CHARACTERS_MAX)]
-ShortName = Annotated[str, msgspec.Meta(pattern="^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
+ShortName = Annotated[
+    str,
+    msgspec.Meta(
+        pattern="^[a-z0-9]+(-[a-z0-9]+)*$",
+        max_length=64,
+        description="words of a-z and 0-9 with '-' between them",
+    ),
+]
 ModelName = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 Thresholds = Annotated[dict[Id, Percent], msgspec.Meta(max_length=1000)]
 

@@ -225,9 +225,9 @@ def _request_id_reused(error: RequestIdReused) -> Problem:
 
 
 def _usage_limit(error: UsageLimitReached) -> Problem:
-    return _problem(
+    return Problem(
         grpc.StatusCode.RESOURCE_EXHAUSTED,
-        ErrorReason.ERROR_REASON_USAGE_LIMIT,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_USAGE_LIMIT).removeprefix("ERROR_REASON_"),
         f"The spending limit of {dollars(error.limit_micros)} is reached; go on after "
         f"{error.resets_at:%Y-%m-%d %H:%M} UTC, or ask an administrator to raise it.",
         {
@@ -235,6 +235,7 @@ def _usage_limit(error: UsageLimitReached) -> Problem:
             "limit_micros": str(error.limit_micros),
             "resets_at": error.resets_at.isoformat().replace("+00:00", "Z"),
         },
+        retry_after_s=max(0.0, error.retry_after_s),
     )
 
 

@@ -107,7 +107,10 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
     ),
     (
         UsageLimitReached(
-            spent_micros=7, limit_micros=5, resets_at=datetime(2026, 2, 1, tzinfo=UTC)
+            spent_micros=7,
+            limit_micros=5,
+            resets_at=datetime(2026, 2, 1, tzinfo=UTC),
+            retry_after_s=60.0,
         ),
         "RESOURCE_EXHAUSTED",
         "USAGE_LIMIT",
