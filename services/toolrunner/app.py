@@ -129,7 +129,7 @@ def _quotas(process: Process, workshop: Workshop) -> Quotas:
     return Quotas(
         workshop.processes,
         workshop.workspaces,
-        Census(workshop.spawner.pid, workshop.workspaces.by_user),
+        Census(workshop.spawner.pid, workshop.workspaces.by_user, workshop.workspaces.by_mark),
         Programs(workshop.spawner.process, process.new_id),
         Shares(process.clock),
         workshop.directory,
