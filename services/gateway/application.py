@@ -31,6 +31,7 @@ from gateway.errors import (
     answer_to,
     is_ours_to_fix,
 )
+from gateway.field_places import ANYTHING, Asked
 from gateway.settings import PublicUrl
 from gateway.websockets import as_request, is_websocket, refusing
 from parley.rpc import current_method
@@ -50,6 +51,7 @@ SECURITY_HEADERS: Final[Mapping[str, str]] = {
 }
 HSTS: Final = "max-age=31536000"
 ROUTE: Final = "parley.route"
+ASKED: Final = "parley.asked"
 SERVED_ROUTE: ContextVar[str] = ContextVar("gateway_served_route", default="")
 TOO_OLD: Final = (
     "Streams need HTTP/1.1; a proxy in between may have to be told so, such as nginx with "
@@ -200,7 +202,8 @@ class Application:
         trace_id = f"{span.get_span_context().trace_id:032x}"
         # Not request.url, which is made with the Host header and fails when that is nonsense.
         path = request.scope["path"]
-        at = Circumstances(str(self._around.public_url), path, request_id, trace_id)
+        asked = request.scope.get(ASKED, ANYTHING)
+        at = Circumstances(str(self._around.public_url), path, request_id, trace_id, asked)
         if is_ours_to_fix(error):
             _log.error("%s %r failed", request.method, path, exc_info=error)
         return answer_to(error, at)
@@ -251,6 +254,8 @@ class _PathEndpoint:
             allowed = ", ".join(sorted(self._routes))
             detail = f"This path answers {allowed}."
             raise HttpRefusal(405, "METHOD_NOT_ALLOWED", detail, headers={"allow": allowed})
+        if isinstance(route, UserRoute):
+            scope[ASKED] = Asked(route.path, route.query, route.body)
         _check_upgrade(scope, route)
         request = Request(scope, receive)
         response = await self._handle(route, request)

@@ -122,6 +122,7 @@ def _worker(
             offer=around.chats.switchboard.offer,
             clock=process.clock,
             chance=process.random,
+            supervision=process.supervision,
         ),
         limits=_limits(settings),
         timing=LeaseTiming.of(settings.lease_s, settings.lease_renew_s),

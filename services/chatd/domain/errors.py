@@ -26,6 +26,7 @@ ChatError
 ├── ResourceNotFound        no such provider, model or key for this caller
 ├── NameTaken               something else has the name
 ├── VersionConflict         somebody changed it since it was read
+├── KeyNeeded               stored keys would be sent to another host
 └── InvalidRequest          the request itself is wrong; `field` says where
 """
 
@@ -204,13 +205,16 @@ class RequestIdReused(ChatError):
 class UsageLimitReached(ChatError):
     """The owner has spent what they may until a moment."""
 
-    def __init__(self, *, spent_micros: int, limit_micros: int, resets_at: datetime) -> None:
+    def __init__(
+        self, *, spent_micros: int, limit_micros: int, resets_at: datetime, retry_after_s: float
+    ) -> None:
         super().__init__(
             f"{dollars(spent_micros)} of {dollars(limit_micros)} are spent; go on after {resets_at}"
         )
         self.spent_micros = spent_micros
         self.limit_micros = limit_micros
         self.resets_at = resets_at
+        self.retry_after_s = retry_after_s
 
 
 class GroupsUnavailable(ChatError):
@@ -260,6 +264,15 @@ class VersionConflict(ChatError):
     def __init__(self, etag: str) -> None:
         super().__init__("somebody changed it meanwhile; read it and try again")
         self.etag = etag
+
+
+class KeyNeeded(ChatError):
+    """Stored keys of a provider would be sent to another host."""
+
+    def __init__(self, old_origin: str, new_origin: str) -> None:
+        super().__init__(f"the stored keys were given for {old_origin}, not for {new_origin}")
+        self.old_origin = old_origin
+        self.new_origin = new_origin
 
 
 class InvalidRequest(ChatError):

@@ -6,7 +6,8 @@ from toolrunner.sandbox.errors import BelowMinimum, LayerFailed, NotEnforceable,
 from toolrunner.sandbox.groups import found_groups, own_group
 from toolrunner.sandbox.launch import confine, prepared_filter, tasks_now
 from toolrunner.sandbox.makers import is_readable
-from toolrunner.sandbox.plan import DOOR_PORT, NICE, Egress, Place, judge, level_of, plan
+from toolrunner.sandbox.plan import DOOR_PORT, NICE, Egress, Place, judge, plan
+from toolrunner.sandbox.seccomp import RLIMIT_LOCKS
 from toolrunner.sandbox.user_limits import bound_process, host_limits
 from toolrunner.sandbox.values import (
     ORDER,
@@ -24,6 +25,7 @@ __all__ = [
     "DOOR_PORT",
     "NICE",
     "ORDER",
+    "RLIMIT_LOCKS",
     "BelowMinimum",
     "Cell",
     "Cells",
@@ -47,7 +49,6 @@ __all__ = [
     "host_limits",
     "is_readable",
     "judge",
-    "level_of",
     "make_cell",
     "own_group",
     "plan",

@@ -20,7 +20,7 @@ NUMBERS = [signal.SIGSTOP, signal.SIGTTOU, signal.SIGKILL, 0]
 AS_ORDINARY_USER = """
 from support.attacks.staging import meddled
 async def main():
-    async with Jail.opened(directory, Level[arguments[0]]) as jail:
+    async with Jail.opened(directory, Level[arguments[0]], minimum=Level.NONE) as jail:
         print(json.dumps(await meddled(jail, int(arguments[1]))))
 asyncio.run(main())
 """

@@ -10,6 +10,7 @@ BORROWING = (Path(__file__).parent / "borrowing.py").read_text()
 MEDDLING = (Path(__file__).parent / "meddling.py").read_text()
 EXHAUSTING = (Path(__file__).parent / "exhausting.py").read_text()
 CHANGING = (Path(__file__).parent / "changing.py").read_text()
+WATCHING = (Path(__file__).parent / "watching.py").read_text()
 
 
 def attributes(path: str) -> tuple[int, int, int, list[str]]:
