@@ -15,6 +15,7 @@ from chatd.assembly.spending import open_budget
 from chatd.assembly.streams import Streaming, open_streaming
 from chatd.assembly.working import Surroundings, Working, open_working
 from chatd.assembly.workspaces import open_workspaces
+from chatd.clients.grantees import GatewayGrantees
 from chatd.clients.nodes import Nodes
 from chatd.domain.chat import ChatState, NewMessage, WorkerId
 from chatd.engine.beats import Beats
@@ -36,6 +37,7 @@ from chatd.rpc.defaults import ConfiguredDefaults
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.file_servicer import FileServicer
 from chatd.rpc.model_servicer import ModelServicer
+from chatd.rpc.references import References
 from chatd.rpc.settings_servicer import SettingsServicer
 from chatd.rpc.streams.hubs import Hubs
 from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
@@ -114,7 +116,14 @@ async def _open_parts(ground: Ground, faults: Faults, stack: AsyncExitStack) -> 
     catalogue = await open_catalogue(ground, beats, stack)
     budget = open_budget(ground)
     barring = open_barring(ground, chats.stores)
-    doors = Doors(ground, chats.stores.reading, budget.groups, barring, Nodes(ground.toolrunners))
+    doors = Doors(
+        ground,
+        chats.stores.reading,
+        chats.stores.ownership,
+        budget.groups,
+        barring,
+        Nodes(ground.toolrunners),
+    )
     worker_id = WorkerId(ground.process.new_id())
     workspaces = open_workspaces(ground, catalogue, doors, worker_id)
     around = Surroundings(ground, faults, chats, catalogue, budget, barring, workspaces)
@@ -193,11 +202,13 @@ def _servicers(parts: Parts) -> tuple[object, ...]:
     """Return what is served, but for streams, which look at tokens themselves."""
     around, working, budget = parts.around, parts.working, parts.around.budget
     ground, catalogue = around.ground, around.catalogue
+    grantees = GatewayGrantees(ground.gateways)
     usage = UsagePorts(
         PostgresUsage(ground.pool),
         budget.limits,
         budget.spending,
         budget.groups,
+        grantees,
         budget.limits_changed,
         ground.process.clock,
     )
@@ -207,6 +218,7 @@ def _servicers(parts: Parts) -> tuple[object, ...]:
             claims=working.worker,
             groups=budget.groups,
             tasks=parts.tasks,
+            references=References(around.workspaces.control.workspaces, working.servers, grantees),
             spending=AllowedSpending(budget.spending, around.barring.check),
             created=working.labelling.labeller.created,
             defaults=ConfiguredDefaults(catalogue.configuration),
@@ -215,7 +227,7 @@ def _servicers(parts: Parts) -> tuple[object, ...]:
         UsageServicer(usage),
         FileServicer(HeldFiles(ground.pool), budget.groups),
         ModelServicer(catalogue.ports),
-        SettingsServicer(Preferences(catalogue.changes)),
+        SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),
         WorkspaceAccessServicer(
             parts.doors.to(around.workspaces.sites),
             parts.doors.nodes,

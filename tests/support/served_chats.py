@@ -22,7 +22,9 @@ from chatd.domain.commands import FinishTurn
 from chatd.domain.errors import UserBarred
 from chatd.domain.groups import KnownGroups
 from chatd.domain.parts import Text
+from chatd.domain.references import KnownGrantees, KnownServers
 from chatd.domain.transitions import fence_of
+from chatd.domain.views import Grantee, GranteeKind
 from chatd.domain.workers import Claimed
 from chatd.engine.live import LiveChats
 from chatd.engine.slots import Slot
@@ -31,6 +33,7 @@ from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.file_servicer import FileServicer
+from chatd.rpc.references import References
 from chatd.rpc.stream_servicer import StreamServicer
 from chatd.rpc.streams.access import Access
 from chatd.rpc.streams.feeds import Feeds
@@ -69,6 +72,10 @@ from support.served_catalogue import Catalogue
 from support.supervised import supervision
 
 WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
+GRANTEES = (
+    *(Grantee(GranteeKind.USER, each) for each in (ANN_ID, BOB_ID, EVE_ID)),
+    Grantee(GranteeKind.GROUP, EVES_GROUP),
+)
 INSERT_WORKER = """
     INSERT INTO chat.workers VALUES ($1, 'unix:/nowhere', false, now() + interval '1 day', now())
 """
@@ -129,6 +136,8 @@ class ServedChats:
     barred: set[OwnerId]
     stopping: asyncio.Event
     catalogue: Catalogue
+    servers: KnownServers
+    grantees: KnownGrantees
 
     async def state(self, chat_id: str) -> ChatState:
         """Read the execution of a chat."""
@@ -230,12 +239,19 @@ async def served_chats(
         door = Door(stores.reading, groups, bar)
         nodes = Nodes(toolrunners or Channels((), no_channel))
         limits = PostgresLimits(pool)
+        servers, grantees = KnownServers(), KnownGrantees(GRANTEES)
         spending = LimitedSpending(limits, groups, telling.clock)
         usage = UsagePorts(
-            PostgresUsage(pool), limits, spending, groups, spending.forget, telling.clock
+            PostgresUsage(pool),
+            limits,
+            spending,
+            groups,
+            grantees,
+            spending.forget,
+            telling.clock,
         )
         tickets = AttachTickets(door, nodes, TicketOffice(SigningKey.generate(), telling.clock))
-        catalogue = Catalogue.over(pool, groups, stopping, tickets)
+        catalogue = Catalogue.over(pool, groups, stopping, tickets, grantees)
         carried = CarriedMethods()
         servicers = (
             ChatServicer(
@@ -243,6 +259,7 @@ async def served_chats(
                 claims=claims,
                 groups=groups,
                 tasks=tasks,
+                references=References(catalogue.store, servers, grantees),
                 spending=spending,
                 created=created.append,
             ),
@@ -270,6 +287,8 @@ async def served_chats(
             barred=barred,
             stopping=stopping,
             catalogue=catalogue,
+            servers=servers,
+            grantees=grantees,
         )
 
 
