@@ -19,6 +19,7 @@ from starlette.types import Receive
 from gateway.body_faults import FAULTS_MAX, faults_of, field_names, nearest
 from gateway.errors import FieldError, HttpRefusal, invalid_request
 from gateway.field_places import escaped, pointer_of
+from gateway.sse import ENDING_EVENTS
 
 BODY_BYTES_MAX = 256 * 1024
 BODY_S_MAX = 30.0
@@ -221,6 +222,20 @@ def flag(query: Mapping[str, str], name: str) -> bool:
     if text not in ("true", "false"):
         raise invalid_parameter(name, "Give true or false.")
     return text == "true"
+
+
+def event_types(query: Mapping[str, str], known: tuple[str, ...]) -> frozenset[str]:
+    """Return the event types that a client wants, separated by commas; none means all.
+
+    Raises:
+        HttpRefusal: One of them is not known (422).
+    """
+    wanted = frozenset(filter(None, query.get("types", "").split(",")))
+    known = tuple(dict.fromkeys((*known, *ENDING_EVENTS)))
+    if unknown := sorted(wanted - set(known)):
+        detail = f"{unknown[0][:64]!r} is no type of event here. Give some of {', '.join(known)}."
+        raise invalid_parameter("types", detail)
+    return wanted
 
 
 def invalid_field(pointer: str, detail: str) -> HttpRefusal:

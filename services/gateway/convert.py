@@ -24,6 +24,11 @@ EFFORT = words_of(chat_pb2.ReasoningEffort, "REASONING_EFFORT_")
 MODE = words_of(chat_pb2.ChatMode, "CHAT_MODE_")
 ROLE = words_of(message_pb2.Role, "ROLE_")
 FEED_CHANGE = words_of(event_pb2.FeedChange, "FEED_CHANGE_")
+#: The types of events that each stream sends.
+CHAT_EVENTS = tuple(
+    field.name for field in event_pb2.ChatEvent.DESCRIPTOR.oneofs_by_name["kind"].fields
+)
+FEED_EVENTS = tuple(word for word in FEED_CHANGE.values() if word is not None)
 
 
 def chat_to_json(chat: chat_pb2.Chat, children: Iterable[chat_pb2.Chat] = ()) -> Json:

@@ -45,6 +45,7 @@ HTTP_STATUS: Mapping[grpc.StatusCode, int] = {
 }
 HTTP_STATUS_OF_REASON: Mapping[str, int] = {
     "INVALID_REQUEST": 422,
+    "UNKNOWN_ID": 422,
     "UNKNOWN_SCOPE": 422,
     "BAD_TOOL_RESULT": 422,
     "REQUEST_ID_REUSED": 422,
@@ -67,6 +68,8 @@ SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
     "MEDIA_TYPE_REFUSED": ("media_type",),
     "MODEL_NOT_FOUND": ("model_id",),
     "RESOURCE_NOT_FOUND": ("resource",),
+    "UNKNOWN_ID": ("resource",),
+    "CHECK_UNAVAILABLE": ("resource",),
     "NAME_TAKEN": ("resource", "name"),
     "USAGE_LIMIT": ("spent_micros", "limit_micros", "resets_at"),
     "PROCESS_NOT_FOUND": ("process_id",),

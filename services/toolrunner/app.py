@@ -92,6 +92,7 @@ def _hosting(
             users=workshop.users,
             points=points_of(settings.faultpoints_directory, process.clock),
             clock=process.clock,
+            supervision=process.supervision,
             new_id=process.new_id,
             encode_started=encode_started,
             workspaces_max=settings.workspaces_max,
@@ -128,7 +129,7 @@ def _quotas(process: Process, workshop: Workshop) -> Quotas:
     return Quotas(
         workshop.processes,
         workshop.workspaces,
-        Census(workshop.spawner.pid, workshop.workspaces.by_user),
+        Census(workshop.spawner.pid, workshop.workspaces.by_user, workshop.workspaces.by_mark),
         Programs(workshop.spawner.process, process.new_id),
         Shares(process.clock),
         workshop.directory,

@@ -147,7 +147,7 @@ class Starts:
     ) -> tuple[Profile | None, Network | None]:
         """Return what a process may write and reach: never more than its workspace."""
         widest = workspace.particulars
-        if self.sandbox.report.level is Level.NONE:
+        if self.sandbox.report.applied is Level.NONE:
             # Nothing can be kept there, and whoever chose such a node knows it.
             return spec.profile, spec.network
         profile, network = spec.profile, spec.network

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from chatd.assembly.doors import Doors
 from chatd.assembly.ground import Ground
 from chatd.assembly.models import Catalogue
+from chatd.clients.grantees import GatewayGrantees
 from chatd.clients.hosts import GrpcHost
 from chatd.clients.lifecycle import LifecycleTools
 from chatd.domain.chat import ChatId, WorkerId
@@ -23,6 +24,7 @@ from chatd.engine.workspaces.watching import Changes
 from chatd.news import WORKSPACES_TOPIC
 from chatd.rpc.catalogue_servicer import WorkspaceServicer
 from chatd.rpc.node_servicer import NodeServicer
+from chatd.rpc.references import WorkspaceReferences
 from chatd.rpc.secret_servicer import SecretServicer
 from chatd.rpc.workspace_watch import WorkspaceWatch
 from chatd.settings import Settings
@@ -108,7 +110,15 @@ def open_workspaces(
         keeper=keeper,
         changes=changes,
         servicers=(
-            WorkspaceServicer(control, known, host, watch, doors.tickets(sites), policies.tell),
+            WorkspaceServicer(
+                control,
+                known,
+                host,
+                watch,
+                doors.tickets(sites),
+                policies.tell,
+                WorkspaceReferences(doors.owners, secrets, GatewayGrantees(ground.gateways)),
+            ),
             NodeServicer(Registry(workspaces, nodes), nodes, secrets, process.clock),
             SecretServicer(secrets, workspaces, policies.tell),
         ),

@@ -2,6 +2,7 @@
 
 ChatError
 ├── ChatNotFound            no such chat for this caller
+├── ChatReadOnly            the chat is shared with the caller, who may only read it
 ├── TransitionNotAllowed    the command is not legal in the chat's status
 ├── ChatArchived            an archived chat takes nothing but unarchiving
 ├── InvalidState            what is stored cannot be; reconcile it
@@ -21,6 +22,8 @@ ChatError
 ├── RequestIdReused         the same request id came with another body
 ├── UsageLimitReached       the owner has spent what they may
 ├── GroupsUnavailable       nobody can be asked about groups
+├── UnknownIds              ids that name nothing which the caller may use
+├── CheckUnavailable        the service that knows an id cannot be asked
 ├── NotPermitted            only administrators may do this
 ├── ModelNotFound           no such model, or it is switched off
 ├── ResourceNotFound        no such provider, model or key for this caller
@@ -30,6 +33,7 @@ ChatError
 └── InvalidRequest          the request itself is wrong; `field` says where
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 
@@ -46,6 +50,14 @@ class ChatNotFound(ChatError):
 
     def __init__(self, chat_id: str) -> None:
         super().__init__(f"no chat {chat_id}")
+        self.chat_id = chat_id
+
+
+class ChatReadOnly(ChatError):
+    """The chat is shared with the caller, who may only read it."""
+
+    def __init__(self, chat_id: str) -> None:
+        super().__init__(f"chat {chat_id} is shared for reading")
         self.chat_id = chat_id
 
 
@@ -282,3 +294,29 @@ class InvalidRequest(ChatError):
         super().__init__(f"{field}: {problem}")
         self.field = field
         self.problem = problem
+
+
+class UnknownIds(ChatError):
+    """Ids that name nothing which the caller may use; unknown and foreign ones look the same.
+
+    Attributes:
+        resource: What they should name, such as "workspace".
+        problems: What is wrong, by field.
+    """
+
+    def __init__(self, resource: str, problems: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{field}: {why}" for field, why in problems.items()))
+        self.resource = resource
+        self.problems = dict(problems)
+
+
+class CheckUnavailable(ChatError):
+    """The service that knows whether an id exists cannot be asked now.
+
+    Attributes:
+        resource: What the id should name, such as "MCP server".
+    """
+
+    def __init__(self, resource: str) -> None:
+        super().__init__(f"no service tells now whether there is such a {resource}")
+        self.resource = resource

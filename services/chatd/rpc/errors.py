@@ -8,6 +8,8 @@ from chatd.domain.errors import (
     BadToolResult,
     ChatArchived,
     ChatNotFound,
+    ChatReadOnly,
+    CheckUnavailable,
     FenceLost,
     FileNotFound,
     FileTooLarge,
@@ -28,6 +30,7 @@ from chatd.domain.errors import (
     ResourceNotFound,
     TooManyFiles,
     TransitionNotAllowed,
+    UnknownIds,
     UsageLimitReached,
     UserBarred,
     VersionConflict,
@@ -61,6 +64,37 @@ def _chat_not_found(error: ChatNotFound) -> Problem:
         ErrorReason.ERROR_REASON_CHAT_NOT_FOUND,
         "There is no such chat, or you may not see it.",
         {"chat_id": error.chat_id},
+    )
+
+
+def _chat_read_only(error: ChatReadOnly) -> Problem:
+    return _problem(
+        grpc.StatusCode.PERMISSION_DENIED,
+        ErrorReason.ERROR_REASON_CHAT_READ_ONLY,
+        "The chat is shared with you to read; only its owner can change it. Start a chat of your "
+        "own to write.",
+        {"chat_id": error.chat_id},
+    )
+
+
+def _unknown_ids(error: UnknownIds) -> Problem:
+    return Problem(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_UNKNOWN_ID).removeprefix("ERROR_REASON_"),
+        str(error),
+        {"resource": error.resource},
+        violations=tuple(Violation(field, why) for field, why in error.problems.items()),
+    )
+
+
+def _check_unavailable(error: CheckUnavailable) -> Problem:
+    return Problem(
+        grpc.StatusCode.UNAVAILABLE,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_CHECK_UNAVAILABLE).removeprefix("ERROR_REASON_"),
+        f"Whether there is such a {error.resource} cannot be asked now, and nothing was changed; "
+        "try again.",
+        {"resource": error.resource},
+        retry_after_s=RETRY_GROUPS_AFTER_S,
     )
 
 
@@ -340,6 +374,9 @@ def _contended(_: DatabaseBusy) -> Problem:
 
 ERRORS: ErrorTable = {
     ChatNotFound: _chat_not_found,
+    ChatReadOnly: _chat_read_only,
+    UnknownIds: _unknown_ids,
+    CheckUnavailable: _check_unavailable,
     MessageNotFound: _message_not_found,
     QueuedMessageNotFound: _queued_not_found,
     FileNotFound: _file_not_found,

@@ -19,9 +19,11 @@ _WORDS: dict[Layer, tuple[str, str]] = {
         "--cgroupns=private with a writable /sys/fs/cgroup)",
     ),
     Layer.UID: (
-        "commands run as the service's own user; what keeps them apart are the other layers",
+        "commands have the service's own user. Inside of namespaces that is harmless; without them "
+        "they may change the modes, owners and times of all its files, which Landlock does not "
+        "prevent, so Landlock alone counts as level none",
         "run the service as root, with its data directory and its Python where other users may "
-        "walk to them (mode o+x), as below /var/lib and /usr/local",
+        "walk to them (mode o+x), as below /var/lib and /usr/local; or allow user namespaces",
     ),
     Layer.USER_NAMESPACE: (
         "level ns is out of reach: commands share the host's processes and network stack",

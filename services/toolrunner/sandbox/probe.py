@@ -17,7 +17,6 @@ from toolrunner.sandbox.cells import make_cell
 from toolrunner.sandbox.confinement import Confinement
 from toolrunner.sandbox.groups import CONTROLLERS, found_groups, own_group
 from toolrunner.sandbox.launch import change_user
-from toolrunner.sandbox.plan import NAMESPACES
 from toolrunner.sandbox.syscalls import (
     CAP_DAC_OVERRIDE,
     CAP_DAC_READ_SEARCH,
@@ -30,7 +29,7 @@ from toolrunner.sandbox.syscalls import (
     prctl,
     unshare,
 )
-from toolrunner.sandbox.values import Layer, Level, Network, Profile, Trials
+from toolrunner.sandbox.values import NAMESPACES, Layer, Level, Network, Profile, Trials
 
 SYSCTLS = {
     "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1",

@@ -14,6 +14,7 @@ from toolrunner.sandbox import Cell, Confinement, LayerFailed, confine
 from toolrunner.spawner.control_groups import join
 from toolrunner.spawner.kernel import PR_SET_PDEATHSIG, open_directory_beneath, prctl
 from toolrunner.spawner.limits import limit_process, offer_to_the_killer
+from toolrunner.spawner.workspace_marks import mark_self
 
 REPORT_FD = 3
 SHELL = "sh"
@@ -94,6 +95,7 @@ def become(
         report_fd = connect(ends)
         stage = "limits"
         limit_process(message["limits"], open_files)
+        mark_self(message["workspace"])
         if way.confinement is not None:
             stage = "confinement"
             confine(way.confinement, way.filter)

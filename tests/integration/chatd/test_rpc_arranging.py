@@ -5,6 +5,8 @@ from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from support.chat_people import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, text
 from support.served_chats import ServedChats
+from support.stored_workspaces import HASH, LIMITS
+from support.workspace_values import WORKSPACE, workspace
 
 
 def update(chat_id: str, *paths: str, **values: Any) -> api.UpdateChatRequest:
@@ -24,6 +26,8 @@ async def resting(served: ServedChats, said: str = "hello") -> str:
 
 
 async def test_all_fields_of_a_mask_change_and_no_others(served: ServedChats) -> None:
+    await served.catalogue.store.add(workspace(), HASH, LIMITS)
+    served.servers.enabled.add(BOB_ID)
     chat_id = await resting(served)
     before = await served.ann.get(chat_id)
     request = update(
@@ -33,7 +37,7 @@ async def test_all_fields_of_a_mask_change_and_no_others(served: ServedChats) ->
         mode=chat_pb2.CHAT_MODE_PLAN,
         model_id="m",
         reasoning_effort=chat_pb2.REASONING_EFFORT_MAX,
-        workspace_id=BOB_ID,
+        workspace_id=WORKSPACE,
         mcp_server_ids=[BOB_ID, BOB_ID],
     )
     changed = (await served.ann.ask(request)).chat

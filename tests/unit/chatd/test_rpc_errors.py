@@ -6,6 +6,8 @@ from chatd.domain.errors import (
     ChatArchived,
     ChatError,
     ChatNotFound,
+    ChatReadOnly,
+    CheckUnavailable,
     FenceLost,
     FileNotFound,
     FileTooLarge,
@@ -27,6 +29,7 @@ from chatd.domain.errors import (
     ResultProblem,
     TooManyFiles,
     TransitionNotAllowed,
+    UnknownIds,
     UsageLimitReached,
     UserBarred,
     VersionConflict,
@@ -58,6 +61,19 @@ from parley.postgres import DatabaseBusy, DatabaseUnavailable
 CHAT = ChatId("c")
 EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
     (ChatNotFound(CHAT), "NOT_FOUND", "CHAT_NOT_FOUND", {"chat_id": "c"}),
+    (ChatReadOnly(CHAT), "PERMISSION_DENIED", "CHAT_READ_ONLY", {"chat_id": "c"}),
+    (
+        UnknownIds("workspace", {"workspace_id": "names none"}),
+        "INVALID_ARGUMENT",
+        "UNKNOWN_ID",
+        {"resource": "workspace"},
+    ),
+    (
+        CheckUnavailable("MCP server"),
+        "UNAVAILABLE",
+        "CHECK_UNAVAILABLE",
+        {"resource": "MCP server"},
+    ),
     (MessageNotFound(MessageId(7)), "NOT_FOUND", "MESSAGE_NOT_FOUND", {"message_id": "7"}),
     (
         QueuedMessageNotFound(QueuedMessageId("q")),

@@ -30,6 +30,7 @@ class ProcessStatus:
     healthy: bool
     restarts: int
     rss_bytes: int
+    metrics: str | None = None
 
 
 @click.command(cls=HomeCommand)
@@ -44,6 +45,7 @@ def status(as_json: bool) -> None:
     if as_json:
         document = {
             "http": table.http if is_up else None,
+            "public_url": table.public_url if is_up else None,
             "models": table.models if is_up else None,
             "processes": [asdict(process) for process in found],
         }
@@ -53,8 +55,10 @@ def status(as_json: bool) -> None:
             f"Parley does not run in {home.root}: start it with `{invocation.hint('up')}`"
         )
     if not as_json:
-        click.echo(f"{table.http}\nmodels: {table.models}\n")
-        click.echo(text_table(COLUMNS, [_row(process) for process in found]), nl=False)
+        public = table.public_url or table.http
+        served = "" if public == table.http else f", served at {table.http}"
+        click.echo(f"{public}{served}\nmodels: {table.models}\n")
+        click.echo(_table(found), nl=False)
 
 
 async def look_at(table: ProcessTable, probe: Probe) -> tuple[ProcessStatus, ...]:
@@ -76,7 +80,15 @@ async def _look_at(record: ProcessRecord, probe: Probe) -> ProcessStatus:
         healthy=process is not None and await probe.is_ready(record.readiness),
         restarts=record.restarts,
         rss_bytes=rss_bytes,
+        metrics=record.metrics,
     )
+
+
+def _table(found: tuple[ProcessStatus, ...]) -> str:
+    if not any(process.metrics for process in found):
+        return text_table(COLUMNS, [_row(process) for process in found])
+    rows = [(*_row(process), process.metrics or "-") for process in found]
+    return text_table((*COLUMNS, "metrics"), rows)
 
 
 def _row(process: ProcessStatus) -> tuple[str, ...]:
