@@ -202,6 +202,18 @@ OF_CHATS: Mapping[str, Kind] = {
     "CHAT_NOT_FOUND": Kind(
         "There is no such chat, or you may not see it.", "List your chats to see their ids."
     ),
+    "CHAT_READ_ONLY": Kind(
+        "The chat is shared with you for reading only.", "Ask its owner to write in it."
+    ),
+    "UNKNOWN_ID": Kind(
+        "The request names something that does not exist, or that you may not use.",
+        "Correct the ids that `errors` lists; `resource` says what they should name.",
+    ),
+    "CHECK_UNAVAILABLE": Kind(
+        "Whether the request names something that exists cannot be checked now; nothing was "
+        "changed.",
+        "Try again.",
+    ),
     "MESSAGE_NOT_FOUND": Kind(
         "There is no such message in the chat.", "Read the messages of the chat again."
     ),
