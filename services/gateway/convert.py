@@ -42,6 +42,9 @@ def chat_to_json(chat: chat_pb2.Chat, children: Iterable[chat_pb2.Chat] = ()) ->
         "archived": chat.archived,
         "last_error": error_to_json(chat.last_error) if chat.HasField("last_error") else None,
         "retry": retry_to_json(chat.retry) if chat.HasField("retry") else None,
+        "required_action": (
+            _action_to_json(chat.required_action) if chat.HasField("required_action") else None
+        ),
         "versions": {
             "snapshot": chat.versions.snapshot,
             "history": chat.versions.history,
@@ -273,7 +276,7 @@ def _message_part_to_json(event: event_pb2.MessagePartEvent) -> Json | None:
     return {"message_part": shown}
 
 
-def _action_to_json(action: event_pb2.ActionRequiredEvent) -> Json:
+def _action_to_json(action: event_pb2.ActionRequiredEvent | chat_pb2.RequiredAction) -> Json:
     return {
         "tool_calls": [
             {
