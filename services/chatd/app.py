@@ -167,6 +167,7 @@ def _works(parts: Parts) -> tuple[Coroutine[Any, Any, None], ...]:
     return (
         working.labelling.resting.run(),
         working.diffs.run(),
+        working.open_calls.run(),
         follow_chats(bus, around.chats.chats, hubs, working.worker),
         follow_sweeps(bus, working.worker),
         follow_limits(bus, budget.spending),
