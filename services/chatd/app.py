@@ -28,6 +28,7 @@ from chatd.news import (
     follow_config,
     follow_groups,
     follow_limits,
+    follow_notes,
     follow_sweeps,
     follow_users,
     follow_workspaces,
@@ -40,7 +41,6 @@ from chatd.rpc.file_servicer import FileServicer
 from chatd.rpc.model_servicer import ModelServicer
 from chatd.rpc.references import References
 from chatd.rpc.settings_servicer import SettingsServicer
-from chatd.rpc.streams.hubs import Hubs
 from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
 from chatd.rpc.workspace_servicer import WorkspaceAccessServicer
 from chatd.settings import Settings
@@ -125,7 +125,7 @@ async def _open_parts(ground: Ground, faults: Faults, stack: AsyncExitStack) -> 
         Nodes(ground.toolrunners),
     )
     worker_id = WorkerId(ground.process.new_id())
-    workspaces = open_workspaces(ground, catalogue, doors, worker_id)
+    workspaces = open_workspaces(ground, catalogue, doors, worker_id, chats.switchboard.noted)
     around = Surroundings(ground, faults, chats, catalogue, budget, barring, workspaces)
     working = await open_working(around, worker_id, stack)
     tasks = await stack.enter_async_context(asyncio.TaskGroup())
@@ -140,12 +140,13 @@ async def _open_parts(ground: Ground, faults: Faults, stack: AsyncExitStack) -> 
         groups=budget.groups,
         tasks=tasks,
     )
-    _connect(chats, working, streaming.hubs)
+    _connect(chats, working, streaming)
     return Parts(around, working, streaming, doors, beats, tasks)
 
 
-def _connect(chats: ChatRooms, working: Working, hubs: Hubs) -> None:
+def _connect(chats: ChatRooms, working: Working, streaming: Streaming) -> None:
     """Have everybody told what happens to chats: readers before those who do something about it."""
+    hubs = streaming.hubs
 
     def appended(
         before: ChatState, after: ChatState, messages: tuple[NewMessage, ...], at: datetime | None
@@ -161,7 +162,7 @@ def _connect(chats: ChatRooms, working: Working, hubs: Hubs) -> None:
             working.labelling.resting.moved,
         ),
         appended=(appended, hubs.appended),
-        noted=(hubs.heard,),
+        noted=(streaming.feeds.noted,),
     )
 
 
@@ -177,6 +178,7 @@ def _works(parts: Parts) -> tuple[Coroutine[Any, Any, None], ...]:
         working.labelling.resting.run(),
         working.diffs.run(),
         follow_chats(bus, around.chats.chats, hubs, working.worker),
+        follow_notes(bus, parts.streaming.feeds),
         follow_sweeps(bus, working.worker),
         follow_limits(bus, budget.spending),
         follow_config(bus, catalogue.configuration),
