@@ -77,7 +77,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._open_connections = open_connections
         self._refused: Refused | None = None
         self._refused_unheard = True
-        self._is_gone = False
+        self.is_gone = False
         self._when_gone: dict[Callable[[], None], None] = {}
         self._held_bytes = 0
         self._chunk_bytes = 0
@@ -108,14 +108,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self._open_connections.leave(self)
         if self._refused is not None:
             self._open_connections.lingered()
-        self._is_gone = True
+        self.is_gone = True
         for tell in list(self._when_gone):
             tell()
         super().connection_lost(exc)
 
     def when_gone(self, tell: Callable[[], None]) -> Callable[[], None]:
         """Have `tell` called once the client is gone, which may be at once; return how not to."""
-        if self._is_gone:
+        if self.is_gone:
             tell()
         else:
             self._when_gone[tell] = None
