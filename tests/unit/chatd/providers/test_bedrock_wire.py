@@ -205,4 +205,5 @@ def test_a_payload_that_cannot_be_read_fails_the_call(payload: bytes) -> None:
     with pytest.raises(ProviderFailed) as failed:
         wire().decoder().take(payload)
 
-    assert failed.value.failure == Failure("the event stream holds a frame that cannot be read")
+    text = "the event stream holds a frame that cannot be read"
+    assert failed.value.failure == Failure(text, is_garbled=True)
