@@ -25,6 +25,11 @@ MODE = words_of(chat_pb2.ChatMode, "CHAT_MODE_")
 ROLE = words_of(message_pb2.Role, "ROLE_")
 FINISH_REASON = words_of(message_pb2.FinishReason, "FINISH_REASON_")
 FEED_CHANGE = words_of(event_pb2.FeedChange, "FEED_CHANGE_")
+#: The types of events that each stream sends.
+CHAT_EVENTS = tuple(
+    field.name for field in event_pb2.ChatEvent.DESCRIPTOR.oneofs_by_name["kind"].fields
+)
+FEED_EVENTS = tuple(word for word in FEED_CHANGE.values() if word is not None)
 
 
 def chat_to_json(chat: chat_pb2.Chat, children: Iterable[chat_pb2.Chat] = ()) -> Json:
@@ -38,6 +43,9 @@ def chat_to_json(chat: chat_pb2.Chat, children: Iterable[chat_pb2.Chat] = ()) ->
         "archived": chat.archived,
         "last_error": error_to_json(chat.last_error) if chat.HasField("last_error") else None,
         "retry": retry_to_json(chat.retry) if chat.HasField("retry") else None,
+        "required_action": (
+            _action_to_json(chat.required_action) if chat.HasField("required_action") else None
+        ),
         "versions": {
             "snapshot": chat.versions.snapshot,
             "history": chat.versions.history,
@@ -270,7 +278,7 @@ def _message_part_to_json(event: event_pb2.MessagePartEvent) -> Json | None:
     return {"message_part": shown}
 
 
-def _action_to_json(action: event_pb2.ActionRequiredEvent) -> Json:
+def _action_to_json(action: event_pb2.ActionRequiredEvent | chat_pb2.RequiredAction) -> Json:
     return {
         "tool_calls": [
             {

@@ -168,10 +168,12 @@ class WrongPathKind(ToolrunnerError):
 class SandboxTooWeak(ToolrunnerError):
     """More confinement is asked for than this node has."""
 
-    def __init__(self, level: str, required: str) -> None:
+    def __init__(self, level: str, required: str, cause: str = "") -> None:
         super().__init__(
-            f"the sandbox of this node has level {level}, and the call asks for a confinement that "
-            f"needs level {required}; ask a node with a stronger sandbox"
+            f"the sandbox of this node has level {level} here and {required} is needed: {cause}"
+            if cause
+            else f"the sandbox of this node has level {level}, and the call asks for a confinement "
+            f"that needs level {required}; ask a node with a stronger sandbox"
         )
         self.level = level
         self.required = required

@@ -70,6 +70,7 @@ def prepare(request: UpRequest) -> Prepared:
         request.sizes,
         ports or Ports((wished,) * request.sizes.gateway, wished),
         Caller(sys.executable, os.getpid(), request.environment),
+        request.public_url,
     )
     problems += problems_of(stack)
     if problems or login_token is None:

@@ -1,9 +1,11 @@
 """Chats and messages as callers see them."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from parley.client.parts import Part, Text, UserPart
 
@@ -151,6 +153,44 @@ class QueuedMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientTool:
+    """A tool that the caller executes itself, declared when a chat is created.
+
+    Attributes:
+        name: 1 to 64 letters, digits, `_` and `-`; unique in the chat.
+        description: What it does, for the model.
+        input_schema: The JSON Schema of its arguments, which are one object.
+    """
+
+    name: str
+    description: str
+    input_schema: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredCall:
+    """A call of a client tool that the caller is asked to execute."""
+
+    tool_call_id: str
+    tool_name: str
+    args_json: str
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments as Python values."""
+        decoded: dict[str, Any] = json.loads(self.args_json)
+        return decoded
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredAction:
+    """The calls that a chat waits for; without results they are cancelled at `deadline_at`."""
+
+    calls: tuple[RequiredCall, ...]
+    deadline_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Chat:
     """A chat as its readers see it.
 
@@ -162,6 +202,7 @@ class Chat:
         snapshot_version: Grows with every change to its execution.
         is_archived: Whether it is put away.
         last_error: Why the last turn failed; None unless the status is error.
+        required_action: What it waits for; None unless the status is requires_action, and in lists.
         queue_length: Messages that wait for their turn.
         place_in_line: Place in line for a worker, from 1; 0 when it does not wait for one.
         model_id: The model of the last message that named one; may be empty.
@@ -178,6 +219,7 @@ class Chat:
     snapshot_version: int = 0
     is_archived: bool = False
     last_error: TurnError | None = None
+    required_action: RequiredAction | None = None
     queue_length: int = 0
     place_in_line: int = 0
     model_id: str = ""
@@ -197,6 +239,7 @@ class ChatOptions:
     mcp_server_ids: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     system_prompt: str = ""
+    client_tools: tuple[ClientTool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ A kind or a number that this client does not know yet is left out or becomes UNS
 a newer server never breaks an older caller.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -17,11 +18,14 @@ from parley.client.chats import (
     Chat,
     ChatPage,
     ChatStatus,
+    ClientTool,
     ErrorKind,
     FinishReason,
     Message,
     MessagePage,
     QueuedMessage,
+    RequiredAction,
+    RequiredCall,
     Role,
     SentMessage,
     TurnError,
@@ -64,6 +68,15 @@ def _user_part(part: parts.UserPart) -> message_pb2.Part:
             assert_never(part)
 
 
+def client_tool_to_proto(tool: ClientTool) -> chat_pb2.ClientTool:
+    """Return a tool that the caller executes itself."""
+    return chat_pb2.ClientTool(
+        name=tool.name,
+        description=tool.description,
+        input_schema_json=json.dumps(tool.input_schema),
+    )
+
+
 def chat_of(chat: chat_pb2.Chat) -> Chat:
     """Return a chat."""
     return Chat(
@@ -74,6 +87,14 @@ def chat_of(chat: chat_pb2.Chat) -> Chat:
         snapshot_version=chat.versions.snapshot,
         is_archived=chat.archived,
         last_error=_turn_error(chat.last_error) if chat.HasField("last_error") else None,
+        required_action=(
+            RequiredAction(
+                _required_calls(chat.required_action.tool_calls),
+                _time(chat.required_action, "deadline_at"),
+            )
+            if chat.HasField("required_action")
+            else None
+        ),
         queue_length=chat.queue_length,
         place_in_line=chat.place_in_line,
         model_id=chat.model_id,
@@ -246,11 +267,14 @@ def _part_streamed(cursor: str, event: event_pb2.MessagePartEvent) -> events.Par
 
 
 def _action_required(cursor: str, event: event_pb2.ActionRequiredEvent) -> events.ActionRequired:
-    calls = tuple(
-        events.RequiredCall(call.tool_call_id, call.tool_name, call.args_json)
-        for call in event.tool_calls
-    )
+    calls = _required_calls(event.tool_calls)
     return events.ActionRequired(cursor, calls, _time(event, "deadline_at"))
+
+
+def _required_calls(
+    calls: Iterable[event_pb2.RequiredCall | chat_pb2.WaitingCall],
+) -> tuple[RequiredCall, ...]:
+    return tuple(RequiredCall(call.tool_call_id, call.tool_name, call.args_json) for call in calls)
 
 
 def _retry_scheduled(cursor: str, retry: chat_pb2.RetryState) -> events.RetryScheduled:

@@ -13,6 +13,7 @@ from chatd.assembly.tools import open_tools
 from chatd.assembly.workspaces import WorkspaceRooms
 from chatd.clients.repositories import NodeRepositories, TouchingTools
 from chatd.domain.chat import WorkerId
+from chatd.domain.references import McpServers
 from chatd.engine.barring import AllowedSetups, Barring
 from chatd.engine.diffs import DiffStatuses
 from chatd.engine.files import CachedFiles
@@ -53,6 +54,7 @@ class Working:
         turns: Runs them.
         labelling: Makes notes about them.
         diffs: Looks what was changed in their workspaces.
+        servers: The MCP servers whose tools they use.
         open_calls: Stores which models are being called, and charges calls of dead processes.
     """
 
@@ -61,6 +63,7 @@ class Working:
     turns: TurnRunner
     labelling: Labelling
     diffs: DiffStatuses
+    servers: McpServers
     open_calls: OpenCallWriter
 
 
@@ -88,12 +91,16 @@ async def open_working(around: Surroundings, worker_id: WorkerId, stack: AsyncEx
         switchboard=around.chats.switchboard,
     )
     offered = await open_tools(
-        ground, stack, sites=around.workspaces.sites, lifecycle=around.workspaces.tools
+        ground,
+        catalogue.configuration,
+        stack,
+        sites=around.workspaces.sites,
+        lifecycle=around.workspaces.tools,
     )
     ports = TurnPorts(
         chats=around.chats.chats,
         model=around.faults.model(catalogue.model),
-        tools=around.faults.tools(TouchingTools(offered, diffs.touched)),
+        tools=around.faults.tools(TouchingTools(offered.tools, diffs.touched)),
         setups=setups,
         live=around.chats.live,
         partials=around.chats.partials,
@@ -114,7 +121,7 @@ async def open_working(around: Surroundings, worker_id: WorkerId, stack: AsyncEx
     workers = PostgresWorkers(ground.pool, ground.lease_session)
     stack.callback(workers.close)
     worker = _worker(around, worker_id, workers, turns)
-    return Working(worker, workers, turns, labelling, diffs, open_calls)
+    return Working(worker, workers, turns, labelling, diffs, offered.servers, open_calls)
 
 
 def _worker(
@@ -133,6 +140,7 @@ def _worker(
             offer=around.chats.switchboard.offer,
             clock=process.clock,
             chance=process.random,
+            supervision=process.supervision,
         ),
         limits=_limits(settings),
         timing=LeaseTiming.of(settings.lease_s, settings.lease_renew_s),

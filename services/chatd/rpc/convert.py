@@ -101,7 +101,23 @@ def chat_to_proto(chat: ChatView) -> chat_pb2.Chat:
         ],
         diff_status=None if chat.diff_status is None else diff_status_to_proto(chat.diff_status),
         etag=chat.etag,
+        required_action=(
+            required_action_to_proto(chat.asking, state.deadline_at) if chat.asking else None
+        ),
     )
+
+
+def required_action_to_proto(
+    calls: tuple[parts.ToolCall, ...], deadline_at: datetime | None
+) -> chat_pb2.RequiredAction:
+    """Return what a client is asked to execute, and until when."""
+    waiting = [
+        chat_pb2.WaitingCall(
+            tool_call_id=call.tool_call_id, tool_name=call.tool_name, args_json=call.args_json
+        )
+        for call in calls
+    ]
+    return chat_pb2.RequiredAction(tool_calls=waiting, deadline_at=optional_time(deadline_at))
 
 
 def diff_status_to_proto(status: DiffStatus) -> chat_pb2.DiffStatus:

@@ -232,5 +232,5 @@ async def test_users_read_and_change_their_own_settings(stack: GatewayStack) -> 
     assert (read.json(), changed.json()) == (shown, shown)
     assert (wrong.status, wrong.json()["errors"][0]["pointer"]) == (
         422,
-        "/compaction_threshold_percents",
+        "/compaction_threshold_percents/m",
     )

@@ -207,3 +207,11 @@ def test_a_payload_that_cannot_be_read_fails_the_call(payload: bytes) -> None:
 
     text = "the event stream holds a frame that cannot be read"
     assert failed.value.failure == Failure(text, is_garbled=True)
+
+
+@pytest.mark.parametrize("region", ["evil.test/x", "evil.test#", "a.b", "eu-west-1@evil.test"])
+def test_a_region_cannot_name_another_host(region: str) -> None:
+    with pytest.raises(ModelError) as refused:
+        wire().request(asked(user("hi")), target(region=region))
+
+    assert (refused.value.kind, refused.value.is_retryable) == (ErrorKind.CONFIG, False)
