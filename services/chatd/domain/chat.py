@@ -107,6 +107,7 @@ class Retry:
     delay_ms: int
     retrying_at: datetime
     error: TurnError
+    unreachable_since: datetime | None = None  # First of the attempts that reached nobody.
 
 
 @dataclass(frozen=True, slots=True)
