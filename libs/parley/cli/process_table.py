@@ -36,8 +36,6 @@ class ProcessTable:
     supervisor: ProcessIdentity | None = None
     http: str | None = None
     processes: tuple[ProcessRecord, ...] = ()
-    #: Which model providers its environment named, in one line.
-    models: str = ""
 
 
 def save(table: ProcessTable, path: Path) -> None:
@@ -54,7 +52,6 @@ def load(path: Path) -> ProcessTable:
             supervisor=None if supervisor is None else ProcessIdentity(**supervisor),
             http=found["http"],
             processes=tuple(_record(record) for record in found["processes"]),
-            models=str(found.get("models", "")),
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return ProcessTable()

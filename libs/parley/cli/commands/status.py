@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 import click
 import psutil
 
+from parley.cli.default_model import default_model_line
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.leftovers import running
@@ -41,10 +42,11 @@ def status(as_json: bool) -> None:
     table = load(home.processes_file)
     is_up = running(table.supervisor) is not None
     found = asyncio.run(look_at(table, NetworkProbe())) if is_up else ()
+    models = default_model_line(home, table.http) if is_up else None
     if as_json:
         document = {
             "http": table.http if is_up else None,
-            "models": table.models if is_up else None,
+            "models": models,
             "processes": [asdict(process) for process in found],
         }
         click.echo(json.dumps(document, indent=2))
@@ -53,7 +55,7 @@ def status(as_json: bool) -> None:
             f"Parley does not run in {home.root}: start it with `{invocation.hint('up')}`"
         )
     if not as_json:
-        click.echo(f"{table.http}\nmodels: {table.models}\n")
+        click.echo(f"{table.http}\nmodels: {models}\n")
         click.echo(text_table(COLUMNS, [_row(process) for process in found]), nl=False)
 
 
