@@ -177,6 +177,7 @@ def _loops(parts: Parts) -> dict[str, Callable[[], Awaitable[object]]]:
     return {
         "labels.wait": working.labelling.resting.run,
         "diffs.look": working.diffs.run,
+        "calls.store": working.open_calls.run,
         "chats.follow": lambda: follow_chats(bus, chats.chats, hubs, worker),
         "sweeps.follow": lambda: follow_sweeps(bus, worker),
         "limits.follow": lambda: follow_limits(bus, budget.spending),

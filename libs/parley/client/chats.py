@@ -33,6 +33,19 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
+class FinishReason(StrEnum):
+    """Why an answer ended where it does."""
+
+    UNSPECIFIED = "unspecified"  # No model wrote it, it is old, or the value is newer than this.
+    STOP = "stop"
+    TOOL_CALLS = "tool_calls"
+    LENGTH = "length"
+    CONTENT_FILTER = "content_filter"
+    PAUSED = "paused"
+    INTERRUPTED = "interrupted"
+    OTHER = "other"
+
+
 class ErrorKind(StrEnum):
     """What kind of thing went wrong in a turn."""
 
@@ -77,7 +90,11 @@ class TurnError:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one model call used; the cost is None when no price is known and 0 when free."""
+    """What one model call used; the cost is None when no price is known and 0 when free.
+
+    Attributes:
+        is_estimate: Whether the provider did not report all of it.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -86,6 +103,7 @@ class Usage:
     cache_write_tokens: int = 0
     context_limit_tokens: int = 0
     cost_micros: int | None = None
+    is_estimate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +121,7 @@ class Message:
         created_at: When it was committed.
         usage: What its model call used; assistant messages only.
         is_compressed: Whether it belongs to a compaction rather than to the conversation.
+        finish_reason: Why the answer ended; assistant messages only.
     """
 
     id: int
@@ -115,6 +134,7 @@ class Message:
     created_at: datetime | None = None
     usage: Usage | None = None
     is_compressed: bool = False
+    finish_reason: FinishReason = FinishReason.UNSPECIFIED
 
     @property
     def text(self) -> str:

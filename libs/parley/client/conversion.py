@@ -20,6 +20,7 @@ from parley.client.chats import (
     ChatStatus,
     ClientTool,
     ErrorKind,
+    FinishReason,
     Message,
     MessagePage,
     QueuedMessage,
@@ -41,6 +42,7 @@ def _by_number(words: type[Word], numbers: Any, prefix: str) -> Mapping[int, Wor
 _STATUS: Final = _by_number(ChatStatus, chat_pb2.ChatStatus, "CHAT_STATUS")
 _KIND: Final = _by_number(ErrorKind, chat_pb2.ErrorKind, "ERROR_KIND")
 _ROLE: Final = _by_number(Role, message_pb2.Role, "ROLE")
+_FINISH_REASON: Final = _by_number(FinishReason, message_pb2.FinishReason, "FINISH_REASON")
 _OUTCOME: Final = _by_number(parts.ToolOutcome, message_pb2.ToolOutcome, "TOOL_OUTCOME")
 
 
@@ -121,6 +123,7 @@ def message_of(message: message_pb2.Message) -> Message:
         created_at=_time(message, "created_at"),
         usage=_usage(message.usage) if message.HasField("usage") else None,
         is_compressed=message.compressed,
+        finish_reason=_FINISH_REASON.get(message.finish_reason, FinishReason.UNSPECIFIED),
     )
 
 
@@ -303,6 +306,7 @@ def _usage(usage: message_pb2.Usage) -> Usage:
         cache_write_tokens=usage.cache_write_tokens,
         context_limit_tokens=usage.context_limit_tokens,
         cost_micros=usage.cost_micros if usage.HasField("cost_micros") else None,
+        is_estimate=usage.is_estimate,
     )
 
 

@@ -8,6 +8,7 @@ from chatd.assembly.spending import Budget
 from chatd.assembly.switchboard import Switchboard
 from chatd.domain.ports import Setups
 from chatd.engine.labelling import Labeller
+from chatd.engine.metering import CallWatch
 from chatd.engine.quick import QuickModel, QuickPorts
 from chatd.engine.resting import Resting
 from chatd.engine.setups import ConfiguredUtilityModels
@@ -37,6 +38,7 @@ def open_labelling(
     *,
     setups: Setups,
     switchboard: Switchboard,
+    calls: CallWatch,
 ) -> Labelling:
     """Return what makes notes."""
     process = ground.process
@@ -48,6 +50,7 @@ def open_labelling(
         ConfiguredUtilityModels(catalogue.configuration, catalogue.book),
         budget.spending,
         budget.bills.add,
+        calls,
     )
     labeller = Labeller(
         QuickModel(ports, clock=process.clock, chance=process.random.random),

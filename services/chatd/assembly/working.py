@@ -17,6 +17,7 @@ from chatd.engine.barring import AllowedSetups, Barring
 from chatd.engine.diffs import DiffStatuses
 from chatd.engine.files import CachedFiles
 from chatd.engine.leases import LeaseTiming
+from chatd.engine.open_calls import OpenCallWriter
 from chatd.engine.setups import ConfiguredSetups
 from chatd.engine.turn import TurnPorts, TurnRunner
 from chatd.engine.worker import Worker
@@ -25,6 +26,7 @@ from chatd.faults import Faults
 from chatd.settings import Settings
 from chatd.store.diffs import PostgresDiffs
 from chatd.store.file_bytes import PostgresFiles
+from chatd.store.open_calls import PostgresOpenCalls
 from chatd.store.workers import PostgresWorkers
 
 
@@ -52,6 +54,7 @@ class Working:
         labelling: Makes notes about them.
         diffs: Looks what was changed in their workspaces.
         servers: The MCP servers whose tools they use.
+        open_calls: Stores which models are being called, and charges calls of dead processes.
     """
 
     worker: Worker
@@ -60,6 +63,7 @@ class Working:
     labelling: Labelling
     diffs: DiffStatuses
     servers: McpServers
+    open_calls: OpenCallWriter
 
 
 async def open_working(around: Surroundings, worker_id: WorkerId, stack: AsyncExitStack) -> Working:
@@ -75,11 +79,14 @@ async def open_working(around: Surroundings, worker_id: WorkerId, stack: AsyncEx
         ground.process.clock,
         changed=around.chats.switchboard.noted,
     )
+    stored_calls = PostgresOpenCalls(ground.pool, worker_id)
+    open_calls = OpenCallWriter(stored_calls, ground.process.clock)
     labelling = open_labelling(
         ground,
         catalogue,
         around.budget,
         setups=setups,
+        calls=open_calls,
         switchboard=around.chats.switchboard,
     )
     offered = await open_tools(
@@ -98,6 +105,8 @@ async def open_working(around: Surroundings, worker_id: WorkerId, stack: AsyncEx
         partials=around.chats.partials,
         spending=around.budget.spending,
         files=CachedFiles(PostgresFiles(ground.pool)),
+        calls=open_calls,
+        inherited=stored_calls,
     )
     turns = TurnRunner(
         ports,
@@ -110,7 +119,7 @@ async def open_working(around: Surroundings, worker_id: WorkerId, stack: AsyncEx
     workers = PostgresWorkers(ground.pool, ground.lease_session)
     stack.callback(workers.close)
     worker = _worker(around, worker_id, workers, turns)
-    return Working(worker, workers, turns, labelling, diffs, offered.servers)
+    return Working(worker, workers, turns, labelling, diffs, offered.servers, open_calls)
 
 
 def _worker(

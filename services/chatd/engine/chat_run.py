@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import assert_never
 
-from chatd.domain.chat import ChatState, NewMessage, Retry, Status, TurnError
+from chatd.domain.chat import ChatState, ModelUse, NewMessage, Retry, Status, TurnError
 from chatd.domain.commands import (
     EnterRequiresAction,
     FailTurn,
@@ -19,8 +19,9 @@ from chatd.domain.commands import (
     RecordRetry,
 )
 from chatd.domain.errors import FenceLost
-from chatd.domain.ledger import CallOutcome
+from chatd.domain.ledger import Bill, CallOutcome, CallPurpose
 from chatd.domain.model import ModelError
+from chatd.domain.open_calls import OpenCall
 from chatd.domain.parts import Text
 from chatd.domain.pieces import interrupted_messages, joined
 from chatd.domain.retries import Failed, GiveUp, RetryIn, after_failed_step, spent
@@ -61,7 +62,12 @@ class ChatRun:
         self._clock = world.clock
         self._claimed = claimed
         self._session = Session(
-            claimed, mailbox, history, chats=world.ports.chats, clock=world.clock
+            claimed,
+            mailbox,
+            history,
+            chats=world.ports.chats,
+            clock=world.clock,
+            calls=world.ports.calls,
         )
         self._caller = Caller(
             self._ports.tools,
@@ -71,6 +77,7 @@ class ChatRun:
         )
         self._dispatched = Dispatched(self._ports.chats)
         self._prepared: Prepared | None = None
+        self._inherited: OpenCall | None = None  # The call that a dead owner left.
 
     async def run(self) -> None:
         """Go on until the chat rests.
@@ -231,7 +238,7 @@ class ChatRun:
         if any(not call.is_client and not call.is_recorded for call in session.state.pending):
             await self._settle_calls()
         messages = await self._kept_messages()
-        bill = session.billed(CallOutcome.INTERRUPTED)
+        bill = session.billed(CallOutcome.INTERRUPTED) or _inherited_bill(self._inherited)
         if await session.apply(FinishInterruption(session.fence, messages, bill), messages):
             self._tell(Ending.INTERRUPTED)
 
@@ -266,7 +273,8 @@ class ChatRun:
         pieces = await self._ports.partials.load(
             state.chat_id, fence.history_version, fence.generation_attempt
         )
-        return interrupted_messages(joined(pieces), now, None)
+        self._inherited = await self._ports.inherited.find(state.chat_id, fence)
+        return interrupted_messages(joined(pieces), now, _use_of_answer(self._inherited))
 
     def _tell(self, ending: Ending, messages: tuple[NewMessage, ...] = ()) -> None:
         texts = [
@@ -284,3 +292,16 @@ class ChatRun:
         entry = self._session.unbilled()
         if entry is not None:
             self._world.unbilled(entry, self._session.owner.id)
+
+
+def _use_of_answer(inherited: OpenCall | None) -> ModelUse | None:
+    """Return what is stored with the answer of a dead owner; a summary's has no message."""
+    if inherited is None or inherited.entry.bill.purpose is not CallPurpose.TURN:
+        return None
+    return inherited.entry.bill.use
+
+
+def _inherited_bill(inherited: OpenCall | None) -> Bill | None:
+    if inherited is None:
+        return None
+    return replace(inherited.entry.bill, outcome=CallOutcome.INTERRUPTED)

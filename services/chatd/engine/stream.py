@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from chatd.domain.chat import ChatState, ErrorKind
-from chatd.domain.model import ModelError, ModelEvent, ModelRequest
+from chatd.domain.model import ModelError, ModelEvent, ModelRequest, RequestSent
 from chatd.domain.ports import LanguageModel
 from chatd.engine.answer import Answer
 from chatd.engine.tasks import first_of
@@ -98,8 +98,10 @@ class ModelStream:
     def _take(self, answer: Answer, event: ModelEvent) -> None:
         if answer.finished is not None:
             return
-        self._last_event_s = self._clock.monotonic()
         answer.take(event)
+        if isinstance(event, RequestSent):
+            return  # Nobody answered anything yet.
+        self._last_event_s = self._clock.monotonic()
         limits = self._limits
         if answer.length > limits.characters_max or answer.parts_count > limits.parts_max:
             raise _Endless

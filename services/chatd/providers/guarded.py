@@ -4,7 +4,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 from chatd.domain.chat import ErrorKind
-from chatd.domain.model import Heartbeat, ModelError, ModelEvent, ModelRequest, TakeEvent
+from chatd.domain.model import (
+    Heartbeat,
+    ModelError,
+    ModelEvent,
+    ModelRequest,
+    RequestSent,
+    TakeEvent,
+)
 from chatd.providers.breaker import Breaker, Breakers
 from chatd.providers.classifier import OVERLOADED
 from chatd.providers.target import Target
@@ -79,7 +86,7 @@ class GuardedModel:
 
         def took(event: ModelEvent) -> None:
             nonlocal is_settled
-            if not is_settled and not isinstance(event, Heartbeat):
+            if not is_settled and not isinstance(event, Heartbeat | RequestSent):
                 is_settled = True
                 self._breaker.succeeded(asked_s if is_retry else None)
             take(event)

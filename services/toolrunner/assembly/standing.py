@@ -10,6 +10,7 @@ from parley.process import Neighbours, Process
 from parley.tasks import BackgroundTasks
 from toolrunner.assembly.workshop import Workshop
 from toolrunner.hosting.assembly import Hosting
+from toolrunner.hosting.command_check import CommandCheck
 from toolrunner.hosting.overlays import Overlays
 from toolrunner.hosting.registration import Registration
 from toolrunner.hosting.reporting import NodeFacts, Reporter
@@ -43,8 +44,12 @@ async def known(
     reporter: Reporter,
     secrets: LateSecrets,
     quotas: Quotas,
+    check: CommandCheck,
 ) -> AsyncIterator[None]:
-    """Measure what is hosted, hold it to its quotas, and be known to chatd where there is one."""
+    """Measure what is hosted, hold it to its quotas, and be known to chatd where there is one.
+
+    Whether commands can be run is tried all the time.
+    """
     async with (
         neighbours.channels(ServiceName.CHATD, settings.chatd) as channels,
         BackgroundTasks(process.supervision) as tasks,
@@ -67,6 +72,7 @@ async def known(
         )
         tasks.keep("usage.measure", reporter.measure)
         tasks.keep("quotas.check", quotas.run)
+        tasks.keep("commands.check", check.run)
         registering = tasks.keep("node.register", registration.run) if settings.chatd else None
         try:
             yield

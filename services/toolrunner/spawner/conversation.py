@@ -67,8 +67,14 @@ class Conversation:
         """Return how long nothing is to be done unless something happens."""
         if self.door is not None:
             self.door.send_late_away()
+        late_at = self.family.end_late(time.monotonic())
         rested_at = self.family.kin.cells.end_rested(time.monotonic())
-        times = (self.give_up_at, rested_at, None if self.door is None else self.door.closes_at)
+        times = (
+            self.give_up_at,
+            late_at,
+            rested_at,
+            None if self.door is None else self.door.closes_at,
+        )
         next_at = min((each for each in times if each is not None), default=None)
         return None if next_at is None else max(0.0, next_at - time.monotonic())
 

@@ -8,7 +8,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from gateway.access import Access, Need
+from gateway.admission import Admission, AdmissionLimits
 from gateway.application import Application, OpenRoute, Surroundings
+from gateway.client_address import ClientAddresses
 from gateway.settings import PublicUrl
 from parley.telemetry import InMemoryTelemetry
 
@@ -39,6 +41,8 @@ async def test_a_request_is_counted_with_its_route_and_a_method_that_exists(
             public_url=PublicUrl.parse("http://parley.test"),
             allowed_hosts=(),
             new_id=lambda: "id",
+            admission=Admission(AdmissionLimits()),
+            addresses=ClientAddresses(),
         ),
         access={("GET", "/hello"): Access("Says hello.", need=Need.NOTHING)},
     )

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import msgspec
 
+from chatd.domain.chat import FinishReason
 from chatd.domain.model import (
     Finished,
-    FinishReason,
     ModelEvent,
     ReasoningDelta,
     TextDelta,

@@ -10,10 +10,9 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind
+from chatd.domain.chat import ErrorKind, FinishReason
 from chatd.domain.model import (
     Finished,
-    FinishReason,
     ModelError,
     TextDelta,
     TextEnded,
