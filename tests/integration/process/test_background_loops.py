@@ -25,7 +25,7 @@ import toolrunner.app
 import toolrunner.settings
 from parley.clock import SystemClock
 from parley.identity import ApiKey, ServiceName, SigningKey, TrustFile
-from parley.process import Process, TimeOrderedIds
+from parley.process import OpenFiles, Process, TimeOrderedIds
 from parley.secrets import Keyring
 from parley.settings import read
 from parley.tasks import LOOP_PREFIX
@@ -182,6 +182,7 @@ async def running(name: str, directory: Path, database: str) -> AsyncIterator[Pr
         telemetry=InMemoryTelemetry(name).telemetry,
         random=rng,
         new_id=TimeOrderedIds(clock, rng),
+        open_files=OpenFiles(limit=4096, limit_at_start=1024),
     )
 
     async def run() -> None:

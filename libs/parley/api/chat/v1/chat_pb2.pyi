@@ -593,7 +593,7 @@ class Chat(_message.Message):
     workspace_id: _builtins.str
     """Workspace its tools use; empty without one."""
     pin_order: _builtins.int
-    """Order among the pinned, from 1; 0 when it is not pinned."""
+    """Place among the pinned, from 1; 0 when it is not pinned. An archived chat keeps its place and does not count."""
     summary: _builtins.str
     """One to three sentences about the whole chat; may be empty."""
     last_turn_summary: _builtins.str
