@@ -12,6 +12,7 @@ from gateway import sse
 from gateway.convert import CHAT_EVENTS, FEED_EVENTS, event_to_json, feed_event_to_json
 from gateway.convert_parts import part_to_json
 from parley.api.chat.v1 import event_pb2, message_pb2
+from support.filled_protos import filled
 
 DOCUMENT = (Path(__file__).resolve().parent.parent.parent / "docs" / "events.md").read_text()
 CHAT, FEED = DOCUMENT.split("## Events of a chat\n")[1].split("## Events of the feed\n")
@@ -28,33 +29,6 @@ def examples_of(part: str) -> list[tuple[str, Any]]:
         for name, section in SECTION.findall(part)
         for example in EXAMPLE.findall(section)
     ]
-
-
-def filled(message: Any) -> Any:
-    """Return a message all of whose fields are set, each list with one item."""
-    oneofs = set()
-    for field in message.DESCRIPTOR.fields:
-        if field.containing_oneof is not None and field.containing_oneof.name in oneofs:
-            continue
-        if field.containing_oneof is not None:
-            oneofs.add(field.containing_oneof.name)
-        if field.message_type is not None and field.message_type.GetOptions().map_entry:
-            getattr(message, field.name)["key"] = "value"
-        elif field.message_type is not None and field.is_repeated:
-            filled(getattr(message, field.name).add())
-        elif field.message_type is not None:
-            filled(getattr(message, field.name)).SetInParent()
-        elif field.is_repeated:
-            getattr(message, field.name).append("x")
-        else:
-            setattr(message, field.name, value_of(field))
-    return message
-
-
-def value_of(field: Any) -> object:
-    if field.name.endswith("_json"):
-        return '{"product": "pens"}'
-    return "x" if field.cpp_type == field.CPPTYPE_STRING else 1
 
 
 def sent(kind: str) -> Any:
