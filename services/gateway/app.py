@@ -33,6 +33,7 @@ from parley.identity import ApiKey, MalformedApiKey, ServiceName, Signer
 from parley.postgres import Database, migrate
 from parley.process import ConfigurationError, Neighbours, Process
 from parley.rpc import Channels, RunningServer
+from parley.tasks import BackgroundTasks
 from parley.telemetry import Statements
 
 NAME = "gateway"
@@ -70,7 +71,7 @@ async def run(settings: GatewaySettings, process: Process) -> None:
     """Serve until the process is asked to stop."""
     async with (
         PostgresBus.open(
-            settings.database_url.reveal(), application_name=NAME, clock=process.clock
+            settings.database_url.reveal(), application_name=NAME, supervision=process.supervision
         ) as bus,
         gateway(settings, process, bus) as running,
     ):
@@ -116,7 +117,7 @@ async def gateway(
                 open_connections=_open_connections(settings, process, addresses),
             )
         )
-        await stack.enter_async_context(_running(identity, behind.streams, bus))
+        await stack.enter_async_context(_running(identity, behind.streams, bus, process))
         running = Gateway(http, server, identity.feed, behind.draining, behind.streams)
         try:
             yield running
@@ -204,33 +205,28 @@ def _application(
 @asynccontextmanager
 async def _linked(channels: Channels, signer: Signer, process: Process) -> AsyncIterator[Links]:
     """Follow chats for clients until the context ends."""
-    async with asyncio.TaskGroup() as tasks:
+    async with BackgroundTasks(process.supervision) as tasks:
         replicas = ReplicaWatch(channels, clock=process.clock, changed=lambda: links.rebalance())
         links = Links(channels, signer, tasks=tasks, clock=process.clock, is_live=replicas.is_live)
-        running = [tasks.create_task(work) for work in (links.run(), replicas.run())]
+        tasks.keep("streams.renew", links.run)
+        tasks.keep("replicas.follow", replicas.run)
         try:
             yield links
         finally:
-            for task in running:
-                task.cancel()
             links.close()
 
 
 @asynccontextmanager
-async def _running(identity: Identity, streams: OpenStreams, bus: Bus) -> AsyncIterator[None]:
-    async with asyncio.TaskGroup() as tasks:
-        works = (
-            identity.feed.run(),
-            identity.keys.follow(bus, USERS_TOPIC),
-            identity.sign_ins.run(),
-            streams.run(),
-        )
-        running = [tasks.create_task(work) for work in works]
-        try:
-            yield
-        finally:
-            for task in running:
-                task.cancel()
+async def _running(
+    identity: Identity, streams: OpenStreams, bus: Bus, process: Process
+) -> AsyncIterator[None]:
+    """Keep what is known up to date until the context ends."""
+    async with BackgroundTasks(process.supervision) as tasks:
+        tasks.keep("revocations.read", identity.feed.run)
+        tasks.keep("keys.follow", lambda: identity.keys.follow(bus, USERS_TOPIC))
+        tasks.keep("sign_ins.check", identity.sign_ins.run)
+        tasks.keep("streams.time", streams.run)
+        yield
 
 
 def _serve_grpc(

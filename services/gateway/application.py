@@ -35,6 +35,7 @@ from gateway.errors import (
     answer_to,
     is_ours_to_fix,
 )
+from gateway.field_places import ANYTHING, Asked
 from gateway.http_protocol import PRESENCE
 from gateway.lasting_routes import duration_of
 from gateway.settings import PublicUrl
@@ -56,6 +57,7 @@ SECURITY_HEADERS: Final[Mapping[str, str]] = {
 }
 HSTS: Final = "max-age=31536000"
 ROUTE: Final = "parley.route"
+ASKED: Final = "parley.asked"
 USER_ID: Final = "parley.user_id"
 SERVED_ROUTE: ContextVar[str] = ContextVar("gateway_served_route", default="")
 TOO_OLD: Final = (
@@ -228,7 +230,8 @@ class Application:
         trace_id = f"{span.get_span_context().trace_id:032x}"
         # Not request.url, which is made with the Host header and fails when that is nonsense.
         path = request.scope["path"]
-        at = Circumstances(str(self._around.public_url), path, request_id, trace_id)
+        asked = request.scope.get(ASKED, ANYTHING)
+        at = Circumstances(str(self._around.public_url), path, request_id, trace_id, asked)
         if is_ours_to_fix(error):
             found_by = {"request_id": request_id}
             _log.error("%s %r failed", request.method, path, exc_info=error, extra=found_by)
@@ -282,6 +285,8 @@ class _PathEndpoint:
             allowed = ", ".join(sorted(self._routes))
             detail = f"This path answers {allowed}."
             raise HttpRefusal(405, "METHOD_NOT_ALLOWED", detail, headers={"allow": allowed})
+        if isinstance(route, UserRoute):
+            scope[ASKED] = Asked(route.path, route.query, route.body)
         _check_upgrade(scope, route)
         request = Request(scope, receive)
         match route:

@@ -12,6 +12,7 @@ from gateway.rooms import Behind, open_rooms
 from gateway.route_table import routes
 from parley.clock import FakeClock
 from parley.process import OpenFiles, Process
+from parley.telemetry import InMemoryTelemetry
 
 NOBODY: Any = None  # Stands for what putting routes together never asks.
 
@@ -25,7 +26,7 @@ def every_route() -> tuple[AnyRoute, ...]:
         instance="gateway-1",
         stopping=behind.draining,
         clock=FakeClock(),
-        telemetry=NOBODY,
+        telemetry=InMemoryTelemetry("gateway").telemetry,
         random=random.Random(1),
         new_id=lambda: "id",
         open_files=OpenFiles(limit=4096, limit_at_start=1024),

@@ -27,6 +27,8 @@ class ProcessRecord:
     address: str
     restarts: int
     readiness: tuple[Readiness, ...]
+    #: Where it serves metrics; None if it does not.
+    metrics: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,8 @@ class ProcessTable:
     supervisor: ProcessIdentity | None = None
     http: str | None = None
     processes: tuple[ProcessRecord, ...] = ()
-    #: Which model providers its environment named, in one line.
-    models: str = ""
+    #: The origin that people reach it by, which may be that of a proxy in front of it.
+    public_url: str | None = None
 
 
 def save(table: ProcessTable, path: Path) -> None:
@@ -54,7 +56,7 @@ def load(path: Path) -> ProcessTable:
             supervisor=None if supervisor is None else ProcessIdentity(**supervisor),
             http=found["http"],
             processes=tuple(_record(record) for record in found["processes"]),
-            models=str(found.get("models", "")),
+            public_url=found.get("public_url"),
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return ProcessTable()
@@ -70,4 +72,5 @@ def _record(found: dict[str, Any]) -> ProcessRecord:
         readiness=tuple(
             Readiness(Sign(sign["sign"]), sign["target"]) for sign in found["readiness"]
         ),
+        metrics=found.get("metrics"),
     )

@@ -12,7 +12,7 @@ import random  # noqa: TID251 (this is the composition root)
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Final, NoReturn, TypeVar
 
 import uvloop
@@ -25,6 +25,7 @@ from parley.process.service_settings import Environment, ServiceSettings
 from parley.process.signals import stopping_on_signals
 from parley.process.watchdog import watched_event_loop
 from parley.settings import ConfigurationError, Secret, SettingsError, read
+from parley.tasks import Supervision
 from parley.telemetry import Redactor, Telemetry, TelemetryError, start
 
 EXIT_STOPPED: Final = 0
@@ -39,7 +40,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What a service gets from the process it runs in."""
+    """What a service gets from the process it runs in.
+
+    Attributes:
+        supervision: Keeps failures of background tasks from ending the process.
+    """
 
     service: str
     instance: str
@@ -49,6 +54,11 @@ class Process:
     random: random.Random
     new_id: Callable[[], str]
     open_files: OpenFiles
+    supervision: Supervision = field(init=False)
+
+    def __post_init__(self) -> None:
+        supervision = Supervision.of(self.telemetry.meter, self.clock, self.random)
+        object.__setattr__(self, "supervision", supervision)
 
 
 def run_service(

@@ -7,9 +7,16 @@ from typing import Protocol
 
 from chatd.domain.catalogue import Model, Provider, ProviderType
 from chatd.domain.chat import ErrorKind, OwnerId
-from chatd.domain.model import Heartbeat, ModelError, ModelEvent, ModelRequest, TakeEvent
+from chatd.domain.model import (
+    Heartbeat,
+    ModelError,
+    ModelEvent,
+    ModelRequest,
+    RequestSent,
+    TakeEvent,
+)
 from chatd.domain.ports import LanguageModel
-from chatd.domain.resolution import usable_provider
+from chatd.domain.resolution import unknown_model, usable_provider
 from chatd.providers.credentials import OF_THE_KEY, Credential, SetAside
 from chatd.providers.switching import Reader, for_reader
 from chatd.providers.target import Target
@@ -103,7 +110,7 @@ class RoutedModel:
 
         def took(event: ModelEvent) -> None:
             nonlocal is_answered
-            is_answered = is_answered or not isinstance(event, Heartbeat)
+            is_answered = is_answered or not isinstance(event, Heartbeat | RequestSent)
             take(event)
 
         credentials = self._credentials(route)
@@ -124,11 +131,7 @@ class RoutedModel:
         snapshot = await self._configuration.current()
         model = snapshot.catalogue.models.get(request.model)
         if model is None:
-            raise ModelError(
-                ErrorKind.CONFIG,
-                "The model of this chat does not exist any more; choose another one.",
-                is_retryable=False,
-            )
+            raise unknown_model(request.model)
         user = UserConfig()
         if request.owner_id:
             user = await self._configuration.user(OwnerId(request.owner_id))

@@ -1,16 +1,20 @@
 """The calls that arrange chats: fields, archive, deletion, read marks, shares."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from chatd.domain.chat import ChatId, Owner
+from chatd.domain.checks import all_of
 from chatd.domain.choice import ModelChoice
-from chatd.domain.errors import InvalidRequest
+from chatd.domain.errors import ChatNotFound, InvalidRequest
 from chatd.domain.views import Grantee, GranteeKind, Reader
 from chatd.rpc import fields
 from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.convert import chat_to_proto, share_to_proto
 from chatd.rpc.defaults import Defaults
+from chatd.rpc.references import References
 from chatd.rpc.sending_calls import effort_of, mode_of
 from chatd.rpc.unbroken import Unbroken
 from chatd.store.metadata import ChatChanges
@@ -43,8 +47,10 @@ class ArrangingCalls:
         unbroken: Unbroken,
         *,
         defaults: Defaults,
+        references: References,
         changed: Callable[[ChatId], None],
     ) -> None:
+        self._references = references
         self._stores = stores
         self._unbroken = unbroken
         self._defaults = defaults
@@ -56,9 +62,7 @@ class ArrangingCalls:
         owner = caller_as_owner()
         chat_id = ChatId(fields.uuid_of(request.chat.id, "chat.id"))
         changes = changes_of(request.chat, tuple(request.update_mask.paths))
-        if changes.model_id:
-            choice = await self._defaults.choice(ModelChoice(changes.model_id))
-            changes = replace(changes, model_id=choice.model_id)
+        changes = await self._checked(chat_id, owner, changes)
         await self._stores.metadata.change(
             chat_id, owner_id=owner.id, changes=changes, etag=request.chat.etag
         )
@@ -104,8 +108,45 @@ class ArrangingCalls:
         fields.request_id_of(request.request_id)
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
         grantees = _grantees(request, owner)
+        stored = await self._stores.shares.get(chat_id, owner_id=owner.id)
+        await self._references.require_grantees(
+            grantees,
+            fields=[f"shares[{index}].{each.kind}_id" for index, each in enumerate(grantees)],
+            stored=[share.grantee for share in stored],
+        )
         shares = await self._stores.shares.replace(chat_id, owner_id=owner.id, grantees=grantees)
         return api.SetSharesResponse(shares=[share_to_proto(share) for share in shares])
+
+    async def _checked(self, chat_id: ChatId, owner: Owner, changes: ChatChanges) -> ChatChanges:
+        """Return the changes, whose ids name something or are what the chat has already.
+
+        Raises:
+            ChatNotFound: there is no such chat of this owner.
+            UnknownIds: one of them names nothing.
+            CheckUnavailable: a service that knows them does not answer.
+            ModelNotFound: there is no such model.
+        """
+        if not (changes.workspace_id or changes.mcp_server_ids or changes.model_id):
+            return changes
+        chat = await self._stores.reading.get(chat_id, Reader(owner.id))
+        if chat.owner.id != owner.id:
+            raise ChatNotFound(chat_id)
+        if changes.workspace_id and changes.workspace_id != chat.workspace_id:
+            await self._references.require_workspace(
+                changes.workspace_id, owner.id, "chat.workspace_id"
+            )
+        if changes.mcp_server_ids:
+            await self._references.require_servers(
+                chat_id,
+                owner,
+                changes.mcp_server_ids,
+                "chat.mcp_server_ids",
+                stored=chat.mcp_server_ids,
+            )
+        if changes.model_id and changes.model_id != chat.model_id:
+            choice = await self._defaults.choice(ModelChoice(changes.model_id))
+            return replace(changes, model_id=choice.model_id)
+        return changes
 
     async def _chat(self, chat_id: ChatId, owner: Owner) -> chat_pb2.Chat:
         return chat_to_proto(await self._stores.reading.get(chat_id, Reader(owner.id)))
@@ -124,52 +165,48 @@ def changes_of(chat: chat_pb2.Chat, paths: tuple[str, ...]) -> ChatChanges:
             raise InvalidRequest(
                 "update_mask", f"cannot change {path[:64]}; there are {', '.join(CHANGEABLE)}"
             )
-    return ChatChanges(
-        title=fields.title(chat.title, "chat.title") if "title" in paths else None,
-        labels=fields.labels(chat.labels, "chat.labels") if "labels" in paths else None,
-        pin_order=(
-            fields.whole(chat.pin_order, "chat.pin_order", at_least=0)
-            if "pin_order" in paths
-            else None
-        ),
-        mode=mode_of(chat.mode, "chat.mode") if "mode" in paths else None,
-        model_id=fields.model_id(chat.model_id, "chat.model_id") if "model_id" in paths else None,
-        reasoning_effort=(
-            effort_of(chat.reasoning_effort) if "reasoning_effort" in paths else None
-        ),
-        workspace_id=(
-            fields.optional_uuid(chat.workspace_id, "chat.workspace_id")
-            if "workspace_id" in paths
-            else None
-        ),
-        mcp_server_ids=(
-            fields.mcp_server_ids(chat.mcp_server_ids, "chat.mcp_server_ids")
-            if "mcp_server_ids" in paths
-            else None
-        ),
-    )
+    checks: Mapping[str, Callable[[], Any]] = {
+        "title": lambda: fields.title(chat.title, "chat.title"),
+        "labels": lambda: fields.labels(chat.labels, "chat.labels"),
+        "pin_order": lambda: fields.whole(chat.pin_order, "chat.pin_order", at_least=0),
+        "mode": lambda: mode_of(chat.mode, "chat.mode"),
+        "model_id": lambda: fields.model_id(chat.model_id, "chat.model_id"),
+        "reasoning_effort": lambda: effort_of(chat.reasoning_effort),
+        "workspace_id": lambda: fields.optional_uuid(chat.workspace_id, "chat.workspace_id"),
+        "mcp_server_ids": lambda: fields.mcp_server_ids(chat.mcp_server_ids, "chat.mcp_server_ids"),
+    }
+    named = tuple(dict.fromkeys(paths))
+    return ChatChanges(**dict(zip(named, all_of(checks[path] for path in named), strict=True)))
 
 
 def _grantees(request: api.SetSharesRequest, owner: Owner) -> tuple[Grantee, ...]:
     if len(request.shares) > SHARES_MAX:
         raise InvalidRequest("shares", f"holds more than {SHARES_MAX} shares")
-    grantees: dict[Grantee, None] = {}
-    for index, share in enumerate(request.shares):
-        field = f"shares[{index}]"
-        match share.WhichOneof("grantee"):
-            case "user_id":
-                grantee = Grantee(
-                    GranteeKind.USER, fields.uuid_of(share.user_id, f"{field}.user_id")
-                )
-            case "group_id":
-                grantee = Grantee(
-                    GranteeKind.GROUP, fields.uuid_of(share.group_id, f"{field}.group_id")
-                )
-            case _:
-                raise InvalidRequest(field, "names nobody")
-        if grantee == Grantee(GranteeKind.USER, owner.id):
-            raise InvalidRequest(f"{field}.user_id", "is the owner")
-        if grantee in grantees:
-            raise InvalidRequest(field, "is named twice")
-        grantees[grantee] = None
-    return tuple(grantees)
+    grantees = all_of(
+        partial(_grantee, share, f"shares[{index}]", owner)
+        for index, share in enumerate(request.shares)
+    )
+    all_of(
+        partial(_check_once, grantee, grantees[:index], f"shares[{index}]")
+        for index, grantee in enumerate(grantees)
+    )
+    return grantees
+
+
+def _grantee(share: api.Share, field: str, owner: Owner) -> Grantee:
+    match share.WhichOneof("grantee"):
+        case "user_id":
+            grantee = Grantee(GranteeKind.USER, fields.uuid_of(share.user_id, f"{field}.user_id"))
+        case "group_id":
+            group_id = fields.uuid_of(share.group_id, f"{field}.group_id")
+            grantee = Grantee(GranteeKind.GROUP, group_id)
+        case _:
+            raise InvalidRequest(field, "names nobody")
+    if grantee == Grantee(GranteeKind.USER, owner.id):
+        raise InvalidRequest(f"{field}.user_id", "is the owner")
+    return grantee
+
+
+def _check_once(grantee: Grantee, before: tuple[Grantee, ...], field: str) -> None:
+    if grantee in before:
+        raise InvalidRequest(field, "is named twice")

@@ -109,7 +109,7 @@ async def open_workshop(
         secrets=secrets,
         processes=processes,
         files=files,
-        git=await stack.enter_async_context(GitRoom(files, process.clock)),
+        git=await stack.enter_async_context(GitRoom(files, process.clock, process.supervision)),
     )
 
 
@@ -133,6 +133,7 @@ def _processes(settings: Settings, process: Process, tools: _Tools) -> Processes
         workspaces=tools.workspaces,
         sandbox=tools.sandbox,
         clock=process.clock,
+        supervision=process.supervision,
         new_id=process.new_id,
         encode_started=encode_started,
         cursor_of=cursor_of,
@@ -148,6 +149,7 @@ def _files(process: Process, tools: _Tools) -> FileRoom:
         workspaces=tools.workspaces,
         sandbox=tools.sandbox,
         clock=process.clock,
+        supervision=process.supervision,
         new_id=process.new_id,
     )
 

@@ -10,6 +10,8 @@ from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.postgres import Pool
 from support.chat_people import ANN_ID, BOB_ID, text
 from support.served_chats import WORKER, ServedChats
+from support.stored_workspaces import HASH, LIMITS
+from support.workspace_values import WORKSPACE, workspace
 
 ANN = Owner(ANN_ID, "member")
 INSERT_FILE = "INSERT INTO chat.files VALUES ($1, $2, 'notes.txt', 'text/plain', '', 'x', now())"
@@ -21,13 +23,15 @@ def file(file_id: str) -> message_pb2.Part:
 
 
 async def test_a_created_chat_runs_here_with_everything_it_was_given(served: ServedChats) -> None:
+    await served.catalogue.store.add(workspace(), HASH, LIMITS)
+    served.servers.enabled.add(BOB_ID)
     request = api.CreateChatRequest(
         request_id="r1",
         content=[text("say something about the sea please, at length")],
         model_id="m1",
         reasoning_effort=chat_pb2.REASONING_EFFORT_HIGH,
         mode=chat_pb2.CHAT_MODE_PLAN,
-        workspace_id=BOB_ID,
+        workspace_id=WORKSPACE,
         mcp_server_ids=[BOB_ID],
         labels={"team/a": "x"},
         client_tools=[chat_pb2.ClientTool(name="ask", description="asks", input_schema_json="{}")],
@@ -45,7 +49,7 @@ async def test_a_created_chat_runs_here_with_everything_it_was_given(served: Ser
         model_id="m1",
         reasoning_effort=chat_pb2.REASONING_EFFORT_HIGH,
         mode=chat_pb2.CHAT_MODE_PLAN,
-        workspace_id=BOB_ID,
+        workspace_id=WORKSPACE,
         mcp_server_ids=[BOB_ID],
         labels={"team/a": "x"},
         client_tools=request.client_tools,
@@ -286,6 +290,27 @@ async def test_an_edit_replaces_a_message_and_tells_what_went(served: ServedChat
     repeated = await served.ann.ask(edit)
     assert (repeated.message.id, list(repeated.deleted_message_ids)) == (4, [3])
     assert await served.ann.texts(chat.id) == ["anew"]
+
+
+async def test_an_edit_tells_which_queued_messages_it_dropped(served: ServedChats) -> None:
+    chat = await served.ann.create("one")
+    waiting = [(await served.ann.send(chat.id, said)).queued_message for said in ("two", "three")]
+    edit = api.EditMessageRequest(
+        request_id="e", chat_id=chat.id, message_id=1, content=[text("one, better")]
+    )
+    answer = await served.ann.ask(edit)
+    assert list(answer.dropped_queued_messages) == waiting
+    assert [each.content[0].text.text for each in waiting] == ["two", "three"]
+    # A repetition tells the same, though other messages wait by now.
+    await served.ann.send(chat.id, "four")
+    assert list((await served.ann.ask(edit)).dropped_queued_messages) == waiting
+    later = api.EditMessageRequest(
+        request_id="f", chat_id=chat.id, message_id=2, content=[text("once more")]
+    )
+    (dropped,) = (await served.ann.ask(later)).dropped_queued_messages
+    assert dropped.content[0].text.text == "four"
+    later.request_id, later.message_id = "g", 3
+    assert list((await served.ann.ask(later)).dropped_queued_messages) == []
 
 
 async def test_only_live_messages_of_users_can_be_edited(served: ServedChats) -> None:

@@ -59,6 +59,8 @@ def test_everything_under_the_api_needs_a_sign_in() -> None:
         "/healthz",
         "/readyz",
         "/openapi.json",
+        "/problems",
+        "/problems/{code}",
     }
 
 
