@@ -1,11 +1,10 @@
 """The composition root of chatd: opens what the process needs and serves until it is stopped."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from chatd.assembly.barring import open_barring
 from chatd.assembly.chats import ChatRooms, open_chats
@@ -16,6 +15,7 @@ from chatd.assembly.spending import open_budget
 from chatd.assembly.streams import Streaming, open_streaming
 from chatd.assembly.working import Surroundings, Working, open_working
 from chatd.assembly.workspaces import open_workspaces
+from chatd.clients.grantees import GatewayGrantees
 from chatd.clients.nodes import Nodes
 from chatd.domain.chat import ChatState, NewMessage, WorkerId
 from chatd.engine.beats import Beats
@@ -27,6 +27,7 @@ from chatd.news import (
     follow_config,
     follow_groups,
     follow_limits,
+    follow_notes,
     follow_sweeps,
     follow_users,
     follow_workspaces,
@@ -37,8 +38,8 @@ from chatd.rpc.defaults import ConfiguredDefaults
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.file_servicer import FileServicer
 from chatd.rpc.model_servicer import ModelServicer
+from chatd.rpc.references import References
 from chatd.rpc.settings_servicer import SettingsServicer
-from chatd.rpc.streams.hubs import Hubs
 from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
 from chatd.rpc.workspace_servicer import WorkspaceAccessServicer
 from chatd.settings import Settings
@@ -48,6 +49,7 @@ from chatd.store.preferences import Preferences
 from chatd.store.usage import PostgresUsage
 from parley.process import Process
 from parley.rpc import CarriedMethods
+from parley.tasks import BackgroundTasks
 
 BILLS_S = 2.0
 
@@ -62,7 +64,7 @@ class Parts:
         streaming: What readers are told by.
         doors: Who may look into workspaces.
         beats: When what can wait is done.
-        tasks: What goes on for as long as the process serves.
+        tasks: What goes on for as long as the process serves; none of it ends the process.
     """
 
     around: Surroundings
@@ -70,7 +72,7 @@ class Parts:
     streaming: Streaming
     doors: Doors
     beats: Beats
-    tasks: asyncio.TaskGroup
+    tasks: BackgroundTasks
 
 
 async def run(settings: Settings, process: Process) -> None:
@@ -80,10 +82,10 @@ async def run(settings: Settings, process: Process) -> None:
         ground = await open_ground(settings, faults.process, stack)
         parts = await _open_parts(ground, faults, stack)
         worker, jobs = parts.working.worker, parts.working.labelling.jobs
-        owning = parts.tasks.create_task(worker.run())
-        labelling = parts.tasks.create_task(jobs.run())
-        for work in _works(parts):
-            stack.callback(parts.tasks.create_task(work).cancel)
+        owning = parts.tasks.keep("chats.run", worker.run)
+        labelling = parts.tasks.keep("labels.generate", jobs.run)
+        for name, loop in _loops(parts).items():
+            parts.tasks.keep(name, loop)
         await worker.until_registered()
         revocations = await stack.enter_async_context(
             ground.neighbours.revocations(settings.gateway)
@@ -114,12 +116,19 @@ async def _open_parts(ground: Ground, faults: Faults, stack: AsyncExitStack) -> 
     catalogue = await open_catalogue(ground, beats, stack)
     budget = open_budget(ground)
     barring = open_barring(ground, chats.stores)
-    doors = Doors(ground, chats.stores.reading, budget.groups, barring, Nodes(ground.toolrunners))
+    doors = Doors(
+        ground,
+        chats.stores.reading,
+        chats.stores.ownership,
+        budget.groups,
+        barring,
+        Nodes(ground.toolrunners),
+    )
     worker_id = WorkerId(ground.process.new_id())
-    workspaces = open_workspaces(ground, catalogue, doors, worker_id)
+    workspaces = open_workspaces(ground, catalogue, doors, worker_id, chats.switchboard.noted)
     around = Surroundings(ground, faults, chats, catalogue, budget, barring, workspaces)
     working = await open_working(around, worker_id, stack)
-    tasks = await stack.enter_async_context(asyncio.TaskGroup())
+    tasks = await stack.enter_async_context(BackgroundTasks(ground.process.supervision))
     streaming = await open_streaming(
         ground.neighbours,
         ground.process,
@@ -131,12 +140,13 @@ async def _open_parts(ground: Ground, faults: Faults, stack: AsyncExitStack) -> 
         groups=budget.groups,
         tasks=tasks,
     )
-    _connect(chats, working, streaming.hubs)
+    _connect(chats, working, streaming)
     return Parts(around, working, streaming, doors, beats, tasks)
 
 
-def _connect(chats: ChatRooms, working: Working, hubs: Hubs) -> None:
+def _connect(chats: ChatRooms, working: Working, streaming: Streaming) -> None:
     """Have everybody told what happens to chats: readers before those who do something about it."""
+    hubs = streaming.hubs
 
     def appended(
         before: ChatState, after: ChatState, messages: tuple[NewMessage, ...], at: datetime | None
@@ -152,51 +162,56 @@ def _connect(chats: ChatRooms, working: Working, hubs: Hubs) -> None:
             working.labelling.resting.moved,
         ),
         appended=(appended, hubs.appended),
-        noted=(hubs.heard,),
+        noted=(streaming.feeds.noted,),
     )
 
 
-def _works(parts: Parts) -> tuple[Coroutine[Any, Any, None], ...]:
-    """Return what goes on for as long as the process serves."""
+def _loops(parts: Parts) -> dict[str, Callable[[], Awaitable[object]]]:
+    """Return by name what goes on for as long as the process serves."""
     around, working, hubs = parts.around, parts.working, parts.streaming.hubs
     process, bus = around.ground.process, around.ground.bus
     budget, catalogue, workspaces = around.budget, around.catalogue, around.workspaces
+    barring, chats, worker = around.barring, around.chats, working.worker
     janitor = Janitor(
         PostgresHousekeeping(around.ground.pool), process.clock, chance=process.random.random
     )
-    return (
-        working.labelling.resting.run(),
-        working.diffs.run(),
-        follow_chats(bus, around.chats.chats, hubs, working.worker),
-        follow_sweeps(bus, working.worker),
-        follow_limits(bus, budget.spending),
-        follow_config(bus, catalogue.configuration),
-        catalogue.configuration.run(),
-        catalogue.discovery.run(),
-        follow_users(bus, around.barring, budget.groups),
-        around.barring.run(),
-        follow_groups(bus, budget.groups, budget.remains),
-        budget.remains.run(),
-        budget.bills.run(),
-        around.chats.writer.run(),
-        janitor.run(),
-        parts.beats.run(),
-        *parts.streaming.works(),
-        follow_workspaces(bus, workspaces.changes),
-        workspaces.driver.run(),
-        workspaces.keeper.run(),
-    )
+    return {
+        "labels.wait": working.labelling.resting.run,
+        "diffs.look": working.diffs.run,
+        "calls.store": working.open_calls.run,
+        "chats.follow": lambda: follow_chats(bus, chats.chats, hubs, worker),
+        "notes.follow": lambda: follow_notes(bus, parts.streaming.feeds),
+        "sweeps.follow": lambda: follow_sweeps(bus, worker),
+        "limits.follow": lambda: follow_limits(bus, budget.spending),
+        "configuration.follow": lambda: follow_config(bus, catalogue.configuration),
+        "configuration.read": catalogue.configuration.run,
+        "models.discover": catalogue.discovery.run,
+        "users.follow": lambda: follow_users(bus, barring, budget.groups),
+        "users.check": barring.run,
+        "groups.follow": lambda: follow_groups(bus, budget.groups, budget.remains),
+        "groups.check": budget.remains.run,
+        "ledger.enter": budget.bills.run,
+        "partials.write": chats.writer.run,
+        "rows.expire": janitor.run,
+        "timer.flush": parts.beats.run,
+        **parts.streaming.loops(),
+        "workspaces.follow": lambda: follow_workspaces(bus, workspaces.changes),
+        "workspaces.drive": workspaces.driver.run,
+        "workspaces.check": workspaces.keeper.run,
+    }
 
 
 def _servicers(parts: Parts) -> tuple[object, ...]:
     """Return what is served, but for streams, which look at tokens themselves."""
     around, working, budget = parts.around, parts.working, parts.around.budget
     ground, catalogue = around.ground, around.catalogue
+    grantees = GatewayGrantees(ground.gateways)
     usage = UsagePorts(
         PostgresUsage(ground.pool),
         budget.limits,
         budget.spending,
         budget.groups,
+        grantees,
         budget.limits_changed,
         ground.process.clock,
     )
@@ -206,6 +221,7 @@ def _servicers(parts: Parts) -> tuple[object, ...]:
             claims=working.worker,
             groups=budget.groups,
             tasks=parts.tasks,
+            references=References(around.workspaces.control.workspaces, working.servers, grantees),
             spending=AllowedSpending(budget.spending, around.barring.check),
             created=working.labelling.labeller.created,
             defaults=ConfiguredDefaults(catalogue.configuration),
@@ -214,7 +230,7 @@ def _servicers(parts: Parts) -> tuple[object, ...]:
         UsageServicer(usage),
         FileServicer(HeldFiles(ground.pool), budget.groups),
         ModelServicer(catalogue.ports),
-        SettingsServicer(Preferences(catalogue.changes)),
+        SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),
         WorkspaceAccessServicer(
             parts.doors.to(around.workspaces.sites),
             parts.doors.nodes,

@@ -336,6 +336,10 @@ def limits_to_proto(given: LimitsInput) -> sandbox_pb2.ResourceLimits:
     return sandbox_pb2.ResourceLimits(**msgspec.structs.asdict(given))
 
 
+#: The types of events that the stream of a workspace sends.
+WORKSPACE_EVENTS = ("workspace", "log_line", "autostop_warning")
+
+
 def workspace_event(told: api.WatchWorkspaceResponse) -> tuple[str, Json] | None:
     """Return the kind and the document of what is told of a workspace."""
     match told.WhichOneof("kind"):

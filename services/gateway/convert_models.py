@@ -172,10 +172,13 @@ def provider_patch_to_proto(
 ) -> model_service_pb2.UpdateProviderRequest:
     """Return the request that changes the fields that a patch names."""
     fields = _provider_fields(given_fields(body))
+    paths = list(fields)
+    key = fields.pop("key", None)
     return model_service_pb2.UpdateProviderRequest(
         request_id=request_id,
         provider=model_pb2.Provider(id=provider_id, etag=etag, **fields),
-        update_mask=FieldMask(paths=list(fields)),
+        update_mask=FieldMask(paths=paths),
+        key=key,
     )
 
 

@@ -108,6 +108,10 @@ def repository_to_json(repository: git_pb2.GitRepository) -> Json:
     }
 
 
+#: The types of events that the stream of a chat's repositories sends.
+GIT_EVENTS = ("git_snapshot", "git_changed", "git_removed")
+
+
 def git_event(told: api.WatchWorkspaceGitResponse) -> tuple[str, Json] | None:
     """Return the kind and the document of what is told of repositories."""
     match told.WhichOneof("kind"):

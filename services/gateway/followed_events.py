@@ -14,8 +14,8 @@ from gateway.event_stream import EventStream
 
 M = TypeVar("M")
 
-#: Opens the stream of a client, about something, as its query says.
-OpensStreams = Callable[[SignedIn, Mapping[str, str], Mapping[str, str]], EventStream]
+#: Opens the stream of a client, about something, with events of some types.
+OpensStreams = Callable[[SignedIn, Mapping[str, str], frozenset[str]], EventStream]
 
 
 async def opened(call: Any, over: M) -> tuple[Any, M]:

@@ -8,8 +8,9 @@ from functools import partial
 from starlette.requests import Request
 
 from gateway.authentication import SignedIn
-from gateway.bodies import read_query, whole_number
+from gateway.bodies import event_types, read_query, whole_number
 from gateway.chat_events import ChatEvents
+from gateway.convert import CHAT_EVENTS, FEED_EVENTS
 from gateway.event_stream import EventStream, StreamLimits, Surroundings
 from gateway.inputs import INTEGER_MAX
 from gateway.open_streams import OpenStreams
@@ -47,7 +48,7 @@ class EventRoutes:
         chat_id = chat_id_of(request)
         query = read_query(request, "cursor", "after_id", "types")
         after_id = whole_number(query, "after_id", least=0, most=INTEGER_MAX) or 0
-        stream = self.stream(visitor, {"chat_id": chat_id}, query)
+        stream = self.stream(visitor, {"chat_id": chat_id}, event_types(query, CHAT_EVENTS))
         subscription = await self._events.open(
             visitor.user,
             chat_id,
@@ -61,15 +62,15 @@ class EventRoutes:
     async def feed(self, request: Request, visitor: SignedIn) -> EventStream:
         """Follow a user's list of chats, from where the client left off."""
         query = read_query(request, "cursor", "types")
-        stream = self.stream(visitor, {}, query)
+        stream = self.stream(visitor, {}, event_types(query, FEED_EVENTS))
         cursor = _cursor(request, query.get("cursor"))
         stream.follow(await self._events.open_feed(visitor.user, stream, cursor=cursor))
         return stream
 
     def stream(
-        self, visitor: SignedIn, about: Mapping[str, str], query: Mapping[str, str]
+        self, visitor: SignedIn, about: Mapping[str, str], kinds: frozenset[str]
     ) -> EventStream:
-        """Return the stream of one client, which nobody feeds yet."""
+        """Return the stream of one client, which nobody feeds yet, for events of some types."""
         spread = 1 + LIFETIME_SPREAD * (2 * self._chance.random() - 1)
         limits = replace(self._limits, lifetime_s=self._limits.lifetime_s * spread)
         around = Surroundings(
@@ -78,7 +79,6 @@ class EventRoutes:
             self._clock,
             self._streams.overflowed,
         )
-        kinds = frozenset(filter(None, query.get("types", "").split(",")))
         return EventStream(around, limits, about=about, kinds=kinds)
 
 

@@ -12,9 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from gateway.authentication import SignedIn
-from gateway.bodies import flag, invalid_parameter, read_query, whole_number
+from gateway.bodies import event_types, flag, invalid_parameter, read_query, whole_number
 from gateway.byte_ranges import ByteRange, range_of
 from gateway.convert_workspaces import (
+    GIT_EVENTS,
     entry_to_json,
     git_event,
     git_file_to_json,
@@ -109,7 +110,7 @@ class WorkspaceFileRoutes:
 
     async def git_events(self, request: Request, visitor: SignedIn) -> FollowedEvents:
         """Follow the repositories of the chat: all of them, then those that change."""
-        query = read_query(request, "types")
+        kinds = event_types(read_query(request, "types"), GIT_EVENTS)
         chat_id = chat_id_of(request)
         asked = api.WatchWorkspaceGitRequest(workspace_id=chat_id, chat_id=chat_id)
         # The first answer is read here, so that a refusal still becomes a problem document.
@@ -118,7 +119,7 @@ class WorkspaceFileRoutes:
             visitor.user, chat_id, lambda stub: opened(stub.WatchWorkspaceGit(asked), over)
         )
         about = {"chat_id": chat_id}
-        return FollowedEvents(self._stream(visitor, about, query), call, first, git_event, about)
+        return FollowedEvents(self._stream(visitor, about, kinds), call, first, git_event, about)
 
     async def diff(self, request: Request, visitor: SignedIn) -> Response:
         """Read a difference as text."""

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from gateway.authentication import SignedIn
 from gateway.bodies import (
+    event_types,
     flag,
     idempotency_key,
     invalid_parameter,
@@ -19,6 +20,7 @@ from gateway.bodies import (
 from gateway.chatd import Chatd
 from gateway.convert_catalogue import (
     STATE,
+    WORKSPACE_EVENTS,
     changed_to_json,
     limits_to_proto,
     merge_to_json,
@@ -106,6 +108,7 @@ class WorkspaceRoutes:
     async def events(self, request: Request, visitor: SignedIn) -> FollowedEvents:
         """Follow a workspace; that alone does not keep it from stopping in its time."""
         query = read_query(request, "after", "types")
+        kinds = event_types(query, WORKSPACE_EVENTS)
         workspace_id = workspace_id_of(request)
         asked = api.WatchWorkspaceRequest(
             workspace_id=workspace_id,
@@ -118,7 +121,7 @@ class WorkspaceRoutes:
             visitor, lambda stub: opened(stub.WatchWorkspace(asked), over)
         )
         about = {"workspace_id": workspace_id}
-        stream = self._stream(visitor, about, query)
+        stream = self._stream(visitor, about, kinds)
         return FollowedEvents(stream, call, first, workspace_event, about)
 
     async def start(self, request: Request, visitor: SignedIn) -> Response:

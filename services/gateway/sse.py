@@ -8,6 +8,8 @@ RETRY_MS = 2000
 # The comment makes proxies that wait for a body pass the headers on.
 OPENING = b"retry: %d\n: connected\n\n" % RETRY_MS
 HEARTBEAT = b": hb\n\n"
+#: Events by which a stream ends; they are sent whichever types a client asks for.
+ENDING_EVENTS = ("resync", "bye", "error")
 
 _encode = msgspec.json.Encoder().encode
 

@@ -287,6 +287,11 @@ def start_error_of(error: LaunchFailed, program: str, workdir: str) -> str:
                 "This node cannot keep a limit on processes or on the share of the processor, "
                 "because it may not make control groups for that. Leave these limits out."
             )
+        case "start":
+            return (
+                "The program was not run: it was stopped before it could begin. Something that "
+                "runs in the workspace may stop whatever starts there; end that and try again."
+            )
         case stage if stage.startswith(("confinement", "namespaces")):
             return f"The program cannot be confined, so it was not run ({stage}: {cause})."
         case _:

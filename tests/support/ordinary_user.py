@@ -1,37 +1,55 @@
-"""Running a function as a user without rights, in a child of this process."""
+"""Running a part of a test as an ordinary user, though the tests run as root."""
 
+import json
 import os
-import pickle
-from collections.abc import Callable
-from typing import TypeVar
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
 
-T = TypeVar("T")
+import pytest
 
-#: Of nobody else: what one test does to all processes of a user does not reach those of another.
-USER = 61_234
+NOBODY = 65534
+WITHIN_S = 120
+HERE = Path(__file__).parents[2]
+PATHS = [str(HERE / name) for name in ("services", "libs", "tests")]
+PRELUDE = """
+import asyncio, json, os, signal, sys
+sys.path[:0] = json.loads(sys.argv[1])
+from pathlib import Path
+from support import attacks
+from support.jail import PYTHON, Jail
+from toolrunner.sandbox import Layer, Level, Network, Profile
+directory, arguments = Path(sys.argv[2]), sys.argv[3:]
+"""
+
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.path.realpath(sys.executable).startswith("/usr/"),
+    reason="needs root, to become somebody else, and a Python that everybody can run",
+)
 
 
-def as_ordinary_user(work: Callable[[], T]) -> T:
-    """Return what a function returns that runs as an ordinary user; only root may change users."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            os.close(reading)
-            if os.geteuid() == 0:
-                os.setgroups([])
-                os.setresgid(USER, USER, USER)
-                os.setresuid(USER, USER, USER)
-            with os.fdopen(writing, "wb") as file:
-                file.write(pickle.dumps(work()))
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as file:
-        data = file.read()
-    _, status = os.waitpid(pid, 0)
-    assert status == 0, "the function failed as an ordinary user"
-    found: T = pickle.loads(data)
-    return found
+def as_ordinary_user(script: str, *arguments: str) -> Any:
+    """Run a script in a directory of an ordinary user; return the JSON that it printed."""
+    directory = Path(tempfile.mkdtemp(prefix="parley-nobody-"))
+    try:
+        os.chown(directory, NOBODY, NOBODY)
+        ended = subprocess.run(
+            [
+                *(sys.executable, "-c", PRELUDE + script, json.dumps(PATHS)),
+                *(str(directory), *arguments),
+            ],
+            user=NOBODY,
+            group=NOBODY,
+            extra_groups=[],
+            capture_output=True,
+            text=True,
+            timeout=WITHIN_S,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr
+        return json.loads(ended.stdout)
+    finally:
+        shutil.rmtree(directory)

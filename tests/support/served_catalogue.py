@@ -7,6 +7,7 @@ from typing import Any
 from chatd.clients.in_memory_host import InMemoryHost
 from chatd.domain.chat import ChatId, WorkerId
 from chatd.domain.groups import Groups
+from chatd.domain.references import Grantees
 from chatd.domain.workspaces.quota import QuotaLimits
 from chatd.domain.workspaces.workspace import Workspace
 from chatd.engine.workspaces.control import Control
@@ -18,10 +19,12 @@ from chatd.engine.workspaces.watching import Changes
 from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.catalogue_servicer import WorkspaceServicer
 from chatd.rpc.node_servicer import NodeServicer
+from chatd.rpc.references import WorkspaceReferences
 from chatd.rpc.secret_servicer import SecretServicer
 from chatd.rpc.workspace_watch import WorkspaceWatch
 from chatd.store.catalogue import ChatFacts, StoredCatalogue
 from chatd.store.nodes import PostgresNodes
+from chatd.store.ownership import Ownership
 from chatd.store.secrets import PostgresSecrets
 from chatd.store.templates import PostgresTemplates
 from chatd.store.workspaces import PostgresWorkspaces
@@ -69,6 +72,7 @@ class Catalogue:
         groups: Groups,
         stopping: asyncio.Event,
         tickets: AttachTickets,
+        grantees: Grantees,
     ) -> "Catalogue":
         clock, host, ttl = SystemClock(), InMemoryHost(), Ttl()
         changes = Changes(clock)
@@ -107,7 +111,15 @@ class Catalogue:
 
         watch = WorkspaceWatch(store, changes, clock, stopping)
         servicers = (
-            WorkspaceServicer(control, known, NOTHING, watch, tickets, note_grant),
+            WorkspaceServicer(
+                control,
+                known,
+                NOTHING,
+                watch,
+                tickets,
+                note_grant,
+                WorkspaceReferences(Ownership(pool), secrets, grantees),
+            ),
             NodeServicer(Registry(store, nodes), nodes, secrets, clock),
             SecretServicer(secrets, store, note_grant),
         )

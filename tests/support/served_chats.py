@@ -22,7 +22,9 @@ from chatd.domain.commands import FinishTurn
 from chatd.domain.errors import UserBarred
 from chatd.domain.groups import KnownGroups
 from chatd.domain.parts import Text
+from chatd.domain.references import KnownGrantees, KnownServers
 from chatd.domain.transitions import fence_of
+from chatd.domain.views import Grantee, GranteeKind
 from chatd.domain.workers import Claimed
 from chatd.engine.live import LiveChats
 from chatd.engine.slots import Slot
@@ -31,6 +33,7 @@ from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.chat_servicer import ChatServicer
 from chatd.rpc.errors import DOMAIN, ERRORS
 from chatd.rpc.file_servicer import FileServicer
+from chatd.rpc.references import References
 from chatd.rpc.stream_servicer import StreamServicer
 from chatd.rpc.streams.access import Access
 from chatd.rpc.streams.feeds import Feeds
@@ -61,12 +64,18 @@ from parley.rpc import (
     connect,
     serve,
 )
+from parley.tasks import BackgroundTasks, Starter
 from parley.telemetry import InMemoryTelemetry
 from support.chat_people import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, Person
 from support.echo_service import Identities, make_identities
 from support.served_catalogue import Catalogue
+from support.supervised import supervision
 
 WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
+GRANTEES = (
+    *(Grantee(GranteeKind.USER, each) for each in (ANN_ID, BOB_ID, EVE_ID)),
+    Grantee(GranteeKind.GROUP, EVES_GROUP),
+)
 INSERT_WORKER = """
     INSERT INTO chat.workers VALUES ($1, 'unix:/nowhere', false, now() + interval '1 day', now())
 """
@@ -127,6 +136,8 @@ class ServedChats:
     barred: set[OwnerId]
     stopping: asyncio.Event
     catalogue: Catalogue
+    servers: KnownServers
+    grantees: KnownGrantees
 
     async def state(self, chat_id: str) -> ChatState:
         """Read the execution of a chat."""
@@ -162,7 +173,7 @@ class _Telling:
     clock: FakeClock
 
     @classmethod
-    def over(cls, pool: Pool, groups: KnownGroups, tasks: asyncio.TaskGroup) -> "_Telling":
+    def over(cls, pool: Pool, groups: KnownGroups, tasks: Starter) -> "_Telling":
         clock, live, followings = FakeClock(), LiveChats(), Followings(pool)
         feeds = Feeds(PostgresFeeds(pool), clock)
         hubs = Hubs(followings, live, relays=NoRelays(), tasks=tasks, clock=clock, news=feeds.poke)
@@ -171,10 +182,11 @@ class _Telling:
             live, hubs, feeds, Access(hubs, Followings(pool), groups, clock), replicas, clock
         )
 
-    def begin(self, tasks: asyncio.TaskGroup, stack: AsyncExitStack) -> None:
-        works = (self.hubs.run(), self.access.run(), self.replicas.run(), self.feeds.run())
-        running = [tasks.create_task(work) for work in works]
-        stack.callback(lambda: [task.cancel() for task in running])
+    def begin(self, tasks: BackgroundTasks) -> None:
+        tasks.keep("hubs", self.hubs.run)
+        tasks.keep("access", self.access.run)
+        tasks.keep("replicas", self.replicas.run)
+        tasks.keep("feeds", self.feeds.run)
 
     def servicer(self, guard: Guard, carried: CarriedMethods) -> StreamServicer:
         return StreamServicer(
@@ -206,7 +218,7 @@ async def served_chats(
     claims, stopping = NotedClaims(slots), asyncio.Event()
     groups = KnownGroups({EVE_ID: (EVES_GROUP,)})
     async with AsyncExitStack() as stack:
-        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        tasks = await stack.enter_async_context(BackgroundTasks(supervision()))
         telling = _Telling.over(pool, groups, tasks)
 
         def bar(user_id: OwnerId) -> None:
@@ -222,17 +234,24 @@ async def served_chats(
             PostgresChats(pool, tell, telling.clock, appended=telling.hubs.appended)
         )
         stack.callback(telling.hubs.close)
-        telling.begin(tasks, stack)
-        stores = Stores.over(pool, chats)
+        telling.begin(tasks)
+        stores = Stores.over(pool, chats, telling.feeds.noted)
         door = Door(stores.reading, groups, bar)
         nodes = Nodes(toolrunners or Channels((), no_channel))
         limits = PostgresLimits(pool)
+        servers, grantees = KnownServers(), KnownGrantees(GRANTEES)
         spending = LimitedSpending(limits, groups, telling.clock)
         usage = UsagePorts(
-            PostgresUsage(pool), limits, spending, groups, spending.forget, telling.clock
+            PostgresUsage(pool),
+            limits,
+            spending,
+            groups,
+            grantees,
+            spending.forget,
+            telling.clock,
         )
         tickets = AttachTickets(door, nodes, TicketOffice(SigningKey.generate(), telling.clock))
-        catalogue = Catalogue.over(pool, groups, stopping, tickets)
+        catalogue = Catalogue.over(pool, groups, stopping, tickets, grantees)
         carried = CarriedMethods()
         servicers = (
             ChatServicer(
@@ -240,6 +259,7 @@ async def served_chats(
                 claims=claims,
                 groups=groups,
                 tasks=tasks,
+                references=References(catalogue.store, servers, grantees),
                 spending=spending,
                 created=created.append,
             ),
@@ -267,6 +287,8 @@ async def served_chats(
             barred=barred,
             stopping=stopping,
             catalogue=catalogue,
+            servers=servers,
+            grantees=grantees,
         )
 
 

@@ -141,7 +141,7 @@ async def served_models(
                 Address.parse(f"unix:{directory}/chatd.sock"),
                 [
                     Registration.of(ModelServicer(ports)),
-                    Registration.of(SettingsServicer(Preferences(changes))),
+                    Registration.of(SettingsServicer(Preferences(changes), ports.catalogue)),
                 ],
                 guard=identities.guard,
                 errors=ERRORS,

@@ -27,8 +27,8 @@ from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
 from parley.clock import SystemClock
 from parley.identity import ServiceName, Signer, SigningKey, TrustFile
+from parley.process import OpenFiles, TimeOrderedIds
 from parley.process import Process as RunningProcess
-from parley.process import TimeOrderedIds
 from parley.rpc import Address, connect, problem_of
 from parley.settings import read
 from parley.telemetry import InMemoryTelemetry
@@ -232,6 +232,7 @@ async def node(house: House) -> AsyncIterator[None]:
         telemetry=telemetry,
         random=chance,
         new_id=TimeOrderedIds(house.clock, chance),
+        open_files=OpenFiles(limit=4096, limit_at_start=1024),
     )
     environment = house.environment()
     given = {name: value for name, value in environment.items() if name.startswith("TOOLRUNNER_")}

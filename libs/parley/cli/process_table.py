@@ -27,6 +27,8 @@ class ProcessRecord:
     address: str
     restarts: int
     readiness: tuple[Readiness, ...]
+    #: Where it serves metrics; None if it does not.
+    metrics: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class ProcessTable:
     processes: tuple[ProcessRecord, ...] = ()
     #: Which model providers its environment named, in one line.
     models: str = ""
+    #: The origin that people reach it by, which may be that of a proxy in front of it.
+    public_url: str | None = None
 
 
 def save(table: ProcessTable, path: Path) -> None:
@@ -55,6 +59,7 @@ def load(path: Path) -> ProcessTable:
             http=found["http"],
             processes=tuple(_record(record) for record in found["processes"]),
             models=str(found.get("models", "")),
+            public_url=found.get("public_url"),
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return ProcessTable()
@@ -70,4 +75,5 @@ def _record(found: dict[str, Any]) -> ProcessRecord:
         readiness=tuple(
             Readiness(Sign(sign["sign"]), sign["target"]) for sign in found["readiness"]
         ),
+        metrics=found.get("metrics"),
     )

@@ -38,6 +38,7 @@ class Records:
             http=self.stack.ports.http[0].url,
             processes=(() if first is None else (first,)) + self._services,
             models=models_line(self.stack.caller.environment),
+            public_url=self.stack.public_url,
         )
         path = self.stack.home.processes_file
         was_saved = self._is_saved

@@ -8,6 +8,7 @@ from chatd.domain.groups import Groups
 from chatd.engine.barring import Barring
 from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.workspace_door import Door, Sites
+from chatd.store.ownership import Ownership
 from chatd.store.reading import Reading
 
 
@@ -17,6 +18,7 @@ class Doors:
 
     ground: Ground
     reading: Reading
+    owners: Ownership
     groups: Groups
     barring: Barring
     nodes: Nodes

@@ -1,33 +1,52 @@
 """The tools of a process, whoever executes them."""
 
-import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
 from chatd.assembly.ground import Ground
 from chatd.clients.mcpgateway import McpTools
 from chatd.clients.measured import MeasuredTools
 from chatd.clients.routing import RoutedTools
 from chatd.clients.toolrunner import WorkspaceTools
+from chatd.domain.chat import ChatId
 from chatd.domain.ports import Tools
 from chatd.domain.tools import Executor
 from chatd.domain.workspaces.ports import Sites
+from chatd.engine.configuration import ConfigurationCache
 from chatd.news import follow_servers
 from chatd.store.attachments import Attachments
 from parley.identity import ServiceName
+from parley.tasks import BackgroundTasks
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTools:
+    """The tools of all executors, and the MCP servers among these."""
+
+    tools: Tools
+    servers: McpTools
 
 
 async def open_tools(
-    ground: Ground, stack: AsyncExitStack, *, sites: Sites, lifecycle: Tools
-) -> Tools:
+    ground: Ground,
+    configuration: ConfigurationCache,
+    stack: AsyncExitStack,
+    *,
+    sites: Sites,
+    lifecycle: Tools,
+) -> OfferedTools:
     """Return the tools of all executors, reached over channels that the stack closes."""
+
+    async def chosen(chat_id: ChatId) -> tuple[str, ...]:
+        return (await configuration.chat(chat_id)).mcp_server_ids
+
     clock = ground.process.clock
     mcpgateways = await stack.enter_async_context(
         ground.neighbours.channels(ServiceName.MCPGATEWAY, ground.settings.mcpgateway)
     )
-    of_servers = McpTools(mcpgateways, clock)
-    background = await stack.enter_async_context(asyncio.TaskGroup())
-    following = background.create_task(follow_servers(ground.bus, of_servers))
-    stack.callback(following.cancel)
+    of_servers = McpTools(mcpgateways, clock, chosen)
+    background = await stack.enter_async_context(BackgroundTasks(ground.process.supervision))
+    background.keep("servers.follow", lambda: follow_servers(ground.bus, of_servers))
     routed = RoutedTools(
         {
             Executor.TOOLRUNNER: WorkspaceTools(
@@ -39,4 +58,4 @@ async def open_tools(
     )
     measured = MeasuredTools(routed, clock)
     stack.callback(measured.publish(ground.process.telemetry))
-    return measured
+    return OfferedTools(measured, of_servers)

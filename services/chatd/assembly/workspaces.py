@@ -1,10 +1,12 @@
 """The control plane of workspaces, put together over one database and the channels to nodes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from chatd.assembly.doors import Doors
 from chatd.assembly.ground import Ground
 from chatd.assembly.models import Catalogue
+from chatd.clients.grantees import GatewayGrantees
 from chatd.clients.hosts import GrpcHost
 from chatd.clients.lifecycle import LifecycleTools
 from chatd.domain.chat import ChatId, WorkerId
@@ -23,6 +25,7 @@ from chatd.engine.workspaces.watching import Changes
 from chatd.news import WORKSPACES_TOPIC
 from chatd.rpc.catalogue_servicer import WorkspaceServicer
 from chatd.rpc.node_servicer import NodeServicer
+from chatd.rpc.references import WorkspaceReferences
 from chatd.rpc.secret_servicer import SecretServicer
 from chatd.rpc.workspace_watch import WorkspaceWatch
 from chatd.settings import Settings
@@ -58,9 +61,13 @@ class WorkspaceRooms:
 
 
 def open_workspaces(
-    ground: Ground, catalogue: Catalogue, doors: Doors, worker_id: WorkerId
+    ground: Ground,
+    catalogue: Catalogue,
+    doors: Doors,
+    worker_id: WorkerId,
+    noted: Callable[[ChatId], None],
 ) -> WorkspaceRooms:
-    """Return the control plane of this process."""
+    """Return the control plane of this process; `noted` is told of chats that look different."""
     process, configuration = ground.process, catalogue.configuration
     changes = Changes(process.clock)
 
@@ -71,6 +78,7 @@ def open_workspaces(
 
     def bound(chat_id: ChatId) -> None:
         catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0)
+        noted(chat_id)
 
     workspaces, nodes = PostgresWorkspaces(ground.pool, moved), PostgresNodes(ground.pool)
     known = NodeList(nodes, map(str, ground.settings.toolrunner))
@@ -99,7 +107,6 @@ def open_workspaces(
         policies=policies,
         chance=process.random.random,
     )
-    watch = WorkspaceWatch(workspaces, changes, process.clock, process.stopping)
     return WorkspaceRooms(
         control=control,
         sites=sites,
@@ -108,7 +115,15 @@ def open_workspaces(
         keeper=keeper,
         changes=changes,
         servicers=(
-            WorkspaceServicer(control, known, host, watch, doors.tickets(sites), policies.tell),
+            WorkspaceServicer(
+                control,
+                known,
+                host,
+                WorkspaceWatch(workspaces, changes, process.clock, process.stopping),
+                doors.tickets(sites),
+                policies.tell,
+                WorkspaceReferences(doors.owners, secrets, GatewayGrantees(ground.gateways)),
+            ),
             NodeServicer(Registry(workspaces, nodes), nodes, secrets, process.clock),
             SecretServicer(secrets, workspaces, policies.tell),
         ),

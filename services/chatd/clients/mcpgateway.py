@@ -2,15 +2,17 @@
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import grpc
 
 from chatd.clients.failures import JOURNAL_CHANGED, certain_problem, refused
-from chatd.clients.offers import KeptOffers, Offer, Place
+from chatd.clients.offers import KeptChoices, KeptOffers, Offer, Place
 from chatd.clients.users import user_of
 from chatd.domain.chat import ChatId, Owner
+from chatd.domain.errors import ChatNotFound, CheckUnavailable
 from chatd.domain.parts import ToolOutcome
+from chatd.domain.references import NO_SUCH_SERVER, SERVER_DISABLED
 from chatd.domain.tools import (
     UNKNOWN_OUTCOME,
     Ended,
@@ -24,15 +26,17 @@ from chatd.domain.tools import (
     ToolSpec,
     Untraceable,
 )
+from parley.api.mcp.v1 import error_reason_pb2, server_pb2, tool_pb2
 from parley.api.mcp.v1 import runtime_service_pb2 as api
-from parley.api.mcp.v1 import server_pb2, tool_pb2
 from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceStub
 from parley.clock import Clock
-from parley.rpc import Channels, Problem, acting_for
+from parley.rpc import Channels, NoAddress, Problem, acting_for
 
 CALL_TIMEOUT_S = 600.0
 LIST_TIMEOUT_S = 10.0
 ASK_TIMEOUT_S = 10.0
+# A request of a user waits for it.
+CHECK_TIMEOUT_S = 2.0
 
 OUTCOMES: Mapping[int, ToolOutcome] = {
     tool_pb2.CALL_OUTCOME_SUCCEEDED: ToolOutcome.DONE,
@@ -45,27 +49,69 @@ OUTCOMES: Mapping[int, ToolOutcome] = {
 
 
 class McpTools:
-    """Lists and calls the tools of MCP servers; the replica is chosen by the chat."""
+    """Lists and calls the tools of MCP servers; the replica is chosen by the chat.
 
-    def __init__(self, channels: Channels, clock: Clock) -> None:
+    Args:
+        channels: The replicas of mcpgateway.
+        clock: Time, for what is remembered.
+        chosen: Tells which servers a chat has chosen.
+    """
+
+    def __init__(
+        self,
+        channels: Channels,
+        clock: Clock,
+        chosen: Callable[[ChatId], Awaitable[tuple[str, ...]]],
+    ) -> None:
         self._channels = channels
         self._offers = KeptOffers(clock)
+        self._choices = KeptChoices(clock)
+        self._chosen = chosen
 
     async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
-        """Return the tools of the servers that the owner's chats use."""
-        place = self._place(chat_id, owner)
-        return await self._offers.at(place, lambda: self._ask(chat_id, owner))
+        """Return the tools of the servers that the chat has chosen, and of those all chats use."""
+        server_ids = await self._chosen(chat_id)
+        place = self._place(chat_id, owner, server_ids)
+        return await self._offers.at(place, lambda: self._ask(chat_id, owner, server_ids))
 
     def forget_offers(self) -> None:
         """Learn that servers or their tools changed, or may have."""
         self._offers.forget()
+        self._choices.forget()
 
-    async def _ask(self, chat_id: ChatId, owner: Owner) -> Offer:
+    async def refused(
+        self, chat_id: ChatId, owner: Owner, server_ids: Sequence[str], stored: Sequence[str]
+    ) -> Mapping[str, str]:
+        """Return which servers a chat may not choose, each with the reason.
+
+        Raises:
+            CheckUnavailable: no mcpgateway answers.
+        """
+        if self._choices.are_good(owner.id, set(server_ids) - set(stored)):
+            return {}
+        request = api.ResolveSelectionRequest(
+            context=api.ChatContext(chat_id=chat_id, root_chat_id=chat_id),
+            requested=api.ServerSelection(server_ids=server_ids),
+            stored_server_ids=stored,
+        )
+        forgotten = self._choices.forgotten
+        try:
+            stub = McpRuntimeServiceStub(self._channels.for_key(chat_id))
+            with acting_for(user_of(owner)):
+                selection = await stub.ResolveSelection(request, timeout=CHECK_TIMEOUT_S)
+        except (grpc.aio.AioRpcError, NoAddress) as error:
+            raise CheckUnavailable("MCP server") from error
+        refused = {each.server_id: _reason(each) for each in selection.invalid_servers}
+        if forgotten == self._choices.forgotten:
+            self._choices.keep(owner.id, set(server_ids) - set(stored) - set(refused))
+        return refused
+
+    async def _ask(self, chat_id: ChatId, owner: Owner, server_ids: tuple[str, ...]) -> Offer:
         stub = McpRuntimeServiceStub(self._channels.for_key(chat_id))
         context = api.ChatContext(chat_id=chat_id, root_chat_id=chat_id)
         with acting_for(user_of(owner)):
             selection = await stub.ResolveSelection(
-                api.ResolveSelectionRequest(context=context),
+                api.ResolveSelectionRequest(context=context, stored_server_ids=server_ids),
                 timeout=LIST_TIMEOUT_S,
                 wait_for_ready=True,
             )
@@ -84,7 +130,12 @@ class McpTools:
 
     async def execute(self, execution: Execution) -> Outcome:
         """Call a tool, or attach to the call, and wait for its one result."""
-        place = self._place(execution.chat_id, execution.owner)
+        try:
+            server_ids = await self._chosen(execution.chat_id)
+        except ChatNotFound:
+            # Deleted meanwhile: no offer of it is asked for again.
+            return await self._execute(execution)
+        place = self._place(execution.chat_id, execution.owner, server_ids)
         return await self._offers.after(place, self._execute(execution))
 
     async def _execute(self, execution: Execution) -> Outcome:
@@ -128,11 +179,16 @@ class McpTools:
         except grpc.aio.AioRpcError as error:
             certain_problem(error, Executor.MCPGATEWAY)
 
-    def _place(self, chat_id: ChatId, owner: Owner) -> Place:
-        return Place(str(self._channels.address_for(chat_id)), owner.id)
+    def _place(self, chat_id: ChatId, owner: Owner, server_ids: tuple[str, ...]) -> Place:
+        return Place(str(self._channels.address_for(chat_id)), owner.id, server_ids)
 
     def _stub(self, execution: Execution) -> McpRuntimeServiceStub:
         return McpRuntimeServiceStub(self._channels.for_key(execution.chat_id))
+
+
+def _reason(server: api.InvalidServer) -> str:
+    is_disabled = server.reason == error_reason_pb2.ERROR_REASON_SERVER_DISABLED
+    return SERVER_DISABLED if is_disabled else NO_SUCH_SERVER
 
 
 def _refusal(problem: Problem) -> Outcome:

@@ -1,6 +1,6 @@
 """Offers of tools that are good for a while, so that a turn need not ask for them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from chatd.domain.chat import OwnerId
@@ -29,10 +29,11 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Who is offered tools, and by which replica."""
+    """Who is offered tools, by which replica, and of which servers that were chosen."""
 
     address: str
     owner_id: OwnerId
+    server_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +89,31 @@ class KeptOffers:
         self._kept[place] = _Kept(offer, asked_s + good_for_s)
         if len(self._kept) > OFFERS_MAX:
             del self._kept[next(iter(self._kept))]
+
+
+class KeptChoices:
+    """Remembers which servers users may choose, so that not every new chat asks."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._good_until_s: dict[tuple[OwnerId, str], float] = {}
+        self.forgotten = 0
+
+    def are_good(self, owner_id: OwnerId, server_ids: Iterable[str]) -> bool:
+        """Return whether a user was allowed to choose all of these a short while ago."""
+        now_s = self._clock.monotonic()
+        return all(now_s < self._good_until_s.get((owner_id, each), 0.0) for each in server_ids)
+
+    def keep(self, owner_id: OwnerId, server_ids: Iterable[str]) -> None:
+        """Remember that a user may choose these."""
+        until_s = self._clock.monotonic() + GOOD_FOR_S
+        for server_id in server_ids:
+            self._good_until_s.pop((owner_id, server_id), None)
+            self._good_until_s[owner_id, server_id] = until_s
+        while len(self._good_until_s) > OFFERS_MAX:
+            del self._good_until_s[next(iter(self._good_until_s))]
+
+    def forget(self) -> None:
+        """Ask anew for everything, because servers changed or may have."""
+        self.forgotten += 1
+        self._good_until_s.clear()

@@ -2,6 +2,7 @@
 
 ChatError
 ├── ChatNotFound            no such chat for this caller
+├── ChatReadOnly            the chat is shared with the caller, who may only read it
 ├── TransitionNotAllowed    the command is not legal in the chat's status
 ├── ChatArchived            an archived chat takes nothing but unarchiving
 ├── InvalidState            what is stored cannot be; reconcile it
@@ -21,14 +22,18 @@ ChatError
 ├── RequestIdReused         the same request id came with another body
 ├── UsageLimitReached       the owner has spent what they may
 ├── GroupsUnavailable       nobody can be asked about groups
+├── UnknownIds              ids that name nothing which the caller may use
+├── CheckUnavailable        the service that knows an id cannot be asked
 ├── NotPermitted            only administrators may do this
 ├── ModelNotFound           no such model, or it is switched off
 ├── ResourceNotFound        no such provider, model or key for this caller
 ├── NameTaken               something else has the name
 ├── VersionConflict         somebody changed it since it was read
+├── KeyNeeded               stored keys would be sent to another host
 └── InvalidRequest          the request itself is wrong; `field` says where
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 
@@ -45,6 +50,14 @@ class ChatNotFound(ChatError):
 
     def __init__(self, chat_id: str) -> None:
         super().__init__(f"no chat {chat_id}")
+        self.chat_id = chat_id
+
+
+class ChatReadOnly(ChatError):
+    """The chat is shared with the caller, who may only read it."""
+
+    def __init__(self, chat_id: str) -> None:
+        super().__init__(f"chat {chat_id} is shared for reading")
         self.chat_id = chat_id
 
 
@@ -204,13 +217,16 @@ class RequestIdReused(ChatError):
 class UsageLimitReached(ChatError):
     """The owner has spent what they may until a moment."""
 
-    def __init__(self, *, spent_micros: int, limit_micros: int, resets_at: datetime) -> None:
+    def __init__(
+        self, *, spent_micros: int, limit_micros: int, resets_at: datetime, retry_after_s: float
+    ) -> None:
         super().__init__(
             f"{dollars(spent_micros)} of {dollars(limit_micros)} are spent; go on after {resets_at}"
         )
         self.spent_micros = spent_micros
         self.limit_micros = limit_micros
         self.resets_at = resets_at
+        self.retry_after_s = retry_after_s
 
 
 class GroupsUnavailable(ChatError):
@@ -262,6 +278,15 @@ class VersionConflict(ChatError):
         self.etag = etag
 
 
+class KeyNeeded(ChatError):
+    """Stored keys of a provider would be sent to another host."""
+
+    def __init__(self, old_origin: str, new_origin: str) -> None:
+        super().__init__(f"the stored keys were given for {old_origin}, not for {new_origin}")
+        self.old_origin = old_origin
+        self.new_origin = new_origin
+
+
 class InvalidRequest(ChatError):
     """The request itself is wrong."""
 
@@ -269,3 +294,29 @@ class InvalidRequest(ChatError):
         super().__init__(f"{field}: {problem}")
         self.field = field
         self.problem = problem
+
+
+class UnknownIds(ChatError):
+    """Ids that name nothing which the caller may use; unknown and foreign ones look the same.
+
+    Attributes:
+        resource: What they should name, such as "workspace".
+        problems: What is wrong, by field.
+    """
+
+    def __init__(self, resource: str, problems: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{field}: {why}" for field, why in problems.items()))
+        self.resource = resource
+        self.problems = dict(problems)
+
+
+class CheckUnavailable(ChatError):
+    """The service that knows whether an id exists cannot be asked now.
+
+    Attributes:
+        resource: What the id should name, such as "MCP server".
+    """
+
+    def __init__(self, resource: str) -> None:
+        super().__init__(f"no service tells now whether there is such a {resource}")
+        self.resource = resource

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 from chatd.domain.chat import ChatId, Owner
 from chatd.domain.choice import ModelChoice
-from chatd.domain.errors import InvalidRequest
+from chatd.domain.errors import ChatNotFound, InvalidRequest
 from chatd.domain.views import Grantee, GranteeKind, Reader
 from chatd.rpc import fields
 from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.convert import chat_to_proto, share_to_proto
 from chatd.rpc.defaults import Defaults
+from chatd.rpc.references import References
 from chatd.rpc.sending_calls import effort_of, mode_of
 from chatd.rpc.unbroken import Unbroken
 from chatd.store.metadata import ChatChanges
@@ -43,8 +44,10 @@ class ArrangingCalls:
         unbroken: Unbroken,
         *,
         defaults: Defaults,
+        references: References,
         changed: Callable[[ChatId], None],
     ) -> None:
+        self._references = references
         self._stores = stores
         self._unbroken = unbroken
         self._defaults = defaults
@@ -56,9 +59,7 @@ class ArrangingCalls:
         owner = caller_as_owner()
         chat_id = ChatId(fields.uuid_of(request.chat.id, "chat.id"))
         changes = changes_of(request.chat, tuple(request.update_mask.paths))
-        if changes.model_id:
-            choice = await self._defaults.choice(ModelChoice(changes.model_id))
-            changes = replace(changes, model_id=choice.model_id)
+        changes = await self._checked(chat_id, owner, changes)
         await self._stores.metadata.change(
             chat_id, owner_id=owner.id, changes=changes, etag=request.chat.etag
         )
@@ -104,8 +105,45 @@ class ArrangingCalls:
         fields.request_id_of(request.request_id)
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
         grantees = _grantees(request, owner)
+        stored = await self._stores.shares.get(chat_id, owner_id=owner.id)
+        await self._references.require_grantees(
+            grantees,
+            fields=[f"shares[{index}].{each.kind}_id" for index, each in enumerate(grantees)],
+            stored=[share.grantee for share in stored],
+        )
         shares = await self._stores.shares.replace(chat_id, owner_id=owner.id, grantees=grantees)
         return api.SetSharesResponse(shares=[share_to_proto(share) for share in shares])
+
+    async def _checked(self, chat_id: ChatId, owner: Owner, changes: ChatChanges) -> ChatChanges:
+        """Return the changes, whose ids name something or are what the chat has already.
+
+        Raises:
+            ChatNotFound: there is no such chat of this owner.
+            UnknownIds: one of them names nothing.
+            CheckUnavailable: a service that knows them does not answer.
+            ModelNotFound: there is no such model.
+        """
+        if not (changes.workspace_id or changes.mcp_server_ids or changes.model_id):
+            return changes
+        chat = await self._stores.reading.get(chat_id, Reader(owner.id))
+        if chat.owner.id != owner.id:
+            raise ChatNotFound(chat_id)
+        if changes.workspace_id and changes.workspace_id != chat.workspace_id:
+            await self._references.require_workspace(
+                changes.workspace_id, owner.id, "chat.workspace_id"
+            )
+        if changes.mcp_server_ids:
+            await self._references.require_servers(
+                chat_id,
+                owner,
+                changes.mcp_server_ids,
+                "chat.mcp_server_ids",
+                stored=chat.mcp_server_ids,
+            )
+        if changes.model_id and changes.model_id != chat.model_id:
+            choice = await self._defaults.choice(ModelChoice(changes.model_id))
+            return replace(changes, model_id=choice.model_id)
+        return changes
 
     async def _chat(self, chat_id: ChatId, owner: Owner) -> chat_pb2.Chat:
         return chat_to_proto(await self._stores.reading.get(chat_id, Reader(owner.id)))

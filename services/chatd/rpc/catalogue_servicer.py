@@ -9,22 +9,24 @@ import grpc
 
 from chatd.clients.hosts import GrpcHost
 from chatd.domain.chat import Owner, OwnerId
-from chatd.domain.errors import NotPermitted
+from chatd.domain.errors import InvalidRequest, NotPermitted, WorkspaceNotFound
 from chatd.domain.workspaces.commands import SetPolicy
 from chatd.domain.workspaces.errors import NodeLost, NotAFork, WorkspaceNotReady
 from chatd.domain.workspaces.ports import Nodes
 from chatd.domain.workspaces.requests import NewFork, NewWorkspace
 from chatd.domain.workspaces.templates import Template
 from chatd.domain.workspaces.workspace import LIVE, State, Workspace
-from chatd.engine.workspaces.control import Control
+from chatd.engine.workspaces.control import Control, workspace_id_for
 from chatd.rpc import fields
 from chatd.rpc.attach_tickets import AttachTickets
 from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.model_fields import masked
 from chatd.rpc.page_tokens import length_of, place_of, token_of
+from chatd.rpc.references import WorkspaceReferences
 from chatd.rpc.template_convert import (
     CHANGEABLE,
     changed_template,
+    groups_of,
     limits_of,
     merged_template,
     network_of,
@@ -66,6 +68,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         watch: Follows workspaces.
         tickets: Issues tickets for terminals.
         tell_policy: Is told of a workspace whose policy is another one now.
+        references: Refuses ids and names that name nothing.
     """
 
     def __init__(
@@ -76,7 +79,9 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         watch: WorkspaceWatch,
         tickets: AttachTickets,
         tell_policy: Callable[[Workspace], Awaitable[None]],
+        references: WorkspaceReferences,
     ) -> None:
+        self._references = references
         self._control = control
         self._nodes = nodes
         self._host = host
@@ -129,6 +134,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
             for index in range(len(request.template.presets))
         ]
         template = template_of(request.template, template_id, preset_ids)
+        await self._references.require_groups(template.group_ids)
         stored = await self._control.templates.create(template, key.body_hash)
         return api.CreateTemplateResponse(template=template_to_proto(stored))
 
@@ -144,6 +150,10 @@ class WorkspaceServicer(WorkspaceServiceServicer):
             str(uuid.uuid5(uuid.UUID(template_id), f"preset {index} {request.request_id}"))
             for index in range(len(given.presets))
         ]
+
+        if "group_ids" in changed:
+            old = await self._control.template(caller_as_owner().id, template_id, is_all_seen=True)
+            await self._references.require_groups(groups_of(given), stored=old.group_ids)
 
         def edit(old: Template) -> Template:
             merged = merged_template(template_to_proto(old), given, changed)
@@ -178,8 +188,13 @@ class WorkspaceServicer(WorkspaceServiceServicer):
             preset_id=fields.optional_uuid(request.preset_id, "preset_id"),
             ttl_ms=request.ttl_ms if request.HasField("ttl_ms") else None,
             chat_id=fields.optional_uuid(request.chat_id, "chat_id"),
-            secret_names=tuple(request.secret_names[:SECRETS_MAX]),
+            secret_names=tuple(dict.fromkeys(request.secret_names)),
         )
+        if len(request.secret_names) > SECRETS_MAX:
+            raise InvalidRequest("secret_names", f"holds more than {SECRETS_MAX} names")
+        if not await self._is_repeated(owner.id, key.key):
+            await self._references.require_chat(asked.chat_id, owner.id)
+            await self._references.require_secrets(asked.secret_names, owner.id)
         workspace, is_new = await self._control.create(asked, is_all_seen=_is_administrator(owner))
         return api.CreateWorkspaceResponse(
             workspace=workspace_to_proto(workspace),
@@ -192,6 +207,8 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         """Accept a copy of a workspace, once for each request id."""
         owner = caller_as_owner()
         key = fields.client_key_of(request, request.request_id)
+        if request.mode not in workspace_pb2.ForkMode.values():
+            raise InvalidRequest("mode", "is not known")
         mode = workspace_pb2.ForkMode.Name(request.mode).removeprefix("FORK_MODE_").lower()
         asked = NewFork(
             owner_id=owner.id,
@@ -202,6 +219,8 @@ class WorkspaceServicer(WorkspaceServiceServicer):
             name=fields.words(request.name, "name", characters_max=64),
             chat_id=fields.optional_uuid(request.chat_id, "chat_id"),
         )
+        if not await self._is_repeated(owner.id, key.key):
+            await self._references.require_chat(asked.chat_id, owner.id)
         workspace, _ = await self._control.fork(asked)
         return api.ForkWorkspaceResponse(workspace=workspace_to_proto(workspace))
 
@@ -211,6 +230,10 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         """Bring a fork home; its node does it."""
         owner = caller_as_owner()
         key = fields.client_key_of(request, request.request_id)
+        if len(request.paths) > PATHS_MAX:
+            raise InvalidRequest("paths", f"holds more than {PATHS_MAX} paths")
+        if request.strategy not in workspace_pb2.MergeStrategy.values():
+            raise InvalidRequest("strategy", "is not known")
         fork = await self._control.workspaces.own(
             fields.uuid_of(request.fork_workspace_id, "fork_workspace_id"), owner.id
         )
@@ -229,7 +252,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
             parent,
             request_id=_named(owner.id, key.key),
             strategy=request.strategy,
-            paths=tuple(request.paths[:PATHS_MAX]),
+            paths=tuple(request.paths),
             is_dry=request.dry_run,
         )
         return api.MergeForkResponse(report=report)
@@ -250,11 +273,14 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         owner_id = fields.optional_uuid(request.owner_id, "owner_id")
         if not _is_administrator(owner) and (node_id or owner_id not in ("", owner.id)):
             raise NotPermitted("list the workspaces of others")
+        for index, state in enumerate(request.states):
+            if state not in STATES:
+                raise InvalidRequest(f"states[{index}]", "is not known")
         length = length_of(request.page_size)
         page = place_of(request.page_token, WorkspacePage)
         found = await self._control.workspaces.page(
             owner_id=None if node_id and not owner_id else OwnerId(owner_id or owner.id),
-            states=tuple(STATES[each] for each in request.states if each in STATES) or SHOWN,
+            states=tuple(STATES[each] for each in request.states) or SHOWN,
             node_id=node_id,
             after=None
             if page is None
@@ -356,6 +382,14 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     ) -> api.IssueAttachTicketResponse:
         """Issue a ticket for a terminal."""
         return await self._tickets.issue(request)
+
+    async def _is_repeated(self, owner_id: OwnerId, key: str) -> bool:
+        """Return whether a request made its workspace before, so that its ids were checked."""
+        try:
+            await self._control.workspaces.own(workspace_id_for(owner_id, key), owner_id)
+        except WorkspaceNotFound:
+            return False
+        return True
 
     async def _own(self, given_id: str, *, is_owner_only: bool = False) -> Workspace:
         """Return a workspace of the caller, to administrators of anybody.

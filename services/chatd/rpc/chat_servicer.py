@@ -1,6 +1,5 @@
 """ChatService: every method of the proto, each handed to the calls of its kind."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import grpc
@@ -14,12 +13,14 @@ from chatd.rpc.claims import Claims
 from chatd.rpc.controlling_calls import ControllingCalls
 from chatd.rpc.defaults import Defaults, NoDefaults
 from chatd.rpc.reading_calls import ReadingCalls
+from chatd.rpc.references import References
 from chatd.rpc.sending_calls import SendingCalls
 from chatd.rpc.unbroken import Unbroken
 from chatd.store.creation import NewChat
 from chatd.store.stores import Stores
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceServicer
+from parley.tasks import Completer
 
 Context = grpc.aio.ServicerContext
 
@@ -36,6 +37,7 @@ class ChatServicer(ChatServiceServicer):
         claims: The worker of this process, which runs what its calls start.
         groups: Who belongs to which groups.
         tasks: Owns the work of calls that must not end with them.
+        references: Refuses ids that name nothing.
         spending: Who may spend; everybody, unless told otherwise.
         created: Is told of every chat that is new.
         defaults: What the configuration says to requests; nothing, unless told otherwise.
@@ -48,7 +50,8 @@ class ChatServicer(ChatServiceServicer):
         *,
         claims: Claims,
         groups: Groups,
-        tasks: asyncio.TaskGroup,
+        tasks: Completer,
+        references: References,
         spending: Admitting | None = None,
         created: Callable[[NewChat], None] = tell_nobody,
         defaults: Defaults | None = None,
@@ -64,10 +67,15 @@ class ChatServicer(ChatServiceServicer):
             admission=admission,
             created=created,
             defaults=defaults or NoDefaults(),
+            references=references,
         )
         self._controlling = ControllingCalls(stores, claims, unbroken, admission=admission)
         self._arranging = ArrangingCalls(
-            stores, unbroken, defaults=defaults or NoDefaults(), changed=changed
+            stores,
+            unbroken,
+            defaults=defaults or NoDefaults(),
+            references=references,
+            changed=changed,
         )
 
     async def CreateChat(  # noqa: N802 (the name is the proto's)
@@ -92,19 +100,22 @@ class ChatServicer(ChatServiceServicer):
         self, request: api.UpdateChatRequest, context: Context
     ) -> api.UpdateChatResponse:
         """Change what is no execution."""
-        return await self._arranging.update(request)
+        async with self._reading.told_read_only():
+            return await self._arranging.update(request)
 
     async def SetArchived(  # noqa: N802 (the name is the proto's)
         self, request: api.SetArchivedRequest, context: Context
     ) -> api.SetArchivedResponse:
         """Put a family away or take it back."""
-        return await self._arranging.set_archived(request)
+        async with self._reading.told_read_only():
+            return await self._arranging.set_archived(request)
 
     async def DeleteChat(  # noqa: N802 (the name is the proto's)
         self, request: api.DeleteChatRequest, context: Context
     ) -> api.DeleteChatResponse:
         """Remove a family for good."""
-        return await self._arranging.delete(request)
+        async with self._reading.told_read_only():
+            return await self._arranging.delete(request)
 
     async def ExportChat(  # noqa: N802 (the name is the proto's)
         self, request: api.ExportChatRequest, context: Context
@@ -123,64 +134,75 @@ class ChatServicer(ChatServiceServicer):
         self, request: api.SendMessageRequest, context: Context
     ) -> api.SendMessageResponse:
         """Take one user message."""
-        return await self._sending.send(request)
+        async with self._reading.told_read_only():
+            return await self._sending.send(request)
 
     async def EditMessage(  # noqa: N802 (the name is the proto's)
         self, request: api.EditMessageRequest, context: Context
     ) -> api.EditMessageResponse:
         """Replace a user message and run anew from there."""
-        return await self._sending.edit(request)
+        async with self._reading.told_read_only():
+            return await self._sending.edit(request)
 
     async def DeleteQueuedMessage(  # noqa: N802 (the name is the proto's)
         self, request: api.DeleteQueuedMessageRequest, context: Context
     ) -> api.DeleteQueuedMessageResponse:
         """Drop a queued message."""
-        return await self._controlling.delete_queued(request)
+        async with self._reading.told_read_only():
+            return await self._controlling.delete_queued(request)
 
     async def PromoteQueuedMessage(  # noqa: N802 (the name is the proto's)
         self, request: api.PromoteQueuedMessageRequest, context: Context
     ) -> api.PromoteQueuedMessageResponse:
         """Send a queued message now."""
-        return await self._controlling.promote_queued(request)
+        async with self._reading.told_read_only():
+            return await self._controlling.promote_queued(request)
 
     async def Interrupt(  # noqa: N802 (the name is the proto's)
         self, request: api.InterruptRequest, context: Context
     ) -> api.InterruptResponse:
         """Stop the turn and keep what it produced."""
-        return await self._controlling.interrupt(request)
+        async with self._reading.told_read_only():
+            return await self._controlling.interrupt(request)
 
     async def RequestCompaction(  # noqa: N802 (the name is the proto's)
         self, request: api.RequestCompactionRequest, context: Context
     ) -> api.RequestCompactionResponse:
         """Summarise the history now."""
-        return await self._controlling.request_compaction(request)
+        async with self._reading.told_read_only():
+            return await self._controlling.request_compaction(request)
 
     async def SubmitToolResults(  # noqa: N802 (the name is the proto's)
         self, request: api.SubmitToolResultsRequest, context: Context
     ) -> api.SubmitToolResultsResponse:
         """Answer the calls of client tools."""
-        return await self._controlling.submit_tool_results(request)
+        async with self._reading.told_read_only():
+            return await self._controlling.submit_tool_results(request)
 
     async def ReconcileChat(  # noqa: N802 (the name is the proto's)
         self, request: api.ReconcileChatRequest, context: Context
     ) -> api.ReconcileChatResponse:
         """Bring an impossible state to rest."""
-        return await self._controlling.reconcile(request)
+        async with self._reading.told_read_only():
+            return await self._controlling.reconcile(request)
 
     async def MarkRead(  # noqa: N802 (the name is the proto's)
         self, request: api.MarkReadRequest, context: Context
     ) -> api.MarkReadResponse:
         """Remember how far the owner has read."""
-        return await self._arranging.mark_read(request)
+        async with self._reading.told_read_only():
+            return await self._arranging.mark_read(request)
 
     async def GetShares(  # noqa: N802 (the name is the proto's)
         self, request: api.GetSharesRequest, context: Context
     ) -> api.GetSharesResponse:
         """Read with whom a chat is shared."""
-        return await self._arranging.get_shares(request)
+        async with self._reading.told_read_only():
+            return await self._arranging.get_shares(request)
 
     async def SetShares(  # noqa: N802 (the name is the proto's)
         self, request: api.SetSharesRequest, context: Context
     ) -> api.SetSharesResponse:
         """Replace with whom a chat is shared."""
-        return await self._arranging.set_shares(request)
+        async with self._reading.told_read_only():
+            return await self._arranging.set_shares(request)

@@ -3,10 +3,13 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from chatd.clients import lifecycle
+from chatd.clients.workspace import toolset
 from chatd.domain import parts
 from chatd.domain.errors import InvalidRequest
 from chatd.domain.views import FILES_MAX, ClientTool
 from chatd.rpc import fields
+from chatd.rpc.tool_schemas import schema_problem
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 
@@ -25,6 +28,9 @@ TITLE_CHARACTERS_MAX = 80
 UNTITLED = "New chat"
 
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+# Names of tools of MCP servers are the server's slug, two underscores, and the tool.
+_MCP_TOOL_NAME = re.compile(r"[a-z0-9-]+__.+")
+_OWN_TOOL_NAMES = frozenset({*toolset.TOOLS, *lifecycle.TOOLS})
 
 
 def content_from_proto(content: Sequence[message_pb2.Part]) -> tuple[parts.Part, ...]:
@@ -102,13 +108,22 @@ def client_tools_from_proto(tools: Sequence[chat_pb2.ClientTool]) -> tuple[Clien
             )
         if tool.name in names:
             raise InvalidRequest(f"{field}.name", "is the name of two tools")
+        if tool.name in _OWN_TOOL_NAMES:
+            raise InvalidRequest(
+                f"{field}.name", "is the name of a tool that Parley offers; choose another one"
+            )
+        if _MCP_TOOL_NAME.fullmatch(tool.name):
+            raise InvalidRequest(
+                f"{field}.name",
+                "looks like a tool of an MCP server; leave out the two underscores",
+            )
         names.add(tool.name)
         described = f"{field}.description"
         fields.clean(tool.description, described, bytes_max=TOOL_DESCRIPTION_BYTES_MAX)
         shape = f"{field}.input_schema_json"
-        schema = fields.json_value(tool.input_schema_json, shape, bytes_max=TOOL_SCHEMA_BYTES_MAX)
-        if not isinstance(schema, dict):
-            raise InvalidRequest(shape, "is not a JSON object")
+        fields.json_value(tool.input_schema_json, shape, bytes_max=TOOL_SCHEMA_BYTES_MAX)
+        if (problem := schema_problem(tool.input_schema_json)) is not None:
+            raise InvalidRequest(shape, problem)
     return tuple(ClientTool(tool.name, tool.description, tool.input_schema_json) for tool in tools)
 
 

@@ -8,12 +8,15 @@ from chatd.domain.errors import (
     BadToolResult,
     ChatArchived,
     ChatNotFound,
+    ChatReadOnly,
+    CheckUnavailable,
     FenceLost,
     FileNotFound,
     FileTooLarge,
     GroupsUnavailable,
     InvalidRequest,
     InvalidState,
+    KeyNeeded,
     MediaTypeRefused,
     MessageNotFound,
     ModelNotFound,
@@ -27,6 +30,7 @@ from chatd.domain.errors import (
     ResourceNotFound,
     TooManyFiles,
     TransitionNotAllowed,
+    UnknownIds,
     UsageLimitReached,
     UserBarred,
     VersionConflict,
@@ -60,6 +64,37 @@ def _chat_not_found(error: ChatNotFound) -> Problem:
         ErrorReason.ERROR_REASON_CHAT_NOT_FOUND,
         "There is no such chat, or you may not see it.",
         {"chat_id": error.chat_id},
+    )
+
+
+def _chat_read_only(error: ChatReadOnly) -> Problem:
+    return _problem(
+        grpc.StatusCode.PERMISSION_DENIED,
+        ErrorReason.ERROR_REASON_CHAT_READ_ONLY,
+        "The chat is shared with you to read; only its owner can change it. Start a chat of your "
+        "own to write.",
+        {"chat_id": error.chat_id},
+    )
+
+
+def _unknown_ids(error: UnknownIds) -> Problem:
+    return Problem(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_UNKNOWN_ID).removeprefix("ERROR_REASON_"),
+        str(error),
+        {"resource": error.resource},
+        violations=tuple(Violation(field, why) for field, why in error.problems.items()),
+    )
+
+
+def _check_unavailable(error: CheckUnavailable) -> Problem:
+    return Problem(
+        grpc.StatusCode.UNAVAILABLE,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_CHECK_UNAVAILABLE).removeprefix("ERROR_REASON_"),
+        f"Whether there is such a {error.resource} cannot be asked now, and nothing was changed; "
+        "try again.",
+        {"resource": error.resource},
+        retry_after_s=RETRY_GROUPS_AFTER_S,
     )
 
 
@@ -224,9 +259,9 @@ def _request_id_reused(error: RequestIdReused) -> Problem:
 
 
 def _usage_limit(error: UsageLimitReached) -> Problem:
-    return _problem(
+    return Problem(
         grpc.StatusCode.RESOURCE_EXHAUSTED,
-        ErrorReason.ERROR_REASON_USAGE_LIMIT,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_USAGE_LIMIT).removeprefix("ERROR_REASON_"),
         f"The spending limit of {dollars(error.limit_micros)} is reached; go on after "
         f"{error.resets_at:%Y-%m-%d %H:%M} UTC, or ask an administrator to raise it.",
         {
@@ -234,6 +269,7 @@ def _usage_limit(error: UsageLimitReached) -> Problem:
             "limit_micros": str(error.limit_micros),
             "resets_at": error.resets_at.isoformat().replace("+00:00", "Z"),
         },
+        retry_after_s=max(0.0, error.retry_after_s),
     )
 
 
@@ -292,6 +328,21 @@ def _version_conflict(error: VersionConflict) -> Problem:
     )
 
 
+def _key_needed(error: KeyNeeded) -> Problem:
+    problem = (
+        f"give the key again: the stored keys were given for {error.old_origin} and would be sent "
+        f"to {error.new_origin or 'another host'}. It replaces the stored keys; null removes them"
+    )
+    return Problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_KEY_NEEDED).removeprefix("ERROR_REASON_"),
+        "The change would send stored keys to another host; give the key again in the same "
+        "request, or null to remove the stored keys.",
+        {"old_origin": error.old_origin, "new_origin": error.new_origin},
+        violations=(Violation("key", problem),),
+    )
+
+
 def _invalid(error: InvalidRequest) -> Problem:
     return Problem(
         grpc.StatusCode.INVALID_ARGUMENT,
@@ -323,6 +374,9 @@ def _contended(_: DatabaseBusy) -> Problem:
 
 ERRORS: ErrorTable = {
     ChatNotFound: _chat_not_found,
+    ChatReadOnly: _chat_read_only,
+    UnknownIds: _unknown_ids,
+    CheckUnavailable: _check_unavailable,
     MessageNotFound: _message_not_found,
     QueuedMessageNotFound: _queued_not_found,
     FileNotFound: _file_not_found,
@@ -347,6 +401,7 @@ ERRORS: ErrorTable = {
     ResourceNotFound: _resource_not_found,
     NameTaken: _name_taken,
     VersionConflict: _version_conflict,
+    KeyNeeded: _key_needed,
     InvalidRequest: _invalid,
     DatabaseUnavailable: _unavailable,
     DatabaseBusy: _contended,

@@ -1,8 +1,10 @@
 """The calls that only read."""
 
 from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 
-from chatd.domain.errors import InvalidRequest
+from chatd.domain.chat import ChatId
+from chatd.domain.errors import ChatNotFound, ChatReadOnly, InvalidRequest
 from chatd.domain.groups import Groups
 from chatd.domain.views import ChatView, Reader
 from chatd.rpc import fields
@@ -39,6 +41,28 @@ class ReadingCalls:
         return api.GetChatResponse(
             chat=chat_to_proto(chat), children=[chat_to_proto(child) for child in children]
         )
+
+    @asynccontextmanager
+    async def told_read_only(self) -> AsyncIterator[None]:
+        """Tell a caller who may read the chat that only its owner changes it, in place of nothing.
+
+        Raises:
+            ChatReadOnly: the chat that was not found is shared with the caller.
+        """
+        try:
+            yield
+        except ChatNotFound as missing:
+            reader = await caller_as_reader(self._groups)
+            if await self._is_read_by(reader, ChatId(missing.chat_id)):
+                raise ChatReadOnly(missing.chat_id) from None
+            raise
+
+    async def _is_read_by(self, reader: Reader, chat_id: ChatId) -> bool:
+        try:
+            chat = await self._stores.reading.get(chat_id, reader)
+        except ChatNotFound:
+            return False
+        return chat.owner.id != reader.id
 
     async def list(self, request: api.ListChatsRequest) -> api.ListChatsResponse:
         """Read a page of chats."""

@@ -32,6 +32,7 @@ from chatd.store.workspaces import PostgresWorkspaces
 from parley.api.workspace.v1 import secret_pb2
 from parley.api.workspace.v1 import secret_service_pb2 as api
 from parley.api.workspace.v1.secret_service_pb2_grpc import SecretServiceServicer
+from parley.telemetry import audit
 
 Context = grpc.aio.ServicerContext
 
@@ -110,8 +111,17 @@ class SecretServicer(SecretServiceServicer):
         without.ClearField("value")
         key = fields.client_key_of(without, request.request_id)
         secret = _secret_of(request.secret, "" if request.shared else owner.id, key.key)
-        stored = await self._secrets.put(secret, request.value, key.body_hash, request.secret.etag)
-        return api.PutSecretResponse(secret=secret_to_proto(stored))
+        put = await self._secrets.put(secret, request.value, key.body_hash, request.secret.etag)
+        if put.replaced is not None and put.replaced.hosts != put.secret.hosts:
+            audit(
+                "secret.hosts_changed",
+                user_id=owner.id,
+                secret_id=put.secret.id,
+                secret_name=put.secret.name,
+                old_hosts=put.replaced.hosts,
+                new_hosts=put.secret.hosts,
+            )
+        return api.PutSecretResponse(secret=secret_to_proto(put.secret))
 
     async def DeleteSecret(  # noqa: N802 (the name is the proto's)
         self, request: api.DeleteSecretRequest, context: Context

@@ -19,7 +19,13 @@ from chatd.domain.chat import (
 )
 from chatd.domain.choice import ModelChoice, ReasoningEffort
 from chatd.domain.commands import BusyBehavior, EditMessage, SendMessage
-from chatd.domain.errors import InvalidRequest, RequestIdReused
+from chatd.domain.errors import (
+    CheckUnavailable,
+    InvalidRequest,
+    ModelNotFound,
+    RequestIdReused,
+    UnknownIds,
+)
 from chatd.domain.parts import Part
 from chatd.domain.views import ChatMode
 from chatd.rpc import fields
@@ -41,6 +47,7 @@ from chatd.rpc.convert import (
     state_to_proto,
 )
 from chatd.rpc.defaults import Defaults
+from chatd.rpc.references import References
 from chatd.rpc.unbroken import Unbroken
 from chatd.store.applying import Applied
 from chatd.store.creation import NewChat
@@ -85,7 +92,9 @@ class SendingCalls:
         admission: Admission,
         created: Callable[[NewChat], None],
         defaults: Defaults,
+        references: References,
     ) -> None:
+        self._references = references
         self._stores = stores
         self._claims = claims
         self._unbroken = unbroken
@@ -104,7 +113,7 @@ class SendingCalls:
             new = _new_chat(request, owner, content)
 
         group_ids = await self._admission.to_new_chat(new.id, owner, key)
-        new = await self._defaults.complete(replace(new, owner_group_ids=group_ids))
+        new = await self._checked(replace(new, owner_group_ids=group_ids), key)
 
         async def add() -> ChatState | None:
             with reserved(self._claims, owner) as reservation:
@@ -192,6 +201,38 @@ class SendingCalls:
             chat=chat_to_proto(outcome.chat),
         )
 
+    async def _checked(self, new: NewChat, key: ClientKey) -> NewChat:
+        """Return a new chat, completed, whose ids all name something.
+
+        A repeated request passes, whatever became of what it names.
+
+        Raises:
+            UnknownIds: one of them names nothing.
+            CheckUnavailable: a service that knows them does not answer.
+            ModelNotFound: there is no such model.
+        """
+        try:
+            await self._references.require_workspace(new.workspace_id, new.owner.id, "workspace_id")
+            await self._references.require_servers(
+                new.id, new.owner, new.mcp_server_ids, "mcp_server_ids"
+            )
+            return await self._defaults.complete(new)
+        except (UnknownIds, CheckUnavailable, ModelNotFound) as refusal:
+            await self._stores.keys.require_used(new.id, key, refusal)
+            return new
+
+    async def _choice(self, wanted: ModelChoice, chat_id: ChatId, key: ClientKey) -> ModelChoice:
+        """Return a choice of a model that there is; a repeated request passes in any case.
+
+        Raises:
+            ModelNotFound: there is no such model.
+        """
+        try:
+            return await self._defaults.choice(wanted)
+        except ModelNotFound as refusal:
+            await self._stores.keys.require_used(chat_id, key, refusal)
+            return wanted
+
     async def _asked(self, request: api.SendMessageRequest | api.EditMessageRequest) -> Asked:
         """Check what send and edit have in common, and that the caller is the owner."""
         owner = caller_as_owner()
@@ -200,7 +241,7 @@ class SendingCalls:
         content = content_from_proto(request.content)
         wanted = ModelChoice(fields.model_id(request.model_id), effort_of(request.reasoning_effort))
         await self._stores.ownership.require(chat_id, owner.id)
-        choice = await self._defaults.choice(wanted)
+        choice = await self._choice(wanted, chat_id, key)
         await self._admission.to_chat(chat_id, owner, key)
         if file_ids := file_ids_of(content):
             content = await self._with_files(content, file_ids, owner.id)

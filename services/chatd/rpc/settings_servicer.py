@@ -1,10 +1,11 @@
 """SettingsService: what holds for the installation, and what holds for each user."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import grpc
 
-from chatd.domain.errors import InvalidRequest
+from chatd.domain.catalogue import Catalogue
+from chatd.domain.errors import InvalidRequest, UnknownIds
 from chatd.domain.preferences import PROMPT_BYTES_MAX, InstallationSettings, UserSettings
 from chatd.rpc import fields
 from chatd.rpc.callers import caller_as_owner
@@ -21,16 +22,25 @@ TTL_MS_MIN = 60_000
 TTL_MS_MAX = 30 * 24 * 3600 * 1000
 CHATS_MAX = 10_000
 THRESHOLDS_MAX = 1000
+THRESHOLDS = "compaction_threshold_percents"
 
 INSTALLATION_FIELDS = tuple(InstallationSettings.__dataclass_fields__)
 USER_FIELDS = tuple(UserSettings.__dataclass_fields__)
 
 
 class SettingsServicer(SettingsServiceServicer):
-    """Serves settings; errors become problems in the server's table."""
+    """Serves settings; errors become problems in the server's table.
 
-    def __init__(self, preferences: Preferences) -> None:
+    Args:
+        preferences: Where they are stored.
+        catalogue: Tells which models there are.
+    """
+
+    def __init__(
+        self, preferences: Preferences, catalogue: Callable[[], Awaitable[Catalogue]]
+    ) -> None:
         self._preferences = preferences
+        self._catalogue = catalogue
 
     async def GetInstallationSettings(  # noqa: N802 (the name is the proto's)
         self, request: api.GetInstallationSettingsRequest, context: Context
@@ -65,8 +75,34 @@ class SettingsServicer(SettingsServiceServicer):
         changed = masked(tuple(request.update_mask.paths), USER_FIELDS)
         checked = _checked_user(request.settings)
         values = {name: checked[name] for name in sorted(changed)}
+        if THRESHOLDS in changed:
+            values[THRESHOLDS] = await self._of_known_models(
+                request.settings.compaction_threshold_percents
+            )
         settings = await self._preferences.change_user(caller_as_owner().id, values)
         return api.UpdateUserSettingsResponse(settings=_user(settings))
+
+    async def _of_known_models(self, percents: Mapping[str, int]) -> Mapping[str, int]:
+        """Return thresholds by the ids of their models; what is stored already stays.
+
+        Raises:
+            UnknownIds: a model is not known.
+        """
+        stored = await self._preferences.user(caller_as_owner().id)
+        catalogue = await self._catalogue()
+        found: dict[str, int] = {}
+        unknown: dict[str, str] = {}
+        for reference, percent in percents.items():
+            model = catalogue.models.get(reference) or catalogue.find(reference)
+            if model is not None and not model.is_deleted:
+                found[model.id] = percent
+            elif reference in stored.compaction_threshold_percents:
+                found[reference] = percent
+            else:
+                unknown[f"settings.{THRESHOLDS}.{reference[:64]}"] = "names no model"
+        if unknown:
+            raise UnknownIds("model", unknown)
+        return found
 
 
 def _checked_installation(given: settings_pb2.InstallationSettings) -> Mapping[str, object]:

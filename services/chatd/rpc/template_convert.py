@@ -107,7 +107,7 @@ def template_of(given: template_pb2.Template, template_id: str, preset_ids: list
         setup_timeout_ms=_span(given.setup_timeout_ms, "setup_timeout_ms", SETUP_MS_MAX) or 600_000,
         network=network_of(given.network),
         limits=limits_of(given.limits),
-        group_ids=_groups(given),
+        group_ids=groups_of(given),
         is_for_agents=given.enabled_for_agents,
         lifetime=Lifetime(
             ttl_ms=_span(given.ttl_ms, "ttl_ms"),
@@ -287,7 +287,12 @@ def _presets(given: template_pb2.Template, preset_ids: list[str]) -> tuple[Prese
     )
 
 
-def _groups(given: template_pb2.Template) -> tuple[str, ...]:
+def groups_of(given: template_pb2.Template) -> tuple[str, ...]:
+    """Return the ids of the groups that may use a template.
+
+    Raises:
+        InvalidRequest: there are too many, or one is no id.
+    """
     if len(given.group_ids) > GROUPS_MAX:
         raise InvalidRequest("template.group_ids", f"holds more than {GROUPS_MAX}")
     return tuple(

@@ -10,11 +10,14 @@ import msgspec
 from chatd.domain.chat import OwnerId
 from chatd.domain.errors import NotPermitted
 from chatd.domain.groups import Groups
-from chatd.domain.limits import Standing, Subject, SubjectKind
+from chatd.domain.limits import SpendLimit, Standing, Subject, SubjectKind
+from chatd.domain.references import Grantees
 from chatd.domain.usage import UsageReader, UsageSpan
+from chatd.domain.views import Grantee, GranteeKind
 from chatd.rpc import fields
 from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.page_tokens import length_of, place_of, token_of
+from chatd.rpc.references import require_grantees
 from chatd.rpc.usage_convert import (
     limit_from_proto,
     limit_to_proto,
@@ -55,6 +58,7 @@ class UsagePorts:
         limits: The limits.
         standings: Where users stand.
         groups: To which groups they belong.
+        grantees: Which users and groups there are.
         limits_changed: Tells every process, this one included, that a limit is another.
         clock: Time.
     """
@@ -63,6 +67,7 @@ class UsagePorts:
     limits: PostgresLimits
     standings: Standings
     groups: Groups
+    grantees: Grantees
     limits_changed: Callable[[], None]
     clock: Clock
 
@@ -160,9 +165,25 @@ class UsageServicer(UsageServiceServicer):
         """Set a limit or take it away."""
         fields.request_id_of(request.request_id)
         limit = limit_from_proto(request.limit)
+        await self._require_subject(limit)
         await self._ports.limits.put(limit)
         self._ports.limits_changed()
         return api.SetSpendLimitResponse(limit=limit_to_proto(limit))
+
+    async def _require_subject(self, limit: SpendLimit) -> None:
+        """Let a limit pass that binds somebody who exists, is stored, or is taken away.
+
+        Raises:
+            UnknownIds: there is no such user or group.
+            CheckUnavailable: no gateway answers.
+        """
+        subject = limit.subject
+        if limit.limit_micros == 0 or subject.kind is SubjectKind.EVERYONE:
+            return
+        if subject in {each.subject for each in await self._ports.limits.limits()}:
+            return
+        grantee = Grantee(GranteeKind(subject.kind.value), subject.id)
+        await require_grantees(self._ports.grantees, [grantee], fields=[f"limit.{grantee.kind}_id"])
 
     def _span(self, request: api.GetUserUsageRequest | api.ListUsageRequest) -> UsageSpan:
         return span_from_proto(

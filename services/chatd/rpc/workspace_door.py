@@ -7,7 +7,7 @@ from typing import Protocol
 
 from chatd.clients.users import user_of
 from chatd.domain.chat import ChatId, Owner, OwnerId
-from chatd.domain.errors import ChatNotFound, WorkspaceNotFound
+from chatd.domain.errors import ChatNotFound, ChatReadOnly, WorkspaceNotFound
 from chatd.domain.groups import Groups
 from chatd.domain.views import Reader
 from chatd.domain.workspaces.ports import Site
@@ -114,12 +114,26 @@ class Door:
         """Let in the owner.
 
         Raises:
-            WorkspaceNotFound: The caller is not the owner, or there is none.
+            WorkspaceNotFound: There is none, or the caller may not know of it.
+            ChatReadOnly: It is that of a chat which is shared with the caller.
             UserBarred: They were locked out or deleted.
         """
         owner = caller_as_owner()
         self._check(owner.id)
-        return await self._visit(workspace_id, Reader(owner.id), is_owner_only=True)
+        try:
+            return await self._visit(workspace_id, Reader(owner.id), is_owner_only=True)
+        except WorkspaceNotFound as missing:
+            reader = await caller_as_reader(self._groups)
+            if await self._is_shared_with(reader, ChatId(missing.workspace_id)):
+                raise ChatReadOnly(missing.workspace_id) from None
+            raise
+
+    async def _is_shared_with(self, reader: Reader, chat_id: ChatId) -> bool:
+        try:
+            chat = await self._reading.get(chat_id, reader)
+        except ChatNotFound:
+            return False
+        return chat.owner.id != reader.id
 
     async def _visit(
         self, workspace_id: str, reader: Reader, *, is_owner_only: bool = False

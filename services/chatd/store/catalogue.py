@@ -46,7 +46,7 @@ SELECT_USER_KEYS = f"""
 # What a chat's turns depend on beside its history, for its worker.
 SELECT_CHAT_FACTS = """
     SELECT c.model_id, c.reasoning_effort, c.mode, c.client_tools::text AS client_tools,
-        coalesce(c.workspace_id, r.workspace_id) AS workspace_id,
+        coalesce(c.workspace_id, r.workspace_id) AS workspace_id, c.mcp_server_ids,
         c.parent_chat_id IS NOT NULL AS is_child, w.id IS NOT NULL AS has_scratch
     FROM chat.chats c JOIN chat.chats r ON r.id = c.root_chat_id
     LEFT JOIN chat.workspaces w ON w.id = r.id WHERE c.id = $1
@@ -101,6 +101,7 @@ class ChatFacts:
         workspace_id: The workspace that was chosen for it or its root; empty for none.
         is_child: Whether another chat started it.
         has_scratch: Whether it has a scratch workspace already.
+        mcp_server_ids: The MCP servers that were chosen for it.
     """
 
     choice: ModelChoice
@@ -109,6 +110,7 @@ class ChatFacts:
     workspace_id: str = ""
     is_child: bool = False
     has_scratch: bool = False
+    mcp_server_ids: tuple[str, ...] = ()
 
 
 class StoredCatalogue:
@@ -177,6 +179,7 @@ class StoredCatalogue:
             "" if row["workspace_id"] is None else str(row["workspace_id"]),
             row["is_child"],
             row["has_scratch"],
+            tuple(map(str, row["mcp_server_ids"])),
         )
 
     def _values(self, rows: list[asyncpg.Record]) -> KeyValues:

@@ -19,6 +19,13 @@ from parley.postgres import Pool, typed_outages
 _ALL = columns_of("w")
 _SEEN = f"{_ALL}, clock_timestamp() AS now"
 
+# The workspace of a chat c with the root r: what was chosen for one of them, if its owner has it
+# still, else the scratch one of the root.
+_WORKED_IN = """coalesce(
+        (SELECT b.id FROM chat.workspaces b
+            WHERE b.id = coalesce(c.workspace_id, r.workspace_id) AND b.owner_id = c.owner_id),
+        r.id)"""
+
 # The time of record; for no user.
 SELECT_NOW = "SELECT clock_timestamp()"
 
@@ -114,8 +121,7 @@ SELECT_WORKED_IN = f"""
     FROM chat.chat_exec e
     JOIN chat.chats c ON c.id = e.chat_id
     JOIN chat.chats r ON r.id = c.root_chat_id
-    JOIN chat.workspaces w ON w.id = coalesce(c.workspace_id, r.workspace_id, r.id)
-        AND w.owner_id = c.owner_id
+    JOIN chat.workspaces w ON w.id = {_WORKED_IN} AND w.owner_id = c.owner_id
     WHERE e.worker_id = $1 AND e.status IN ('running', 'interrupting')
         AND w.state IN ('ready', 'busy')
 """
@@ -124,12 +130,11 @@ SELECT_WORKED_IN = f"""
 SELECT_OF_CHAT = f"""
     SELECT {_ALL}, c.id AS chat_id, c.owner_id AS chat_owner_id, r.id AS root_id,
         c.parent_chat_id IS NOT NULL AS is_child,
-        coalesce(c.workspace_id, r.workspace_id) IS NOT NULL AS is_bound,
+        w.id <> r.id AS is_bound,
         n.address AS node_address, n.state AS node_state, clock_timestamp() AS now
     FROM chat.chats c
     JOIN chat.chats r ON r.id = c.root_chat_id
-    LEFT JOIN chat.workspaces w ON w.id = coalesce(c.workspace_id, r.workspace_id, r.id)
-        AND w.owner_id = c.owner_id
+    LEFT JOIN chat.workspaces w ON w.id = {_WORKED_IN} AND w.owner_id = c.owner_id
     LEFT JOIN chat.nodes n ON n.id = w.node_id
     WHERE c.id = $1
 """
@@ -257,7 +262,7 @@ class WorkspaceReads:
             scratch_id=WorkspaceId(str(row["root_id"])),
             owner_id=OwnerId(str(row["chat_owner_id"])),
             is_child=row["is_child"],
-            is_bound=row["is_bound"],
+            is_bound=bool(row["is_bound"]),
             node_address=row["node_address"] or "",
             is_node_lost=row["node_state"] in ("lost", "gone"),
             now=row["now"],

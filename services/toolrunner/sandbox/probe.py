@@ -29,6 +29,7 @@ from toolrunner.sandbox.syscalls import (
     prctl,
     unshare,
 )
+from toolrunner.sandbox.user_limits import bound_namespace
 from toolrunner.sandbox.values import NAMESPACES, Layer, Level, Network, Profile, Trials
 
 SYSCTLS = {
@@ -67,9 +68,10 @@ def try_all(*, uid: int, reachable: tuple[str, ...]) -> Trials:
         attempt(layer, lambda flags=flags: unshare(CLONE_NEWUSER | flags), _namespace_cause)  # type: ignore[misc]
     is_reachable = outcome(lambda: _try_reaching(uid, reachable)) == 0
     passage = 0 if is_reachable else _passage(uid, reachable)
-    has_own_proc = True
+    has_own_proc = bounds_users = True
     if not any(layer in failures for layer in NAMESPACES):
         has_own_proc = _try_whole(uid, failures)
+        bounds_users = outcome(_try_bounds) == 0
     if cause := _group_cause():
         failures[Layer.CGROUP] = cause
     return Trials(
@@ -80,6 +82,7 @@ def try_all(*, uid: int, reachable: tuple[str, ...]) -> Trials:
         has_own_proc=has_own_proc,
         is_reachable=is_reachable,
         passage=passage,
+        bounds_users=bounds_users,
     )
 
 
@@ -178,6 +181,11 @@ def _try_whole(uid: int, failures: dict[Layer, str]) -> bool:
         finally:
             cell.close()
             os.waitpid(cell.first, 0)
+
+
+def _try_bounds() -> None:
+    unshare(CLONE_NEWUSER)
+    bound_namespace({})
 
 
 def _group_cause() -> str:

@@ -146,6 +146,7 @@ PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 47, 2
 NO_SETUID_FIXUP = 0b1100
 CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 1, 2
 CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 6, 7, 8
+CAP_SYS_ADMIN = 21
 CAPABILITIES = 64
 CAPABILITY_VERSION_3 = 0x20080522
 
@@ -201,6 +202,13 @@ def setns(fd: int, kind: int = 0) -> None:
 def clone_sibling(death_signal: int) -> int:
     """Fork a child of this process's parent; return its pid here and 0 there."""
     return call("clone", CLONE_PARENT | death_signal, 0, 0, 0, 0)
+
+
+def has_capability(capability: int) -> bool:
+    """Tell whether this process has a capability."""
+    with open("/proc/self/status") as file:
+        held = next(line for line in file if line.startswith("CapEff:"))
+    return bool(int(held.split()[1], 16) >> capability & 1)
 
 
 def bound_capabilities() -> None:

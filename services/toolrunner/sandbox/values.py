@@ -104,6 +104,7 @@ class Trials:
         is_reachable: Whether other users can walk to the service's data and programs; without
             that the user is only changed inside of a mount namespace, or with a passage.
         passage: The capability with which they can all the same; 0 for none.
+        bounds_users: Whether a user namespace can have bounds of its own.
     """
 
     is_root: bool
@@ -113,6 +114,7 @@ class Trials:
     has_own_proc: bool = True
     is_reachable: bool = True
     passage: int = 0
+    bounds_users: bool = True
 
     def works(self, *layers: Layer) -> bool:
         """Tell whether all of these work."""

@@ -9,11 +9,14 @@ from typing import Any
 import grpc
 import pytest
 
+from chatd.clients.grantees import GatewayGrantees
 from chatd.clients.groups import CachedGroups, GatewayDeletions, GatewayGroups
 from chatd.domain.chat import OwnerId
-from chatd.domain.errors import GroupsUnavailable
+from chatd.domain.errors import CheckUnavailable, GroupsUnavailable
 from chatd.domain.groups import KnownDeletions
 from chatd.domain.limits import LimitPeriod, SpendLimit, Subject, SubjectKind
+from chatd.domain.references import Grantees, KnownGrantees
+from chatd.domain.views import Grantee, GranteeKind
 from chatd.engine.barring import Barring
 from chatd.engine.group_remains import BEAT_S, CHECK_S, GroupRemains
 from chatd.news import follow_groups, follow_users
@@ -23,7 +26,7 @@ from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.clock import FakeClock
 from parley.identity import ServiceName
 from parley.postgres import Pool
-from parley.rpc import Channels, connect
+from parley.rpc import Address, Channels, connect
 from support.chat_people import EVE_ID, EVES_GROUP
 from support.gateway_stack import GatewayStack, gateway_stack, migrate_identity
 from support.postgres import TestPostgres
@@ -180,6 +183,7 @@ def limit_of(group_id: str) -> SpendLimit:
 
 
 async def test_a_deleted_group_leaves_no_share_and_no_limit(served: ServedChats) -> None:
+    served.grantees.grantees.add(Grantee(GranteeKind.GROUP, OTHER_GROUP))
     chat, limits = await served.ann.create(), PostgresLimits(served.pool)
     both = (api.Share(group_id=EVES_GROUP), api.Share(group_id=OTHER_GROUP))
     await served.ann.ask(sharing(chat.id, *both, api.Share(user_id=EVE_ID)))
@@ -237,3 +241,34 @@ async def test_what_could_not_be_settled_is_settled_a_minute_later(served: Serve
         await clock.until_someone_sleeps()
         assert await limits.limits() == ()
         running.cancel()
+
+
+@pytest.mark.parametrize("is_real", [True, False], ids=["gateway", "known"])
+async def test_users_and_groups_that_there_are_not_are_told(
+    gateway: GatewayStack, channels: Channels, is_real: bool
+) -> None:
+    group_id = (await asked(gateway, "POST", "/groups", {"name": "reviewers"}))["id"]
+    gone_id = (await asked(gateway, "POST", "/groups", {"name": "gone"}))["id"]
+    await asked(gateway, "DELETE", f"/groups/{gone_id}")
+    user_id = (await asked(gateway, "GET", "/me"))["id"]
+    there = [Grantee(GranteeKind.USER, user_id), Grantee(GranteeKind.GROUP, group_id)]
+    absent = [
+        Grantee(GranteeKind.GROUP, gone_id),
+        Grantee(GranteeKind.GROUP, user_id),
+        Grantee(GranteeKind.USER, group_id),
+    ]
+    grantees: Grantees = GatewayGrantees(channels) if is_real else KnownGrantees(there)
+    assert await grantees.unknown([*there, *absent]) == frozenset(absent)
+    assert await grantees.unknown(there) == frozenset()
+
+
+async def test_without_a_gateway_no_user_and_no_group_is_known(tmp_path: Path) -> None:
+    def connected(address: Address) -> grpc.aio.Channel:
+        return grpc.aio.insecure_channel(str(address))
+
+    channels = Channels((Address.parse(f"unix:{tmp_path}/nothing.sock"),), connected)
+    try:
+        with pytest.raises(CheckUnavailable):
+            await GatewayGrantees(channels).unknown([Grantee(GranteeKind.USER, EVE_ID)])
+    finally:
+        await channels.close()

@@ -12,6 +12,8 @@ from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from support.chat_people import ANN_ID, BOB_ID
 from support.served_chats import ServedChats
+from support.stored_workspaces import HASH, LIMITS
+from support.workspace_values import WORKSPACE, workspace
 
 
 def update(chat_id: str, etag: str, **values: Any) -> api.UpdateChatRequest:
@@ -42,7 +44,7 @@ CHANGES: list[dict[str, Any]] = [
     {"mode": chat_pb2.CHAT_MODE_PLAN},
     {"model_id": "m"},
     {"reasoning_effort": chat_pb2.REASONING_EFFORT_MAX},
-    {"workspace_id": BOB_ID},
+    {"workspace_id": WORKSPACE},
     {"mcp_server_ids": [BOB_ID]},
 ]
 
@@ -50,6 +52,8 @@ CHANGES: list[dict[str, Any]] = [
 async def test_whatever_is_changed_gives_another_etag_and_is_refused_with_an_old_one(
     served: ServedChats,
 ) -> None:
+    await served.catalogue.store.add(workspace(), HASH, LIMITS)
+    served.servers.enabled.add(BOB_ID)
     chat = await resting(served)
     etags = [chat.etag]
     for values in CHANGES:

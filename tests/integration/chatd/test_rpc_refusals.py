@@ -85,7 +85,11 @@ async def test_whom_a_chat_is_shared_with_reads_it_and_does_nothing_else(
     for method in ABOUT_CHAT:
         request = well_formed(method, chat.id)
         if method not in READS:
-            assert (await reader.refusal(request)).reason == "CHAT_NOT_FOUND", method
+            refused = await reader.refusal(request)
+            assert (refused.status, refused.reason) == (
+                grpc.StatusCode.PERMISSION_DENIED,
+                "CHAT_READ_ONLY",
+            ), method
         elif method != "ExportChat":
             await reader.ask(request)
     assert await everything(served) == before
@@ -151,6 +155,25 @@ IMPOSSIBLE_CHATS: list[tuple[dict[str, Any], str]] = [
     ({"system_prompt": "x" * 131073}, "system_prompt"),
     ({"client_tools": [tool(name="a b")]}, "client_tools[0].name"),
     ({"client_tools": [tool(), tool()]}, "client_tools[1].name"),
+    ({"client_tools": [tool(name="execute")]}, "client_tools[0].name"),
+    ({"client_tools": [tool(), tool(name="create_workspace")]}, "client_tools[1].name"),
+    ({"client_tools": [tool(name="github__create_issue")]}, "client_tools[0].name"),
+    (
+        {"client_tools": [tool(input_schema_json='{"type": "objekt"}')]},
+        "client_tools[0].input_schema_json",
+    ),
+    (
+        {"client_tools": [tool(input_schema_json='{"type": "array"}')]},
+        "client_tools[0].input_schema_json",
+    ),
+    (
+        {"client_tools": [tool(input_schema_json='{"properties": {"a": {"type": 5}}}')]},
+        "client_tools[0].input_schema_json",
+    ),
+    (
+        {"client_tools": [tool(input_schema_json='{"$schema": [], "required": "a"}')]},
+        "client_tools[0].input_schema_json",
+    ),
     ({"client_tools": [tool(description="\0")]}, "client_tools[0].description"),
     ({"client_tools": [tool(input_schema_json="[]")]}, "client_tools[0].input_schema_json"),
     ({"client_tools": [tool(input_schema_json="{")]}, "client_tools[0].input_schema_json"),

@@ -10,6 +10,8 @@ from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.postgres import Pool
 from support.chat_people import ANN_ID, BOB_ID, text
 from support.served_chats import WORKER, ServedChats
+from support.stored_workspaces import HASH, LIMITS
+from support.workspace_values import WORKSPACE, workspace
 
 ANN = Owner(ANN_ID, "member")
 INSERT_FILE = "INSERT INTO chat.files VALUES ($1, $2, 'notes.txt', 'text/plain', '', 'x', now())"
@@ -21,13 +23,15 @@ def file(file_id: str) -> message_pb2.Part:
 
 
 async def test_a_created_chat_runs_here_with_everything_it_was_given(served: ServedChats) -> None:
+    await served.catalogue.store.add(workspace(), HASH, LIMITS)
+    served.servers.enabled.add(BOB_ID)
     request = api.CreateChatRequest(
         request_id="r1",
         content=[text("say something about the sea please, at length")],
         model_id="m1",
         reasoning_effort=chat_pb2.REASONING_EFFORT_HIGH,
         mode=chat_pb2.CHAT_MODE_PLAN,
-        workspace_id=BOB_ID,
+        workspace_id=WORKSPACE,
         mcp_server_ids=[BOB_ID],
         labels={"team/a": "x"},
         client_tools=[chat_pb2.ClientTool(name="ask", description="asks", input_schema_json="{}")],
@@ -45,7 +49,7 @@ async def test_a_created_chat_runs_here_with_everything_it_was_given(served: Ser
         model_id="m1",
         reasoning_effort=chat_pb2.REASONING_EFFORT_HIGH,
         mode=chat_pb2.CHAT_MODE_PLAN,
-        workspace_id=BOB_ID,
+        workspace_id=WORKSPACE,
         mcp_server_ids=[BOB_ID],
         labels={"team/a": "x"},
         client_tools=request.client_tools,

@@ -48,9 +48,12 @@ async def test_only_administrators_change_what_holds_for_all(served: ServedModel
 
 
 async def test_users_have_settings_of_their_own(served: ServedModels) -> None:
+    provider = await served.ada.provider()
+    model = await served.ada.model(provider.id)
+    served.told.clear()
     request = api.UpdateUserSettingsRequest(
         settings=settings_pb2.UserSettings(
-            custom_prompt="Speak French.", compaction_threshold_percents={"m": 40}
+            custom_prompt="Speak French.", compaction_threshold_percents={model.id: 40}
         )
     )
     request.update_mask.paths.extend(("custom_prompt", "compaction_threshold_percents"))
@@ -61,8 +64,26 @@ async def test_users_have_settings_of_their_own(served: ServedModels) -> None:
     bobs = (await served.bob.ask(api.GetUserSettingsRequest())).settings
     assert bobs == settings_pb2.UserSettings()
     known = await served.configuration.user(OwnerId(ANN_ID))
-    assert known.settings.threshold_percent("m", 70) == 40
-    assert served.told == [(ANN_ID, 2)]
+    assert known.settings.threshold_percent(model.id, 70) == 40
+    assert [what for what, _ in served.told] == [ANN_ID]
+
+
+async def test_thresholds_are_for_models_that_there_are(served: ServedModels) -> None:
+    model = await served.ada.model((await served.ada.provider()).id, "m")
+
+    def setting(**percents: int) -> api.UpdateUserSettingsRequest:
+        given = settings_pb2.UserSettings(compaction_threshold_percents=percents)
+        request = api.UpdateUserSettingsRequest(settings=given)
+        request.update_mask.paths.append("compaction_threshold_percents")
+        return request
+
+    refused = await served.ann.refusal(setting(m=40, absent=50))
+    assert [each.field for each in refused.violations] == [
+        "settings.compaction_threshold_percents.absent"
+    ]
+    # A name is as good as the id, which is what counts.
+    kept = (await served.ann.ask(setting(m=40))).settings
+    assert dict(kept.compaction_threshold_percents) == {model.id: 40}
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,8 @@ async def test_a_chat_works_in_its_scratch_until_it_is_bound_to_a_workspace_of_i
     await pool.execute("UPDATE chat.chats SET workspace_id = $2 WHERE id = $1", chat_id, foreign.id)
     found = await store.of_chat(chat_id)
     assert found is not None
-    assert found.workspace is None
+    # What names nothing of the owner's any more is as if nothing was chosen.
+    assert (found.workspace, found.is_bound) == (scratch, False)
 
 
 async def test_what_a_deleted_chat_leaves_behind_is_removed(

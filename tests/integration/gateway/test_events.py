@@ -10,6 +10,7 @@ import pytest
 from gateway.event_stream import StreamLimits
 from gateway.sign_in_watch import CHECK_EVERY_S
 from parley.api.chat.v1 import chat_pb2, event_pb2, message_pb2, stream_service_pb2
+from support.gateway_chats import NO_CHAT
 from support.gateway_stack import LOGIN_TOKEN, GatewayStack, gateway_stack
 from support.http_client import SentEvent
 
@@ -264,6 +265,25 @@ async def test_only_the_kinds_that_were_asked_for_arrive(stack: GatewayStack) ->
 
     assert event is not None
     assert event.event == "status"
+
+
+@pytest.mark.parametrize(
+    ("path", "known"),
+    [
+        (f"/chats/{NO_CHAT}/events", ("message", "message_part", "status", "resync", "bye")),
+        ("/events", ("created", "updated", "deleted", "resync", "bye")),
+        (f"/workspaces/{NO_CHAT}/events", ("workspace", "log_line", "autostop_warning", "bye")),
+        (f"/chats/{NO_CHAT}/git/events", ("git_snapshot", "git_changed", "git_removed", "bye")),
+    ],
+)
+async def test_types_of_events_that_there_are_not_are_refused(
+    stack: GatewayStack, path: str, known: tuple[str, ...]
+) -> None:
+    reply = await stack.owner.request("GET", f"/api/v1{path}?types={known[0]},foo")
+    (error,) = reply.json()["errors"]
+    assert (reply.status, error["parameter"]) == (422, "types")
+    assert error["detail"].startswith("'foo' is no type of event here.")
+    assert {*known} <= {*error["detail"].removesuffix(".").replace(",", "").split()}
 
 
 async def test_a_cursor_that_is_none_is_passed_on_as_one_that_cannot_be_resumed(

@@ -295,6 +295,24 @@ async def test_providers_are_made_known_listed_read_and_changed(stack: GatewaySt
         assert (reply.headers["etag"], reply.json()) == ('"3"', PROVIDER_JSON)
 
 
+@pytest.mark.parametrize(("given", "told"), [("sk-new", "sk-new"), (None, "")])
+async def test_a_key_comes_with_a_change_of_its_provider(
+    stack: GatewayStack, given: str | None, told: str
+) -> None:
+    stack.chatd.answers["UpdateProvider"] = api.UpdateProviderResponse(provider=PROVIDER)
+    body = {"base_url": "https://other.test", "key": given}
+
+    reply = await stack.owner.request("PATCH", "/api/v1/providers/p-1", body, KEY)
+
+    assert last_request(stack) == api.UpdateProviderRequest(
+        request_id="key-1",
+        provider=model_pb2.Provider(id="p-1", base_url="https://other.test"),
+        update_mask=FieldMask(paths=["base_url", "key"]),
+        key=told,
+    )
+    assert (reply.status, reply.json()) == (200, PROVIDER_JSON)
+
+
 async def test_a_provider_is_checked(stack: GatewayStack) -> None:
     stack.chatd.answers["CheckProvider"] = api.CheckProviderResponse(
         keys=[

@@ -16,7 +16,7 @@ import pytest
 
 from parley.clock import SystemClock
 from support.jail import Jail
-from support.ordinary_user import USER
+from support.forked_user import USER
 from support.sandboxes import offered, tell
 from toolrunner.census import Census
 from toolrunner.confining import SERVICES
@@ -135,7 +135,7 @@ sys.path[:0] = json.loads(sys.argv[1])
 from pathlib import Path
 from support import attacks
 from support.jail import Jail
-from support.ordinary_user import USER
+from support.forked_user import USER
 from toolrunner.sandbox import BelowMinimum, Layer, Level
 
 SLOWING = '''

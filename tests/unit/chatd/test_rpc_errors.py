@@ -6,12 +6,15 @@ from chatd.domain.errors import (
     ChatArchived,
     ChatError,
     ChatNotFound,
+    ChatReadOnly,
+    CheckUnavailable,
     FenceLost,
     FileNotFound,
     FileTooLarge,
     GroupsUnavailable,
     InvalidRequest,
     InvalidState,
+    KeyNeeded,
     MediaTypeRefused,
     MessageNotFound,
     ModelNotFound,
@@ -26,6 +29,7 @@ from chatd.domain.errors import (
     ResultProblem,
     TooManyFiles,
     TransitionNotAllowed,
+    UnknownIds,
     UsageLimitReached,
     UserBarred,
     VersionConflict,
@@ -42,7 +46,12 @@ from chatd.domain.workspaces.errors import (
     WorkspaceNotReady,
 )
 from chatd.domain.workspaces.quota import Dimension, QuotaUse
-from chatd.domain.workspaces.secrets import Outcome, SecretNotFound, SecretNotGranted
+from chatd.domain.workspaces.secrets import (
+    Outcome,
+    SecretNotFound,
+    SecretNotGranted,
+    SecretValueNeeded,
+)
 from chatd.domain.workspaces.workspace import State
 from chatd.rpc.errors import ERRORS
 from parley.api.chat.v1.error_reason_pb2 import ErrorReason
@@ -52,6 +61,19 @@ from parley.postgres import DatabaseBusy, DatabaseUnavailable
 CHAT = ChatId("c")
 EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
     (ChatNotFound(CHAT), "NOT_FOUND", "CHAT_NOT_FOUND", {"chat_id": "c"}),
+    (ChatReadOnly(CHAT), "PERMISSION_DENIED", "CHAT_READ_ONLY", {"chat_id": "c"}),
+    (
+        UnknownIds("workspace", {"workspace_id": "names none"}),
+        "INVALID_ARGUMENT",
+        "UNKNOWN_ID",
+        {"resource": "workspace"},
+    ),
+    (
+        CheckUnavailable("MCP server"),
+        "UNAVAILABLE",
+        "CHECK_UNAVAILABLE",
+        {"resource": "MCP server"},
+    ),
     (MessageNotFound(MessageId(7)), "NOT_FOUND", "MESSAGE_NOT_FOUND", {"message_id": "7"}),
     (
         QueuedMessageNotFound(QueuedMessageId("q")),
@@ -101,7 +123,10 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
     ),
     (
         UsageLimitReached(
-            spent_micros=7, limit_micros=5, resets_at=datetime(2026, 2, 1, tzinfo=UTC)
+            spent_micros=7,
+            limit_micros=5,
+            resets_at=datetime(2026, 2, 1, tzinfo=UTC),
+            retry_after_s=60.0,
         ),
         "RESOURCE_EXHAUSTED",
         "USAGE_LIMIT",
@@ -123,6 +148,18 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         "ALREADY_EXISTS",
         "NAME_TAKEN",
         {"resource": "provider", "name": "ours"},
+    ),
+    (
+        KeyNeeded("https://a:443", "https://b:443"),
+        "FAILED_PRECONDITION",
+        "KEY_NEEDED",
+        {"old_origin": "https://a:443", "new_origin": "https://b:443"},
+    ),
+    (
+        SecretValueNeeded("deploy"),
+        "FAILED_PRECONDITION",
+        "SECRET_VALUE_NEEDED",
+        {"name": "deploy"},
     ),
     (VersionConflict("3"), "ABORTED", "VERSION_CONFLICT", {"etag": "3"}),
     (

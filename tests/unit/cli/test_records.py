@@ -35,5 +35,5 @@ async def test_a_table_that_cannot_be_saved_is_told_once_and_saved_later(tmp_pat
     (line,) = progress.lines
     assert str(home.processes_file) in line
     assert process_table.load(home.processes_file) == ProcessTable(
-        myself(), HTTP.url, (CHATD,), models_line({})
+        myself(), HTTP.url, (CHATD,), models_line({}), HTTP.url
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.ordinary_user import USER, as_ordinary_user
+from support.forked_user import USER, as_ordinary_user
 from toolrunner.disk_use import Space, Use, overrun
 from toolrunner.disk_walk import Walked, walked
 from toolrunner.domain import Quota

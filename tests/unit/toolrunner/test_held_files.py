@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.ordinary_user import USER, as_ordinary_user
+from support.forked_user import USER, as_ordinary_user
 from toolrunner.held_files import held_by
 
 MIB = 1024**2

@@ -122,6 +122,13 @@ def test_a_level_can_be_held_down_and_never_up() -> None:
     assert report_of(CONTAINER, Level.NS).level is Level.LANDLOCK
 
 
+def test_bounds_that_a_user_namespace_cannot_have_are_told_and_the_level_stays() -> None:
+    report = report_of(replace(EVERYTHING, bounds_users=False))
+    told = [each for each in report.missing if each.layer is Layer.RLIMITS]
+    assert [each.cause for each in told] == ["/proc/sys/user cannot be written in a user namespace"]
+    assert (report.level, Layer.RLIMITS in report.layers) == (Level.NS, True)
+
+
 def test_whatever_is_missing_has_cause_effect_and_remedy() -> None:
     nothing = replace(
         EVERYTHING,

@@ -98,7 +98,7 @@ class CreateChatRequest(_message.Message):
     mode: _chat_pb2.ChatMode.ValueType
     """Way of working."""
     workspace_id: _builtins.str
-    """Workspace to use; empty for none yet."""
+    """Workspace of the caller's to use; empty for none yet. Refused with UNKNOWN_ID if there is none."""
     system_prompt: _builtins.str
     """More instructions for the model, at most 128 KiB."""
     @_builtins.property
@@ -107,7 +107,7 @@ class CreateChatRequest(_message.Message):
 
     @_builtins.property
     def mcp_server_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """MCP servers to use."""
+        """MCP servers to use, each switched on. Refused with UNKNOWN_ID otherwise."""
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:

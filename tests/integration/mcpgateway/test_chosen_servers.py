@@ -1,0 +1,126 @@
+"""The servers that a chat chooses, as chatd asks mcpgateway about them."""
+
+from pathlib import Path
+
+import pytest
+
+from chatd.clients.mcpgateway import McpTools
+from chatd.domain.chat import ChatId, Owner, OwnerId
+from chatd.domain.errors import CheckUnavailable
+from chatd.domain.references import (
+    NO_SUCH_SERVER,
+    SERVER_DISABLED,
+    KnownServers,
+    McpServers,
+)
+from parley.api.mcp.v1 import server_pb2
+from parley.api.mcp.v1 import server_service_pb2 as servers_api
+from parley.clock import FakeClock, SystemClock
+from parley.identity import ServiceName, Signer, SigningKey
+from parley.rpc import Address, Channels, acting_for, connect
+from parley.telemetry import InMemoryTelemetry
+from support.mcp_gateway import ADMIN, MEMBER, McpGateway
+
+CHAT = ChatId("00000000-0000-0000-0000-0000000000aa")
+OWNER = Owner(OwnerId(MEMBER.id), MEMBER.role)
+NOWHERE = "01900000-0000-7000-8000-0000000000ff"
+
+
+async def created(gateway: McpGateway, slug: str, url: str, *, is_enabled: bool = True) -> str:
+    settings = server_pb2.McpServerSettings(
+        slug=slug,
+        display_name=slug,
+        url=url,
+        transport=server_pb2.TRANSPORT_STREAMABLE_HTTP,
+        auth_kind=server_pb2.AUTH_KIND_NONE,
+        availability=server_pb2.AVAILABILITY_DEFAULT_OFF,
+        is_enabled=is_enabled,
+    )
+    with acting_for(ADMIN):
+        answer = await gateway.servers.CreateServer(
+            servers_api.CreateServerRequest(request_id=slug, settings=settings)
+        )
+    return str(answer.server.server_id)
+
+
+class ChosenServers:
+    """What chats have chosen."""
+
+    def __init__(self) -> None:
+        self.server_ids: tuple[str, ...] = ()
+
+    async def of(self, chat_id: ChatId) -> tuple[str, ...]:
+        return self.server_ids
+
+
+def tools_at(gateway: McpGateway, chosen: ChosenServers) -> McpTools:
+    channels = Channels((gateway.settings.listen,), lambda address: gateway.chatd)
+    return McpTools(channels, FakeClock(), chosen.of)
+
+
+@pytest.fixture(params=["mcpgateway", "known"])
+async def known(request: pytest.FixtureRequest, gateway: McpGateway) -> tuple[McpServers, str, str]:
+    """Servers, the id of one that is switched on, and of one that is switched off."""
+    url = "https://mcp.example/mcp"
+    on = await created(gateway, "on", url)
+    off = await created(gateway, "off", url, is_enabled=False)
+    if request.param == "known":
+        return KnownServers([on], [off]), on, off
+    return tools_at(gateway, ChosenServers()), on, off
+
+
+async def test_only_servers_that_are_there_and_switched_on_can_be_chosen(
+    known: tuple[McpServers, str, str],
+) -> None:
+    servers, on, off = known
+    assert await servers.refused(CHAT, OWNER, [on, off, NOWHERE], ()) == {
+        off: SERVER_DISABLED,
+        NOWHERE: NO_SUCH_SERVER,
+    }
+    assert await servers.refused(CHAT, OWNER, [on, off, NOWHERE], [off, NOWHERE]) == {}
+    assert await servers.refused(CHAT, OWNER, [on], ()) == {}
+
+
+async def test_an_answer_is_used_until_servers_change(gateway: McpGateway) -> None:
+    server_id = await created(gateway, "one", "https://mcp.example/mcp")
+    tools = tools_at(gateway, ChosenServers())
+    assert await tools.refused(CHAT, OWNER, [server_id], ()) == {}
+    with acting_for(ADMIN):
+        await gateway.servers.DeleteServer(
+            servers_api.DeleteServerRequest(request_id="d", server_id=server_id)
+        )
+    assert await tools.refused(CHAT, OWNER, [server_id], ()) == {}
+    tools.forget_offers()
+    assert await tools.refused(CHAT, OWNER, [server_id], ()) == {server_id: NO_SUCH_SERVER}
+
+
+async def test_no_answer_is_no_permission(tmp_path: Path) -> None:
+    telemetry = InMemoryTelemetry("chatd").telemetry
+    signer = Signer(ServiceName.CHATD, SigningKey.generate(), SystemClock())
+    channels = Channels(
+        (Address.parse(f"unix:{tmp_path}/nothing.sock"),),
+        lambda address: connect(
+            address, audience=ServiceName.MCPGATEWAY, signer=signer, telemetry=telemetry
+        ),
+    )
+    tools = McpTools(channels, FakeClock(), ChosenServers().of)
+    try:
+        with pytest.raises(CheckUnavailable):
+            await tools.refused(CHAT, OWNER, [NOWHERE], ())
+    finally:
+        await channels.close()
+
+
+async def test_a_chat_is_offered_the_tools_of_the_servers_that_it_chose(
+    gateway: McpGateway, demo_url: str
+) -> None:
+    chosen = ChosenServers()
+    tools = tools_at(gateway, chosen)
+    everybodys = {spec.name for spec in await tools.offer(CHAT, OWNER)}
+    server_id = await created(gateway, "clock", demo_url)
+    tools.forget_offers()
+    assert {spec.name for spec in await tools.offer(CHAT, OWNER)} == everybodys
+    chosen.server_ids = (server_id, NOWHERE)
+    offered = {spec.name for spec in await tools.offer(CHAT, OWNER)} - everybodys
+    assert offered
+    assert all(name.startswith("clock__") for name in offered)
