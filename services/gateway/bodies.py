@@ -294,6 +294,11 @@ def _check_media_type(request: Request, *accepted: str) -> None:
             415,
             "UNSUPPORTED_MEDIA_TYPE",
             f"Send the body as Content-Type: {' or '.join(accepted)}.",
+            errors=(
+                FieldError(
+                    "NOT_A_CHOICE", f"Give one of {', '.join(accepted)}.", parameter="Content-Type"
+                ),
+            ),
         )
 
 

@@ -349,7 +349,7 @@ def _invalid(error: InvalidRequest) -> Problem:
         ErrorReason.Name(ErrorReason.ERROR_REASON_INVALID_REQUEST).removeprefix("ERROR_REASON_"),
         str(error),
         {"field": error.field},
-        violations=(Violation(error.field, error.problem),),
+        violations=tuple(Violation(field, problem) for field, problem in error.faults),
     )
 
 
