@@ -59,6 +59,11 @@ class AdmissionLimits:
 class Presence(Protocol):
     """The client of a request, as far as it is known whether it is still there."""
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is known to be gone."""
+        ...
+
     def when_gone(self, tell: Callable[[], None]) -> Callable[[], None]:
         """Have `tell` called once the client is gone, which may be at once; return how not to."""
         ...
@@ -189,13 +194,15 @@ class Admission:
         if not guest.user_id:
             yield
             return
+        if guest.presence is not None and guest.presence.is_gone:
+            raise _client_gone()
         turns = self._turns.get(guest.user_id)
         if turns is None:
             turns = self._turns[guest.user_id] = _Turns()
         if turns.running < self._limits.user_calls_max:
             turns.running += 1
         elif not await self._waited(turns, guest.presence):
-            raise HttpRefusal(499, "CLIENT_CLOSED_REQUEST", "The client went away.")
+            raise _client_gone()
         try:
             yield
         finally:
@@ -241,3 +248,7 @@ class Admission:
                 following.set_result(True)
                 return
         turns.running -= 1
+
+
+def _client_gone() -> HttpRefusal:
+    return HttpRefusal(499, "CLIENT_CLOSED_REQUEST", "The client went away.")

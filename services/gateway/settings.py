@@ -5,6 +5,7 @@ from ipaddress import ip_address
 from typing import Self
 from urllib.parse import urlsplit
 
+from gateway.access_log import AccessLogShare
 from gateway.client_address import ProxyNetwork
 from parley.process import ServiceSettings
 from parley.rpc import Address, Scheme
@@ -116,6 +117,11 @@ class GatewaySettings(ServiceSettings):
         "Addresses and networks of proxies whose X-Forwarded-For tells the client's address; from "
         "all others it is ignored.",
         default=(),
+    )
+    access_log: AccessLogShare = setting(
+        "Whether each request is logged when it is over: on, off, or a share such as 0.1, with "
+        "which all that failed are logged nevertheless.",
+        default=AccessLogShare(1.0),
     )
     public_url: PublicUrl = setting(
         "The http or https origin that clients use; links, cookies and origin checks follow it."

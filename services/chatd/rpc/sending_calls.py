@@ -199,6 +199,7 @@ class SendingCalls:
         return api.EditMessageResponse(
             message=message_to_proto(chat_id, outcome.turn_message),
             deleted_message_ids=deleted,
+            dropped_queued_messages=[queued_to_proto(queued) for queued in outcome.dropped],
             chat=chat_to_proto(outcome.chat),
         )
 

@@ -25,12 +25,14 @@ class Client:
 
     def __init__(self) -> None:
         self._tell: list[Callable[[], None]] = []
+        self.is_gone = False
 
     def when_gone(self, tell: Callable[[], None]) -> Callable[[], None]:
         self._tell.append(tell)
         return lambda: self._tell.remove(tell)
 
     def go(self) -> None:
+        self.is_gone = True
         for tell in list(self._tell):
             tell()
 
@@ -113,6 +115,14 @@ async def test_a_request_that_waits_is_dropped_with_its_client() -> None:
     # The one that was being carried out is carried out; the one behind the dropped one has a turn.
     assert requests.begun == ["a", "b", "c"]
     assert not client.is_waited_for
+
+
+async def test_a_request_whose_client_is_gone_already_is_not_carried_out() -> None:
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests, client = Requests(tasks), Client()
+        client.go()
+        requests.make("gone", Duration.BRIEF, client=client)
+    assert (requests.begun, requests.refused) == ([], [("gone", 499, "CLIENT_CLOSED_REQUEST")])
 
 
 async def test_a_cancelled_request_gives_its_turn_to_the_next() -> None:

@@ -99,6 +99,8 @@ class _ErrorKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorKind.V
     """A lifecycle hook said no."""
     ERROR_KIND_UNKNOWN: _ErrorKind.ValueType  # 17
     """The outcome cannot be learned."""
+    ERROR_KIND_MODEL_UNAVAILABLE: _ErrorKind.ValueType  # 30
+    """The model of the chat or message was removed or switched off; choose another one."""
 
 class ErrorKind(_ErrorKind, metaclass=_ErrorKindEnumTypeWrapper):
     """What kind of thing went wrong in a turn. Clients switch on this, never on text."""
@@ -139,6 +141,8 @@ ERROR_KIND_HOOK_DENIED: ErrorKind.ValueType  # 16
 """A lifecycle hook said no."""
 ERROR_KIND_UNKNOWN: ErrorKind.ValueType  # 17
 """The outcome cannot be learned."""
+ERROR_KIND_MODEL_UNAVAILABLE: ErrorKind.ValueType  # 30
+"""The model of the chat or message was removed or switched off; choose another one."""
 Global___ErrorKind: _TypeAlias = ErrorKind  # noqa: Y015
 
 class _ReasoningEffort:
