@@ -249,7 +249,7 @@ async def test_a_body_that_cannot_be_is_refused_before_chatd_hears_of_it(
                 {"status": "running", "command": "compact"},
             ),
             409,
-            {"command": "compact"},
+            {"chat_status": "running"},
         ),
         (
             Problem(
@@ -316,7 +316,7 @@ async def test_what_chatd_refuses_keeps_its_reason_and_its_remedy(
     assert (reply.status, document["code"], document["detail"]) == (
         status,
         problem.reason,
-        problem.message,
+        f"{problem.message.capitalize()}.",
     )
     assert document | facts == document
     assert document["retryable"] is (status in (429, 503))

@@ -100,7 +100,7 @@ def chosen_values(
         )
         for parameter in template.parameters
     }
-    unknown = (partial(_refuse_unknown, name) for name in given if name not in known)
+    unknown = (partial(_refuse_unknown, name) for name in sorted(given) if name not in known)
     chosen = (partial(_check_chosen, each, values[each.name]) for each in template.parameters)
     all_of((*unknown, *chosen))
     return values
