@@ -209,7 +209,12 @@ class Link:
                 for answer in frame.answers:
                     self._carrier.take(answer)
                 for delivery in frame.deliveries:
-                    self._deliver(delivery)
+                    try:
+                        self._deliver(delivery)
+                    except Exception:
+                        # The stream carries many, who must not lose theirs for this one.
+                        _log.exception("an event could not be passed on")
+                        self._give_up(delivery.subscription_id)
         except grpc.aio.AioRpcError as error:
             _log.warning("the stream to a chatd broke off: %s", error.code().name)
         except asyncio.CancelledError:
@@ -217,6 +222,13 @@ class Link:
             if task is None or task.cancelling():
                 raise
             # The call was cancelled here, because the stream is over.
+
+    def _give_up(self, subscription_id: int) -> None:
+        """End the stream of one client, who comes again."""
+        routed = self._carried.get(subscription_id)
+        if routed is not None:
+            self.remove(routed)
+            routed.end(Ending.GOING_AWAY)
 
     def _deliver(self, delivery: EncodedDelivery) -> None:
         routed = self._carried.get(delivery.subscription_id)

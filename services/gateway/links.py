@@ -227,3 +227,7 @@ class Links:
         except UpstreamRefused:
             _log.warning("a stream ends because no chatd could be reached")
             routed.end(Ending.GOING_AWAY)
+        except Exception:
+            # Its client would hear nothing any more; it comes again.
+            routed.end(Ending.GOING_AWAY)
+            raise

@@ -183,6 +183,13 @@ class GitWatches:
             except (FileRefused, ToolrunnerError) as error:
                 logger.info("repositories are followed no longer: %s", error)
                 break
+            except Exception:
+                # Listeners would wait for ever.
+                self._end(scope, following)
+                raise
+        self._end(scope, following)
+
+    def _end(self, scope: Scope, following: Following) -> None:
         # Whoever asks from now on begins anew.
         if self._followed.get(scope.workspace_id) is following:
             del self._followed[scope.workspace_id]

@@ -24,6 +24,7 @@ from chatd.rpc.streams.subscription import Subscription
 from chatd.store.following import Asked, Followed, Following
 from parley.clock import FakeClock
 from parley.clock.fake import EPOCH
+from parley.tasks import Starter
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
@@ -106,7 +107,7 @@ class HeldReads:
 class Stage:
     """A hub's surroundings."""
 
-    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, tasks: Starter) -> None:
         self.reads = HeldReads()
         self.live = LiveChats()
         self.clock = FakeClock()

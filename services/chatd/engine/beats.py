@@ -62,5 +62,14 @@ class Beats:
             self._pace.beaten(self._clock.monotonic() - began_s - beat_s)
             waiting, self._waiting = self._waiting, []
             self._is_awaited.clear()
-            for do in waiting:
+            self._do_all(waiting)
+
+    def _do_all(self, waiting: list[Callable[[], None]]) -> None:
+        """Do one thing after another; if one fails, the rest are done on the next beat."""
+        for place, do in enumerate(waiting, start=1):
+            try:
                 do()
+            except BaseException:
+                for rest in waiting[place:]:
+                    self.at_next(rest)
+                raise

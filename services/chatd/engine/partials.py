@@ -96,5 +96,26 @@ class PartialWriter:
             )
             for chat_id, each in pending.items()
         )
-        if chunks:
+        if not chunks:
+            return
+        try:
             await self._partials.add(chunks)
+        except DatabaseUnavailable:
+            raise
+        except Exception:
+            if len(chunks) == 1:
+                raise
+            await self._add_each(chunks)
+
+    async def _add_each(self, chunks: tuple[Chunk, ...]) -> None:
+        """Write chunks one by one: one that cannot be written costs the other chats nothing."""
+        failure: Exception | None = None
+        for chunk in chunks:
+            try:
+                await self._partials.add((chunk,))
+            except DatabaseUnavailable:
+                raise
+            except Exception as error:
+                failure = error
+        if failure is not None:
+            raise failure

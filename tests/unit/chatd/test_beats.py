@@ -9,6 +9,8 @@ import pytest
 
 from chatd.engine.beats import BEAT_S, BEAT_S_MAX, Beats, Pace
 from parley.clock import FakeClock
+from parley.tasks import BackgroundTasks
+from support.supervised import supervision
 
 
 @asynccontextmanager
@@ -84,3 +86,20 @@ async def test_a_beat_that_comes_late_is_noticed() -> None:
         assert beats.is_late
         beats.at_next(partial(done.put_nowait, None))
         assert await clock.until_someone_sleeps() == pytest.approx(BEAT_S + 0.04)
+
+
+async def test_one_that_fails_keeps_the_others_from_nothing() -> None:
+    clock = FakeClock()
+    done: asyncio.Queue[str] = asyncio.Queue()
+
+    def fail() -> None:
+        raise RuntimeError("a bug")
+
+    beats = Beats(clock)
+    for do in (partial(done.put_nowait, "first"), fail, partial(done.put_nowait, "third")):
+        beats.at_next(do)
+    async with asyncio.timeout(5), BackgroundTasks(supervision(clock)) as tasks:
+        tasks.keep("timer.flush", beats.run)
+        for _ in ("the beat", "the pause after the failure", "the next beat"):
+            clock.advance(await clock.until_someone_sleeps())
+        assert [await done.get(), await done.get()] == ["first", "third"]

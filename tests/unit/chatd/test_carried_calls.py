@@ -1,4 +1,4 @@
-"""Calls that a shared stream carried: each served once, answered or abandoned."""
+"""Calls that share a stream do not share their failures."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,76 +10,23 @@ from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.rpc import CarriedAnswer
 
 
-class Service:
-    """Answers when it is told to."""
-
-    def __init__(self) -> None:
-        self.begun: list[bytes] = []
-        self.ended: list[bytes] = []
-        self.gate = asyncio.Event()
-        self._something = asyncio.Event()
-        self.answers: list[api.CarriedAnswer] = []
-        self.calls = CallsUnderWay(self._serve, self.answers.append)
-
-    async def until_begun(self, count: int) -> None:
-        """Wait for the beginning of so many calls."""
-        while len(self.begun) < count:
-            self._something.clear()
-            await self._something.wait()
-
-    async def _serve(
-        self, method: str, headers: Mapping[str, str], timeout_s: float, request: bytes
-    ) -> CarriedAnswer:
-        self.begun.append(request)
-        self._something.set()
-        try:
-            await self.gate.wait()
-        finally:
-            self.ended.append(request)
-        return CarriedAnswer(grpc.StatusCode.OK, response=request)
+async def serve(
+    method: str, headers: Mapping[str, str], timeout_s: float, request: bytes
+) -> CarriedAnswer:
+    if method == "/bad":
+        raise RuntimeError("a bug")
+    return CarriedAnswer(grpc.StatusCode.OK, response=request)
 
 
-def call(number: int) -> api.CarriedCall:
-    return api.CarriedCall(call_id=number, method="/s/M", timeout_ms=1000, request=b"%d" % number)
-
-
-async def test_each_call_is_answered_under_its_id() -> None:
-    service = Service()
-    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        service.calls.begin([call(1), call(2)], tasks)
-        await service.until_begun(2)
-        service.gate.set()
-    assert sorted((answer.call_id, answer.response) for answer in service.answers) == [
-        (1, b"1"),
-        (2, b"2"),
+async def test_a_call_that_fails_unexpectedly_is_answered_and_the_others_go_on() -> None:
+    answers: asyncio.Queue[api.CarriedAnswer] = asyncio.Queue()
+    calls = CallsUnderWay(serve, answers.put_nowait)
+    asked = [
+        api.CarriedCall(call_id=1, method="/bad"),
+        api.CarriedCall(call_id=2, method="/good", request=b"x"),
     ]
-
-
-async def test_an_id_that_is_not_answered_yet_is_not_served_twice() -> None:
-    service = Service()
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        service.calls.begin([call(1)], tasks)
-        service.calls.begin([call(1)], tasks)
-        await service.until_begun(1)
-        service.gate.set()
-    assert service.begun == [b"1"]
-
-
-async def test_an_abandoned_call_ends_without_an_answer() -> None:
-    service = Service()
-    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        service.calls.begin([call(1), call(2)], tasks)
-        await service.until_begun(2)
-        service.calls.abandon(1)
-        service.gate.set()
-    assert [answer.call_id for answer in service.answers] == [2]
-    assert sorted(service.ended) == [b"1", b"2"]
-
-
-async def test_the_end_of_the_stream_abandons_all_calls() -> None:
-    service = Service()
-    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        service.calls.begin([call(1), call(2)], tasks)
-        await service.until_begun(2)
-        service.calls.close()
-    assert service.answers == []
+        calls.begin(asked, tasks)
+        found = {answer.call_id: answer for answer in [await answers.get(), await answers.get()]}
+    assert found[1].status == grpc.StatusCode.INTERNAL.value[0]
+    assert (found[2].status, found[2].response) == (0, b"x")

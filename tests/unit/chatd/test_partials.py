@@ -11,8 +11,12 @@ from chatd.domain.pieces import Piece
 from chatd.engine.live import LivePart
 from chatd.engine.partials import BEAT_S, CHUNK_CHARACTERS, PartialWriter
 from parley.clock import FakeClock
+from parley.tasks import BackgroundTasks
+from support.supervised import supervision
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
+BAD = ChatId("00000000-0000-0000-0000-000000000002")
+OTHER = ChatId("00000000-0000-0000-0000-000000000003")
 WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
 RUNNING = ChatState(CHAT, Status.RUNNING, 5, 5, 1, MessageId(3), worker_id=WORKER)
 
@@ -24,6 +28,8 @@ class NotedPartials:
         self.chunks: asyncio.Queue[tuple[Chunk, ...]] = asyncio.Queue()
 
     async def add(self, chunks: tuple[Chunk, ...]) -> None:
+        if BAD in [chunk.chat_id for chunk in chunks]:
+            raise ValueError("it cannot be written")
         self.chunks.put_nowait(chunks)
 
 
@@ -84,3 +90,22 @@ async def test_the_next_attempt_begins_a_chunk_of_its_own() -> None:
         clock.advance(BEAT_S)
         (chunk,) = await partials.chunks.get()
     assert (chunk.generation_attempt, chunk.pieces[0].part) == (2, Text("second"))
+
+
+async def test_pieces_that_cannot_be_written_cost_the_other_chats_nothing() -> None:
+    clock, partials = FakeClock(), NotedPartials()
+    writer = PartialWriter(partials, clock)
+    for chat_id in (CHAT, BAD, OTHER):
+        writer.shown(chat_id, part(1, "hello"))
+    async with asyncio.timeout(5), BackgroundTasks(supervision(clock)) as tasks:
+        tasks.keep("partials.write", writer.run)
+        await clock.until_someone_sleeps()
+        clock.advance(BEAT_S)
+        written = [(await partials.chunks.get())[0].chat_id for _ in range(2)]
+        # The failure is told, and what comes afterwards is written as before.
+        clock.advance(await clock.until_someone_sleeps())
+        await clock.until_someone_sleeps()
+        writer.shown(CHAT, part(2, "again"))
+        clock.advance(BEAT_S)
+        written.append((await partials.chunks.get())[0].chat_id)
+    assert written == [CHAT, OTHER, CHAT]

@@ -18,7 +18,9 @@ from chatd.rpc.streams.subscription import Close
 from chatd.store.following import Asked
 from parley.api.chat.v1.event_pb2 import ChatEvent
 from parley.postgres import DatabaseUnavailable, PoolExhausted
-from support.held_hubs import ANN, FIRST, Stage, settle, staged
+from parley.tasks import BackgroundTasks
+from support.held_hubs import ANN, CHAT, FIRST, Stage, settle, staged
+from support.supervised import supervision
 
 BOB = Reader(OwnerId("00000000-0000-0000-0000-00000000000b"))
 CROWD = 500
@@ -222,3 +224,23 @@ async def test_all_guests_together_are_asked_for_again_with_one_statement() -> N
         assert {reader.closed for reader in readers[::2]} == {None}
         assert {reader.closed for reader in readers[1::2]} == {Close.NOT_FOUND}
     assert stage.reads.reads - reads_before == 1
+
+
+async def test_a_chat_that_cannot_be_read_for_an_unexpected_reason_ends_only_its_readers() -> None:
+    async with asyncio.timeout(5), BackgroundTasks(supervision()) as tasks:
+        stage = Stage(tasks)
+        stage.reads.may_answer.set()
+        other = await stage.open(chat_number(7))
+        reader = await stage.open()
+        await settle()
+
+        def failing(asked: Sequence[Asked]) -> Exception | None:
+            return RuntimeError("a bug") if CHAT in [each.chat_id for each in asked] else None
+
+        stage.reads.failing = failing
+        stage.hubs.heard(CHAT, 2)
+        late = stage.follow("nothing that is a cursor of it")
+        await settle()
+        assert (reader.closed, other.closed) == (Close.INTERNAL, None)
+        assert late.closed is Close.RESYNC
+        stage.hubs.close()

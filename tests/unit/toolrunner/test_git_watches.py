@@ -5,6 +5,8 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
 from parley.clock import FakeClock
+from parley.tasks import BackgroundTasks, Starter
+from support.supervised import supervision
 from toolrunner.domain import Scope, WorkspaceId
 from toolrunner.errors import ClerkGone, ReadOnly
 from toolrunner.files.protocol import Answer, Request
@@ -55,7 +57,7 @@ class Script:
 class Stage:
     """Watches over a script."""
 
-    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, tasks: Starter) -> None:
         self.clock = FakeClock()
         self.script = Script()
         self.watches = GitWatches(self.script, self.clock, tasks)
@@ -137,3 +139,13 @@ async def test_stopping_ends_every_stream_and_lets_none_begin() -> None:
         on.watches.stop()
         assert [event async for event in events] == [Ended()]
         assert [event async for event in on.watches.watch(SCOPE)] == [Ended()]
+
+
+async def test_a_failure_that_nobody_expects_ends_the_streams_of_its_workspace() -> None:
+    async with asyncio.timeout(5), BackgroundTasks(supervision()) as tasks:
+        on = Stage(tasks)
+        async with aclosing(on.watches.watch(SCOPE)) as events:
+            on.script.say(Repositories((ROOT,)), RuntimeError("a bug"))
+            told = [event async for event in events]
+        assert told[-1] == Ended(is_workspace_gone=True)
+        on.watches.stop()

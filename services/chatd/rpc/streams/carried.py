@@ -1,10 +1,15 @@
 """Calls that came over one shared stream and are not answered yet."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+import grpc
 
 from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.rpc import CarriedAnswer
+
+logger = logging.getLogger(__name__)
 
 # Serves a method, with headers, within seconds, for an encoded message.
 Serve = Callable[[str, Mapping[str, str], float, bytes], Awaitable[CarriedAnswer]]
@@ -41,7 +46,13 @@ class CallsUnderWay:
             self.abandon(call_id)
 
     async def _served(self, call: api.CarriedCall) -> None:
-        answer = await self._serve(call.method, call.headers, call.timeout_ms / 1000, call.request)
+        timeout_s = call.timeout_ms / 1000
+        try:
+            answer = await self._serve(call.method, call.headers, timeout_s, call.request)
+        except Exception:
+            # The stream carries calls of many, who must not lose theirs for this one.
+            logger.exception("a carried call failed", extra={"method": call.method})
+            answer = CarriedAnswer(grpc.StatusCode.INTERNAL, "the call failed")
         self._running.pop(call.call_id, None)
         self._answer(
             api.CarriedAnswer(

@@ -177,6 +177,10 @@ class Hub:
                 self._take(read, after)
         except DatabaseUnavailable:
             self.close(Close.INTERNAL)
+        except Exception:
+            # Its readers would wait for ever; elsewhere they may be told.
+            self.close(Close.INTERNAL)
+            raise
         finally:
             self._is_syncing = False
 
@@ -210,6 +214,10 @@ class Hub:
         except DatabaseUnavailable:
             subscription.close(Close.INTERNAL)
             self.leave(subscription)
+        except Exception:
+            subscription.close(Close.INTERNAL)
+            self.leave(subscription)
+            raise
 
     async def _is_loaded(self, position: Position) -> bool:
         """Read the chat for the first time, once for all who wait for it."""

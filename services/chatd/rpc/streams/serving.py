@@ -129,13 +129,20 @@ class Serving:
         try:
             entry = await enter()
         except Refused as refused:
-            subscription = Subscription(Position(), self._connection.wake)
-            subscription.close(refused.why)
-            entry = Entry(subscription_id, subscription, lambda: None)
+            entry = self._refusal(subscription_id, refused.why)
+        except Exception:
+            # The stream carries the subscriptions of many, who must not lose theirs for this one.
+            logger.exception("a subscription could not be opened")
+            entry = self._refusal(subscription_id, Close.INTERNAL)
         if self._opening.pop(subscription_id, None) is not None:
             self._connection.add(entry)
         else:
             self._connection.forget(entry)
+
+    def _refusal(self, subscription_id: int, why: Close) -> Entry:
+        subscription = Subscription(Position(), self._connection.wake)
+        subscription.close(why)
+        return Entry(subscription_id, subscription, lambda: None)
 
     async def _feed(self, request: api.OpenFeed) -> Entry:
         feeds, access = self._streams.feeds, self._streams.access
