@@ -19,7 +19,6 @@ from gateway.identity_errors import ERRORS
 from gateway.problem_kinds_tools import OF_WORKSPACES
 from parley.rpc import Problem, Violation
 
-INVALID_REQUEST = "INVALID_REQUEST"
 FILE_TOO_LARGE = "FILE_TOO_LARGE"
 WORKSPACE_NOT_READY = "WORKSPACE_NOT_READY"
 PROBLEM_MEDIA_TYPE = "application/problem+json"
@@ -313,10 +312,13 @@ def is_ours_to_fix(error: Exception) -> bool:
 
 def invalid_request(*errors: FieldError) -> HttpRefusal:
     """Return the refusal of a request for all that is wrong with it."""
+    return HttpRefusal(422, "INVALID_REQUEST", _told(errors), errors=errors)
+
+
+def _told(errors: tuple[FieldError, ...]) -> str:
     told = " ".join(f"{each.place}: {each.detail}" for each in errors[:TOLD_MAX])
     more = len(errors) - TOLD_MAX
-    detail = f"{told} And {more} more, see errors." if more > 0 else told
-    return HttpRefusal(422, INVALID_REQUEST, detail, errors=errors)
+    return f"{told} And {more} more, see errors." if more > 0 else told
 
 
 def _refusal_of_problem(problem: Problem, asked: Asked) -> HttpRefusal:
@@ -325,13 +327,11 @@ def _refusal_of_problem(problem: Problem, asked: Asked) -> HttpRefusal:
     if status == 500:
         return HttpRefusal(500, "INTERNAL", GENERIC_DETAIL[500])
     errors = tuple(_field_error(violation, asked) for violation in problem.violations)
-    if reason == INVALID_REQUEST and errors:
-        return invalid_request(*errors)
     shown = SHOWN_METADATA.get(reason, ())
     return HttpRefusal(
         status,
         reason,
-        _detail(problem, reason, status),
+        _told(errors) if errors else _detail(problem, reason, status),
         errors=errors,
         facts={
             name: _fact(name, problem.metadata[name]) for name in shown if name in problem.metadata

@@ -187,6 +187,9 @@ OF_IDENTITY: Mapping[str, Kind] = {
     "TOKEN_NOT_FOUND": Kind(
         "There is no such service token.", "List the service tokens to see their ids."
     ),
+    "TOKEN_FOR_ANOTHER_USER": Kind(
+        "Service tokens are issued for oneself only.", "Let the user issue the token."
+    ),
     "TOKEN_ALREADY_ISSUED": Kind(
         "This request issued a token before, and its text cannot be told again.",
         "Revoke that token and ask with a new Idempotency-Key.",
@@ -198,6 +201,18 @@ OF_IDENTITY: Mapping[str, Kind] = {
 OF_CHATS: Mapping[str, Kind] = {
     "CHAT_NOT_FOUND": Kind(
         "There is no such chat, or you may not see it.", "List your chats to see their ids."
+    ),
+    "CHAT_READ_ONLY": Kind(
+        "The chat is shared with you for reading only.", "Ask its owner to write in it."
+    ),
+    "UNKNOWN_ID": Kind(
+        "The request names something that does not exist, or that you may not use.",
+        "Correct the ids that `errors` lists; `resource` says what they should name.",
+    ),
+    "CHECK_UNAVAILABLE": Kind(
+        "Whether the request names something that exists cannot be checked now; nothing was "
+        "changed.",
+        "Try again.",
     ),
     "MESSAGE_NOT_FOUND": Kind(
         "There is no such message in the chat.", "Read the messages of the chat again."
@@ -253,6 +268,10 @@ OF_CHATS: Mapping[str, Kind] = {
     ),
     "GROUPS_UNAVAILABLE": Kind(
         "The spending limit depends on groups that cannot be read now.", "Try again."
+    ),
+    "KEY_NEEDED": Kind(
+        "The change would send stored keys of the provider to another host.",
+        "Store a key for the new host in the same step, or remove the stored keys first.",
     ),
     "NAME_TAKEN": Kind("Another one has this name.", "Choose another name."),
     "RESYNC": Kind(

@@ -121,6 +121,10 @@ OF_WORKSPACES: Mapping[str, Kind] = {
     "SECRET_NOT_FOUND": Kind(
         "There is no such secret, or it is not yours.", "List your secrets to see which there are."
     ),
+    "SECRET_VALUE_NEEDED": Kind(
+        "The change would send the stored secret to another host or in another way.",
+        "Give its value again.",
+    ),
     "SECRET_NOT_GRANTED": Kind(
         "The workspace may not use the secret there.", "Its owner can grant it."
     ),

@@ -21,7 +21,11 @@ PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 TICKS_S: Final = os.sysconf("SC_CLK_TCK")
 BLOCK_BYTES: Final = 512
 #: Where /proc tells what, counted from what follows the name.
-STATE, PARENT, GROUP, SESSION, TIMES, STARTED, RESIDENT = 0, 1, 2, 3, slice(11, 15), 19, 21
+STATE, PARENT, GROUP, SESSION, TIMES, THREADS, STARTED, RESIDENT = (
+    *(0, 1, 2, 3),
+    slice(11, 15),
+    *(17, 19, 21),
+)
 DEAD: Final = (b"Z", b"X")
 #: More than the kernel has to say of one.
 STAT_BYTES: Final = 4096
@@ -133,8 +137,22 @@ class Census:
         stat = f"{self.proc}/{pid}/stat"
         with suppress(OSError, IndexError), open(stat, "rb", buffering=0) as file:
             words = words_of(file.read(STAT_BYTES))
-            return None if words[STATE] in DEAD else _member(pid, words)
+            if words[STATE] in DEAD and int(words[THREADS]) <= 1:
+                return None
+            if words[STATE] in DEAD:
+                words[RESIDENT] = self._resident_of_threads(pid)
+            return _member(pid, words)
         return None
+
+    def _resident_of_threads(self, pid: int) -> bytes:
+        """Return the pages of a process whose first thread ended, which then tells of none."""
+        for thread in os.listdir(f"{self.proc}/{pid}/task"):
+            stat = f"{self.proc}/{pid}/task/{thread}/stat"
+            with suppress(OSError, IndexError), open(stat, "rb", buffering=0) as file:
+                words = words_of(file.read(STAT_BYTES))
+                if words[STATE] not in DEAD:
+                    return words[RESIDENT]
+        return b"0"
 
     def _line(self, pid: int, found: Mapping[int, Member]) -> list[int] | None:
         """Return a process and those above it, up to the spawner; None if it is not below it."""

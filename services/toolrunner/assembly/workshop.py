@@ -76,6 +76,7 @@ async def open_workshop(
             directory,
             adoption_s=settings.adoption_s,
             has_groups=settings.control_groups,
+            open_files=process.open_files,
         )
     )
     journal = await stack.enter_async_context(

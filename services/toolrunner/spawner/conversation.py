@@ -20,6 +20,7 @@ import os
 import selectors
 import socket
 import time
+import traceback
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,8 @@ from toolrunner.spawner.frames import CHUNK_BYTES, Frames, Line
 
 #: Spawners and services of different versions do not understand one another.
 VERSION = 6
+#: Between an unexpected failure and the next thing that is done.
+FAILED_S = 0.1
 
 
 @dataclass
@@ -55,15 +58,24 @@ class Conversation:
             if self.give_up_at is not None and self.give_up_at <= time.monotonic():
                 return
             for key, _ in self.selector.select(left_s):
-                if key.fd == wakeup_fd:
-                    os.read(wakeup_fd, CHUNK_BYTES)
-                    self.family.reap()
-                elif isinstance(key.data, Kept):
-                    self.family.settle(key.data)
-                elif key.data is self.line.channel:
-                    self.listen()
-                elif self.door is not None:
-                    self.open_door(self.door, key.data)
+                try:
+                    self.handle(key, wakeup_fd)
+                except Exception:
+                    # Everything that runs on the node would end with this program.
+                    traceback.print_exc()
+                    time.sleep(FAILED_S)  # noqa: TID251 (what failed may be ready again at once)
+
+    def handle(self, key: selectors.SelectorKey, wakeup_fd: int) -> None:
+        """Do what one source is ready for."""
+        if key.fd == wakeup_fd:
+            os.read(wakeup_fd, CHUNK_BYTES)
+            self.family.reap()
+        elif isinstance(key.data, Kept):
+            self.family.settle(key.data)
+        elif key.data is self.line.channel:
+            self.listen()
+        elif self.door is not None:
+            self.open_door(self.door, key.data)
 
     def left_s(self) -> float | None:
         """Return how long nothing is to be done unless something happens."""
@@ -133,6 +145,17 @@ class Conversation:
             self.obey(message)
 
     def obey(self, message: dict[str, Any]) -> None:
+        """Do what is asked; a request that fails in an unexpected way is answered and no more."""
+        try:
+            self.do(message)
+        except Exception as error:
+            traceback.print_exc()
+            if "number" in message:
+                number = (isinstance(error, OSError) and error.errno) or 0
+                failure = {"stage": "spawner", "errno": number, "count": 0}
+                self.line.tell({"number": message["number"], **failure})
+
+    def do(self, message: dict[str, Any]) -> None:
         """Do what is asked."""
         match message["op"]:
             case "start":

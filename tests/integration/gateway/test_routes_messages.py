@@ -32,6 +32,7 @@ NEW_MESSAGE_JSON = {
     "runtime_ms": 0,
     "model_runtime_ms": 0,
     "compressed": False,
+    "finish_reason": None,
 }
 
 

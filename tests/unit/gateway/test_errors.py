@@ -198,6 +198,25 @@ def test_a_field_of_a_proto_is_told_as_what_the_client_wrote(
     assert refusal.detail == f"{where}: It is wrong."
 
 
+def test_ids_that_name_nothing_are_told_by_their_places_and_with_their_reason() -> None:
+    problem = Problem(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "UNKNOWN_ID",
+        "chat.mcp_server_ids[1]: names no server",
+        {"resource": "MCP server"},
+        violations=(Violation("chat.mcp_server_ids[1]", "names no server"),),
+    )
+
+    refusal = refusal_of(UpstreamRefused(problem), asked(body=ChatPatch))
+
+    assert (refusal.status, refusal.code, refusal.facts) == (
+        422,
+        "UNKNOWN_ID",
+        {"resource": "MCP server"},
+    )
+    assert refusal.detail == "/mcp_server_ids/1: It names no server."
+
+
 def test_a_spending_limit_is_told_with_its_end_and_numbers_as_numbers() -> None:
     problem = Problem(
         grpc.StatusCode.RESOURCE_EXHAUSTED,
