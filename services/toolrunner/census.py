@@ -215,7 +215,7 @@ def proportional_bytes(member: Member) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Unmapped:
     """Memory that processes hold by descriptors without having it mapped, by pid.
 
     Attributes:
@@ -227,7 +227,7 @@ class Held:
     socket_bytes: dict[int, int] = field(default_factory=dict)
 
 
-def held_by(members: tuple[Member, ...], sockets: Mapping[int, int]) -> Held:
+def unmapped_by(members: tuple[Member, ...], sockets: Mapping[int, int]) -> Unmapped:
     """Return what processes hold; what several hold is counted for the first.
 
     Args:
@@ -235,7 +235,7 @@ def held_by(members: tuple[Member, ...], sockets: Mapping[int, int]) -> Held:
         sockets: What sockets have in their buffers, by inode.
     """
     counted: set[int] = set()
-    held = Held()
+    held = Unmapped()
     for member in members:
         directory = f"/proc/{member.seen.pid}/fd"
         with suppress(OSError):
@@ -245,7 +245,9 @@ def held_by(members: tuple[Member, ...], sockets: Mapping[int, int]) -> Held:
     return held
 
 
-def _count(held: Held, pid: int, path: str, counted: set[int], sockets: Mapping[int, int]) -> None:
+def _count(
+    held: Unmapped, pid: int, path: str, counted: set[int], sockets: Mapping[int, int]
+) -> None:
     link = os.readlink(path)
     if link.startswith("/memfd:"):
         status = os.stat(path)

@@ -24,8 +24,8 @@ from toolrunner.census import (
     Member,
     Members,
     descriptors_max,
-    held_by,
     proportional_bytes,
+    unmapped_by,
 )
 from toolrunner.disk_use import Space, Use, devices, is_due, overrun, places
 from toolrunner.disk_walk import Walked, walked
@@ -306,7 +306,7 @@ def hidden_bytes(members: tuple[Member, ...], sockets: SocketUse) -> dict[int, i
 
     What lies in sockets of which nobody is known counts for those who have the other ones.
     """
-    held = held_by(members, sockets.by_inode)
+    held = unmapped_by(members, sockets.by_inode)
     known_bytes = sum(held.socket_bytes.values())
     found = {
         pid: held.own_bytes.get(pid, 0) + held.socket_bytes.get(pid, 0)

@@ -13,7 +13,7 @@ from chatd.domain.model import (
     TakeEvent,
 )
 from chatd.providers.breaker import Breaker, Breakers
-from chatd.providers.classifier import OVERLOADED
+from chatd.providers.classifier import HELD_BACK
 from chatd.providers.target import Target
 from chatd.providers.wire import Wire
 from parley.clock import Clock
@@ -131,7 +131,7 @@ class GuardedModel:
         name = self._target.provider_name
         return ModelError(
             ErrorKind.OVERLOADED,
-            OVERLOADED.format(provider=name or "The AI provider"),
+            HELD_BACK.format(provider=name or "the AI provider"),
             is_retryable=True,
             retry_after_s=wait_s,
             provider=name,

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from parley.clock import SystemClock
-from support.jail import Jail
 from support.forked_user import USER
+from support.jail import Jail
 from support.sandboxes import offered, tell
 from toolrunner.census import Census
 from toolrunner.confining import SERVICES

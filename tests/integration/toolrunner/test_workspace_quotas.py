@@ -13,8 +13,8 @@ import pytest
 
 from parley.api.workspace.v1 import process_pb2, sandbox_pb2
 from parley.clock import SystemClock
-from support.hosted_workspaces import Placer, scratch
 from support.forked_user import USER
+from support.hosted_workspaces import Placer, scratch
 from support.sandboxes import offered, tell
 from support.toolrunner_files import Files
 from support.toolrunner_node import Client, House, connected, node, reason_of, toolrunner
