@@ -31,6 +31,7 @@ from toolrunner.rpc.presenting import Presenter
 from toolrunner.rpc.process_servicer import ProcessServicer, encode_started
 from toolrunner.settings import Settings
 from toolrunner.shares import Shares
+from toolrunner.socket_memory import SocketMemory
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, prctl
 from toolrunner.tickets import TicketBooth
 from toolrunner.workspaces import PASSABLE, PRIVATE
@@ -135,6 +136,7 @@ def _quotas(process: Process, workshop: Workshop) -> Quotas:
         Census(workshop.spawner.pid, workshop.workspaces.by_user, workshop.workspaces.by_mark),
         Programs(workshop.spawner.process, process.new_id),
         Shares(process.clock),
+        SocketMemory(workshop.spawner.process, process.clock),
         workshop.directory,
         process.clock,
     )

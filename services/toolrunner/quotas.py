@@ -12,17 +12,20 @@ import asyncio
 import logging
 import os
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from parley.clock import Clock
 from toolrunner.census import (
+    PIPE_BYTES,
     Census,
     Member,
     Members,
-    hidden_bytes,
+    descriptors_max,
     proportional_bytes,
+    unmapped_by,
 )
 from toolrunner.disk_use import Space, Use, devices, is_due, overrun, places
 from toolrunner.disk_walk import Walked, walked
@@ -32,8 +35,9 @@ from toolrunner.held_files import Held, held_by
 from toolrunner.hosting.programs import ProgramFailed, Programs
 from toolrunner.live import MEMORY
 from toolrunner.processes import Processes
-from toolrunner.sandbox import tasks_now
+from toolrunner.sandbox import SocketUse, tasks_now
 from toolrunner.shares import Shares
+from toolrunner.socket_memory import SocketMemory
 from toolrunner.spawner import children_of, send
 from toolrunner.workspaces import Workspace, Workspaces
 
@@ -70,6 +74,7 @@ class Quotas:
     census: Census
     programs: Programs
     shares: Shares
+    sockets: SocketMemory
     directory: Path
     clock: Clock
     _uses: dict[WorkspaceId, Use] = field(default_factory=dict)
@@ -113,27 +118,35 @@ class Quotas:
         members = {} if self._is_deserted else await asyncio.to_thread(self.census.take, leaders)
         is_close = await self._bound_processes(members)
         if members:
-            is_close |= await asyncio.to_thread(self._bound_memories, members)
+            sockets = await self.sockets.take(members)
+            is_close |= await asyncio.to_thread(self._bound_memories, members, sockets)
         await self.shares.look(members)
         await self._bound_disk(members)
         return is_close
 
-    def _bound_memories(self, members: Members) -> bool:
+    def _bound_memories(self, members: Members, sockets: Mapping[WorkspaceId, SocketUse]) -> bool:
         """Hold all workspaces to what memory they may have; return whether one is near that."""
         shared_bytes = _shared_bytes()
         # All of them, and not up to the first that is near.
-        near = [self._bound_memory(each, own, shared_bytes) for each, own in members.items()]
+        near = [
+            self._bound_memory(each, own, shared_bytes, sockets.get(each, SocketUse()))
+            for each, own in members.items()
+        ]
         return any(near)
 
     def _bound_memory(
-        self, workspace_id: WorkspaceId, members: tuple[Member, ...], shared_bytes: int
+        self,
+        workspace_id: WorkspaceId,
+        members: tuple[Member, ...],
+        shared_bytes: int,
+        sockets: SocketUse,
     ) -> bool:
         """Kill whoever has most until the rest keeps the bound; return whether it is near."""
         bound = self.workspaces.quota_of(workspace_id).memory_bytes
         if not bound:
             return False
-        # Most of the time there is hardly any on the whole machine.
-        hidden = hidden_bytes(members) if shared_bytes > bound // 4 else {}
+        may_hide = _may_hide(members, shared_bytes, sockets, bound)
+        hidden = hidden_bytes(members, sockets) if may_hide else {}
         total = sum(each.resident_bytes for each in members) + sum(hidden.values())
         if total <= bound:
             return total > bound // 2
@@ -275,6 +288,38 @@ class Quotas:
             limit_s=MEASURE_S,
         )
         return int(told[-1].split()[0])
+
+
+def _may_hide(
+    members: tuple[Member, ...], shared_bytes: int, sockets: SocketUse, bound: int
+) -> bool:
+    """Tell whether processes may hold much that they have not mapped; mostly none has any."""
+    least = bound // 4
+    known_bytes = sockets.total_bytes + sum(sockets.by_inode.values())
+    if shared_bytes > least or known_bytes > least:
+        return True
+    return descriptors_max(members) * PIPE_BYTES > least
+
+
+def hidden_bytes(members: tuple[Member, ...], sockets: SocketUse) -> dict[int, int]:
+    """Return what processes have without having it mapped, by pid.
+
+    What lies in sockets of which nobody is known counts for those who have the other ones.
+    """
+    held = unmapped_by(members, sockets.by_inode)
+    known_bytes = sum(held.socket_bytes.values())
+    found = {
+        pid: held.own_bytes.get(pid, 0) + held.socket_bytes.get(pid, 0)
+        for pid in {*held.own_bytes, *held.socket_bytes}
+    }
+    rest_bytes = max(0, sockets.total_bytes - known_bytes)
+    if not rest_bytes:
+        return found
+    holders = held.socket_bytes or {each.seen.pid: 1 for each in members}
+    whole = sum(holders.values()) or 1
+    for pid, part in holders.items():
+        found[pid] = found.get(pid, 0) + rest_bytes * part // whole
+    return found
 
 
 def _shared_bytes() -> int:

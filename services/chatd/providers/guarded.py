@@ -13,7 +13,7 @@ from chatd.domain.model import (
     TakeEvent,
 )
 from chatd.providers.breaker import Breaker, Breakers
-from chatd.providers.classifier import OVERLOADED, UNAVAILABLE
+from chatd.providers.classifier import HELD_BACK
 from chatd.providers.target import Target
 from chatd.providers.wire import Wire
 from parley.clock import Clock
@@ -129,12 +129,12 @@ class GuardedModel:
     def _held_back(self, wait_s: float) -> ModelError:
         name, unreachable = self._target.provider_name, self._breaker.unreachable
         detail = "too many calls failed; this one was not made"
-        message, kind = OVERLOADED, ErrorKind.OVERLOADED
+        kind = ErrorKind.OVERLOADED
         if unreachable is not None:
-            message, kind, detail = UNAVAILABLE, ErrorKind.TIMEOUT, f"{unreachable}; {detail}"
+            kind, detail = ErrorKind.TIMEOUT, f"{unreachable}; {detail}"
         return ModelError(
             kind,
-            message.format(provider=name or "The AI provider"),
+            HELD_BACK.format(provider=name or "the AI provider"),
             is_retryable=True,
             retry_after_s=wait_s,
             provider=name,
