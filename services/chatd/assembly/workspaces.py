@@ -108,6 +108,8 @@ def open_workspaces(
         chance=process.random.random,
     )
     watch = WorkspaceWatch(workspaces, changes, process.clock, process.stopping)
+    references = WorkspaceReferences(doors.owners, secrets, GatewayGrantees(ground.gateways))
+    tickets = doors.tickets(sites)
     return WorkspaceRooms(
         control=control,
         sites=sites,
@@ -116,15 +118,7 @@ def open_workspaces(
         keeper=keeper,
         changes=changes,
         servicers=(
-            WorkspaceServicer(
-                control,
-                known,
-                host,
-                watch,
-                doors.tickets(sites),
-                policies.tell,
-                WorkspaceReferences(doors.owners, secrets, GatewayGrantees(ground.gateways)),
-            ),
+            WorkspaceServicer(control, known, host, watch, tickets, policies.tell, references),
             NodeServicer(Registry(workspaces, nodes), nodes, secrets, process.clock),
             SecretServicer(secrets, workspaces, policies.tell),
         ),
