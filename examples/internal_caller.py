@@ -16,10 +16,13 @@ from pathlib import Path
 from parley.client import (
     ChatStatus,
     ClientError,
+    HistoryReset,
+    MessageCommitted,
     Parley,
     PartStreamed,
     PreviewReset,
     Resync,
+    Role,
     StatusChanged,
     Text,
     connect,
@@ -30,24 +33,38 @@ from parley.rpc import RpcError, TlsFiles
 AT_REST = (ChatStatus.WAITING, ChatStatus.ERROR, ChatStatus.REQUIRES_ACTION)
 
 
-async def tell(parley: Parley, text: str) -> str:
-    """Start a chat with `text`, print its answer while it is written, and return it whole."""
+async def tell(parley: Parley, text: str) -> None:
+    """Start a chat with `text` and print what it answers, each text once, as it is written.
+
+    Pieces that stream are a preview of the message that is stored after them. So of a stored
+    message only that is printed which was not shown yet.
+    """
     chat = await parley.create_chat(text)
     print(f"chat {chat.id}", file=sys.stderr)
+    shown = ""
     async with aclosing(parley.follow(chat.id)) as events:
         async for event in events:
             match event:
                 case PartStreamed(part=Text(piece)):
+                    shown += piece
                     print(piece, end="", flush=True)
-                case PreviewReset() | Resync():
+                case PreviewReset() | HistoryReset() | Resync() if shown:
+                    shown = ""
                     print("\n(once more)")
+                case MessageCommitted(message=message) if message.role is Role.ASSISTANT:
+                    print(rest_of(message.text, shown))
+                    shown = ""
                 case StatusChanged(status=status) if status in AT_REST:
                     break
                 case _:
                     pass
-    print()
-    # What was streamed is a courtesy; this is what was stored, or the reason why nothing was.
-    return await parley.answer(chat.id)
+    # Raises why there is no answer, if there is none.
+    await parley.answer(chat.id)
+
+
+def rest_of(stored: str, shown: str) -> str:
+    """Return what of a stored text was not shown, or all of it if another one was shown."""
+    return stored.removeprefix(shown) if stored.startswith(shown) else f"\n{stored}"
 
 
 async def run(options: argparse.Namespace) -> int:
@@ -56,14 +73,13 @@ async def run(options: argparse.Namespace) -> int:
     try:
         token = options.token_file.read_text()
         async with connect(*options.addresses, token=token, tls=tls) as parley:
-            answer = await tell(parley, options.text)
+            await tell(parley, options.text)
     except (RpcError, CertificateUnreadable, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     except ClientError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"answer: {answer}")
     return 0
 
 

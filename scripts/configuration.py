@@ -36,7 +36,9 @@ COMMAND = """\
 ## The `parley` command
 
 `parley up` also passes on every variable that begins with a service's prefix, unless it sets it
-itself; then it refuses to start and says so.
+itself; then it refuses to start and says so. With a service's own `METRICS_LISTEN` its first
+process serves metrics there and each further one on the next free port. `GATEWAY_PUBLIC_URL` says
+the same as `--public-url`.
 """
 
 COMMON = """\
@@ -59,6 +61,8 @@ COMMAND_DOCS: Mapping[str, str] = {
     "PARLEY_DATABASE_URL": "The PostgreSQL to use instead of the embedded one, like `--database`.",
     "PARLEY_DEBUG": "With 1, a failure shows its traceback.",
     "PARLEY_HOME": "Where Parley keeps its data, like `--home`; `~/.parley` without it.",
+    "PARLEY_METRICS_LISTEN": "The host:port of the metrics of the first process; each further "
+    "process of any service takes the next free port. `parley status` lists them.",
     "PARLEY_URL": "A stack elsewhere that commands talk to instead of the one in the home.",
     "PARLEY_ENVIRONMENT": "Given to every service as its `ENVIRONMENT`.",
     "PARLEY_LOG_FORMAT": "Given to every service as its `LOG_FORMAT`.",

@@ -1,11 +1,10 @@
 """The composition root of chatd: opens what the process needs and serves until it is stopped."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from chatd.assembly.barring import open_barring
 from chatd.assembly.chats import ChatRooms, open_chats
@@ -50,6 +49,7 @@ from chatd.store.preferences import Preferences
 from chatd.store.usage import PostgresUsage
 from parley.process import Process
 from parley.rpc import CarriedMethods
+from parley.tasks import BackgroundTasks
 
 BILLS_S = 2.0
 
@@ -64,7 +64,7 @@ class Parts:
         streaming: What readers are told by.
         doors: Who may look into workspaces.
         beats: When what can wait is done.
-        tasks: What goes on for as long as the process serves.
+        tasks: What goes on for as long as the process serves; none of it ends the process.
     """
 
     around: Surroundings
@@ -72,7 +72,7 @@ class Parts:
     streaming: Streaming
     doors: Doors
     beats: Beats
-    tasks: asyncio.TaskGroup
+    tasks: BackgroundTasks
 
 
 async def run(settings: Settings, process: Process) -> None:
@@ -82,10 +82,10 @@ async def run(settings: Settings, process: Process) -> None:
         ground = await open_ground(settings, faults.process, stack)
         parts = await _open_parts(ground, faults, stack)
         worker, jobs = parts.working.worker, parts.working.labelling.jobs
-        owning = parts.tasks.create_task(worker.run())
-        labelling = parts.tasks.create_task(jobs.run())
-        for work in _works(parts):
-            stack.callback(parts.tasks.create_task(work).cancel)
+        owning = parts.tasks.keep("chats.run", worker.run)
+        labelling = parts.tasks.keep("labels.generate", jobs.run)
+        for name, loop in _loops(parts).items():
+            parts.tasks.keep(name, loop)
         await worker.until_registered()
         revocations = await stack.enter_async_context(
             ground.neighbours.revocations(settings.gateway)
@@ -128,7 +128,7 @@ async def _open_parts(ground: Ground, faults: Faults, stack: AsyncExitStack) -> 
     workspaces = open_workspaces(ground, catalogue, doors, worker_id, chats.switchboard.noted)
     around = Surroundings(ground, faults, chats, catalogue, budget, barring, workspaces)
     working = await open_working(around, worker_id, stack)
-    tasks = await stack.enter_async_context(asyncio.TaskGroup())
+    tasks = await stack.enter_async_context(BackgroundTasks(ground.process.supervision))
     streaming = await open_streaming(
         ground.neighbours,
         ground.process,
@@ -166,37 +166,39 @@ def _connect(chats: ChatRooms, working: Working, streaming: Streaming) -> None:
     )
 
 
-def _works(parts: Parts) -> tuple[Coroutine[Any, Any, None], ...]:
-    """Return what goes on for as long as the process serves."""
+def _loops(parts: Parts) -> dict[str, Callable[[], Awaitable[object]]]:
+    """Return by name what goes on for as long as the process serves."""
     around, working, hubs = parts.around, parts.working, parts.streaming.hubs
     process, bus = around.ground.process, around.ground.bus
     budget, catalogue, workspaces = around.budget, around.catalogue, around.workspaces
+    barring, chats, worker = around.barring, around.chats, working.worker
     janitor = Janitor(
         PostgresHousekeeping(around.ground.pool), process.clock, chance=process.random.random
     )
-    return (
-        working.labelling.resting.run(),
-        working.diffs.run(),
-        follow_chats(bus, around.chats.chats, hubs, working.worker),
-        follow_notes(bus, parts.streaming.feeds),
-        follow_sweeps(bus, working.worker),
-        follow_limits(bus, budget.spending),
-        follow_config(bus, catalogue.configuration),
-        catalogue.configuration.run(),
-        catalogue.discovery.run(),
-        follow_users(bus, around.barring, budget.groups),
-        around.barring.run(),
-        follow_groups(bus, budget.groups, budget.remains),
-        budget.remains.run(),
-        budget.bills.run(),
-        around.chats.writer.run(),
-        janitor.run(),
-        parts.beats.run(),
-        *parts.streaming.works(),
-        follow_workspaces(bus, workspaces.changes),
-        workspaces.driver.run(),
-        workspaces.keeper.run(),
-    )
+    return {
+        "labels.wait": working.labelling.resting.run,
+        "diffs.look": working.diffs.run,
+        "calls.store": working.open_calls.run,
+        "chats.follow": lambda: follow_chats(bus, chats.chats, hubs, worker),
+        "notes.follow": lambda: follow_notes(bus, parts.streaming.feeds),
+        "sweeps.follow": lambda: follow_sweeps(bus, worker),
+        "limits.follow": lambda: follow_limits(bus, budget.spending),
+        "configuration.follow": lambda: follow_config(bus, catalogue.configuration),
+        "configuration.read": catalogue.configuration.run,
+        "models.discover": catalogue.discovery.run,
+        "users.follow": lambda: follow_users(bus, barring, budget.groups),
+        "users.check": barring.run,
+        "groups.follow": lambda: follow_groups(bus, budget.groups, budget.remains),
+        "groups.check": budget.remains.run,
+        "ledger.enter": budget.bills.run,
+        "partials.write": chats.writer.run,
+        "rows.expire": janitor.run,
+        "timer.flush": parts.beats.run,
+        **parts.streaming.loops(),
+        "workspaces.follow": lambda: follow_workspaces(bus, workspaces.changes),
+        "workspaces.drive": workspaces.driver.run,
+        "workspaces.check": workspaces.keeper.run,
+    }
 
 
 def _servicers(parts: Parts) -> tuple[object, ...]:

@@ -96,6 +96,8 @@ _CHAT = f"{_API}/chats/{{chat_id}}"
 PAGES: Mapping[tuple[str, str], Access] = {
     ("GET", "/"): _anyone("The page."),
     ("GET", "/docs"): _anyone("This list of routes."),
+    ("GET", "/problems"): _anyone("Every problem that a request may be answered with."),
+    ("GET", "/problems/{code}"): _anyone("What a problem means and what to do about it."),
     ("GET", "/login"): _anyone("Sign in by the one-time link."),
     ("GET", "/healthz"): _anyone("Whether this process lives."),
     ("GET", "/readyz"): _anyone("Whether this process can do its work."),

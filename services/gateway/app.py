@@ -6,13 +6,17 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from gateway.access_log import AccessLog
+from gateway.admission import Admission, AdmissionLimits
 from gateway.application import Application, Surroundings, served_operation
 from gateway.chatd import Chatd
+from gateway.client_address import ClientAddresses
 from gateway.event_stream import StreamLimits
 from gateway.http_server import serve_http
 from gateway.identity import Identity, open_identity
 from gateway.identity_errors import DOMAIN, ERRORS
 from gateway.links import Links
+from gateway.open_connections import OpenConnections
 from gateway.open_streams import OpenStreams
 from gateway.replica_watch import ReplicaWatch
 from gateway.revocation_feed import RevocationFeed
@@ -29,6 +33,7 @@ from parley.identity import ApiKey, MalformedApiKey, ServiceName, Signer
 from parley.postgres import Database, migrate
 from parley.process import ConfigurationError, Neighbours, Process
 from parley.rpc import Channels, RunningServer
+from parley.tasks import BackgroundTasks
 from parley.telemetry import Statements
 
 NAME = "gateway"
@@ -66,7 +71,7 @@ async def run(settings: GatewaySettings, process: Process) -> None:
     """Serve until the process is asked to stop."""
     async with (
         PostgresBus.open(
-            settings.database_url.reveal(), application_name=NAME, clock=process.clock
+            settings.database_url.reveal(), application_name=NAME, supervision=process.supervision
         ) as bus,
         gateway(settings, process, bus) as running,
     ):
@@ -102,12 +107,17 @@ async def gateway(
             now=process.clock.now(),
         )
         behind = await _open_behind(settings, process, neighbours, identity, stack)
-        app = _application(settings, process, behind, limits or StreamLimits())
+        addresses = ClientAddresses(settings.trusted_proxies)
+        app = _application(settings, process, behind, addresses, limits or StreamLimits())
         server = await stack.enter_async_context(_serve_grpc(neighbours, process, identity))
         http = await stack.enter_async_context(
-            serve_http(app, settings.http_listen, connections_max=settings.http_connections_max)
+            serve_http(
+                app,
+                settings.http_listen,
+                open_connections=_open_connections(settings, process, addresses),
+            )
         )
-        await stack.enter_async_context(_running(identity, behind.streams, bus))
+        await stack.enter_async_context(_running(identity, behind.streams, bus, process))
         running = Gateway(http, server, identity.feed, behind.draining, behind.streams)
         try:
             yield running
@@ -140,8 +150,43 @@ async def _open_behind(
     )
 
 
+def _open_connections(
+    settings: GatewaySettings, process: Process, addresses: ClientAddresses
+) -> OpenConnections:
+    allowed = process.open_files.connections_max
+    if allowed < settings.http_connections_max:
+        _log.warning(
+            "at most %d connections are taken, not %d, because this process may have %d files open",
+            allowed,
+            settings.http_connections_max,
+            process.open_files.limit,
+        )
+    connections = OpenConnections(
+        min(allowed, settings.http_connections_max),
+        address_max=settings.address_connections_max,
+        addresses=addresses,
+    )
+    connections.measure(process.telemetry.meter)
+    return connections
+
+
+def _admission(settings: GatewaySettings, process: Process) -> Admission:
+    limits = AdmissionLimits(
+        requests_max=min(process.open_files.connections_max, settings.http_connections_max),
+        user_requests_max=settings.user_requests_max,
+        address_requests_max=settings.address_connections_max,
+        user_lasting_max=settings.user_lasting_requests_max,
+        user_calls_max=settings.user_calls_max,
+    )
+    return Admission(limits, process.telemetry.meter)
+
+
 def _application(
-    settings: GatewaySettings, process: Process, behind: Behind, limits: StreamLimits
+    settings: GatewaySettings,
+    process: Process,
+    behind: Behind,
+    addresses: ClientAddresses,
+    limits: StreamLimits,
 ) -> Application:
     rooms = open_rooms(behind, process, login_token=settings.login_token, limits=limits)
     around = Surroundings(
@@ -150,6 +195,9 @@ def _application(
         public_url=settings.public_url,
         allowed_hosts=settings.allowed_hosts,
         new_id=process.new_id,
+        admission=_admission(settings, process),
+        addresses=addresses,
+        access_log=AccessLog(settings.access_log, process.random),
     )
     return Application(routes(rooms), around)
 
@@ -157,33 +205,28 @@ def _application(
 @asynccontextmanager
 async def _linked(channels: Channels, signer: Signer, process: Process) -> AsyncIterator[Links]:
     """Follow chats for clients until the context ends."""
-    async with asyncio.TaskGroup() as tasks:
+    async with BackgroundTasks(process.supervision) as tasks:
         replicas = ReplicaWatch(channels, clock=process.clock, changed=lambda: links.rebalance())
         links = Links(channels, signer, tasks=tasks, clock=process.clock, is_live=replicas.is_live)
-        running = [tasks.create_task(work) for work in (links.run(), replicas.run())]
+        tasks.keep("streams.renew", links.run)
+        tasks.keep("replicas.follow", replicas.run)
         try:
             yield links
         finally:
-            for task in running:
-                task.cancel()
             links.close()
 
 
 @asynccontextmanager
-async def _running(identity: Identity, streams: OpenStreams, bus: Bus) -> AsyncIterator[None]:
-    async with asyncio.TaskGroup() as tasks:
-        works = (
-            identity.feed.run(),
-            identity.keys.follow(bus, USERS_TOPIC),
-            identity.sign_ins.run(),
-            streams.run(),
-        )
-        running = [tasks.create_task(work) for work in works]
-        try:
-            yield
-        finally:
-            for task in running:
-                task.cancel()
+async def _running(
+    identity: Identity, streams: OpenStreams, bus: Bus, process: Process
+) -> AsyncIterator[None]:
+    """Keep what is known up to date until the context ends."""
+    async with BackgroundTasks(process.supervision) as tasks:
+        tasks.keep("revocations.read", identity.feed.run)
+        tasks.keep("keys.follow", lambda: identity.keys.follow(bus, USERS_TOPIC))
+        tasks.keep("sign_ins.check", identity.sign_ins.run)
+        tasks.keep("streams.time", streams.run)
+        yield
 
 
 def _serve_grpc(

@@ -1,7 +1,8 @@
 """The ASGI application: routes with their access, and what happens around every request.
 
 A request passes, in this order: request id and trace, the Host check, routing, sign-in and role,
-the handler. Whatever ends it early is answered with a problem document.
+the bounds of its user and address, the handler. Whatever ends it early is answered with a problem
+document.
 """
 
 import logging
@@ -21,8 +22,11 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.access import ACCESS, Access, Need, RouteUndeclared
+from gateway.access_log import AccessLog, Served
+from gateway.admission import Admission, Duration, Guest
 from gateway.authentication import Authentication, SignedIn
 from gateway.bodies import drain
+from gateway.client_address import ClientAddresses
 from gateway.errors import (
     PROBLEM_MEDIA_TYPE,
     Answer,
@@ -31,6 +35,9 @@ from gateway.errors import (
     answer_to,
     is_ours_to_fix,
 )
+from gateway.field_places import ANYTHING, Asked
+from gateway.http_protocol import PRESENCE
+from gateway.lasting_routes import duration_of
 from gateway.settings import PublicUrl
 from gateway.websockets import as_request, is_websocket, refusing
 from parley.rpc import current_method
@@ -50,6 +57,8 @@ SECURITY_HEADERS: Final[Mapping[str, str]] = {
 }
 HSTS: Final = "max-age=31536000"
 ROUTE: Final = "parley.route"
+ASKED: Final = "parley.asked"
+USER_ID: Final = "parley.user_id"
 SERVED_ROUTE: ContextVar[str] = ContextVar("gateway_served_route", default="")
 TOO_OLD: Final = (
     "Streams need HTTP/1.1; a proxy in between may have to be told so, such as nginx with "
@@ -117,6 +126,9 @@ class Surroundings:
         public_url: The origin in links and checks.
         allowed_hosts: Hosts that requests may name beside the public one and loopback's.
         new_id: Gives requests without an id theirs.
+        admission: Bounds what one user or address may have open.
+        addresses: Tells where requests come from.
+        access_log: Is told of each request that is over.
     """
 
     authentication: Authentication
@@ -124,6 +136,9 @@ class Surroundings:
     public_url: PublicUrl
     allowed_hosts: tuple[str, ...]
     new_id: Callable[[], str]
+    admission: Admission
+    addresses: ClientAddresses
+    access_log: AccessLog
 
 
 def served_operation() -> str:
@@ -151,7 +166,7 @@ class Application:
         for route in routes:
             by_path.setdefault(route.path, {})[route.method] = route
         endpoints = [
-            Route(path, _PathEndpoint(path, methods, access, around.authentication))
+            Route(path, _PathEndpoint(path, methods, access, around))
             for path, methods in by_path.items()
         ]
         self._router = Router(endpoints, redirect_slashes=False, default=_no_such_path)
@@ -195,14 +210,31 @@ class Application:
                 await _send_answer(answer, receive, sending)
             finally:
                 self._record(span, scope, sending, started_at)
+                self._log_access(scope, sending, request_id, time.perf_counter() - started_at)
+
+    def _log_access(
+        self, scope: Scope, sending: "_Sending", request_id: str, duration_s: float
+    ) -> None:
+        served = Served(
+            method=scope["method"],
+            route=scope.get(ROUTE, ""),
+            status=sending.status,
+            duration_s=duration_s,
+            request_id=request_id,
+            user_id=scope.get(USER_ID, ""),
+            chat_id=scope.get("path_params", {}).get("chat_id", ""),
+        )
+        self._around.access_log.write(served)
 
     def _answer(self, error: Exception, span: Span, request: Request, request_id: str) -> Answer:
         trace_id = f"{span.get_span_context().trace_id:032x}"
         # Not request.url, which is made with the Host header and fails when that is nonsense.
         path = request.scope["path"]
-        at = Circumstances(str(self._around.public_url), path, request_id, trace_id)
+        asked = request.scope.get(ASKED, ANYTHING)
+        at = Circumstances(str(self._around.public_url), path, request_id, trace_id, asked)
         if is_ours_to_fix(error):
-            _log.error("%s %r failed", request.method, path, exc_info=error)
+            found_by = {"request_id": request_id}
+            _log.error("%s %r failed", request.method, path, exc_info=error, extra=found_by)
         return answer_to(error, at)
 
     def _check_host(self, request: Request) -> None:
@@ -233,14 +265,16 @@ class _PathEndpoint:
         path: str,
         routes: Mapping[str, AnyRoute],
         access: Mapping[tuple[str, str], Access],
-        authentication: Authentication,
+        around: Surroundings,
     ) -> None:
         self._path = path
         self._routes = dict(routes)
         if "GET" in routes and routes["GET"].answers_head:
             self._routes["HEAD"] = routes["GET"]
         self._access = access
-        self._authentication = authentication
+        self._authentication = around.authentication
+        self._admission = around.admission
+        self._addresses = around.addresses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with the handler of the request's method."""
@@ -251,24 +285,37 @@ class _PathEndpoint:
             allowed = ", ".join(sorted(self._routes))
             detail = f"This path answers {allowed}."
             raise HttpRefusal(405, "METHOD_NOT_ALLOWED", detail, headers={"allow": allowed})
+        if isinstance(route, UserRoute):
+            scope[ASKED] = Asked(route.path, route.query, route.body)
         _check_upgrade(scope, route)
         request = Request(scope, receive)
-        response = await self._handle(route, request)
-        await response(scope, receive, send)
-
-    async def _handle(self, route: AnyRoute, request: Request) -> ASGIApp:
         match route:
             case OpenRoute(handle=handle):
-                return await handle(request)
-            case UserRoute(handle=handle):
-                visitor = await self._authentication.require(request)
-                if visitor.user.role not in self._access[route.method, route.path].roles:
-                    raise HttpRefusal(
-                        403, "FORBIDDEN", f"The role {visitor.user.role} may not do this."
-                    )
-                return await handle(request, visitor)
+                async with self._admission.admitted(self._guest(request, ""), Duration.STREAM):
+                    response = await handle(request)
+                    await response(scope, receive, send)
+            case UserRoute(handle=handle_user):
+                visitor = await self._visitor(route, request)
+                guest = self._guest(request, visitor.user.id)
+                duration = duration_of(route.method, route.path)
+                async with self._admission.admitted(guest, duration) as is_open:
+                    response = await handle_user(request, visitor)
+                    is_open()
+                    await response(scope, receive, send)
             case _:
                 assert_never(route)
+
+    async def _visitor(self, route: UserRoute, request: Request) -> SignedIn:
+        visitor = await self._authentication.require(request)
+        if visitor.user.role not in self._access[route.method, route.path].roles:
+            raise HttpRefusal(403, "FORBIDDEN", f"The role {visitor.user.role} may not do this.")
+        request.scope[USER_ID] = visitor.user.id
+        return visitor
+
+    def _guest(self, request: Request, user_id: str) -> Guest:
+        peer = "" if request.client is None else request.client.host
+        forwarded = request.headers.getlist("x-forwarded-for")
+        return Guest(user_id, self._addresses.of(peer, forwarded), request.scope.get(PRESENCE))
 
 
 class _Sending:

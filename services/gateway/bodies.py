@@ -5,7 +5,7 @@ told with a pointer to where it is.
 """
 
 import asyncio
-import difflib
+import json
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
@@ -16,7 +16,9 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive
 
-from gateway.errors import FieldError, HttpRefusal, escaped, pointer_of
+from gateway.body_faults import FAULTS_MAX, faults_of, field_names, nearest
+from gateway.errors import FieldError, HttpRefusal, invalid_request
+from gateway.field_places import escaped, pointer_of
 from gateway.sse import ENDING_EVENTS
 
 BODY_BYTES_MAX = 256 * 1024
@@ -27,8 +29,8 @@ IDEMPOTENCY_KEY_CHARACTERS_MAX = 128
 JSON_TYPE = "application/json"
 MERGE_PATCH_TYPE = "application/merge-patch+json"
 
-_AT = re.compile(r"^(?P<problem>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?$", re.DOTALL)
-_FIELD = re.compile(r"^Object (?P<kind>contains unknown|missing required) field `(?P<name>.*)`$")
+_AT = re.compile(r" - at (?:`key` in )?`\$(.*)`$", re.DOTALL)
+_BYTE = re.compile(r"\(byte (\d+)\)")
 _KEY = re.compile(r'"((?:[^"\\]|\\["\\])*)"|([!#-\[\]-~]+)')
 
 T = TypeVar("T")
@@ -52,9 +54,10 @@ async def read_patch(request: Request, body_type: type[T]) -> T:
     """
     _check_media_type(request, MERGE_PATCH_TYPE, JSON_TYPE)
     patch = decode(await _bounded(request), body_type)
-    names = _field_names(body_type, "")
+    names = field_names(body_type)
     if all(getattr(patch, name) is msgspec.UNSET for name in names):
-        raise _invalid(FieldError("EMPTY_PATCH", f"Name some of {', '.join(names)}.", pointer=""))
+        detail = f"Name some of {', '.join(names)}."
+        raise invalid_request(FieldError("EMPTY_PATCH", detail, pointer=""))
     return patch
 
 
@@ -114,15 +117,40 @@ def decode(body: bytes, body_type: type[T]) -> T:
     """
     try:
         decoded = msgspec.json.decode(body, type=body_type)
-        if b"\\u0000" in body:
-            _refuse_nul(msgspec.json.decode(body))
     except msgspec.ValidationError as error:
-        raise _invalid(_field_error(str(error), body_type)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise HttpRefusal(400, "INVALID_JSON", "The body is not one JSON document.") from None
+        raise _unacceptable(body, body_type, str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _not_json(body, error) from None
     except RecursionError:
-        raise HttpRefusal(400, "INVALID_JSON", "The body is nested too deeply.") from None
+        raise _too_deep() from None
+    nul_faults = _nul_faults(_parsed(body)) if b"\\u0000" in body else ()
+    if nul_faults:
+        raise invalid_request(*nul_faults)
     return decoded
+
+
+def _unacceptable(body: bytes, body_type: Any, refusal: str) -> HttpRefusal:
+    """Return everything that is wrong with a body that the decoder refused."""
+    value = _parsed(body)
+    faults = (*faults_of(value, body_type), *_nul_faults(value))[:FAULTS_MAX]
+    if not faults:
+        at = _AT.search(refusal)
+        pointer = pointer_of(at[1]) if at else ""
+        faults = (FieldError("INVALID", "This value cannot be accepted.", pointer=pointer),)
+    return invalid_request(*faults)
+
+
+def _parsed(body: bytes) -> object:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _not_json(body, error) from None
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _too_deep() -> HttpRefusal:
+    return HttpRefusal(400, "INVALID_JSON", "The body is nested too deeply.")
 
 
 def read_query(
@@ -135,15 +163,18 @@ def read_query(
     """
     known = (*known, *repeatable)
     found: dict[str, str] = {}
+    faults: list[FieldError] = []
     for name, value in request.query_params.multi_items():
         if name not in known:
-            hint = _nearest(name, known)
-            raise _invalid(FieldError("UNKNOWN_PARAMETER", f"Unknown.{hint}", parameter=name))
-        if name in found and name not in repeatable:
-            raise _invalid(FieldError("REPEATED", "Give it once.", parameter=name))
-        if "\0" in value:
-            raise _invalid(FieldError("NUL", "Leave out the NUL character.", parameter=name))
+            hint = nearest(name, known)
+            faults.append(FieldError("UNKNOWN_PARAMETER", f"Unknown.{hint}", parameter=name))
+        elif name in found and name not in repeatable:
+            faults.append(FieldError("REPEATED", "Give it once.", parameter=name))
+        elif "\0" in value:
+            faults.append(FieldError("NUL", "Leave out the NUL character.", parameter=name))
         found[name] = value
+    if faults:
+        raise invalid_request(*faults[:FAULTS_MAX])
     return found
 
 
@@ -159,7 +190,7 @@ def whole_number(query: Mapping[str, str], name: str, *, least: int, most: int) 
     if text.isascii() and text.isdigit() and len(text) <= 16 and least <= int(text) <= most:
         return int(text)
     detail = f"Give a whole number from {least} to {most}."
-    raise _invalid(FieldError("NOT_IN_RANGE", detail, parameter=name))
+    raise invalid_request(FieldError("NOT_IN_RANGE", detail, parameter=name))
 
 
 def moment(query: Mapping[str, str], name: str) -> datetime | None:
@@ -209,12 +240,12 @@ def event_types(query: Mapping[str, str], known: tuple[str, ...]) -> frozenset[s
 
 def invalid_field(pointer: str, detail: str) -> HttpRefusal:
     """Return the refusal of a value in the body."""
-    return _invalid(FieldError("INVALID", detail, pointer=pointer))
+    return invalid_request(FieldError("INVALID", detail, pointer=pointer))
 
 
 def invalid_parameter(name: str, detail: str) -> HttpRefusal:
     """Return the refusal of a query parameter's value."""
-    return _invalid(FieldError("INVALID", detail, parameter=name))
+    return invalid_request(FieldError("INVALID", detail, parameter=name))
 
 
 def idempotency_key(request: Request) -> str | None:
@@ -230,11 +261,12 @@ def idempotency_key(request: Request) -> str | None:
     key = "" if match is None else match[1] or match[2] or ""
     key = re.sub(r'\\(["\\])', r"\1", key)
     if not 1 <= len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not key.isascii():
+        detail = f"Give 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII characters."
         raise HttpRefusal(
             400,
             "INVALID_IDEMPOTENCY_KEY",
-            f"Give 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII characters.",
-            errors=(FieldError("INVALID", "Not a key.", parameter="Idempotency-Key"),),
+            f"Idempotency-Key: {detail}",
+            errors=(FieldError("WRONG_FORMAT", detail, parameter="Idempotency-Key"),),
         )
     return key
 
@@ -263,6 +295,11 @@ def _check_media_type(request: Request, *accepted: str) -> None:
             415,
             "UNSUPPORTED_MEDIA_TYPE",
             f"Send the body as Content-Type: {' or '.join(accepted)}.",
+            errors=(
+                FieldError(
+                    "NOT_A_CHOICE", f"Give one of {', '.join(accepted)}.", parameter="Content-Type"
+                ),
+            ),
         )
 
 
@@ -280,17 +317,12 @@ def _too_large() -> HttpRefusal:
     )
 
 
-def _invalid(error: FieldError) -> HttpRefusal:
-    where = error.pointer if error.parameter is None else error.parameter
-    return HttpRefusal(
-        422, "INVALID_REQUEST", f"{where or 'The body'}: {error.detail}", errors=(error,)
-    )
-
-
-def _refuse_nul(value: object) -> None:
-    for pointer, text in _texts(value, ""):
-        if "\0" in text:
-            raise _invalid(FieldError("NUL", "Leave out the NUL character.", pointer=pointer))
+def _nul_faults(value: object) -> tuple[FieldError, ...]:
+    return tuple(
+        FieldError("NUL", "Leave out the NUL character.", pointer=pointer)
+        for pointer, text in _texts(value, "")
+        if "\0" in text
+    )[:FAULTS_MAX]
 
 
 def _texts(value: object, pointer: str) -> Iterator[tuple[str, str]]:
@@ -308,77 +340,34 @@ def _texts(value: object, pointer: str) -> Iterator[tuple[str, str]]:
                 yield from _texts(item, at)
 
 
-def _field_error(message: str, body_type: Any) -> FieldError:
-    """Return msgspec's sentence as a pointer and a detail."""
-    found = _AT.match(message)
-    assert found is not None  # The pattern fits any text.
-    path, problem = found["path"] or "", found["problem"]
-    pointer = pointer_of(path)
-    about = _FIELD.match(problem)
-    if about is None:
-        choices = _choices(body_type, path) if problem.startswith("Invalid enum value") else ()
-        told = f"{problem}. Give one of {', '.join(choices)}." if choices else f"{problem}."
-        return FieldError("INVALID", told, pointer=pointer)
-    name = about["name"]
-    pointer = f"{pointer}/{escaped(name)}"
-    if about["kind"] == "missing required":
-        return FieldError("MISSING_FIELD", "This field is required.", pointer=pointer)
-    hint = _nearest(name, _field_names(body_type, path))
-    return FieldError("UNKNOWN_FIELD", f"Unknown field.{hint}", pointer=pointer)
+def _not_json(body: bytes, error: Exception) -> HttpRefusal:
+    """Return the refusal of what is no JSON, with the place where reading stopped."""
+    where = _stopped_at(body, str(error))
+    if where is None:
+        detail = "The body has half of a surrogate pair, such as \\ud800 without the other half."
+        return HttpRefusal(400, "INVALID_JSON", detail)
+    before = body[:where].decode(errors="replace")
+    line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+    return HttpRefusal(
+        400,
+        "INVALID_JSON",
+        f"The body is not one JSON document in UTF-8; see line {line}, column {column}.",
+        facts={"line": line, "column": column},
+    )
 
 
-def _nearest(name: str, known: tuple[str, ...]) -> str:
-    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f" Did you mean {nearest[0]!r}?" if nearest else f" Known: {', '.join(known) or 'none'}."
-
-
-def _field_names(body_type: Any, path: str) -> tuple[str, ...]:
-    """Return the fields that may stand at `path`; a union offers those of all its members."""
-    kinds = _structs_at(body_type, path)
-    return tuple(dict.fromkeys(each.encode_name for kind in kinds for each in kind.fields))
-
-
-def _choices(body_type: Any, path: str) -> tuple[str, ...]:
-    """Return the words that may stand at `path`."""
-    above, _, last = path.rpartition(".")
-    name = last.partition("[")[0]
-    kinds = _structs_at(body_type, above)
-    fields = [each.type for kind in kinds for each in kind.fields if each.encode_name == name]
-    return tuple(dict.fromkeys(word for kind in fields for word in _words(kind)))
-
-
-def _words(kind: Any) -> list[str]:
-    match kind:
-        case msgspec.inspect.EnumType(cls=words):
-            return [str(word.value) for word in words]
-        case msgspec.inspect.LiteralType(values=words):
-            return [str(word) for word in words]
-        case msgspec.inspect.UnionType(types=members):
-            return [word for member in members for word in _words(member)]
-        case (
-            msgspec.inspect.VarTupleType(item_type=item) | msgspec.inspect.ListType(item_type=item)
-        ):
-            return _words(item)
-        case _:
-            return []
-
-
-def _structs_at(body_type: Any, path: str) -> list[Any]:
-    kinds = _structs(msgspec.inspect.type_info(body_type))
-    for step in re.findall(r"\.(\w+)|\[", path):
-        if step:
-            fields = (each for kind in kinds for each in kind.fields if each.encode_name == step)
-            kinds = [found for each in fields for found in _structs(each.type)]
-    return kinds
-
-
-def _structs(kind: Any) -> list[Any]:
-    match kind:
-        case msgspec.inspect.StructType():
-            return [kind]
-        case msgspec.inspect.UnionType(types=members):
-            return [found for member in members for found in _structs(member)]
-        case msgspec.inspect.VarTupleType(item_type=item):
-            return _structs(item)
-        case _:
-            return []
+def _stopped_at(body: bytes, message: str) -> int | None:
+    """Return the offset of the byte that cannot be; None for a text that no offset is known of."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return len(text[: error.pos].encode())
+    except RecursionError:
+        return 0
+    # It reads more than JSON has, such as NaN, which only the decoder refuses.
+    found = _BYTE.search(message)
+    return None if found is None else int(found[1])

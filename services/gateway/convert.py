@@ -23,6 +23,7 @@ ERROR_KIND = words_of(chat_pb2.ErrorKind, "ERROR_KIND_")
 EFFORT = words_of(chat_pb2.ReasoningEffort, "REASONING_EFFORT_")
 MODE = words_of(chat_pb2.ChatMode, "CHAT_MODE_")
 ROLE = words_of(message_pb2.Role, "ROLE_")
+FINISH_REASON = words_of(message_pb2.FinishReason, "FINISH_REASON_")
 FEED_CHANGE = words_of(event_pb2.FeedChange, "FEED_CHANGE_")
 #: The types of events that each stream sends.
 CHAT_EVENTS = tuple(
@@ -42,6 +43,9 @@ def chat_to_json(chat: chat_pb2.Chat, children: Iterable[chat_pb2.Chat] = ()) ->
         "archived": chat.archived,
         "last_error": error_to_json(chat.last_error) if chat.HasField("last_error") else None,
         "retry": retry_to_json(chat.retry) if chat.HasField("retry") else None,
+        "required_action": (
+            _action_to_json(chat.required_action) if chat.HasField("required_action") else None
+        ),
         "versions": {
             "snapshot": chat.versions.snapshot,
             "history": chat.versions.history,
@@ -109,6 +113,7 @@ def message_to_json(message: message_pb2.Message) -> Json:
         "runtime_ms": message.runtime_ms,
         "model_runtime_ms": message.model_runtime_ms,
         "compressed": message.compressed,
+        "finish_reason": FINISH_REASON.get(message.finish_reason),
     }
 
 
@@ -273,7 +278,7 @@ def _message_part_to_json(event: event_pb2.MessagePartEvent) -> Json | None:
     return {"message_part": shown}
 
 
-def _action_to_json(action: event_pb2.ActionRequiredEvent) -> Json:
+def _action_to_json(action: event_pb2.ActionRequiredEvent | chat_pb2.RequiredAction) -> Json:
     return {
         "tool_calls": [
             {
@@ -296,4 +301,5 @@ def _usage_to_json(usage: message_pb2.Usage) -> Json:
         "cache_write_tokens": usage.cache_write_tokens,
         "context_limit_tokens": usage.context_limit_tokens or None,
         "cost_micros": usage.cost_micros if usage.HasField("cost_micros") else None,
+        "is_estimate": usage.is_estimate,
     }

@@ -7,16 +7,20 @@ status. Texts of errors that nobody foresaw, and of the machinery between servic
     UpstreamRefused          a call that another service refused
 """
 
-import re
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
 import grpc
 
+from gateway.field_places import ANYTHING, Asked, place_of
 from gateway.identity_errors import ERRORS
+from gateway.problem_kinds_tools import OF_WORKSPACES
 from parley.rpc import Problem, Violation
 
+FILE_TOO_LARGE = "FILE_TOO_LARGE"
+WORKSPACE_NOT_READY = "WORKSPACE_NOT_READY"
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 
 HTTP_STATUS: Mapping[grpc.StatusCode, int] = {
@@ -45,7 +49,6 @@ HTTP_STATUS_OF_REASON: Mapping[str, int] = {
     "BAD_TOOL_RESULT": 422,
     "REQUEST_ID_REUSED": 422,
     "MESSAGE_TOO_LARGE": 413,
-    "USAGE_LIMIT": 409,
     "STORE_BUSY": 503,
     # Trying again later does not help.
     "TOO_MANY_FILES": 409,
@@ -56,7 +59,7 @@ HTTP_STATUS_OF_REASON: Mapping[str, int] = {
 }
 #: Reason -> facts of it that clients are shown.
 SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
-    "TRANSITION_NOT_ALLOWED": ("status", "command"),
+    "TRANSITION_NOT_ALLOWED": ("status",),
     "QUEUE_FULL": ("queue_length_max",),
     "NOT_EDITABLE": ("role",),
     "BAD_TOOL_RESULT": ("tool_call_id", "problem"),
@@ -73,10 +76,11 @@ SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
     "NOT_ATTACHABLE": ("process_id", "wants"),
     "TOO_MANY_PROCESSES": ("scope", "limit"),
     "QUOTA_EXHAUSTED": ("dimension", "used", "limit", "remedy"),
-    "WORKSPACE_NOT_READY": ("state", "next_step"),
+    "WORKSPACE_NOT_READY": ("state",),
     "NODE_LOST": ("node_id",),
     "OUTPUT_GONE": ("oldest_cursor",),
     "INVALID_PATTERN": ("pattern", "problem"),
+    "FILE_TOO_LARGE": ("size_bytes", "limit_bytes"),
     "PATH_NOT_FOUND": ("path", "suggestions"),
     "OUTSIDE_WORKSPACE": ("path",),
     "PATH_FORBIDDEN": ("path",),
@@ -84,6 +88,64 @@ SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
     "NOT_A_REPOSITORY": ("path",),
     "TOKEN_ALREADY_ISSUED": ("token_id",),
     "TOO_MANY_GROUPS": ("groups_max",),
+    "TOO_MANY_TOKENS": ("tokens_max",),
+}
+#: Facts whose names mean something else in a problem document.
+FACT_NAMES: Mapping[str, str] = {"status": "chat_status"}
+#: Reason -> field of a body that may have named what is not there.
+REFERENCES: Mapping[str, str] = {
+    "FILE_NOT_FOUND": "content",
+    "MODEL_NOT_FOUND": "model_id",
+    "RESOURCE_NOT_FOUND": "provider_id",
+    "SECRET_NOT_FOUND": "secret_names",
+    "TEMPLATE_NOT_FOUND": "template_id",
+}
+#: Facts that are numbers, and facts that are lists with an item per line.
+NUMBERS = frozenset(
+    {
+        "files_max",
+        "groups_max",
+        "limit",
+        "limit_bytes",
+        "limit_micros",
+        "oldest_cursor",
+        "queue_length_max",
+        "size_bytes",
+        "spent_micros",
+        "tokens_max",
+        "used",
+    }
+)
+LISTS = frozenset({"suggestions"})
+#: Reasons whose texts are written for models or for other services.
+TOLD_BY_KIND = frozenset(
+    {
+        "EXECUTION_ID_REUSED",
+        "FILE_CLERK_GONE",
+        "JOURNAL_CHANGED",
+        "READ_ONLY",
+        "SANDBOX_TOO_WEAK",
+        "SPAWNER_GONE",
+        "STALE_NODE",
+        "STALE_OWNER",
+        "STALE_PLACEMENT",
+        "WORKSPACE_NOT_FOUND",
+        "WORKSPACE_NOT_READY",
+    }
+)
+#: Dimensions of a quota that a node tells a model about, with a command to remove files.
+WORKSPACE_DIMENSIONS = frozenset({"disk_bytes", "inodes"})
+#: What a person does about a workspace in a state; models are told to call a tool.
+WORKSPACE_STEPS: Mapping[str, str] = {
+    "pending": "Wait until it is ready.",
+    "preparing": "Wait until it is ready.",
+    "ready": "Stop it with POST /api/v1/workspaces/{workspace_id}/stop first.",
+    "busy": "Stop it with POST /api/v1/workspaces/{workspace_id}/stop first.",
+    "stopping": "Wait until it has stopped, then start it.",
+    "stopped": "Start it with POST /api/v1/workspaces/{workspace_id}/start.",
+    "failed": "Start it with POST /api/v1/workspaces/{workspace_id}/start.",
+    "removing": "Create another one.",
+    "deleted": "Create another one.",
 }
 #: What is said in place of a text that grpc or another service wrote for operators.
 GENERIC_DETAIL: Mapping[int, str] = {
@@ -92,32 +154,33 @@ GENERIC_DETAIL: Mapping[int, str] = {
     503: "A service behind this one does not answer; try again shortly.",
     504: "A service behind this one took too long; try again.",
 }
-#: Field of a request to another service -> parameter or header of ours that it comes from.
-PARAMETER_OF_FIELD: Mapping[str, str] = {
-    "page_size": "limit",
-    "page_token": "cursor",
-    "query": "q",
-    "request_id": "Idempotency-Key",
-    "condition.max_wait_ms": "wait",
-    "condition.until": "until",
-    "condition.pattern": "pattern",
-    "since_cursor": "cursor",
-    "budget.max_bytes": "max_bytes",
-    "max_bytes": "max_bytes",
-    "path": "path",
-    "depth": "depth",
-    "repository": "repository",
-    "base": "base",
-    "target": "target",
-    "paths": "paths",
-    "start": "start",
-    "end": "end",
-}
-# Steps of a path in a proto that are none in the JSON.
-_PROTO_ONLY = re.compile(
-    r"^(?:chat|model|provider|settings|override|limit|user|spec)\.(?=\w)"
-    r"|(?<=\])\.(?:file|file_reference)(?=\.)|_json$"
+#: Words that begin what services say about a field of theirs.
+PREDICATES = frozenset(
+    (
+        "are",
+        "begins",
+        "belongs",
+        "describes",
+        "binds",
+        "can",
+        "cannot",
+        "comes",
+        "contains",
+        "does",
+        "exists",
+        "has",
+        "holds",
+        "is",
+        "leads",
+        "may",
+        "must",
+        "names",
+        "needs",
+        "refers",
+    )
 )
+#: As many faults as the detail tells; all of them are in `errors`.
+TOLD_MAX = 3
 RETRYABLE = frozenset({429, 502, 503, 504})
 RETRY_AFTER_S_DEFAULT = 1.0
 
@@ -137,6 +200,11 @@ class FieldError:
     detail: str
     pointer: str | None = None
     parameter: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it is, as a sentence begins with it."""
+        return (self.pointer if self.parameter is None else self.parameter) or "The body"
 
     def document(self) -> dict[str, object]:
         """Return it as JSON shows it."""
@@ -198,6 +266,7 @@ class Circumstances:
     path: str
     request_id: str
     trace_id: str
+    asked: Asked = ANYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +280,7 @@ class Answer:
 
 def answer_to(error: Exception, at: Circumstances) -> Answer:
     """Return what the request that ended with `error` is answered."""
-    refusal = refusal_of(error)
+    refusal = refusal_of(error, at.asked)
     retry_after_s = refusal.retry_after_s
     if retry_after_s is None and refusal.status in (429, 503):
         retry_after_s = RETRY_AFTER_S_DEFAULT
@@ -228,22 +297,22 @@ def answer_to(error: Exception, at: Circumstances) -> Answer:
         "retryable": refusal.status in RETRYABLE,
     }
     if retry_after_s is not None:
-        headers["retry-after"] = str(max(1, round(retry_after_s)))
+        headers["retry-after"] = str(max(1, math.ceil(retry_after_s)))
         document["retry_after_ms"] = round(retry_after_s * 1000)
     if refusal.errors:
         document["errors"] = [each.document() for each in refusal.errors]
     return Answer(refusal.status, headers, {**refusal.facts, **document})
 
 
-def refusal_of(error: Exception) -> HttpRefusal:
-    """Return `error` as a refusal; one that nobody foresaw tells nothing of itself."""
+def refusal_of(error: Exception, asked: Asked = ANYTHING) -> HttpRefusal:
+    """Return `error` as a refusal; an unexpected one tells nothing of itself."""
     if isinstance(error, HttpRefusal):
         return error
     if isinstance(error, UpstreamRefused):
-        return _refusal_of_problem(error.problem)
+        return _refusal_of_problem(error.problem, asked)
     for kind in type(error).__mro__:
         if kind in ERRORS:
-            return _refusal_of_problem(ERRORS[kind](error))
+            return _refusal_of_problem(ERRORS[kind](error), asked)
     return HttpRefusal(500, "INTERNAL", GENERIC_DETAIL[500])
 
 
@@ -252,42 +321,85 @@ def is_ours_to_fix(error: Exception) -> bool:
     return refusal_of(error).status in (500, 501)
 
 
-def _refusal_of_problem(problem: Problem) -> HttpRefusal:
+def invalid_request(*errors: FieldError) -> HttpRefusal:
+    """Return the refusal of a request for all that is wrong with it."""
+    return HttpRefusal(422, "INVALID_REQUEST", _told(errors), errors=errors)
+
+
+def _told(errors: tuple[FieldError, ...]) -> str:
+    told = " ".join(f"{each.place}: {each.detail}" for each in errors[:TOLD_MAX])
+    more = len(errors) - TOLD_MAX
+    return f"{told} And {more} more, see errors." if more > 0 else told
+
+
+def _refusal_of_problem(problem: Problem, asked: Asked) -> HttpRefusal:
     reason = problem.reason.removeprefix("ERROR_REASON_")
     status = HTTP_STATUS_OF_REASON.get(reason) or HTTP_STATUS.get(problem.status, 500)
-    # A reason that only repeats the status comes from grpc itself, with text for operators.
-    is_bare = reason == problem.status.name
     if status == 500:
         return HttpRefusal(500, "INTERNAL", GENERIC_DETAIL[500])
-    detail = problem.message
-    if is_bare or not detail:
-        detail = GENERIC_DETAIL.get(status, HTTPStatus(status).phrase if status != 499 else "")
+    errors = tuple(_field_error(violation, asked) for violation in problem.violations)
+    detail = _told(errors) if errors else _detail(problem, reason, status)
     shown = SHOWN_METADATA.get(reason, ())
     return HttpRefusal(
         status,
         reason,
         detail,
-        errors=tuple(map(_field_error, problem.violations)),
-        facts={name: problem.metadata[name] for name in shown if name in problem.metadata},
+        errors=errors or _missing(reason, detail, asked),
+        facts={
+            FACT_NAMES.get(name, name): _fact(name, problem.metadata[name])
+            for name in shown
+            if name in problem.metadata
+        },
         retry_after_s=problem.retry_after_s,
     )
 
 
-def _field_error(violation: Violation) -> FieldError:
+def _missing(reason: str, detail: str, asked: Asked) -> tuple[FieldError, ...]:
+    """Return where a body named something that is not there."""
+    place = place_of(REFERENCES[reason], asked) if reason in REFERENCES else None
+    if place is None or not place.pointer:
+        return ()
+    return (FieldError("INVALID", detail, pointer=place.pointer),)
+
+
+def _detail(problem: Problem, reason: str, status: int) -> str:
+    """Return a text for people; those of grpc and those for models or services stay inside."""
+    if reason == WORKSPACE_NOT_READY and problem.metadata.get("state") in WORKSPACE_STEPS:
+        state = problem.metadata["state"]
+        return f"The workspace is {state}. {WORKSPACE_STEPS[state]}"
+    if reason == FILE_TOO_LARGE and "size_bytes" in problem.metadata:
+        size, limit = problem.metadata["size_bytes"], problem.metadata.get("limit_bytes", "")
+        return f"The file has {size} bytes, and at most {limit} are allowed."
+    is_of_workspace = problem.metadata.get("dimension") in WORKSPACE_DIMENSIONS
+    if reason in TOLD_BY_KIND or is_of_workspace:
+        return OF_WORKSPACES[reason].text
+    # A reason that only repeats the status comes from grpc itself, with text for operators.
+    if reason == problem.status.name or not problem.message:
+        return GENERIC_DETAIL.get(status, HTTPStatus(status).phrase if status != 499 else "")
+    return _whole_sentence(problem.message)
+
+
+def _fact(name: str, text: str) -> object:
+    """Return a fact as JSON shows it: between services all of them are texts."""
+    if name in NUMBERS and text.removeprefix("-").isdecimal():
+        return int(text)
+    return text.splitlines() if name in LISTS else text
+
+
+def _field_error(violation: Violation, asked: Asked) -> FieldError:
     """Return a fault in a proto's field as one in the request that became it."""
-    parameter = PARAMETER_OF_FIELD.get(violation.field)
-    if parameter is not None:
-        return FieldError("INVALID", violation.description, parameter=parameter)
-    pointer = pointer_of(_PROTO_ONLY.sub("", violation.field))
-    return FieldError("INVALID", violation.description, pointer=pointer)
+    place = place_of(violation.field, asked)
+    detail = _sentence(violation.description)
+    return FieldError("INVALID", detail, pointer=place.pointer, parameter=place.parameter)
 
 
-def pointer_of(path: str) -> str:
-    """Return a path like "content[0].text" as a JSON Pointer."""
-    steps = path.replace("[", ".").replace("]", "").split(".")
-    return "".join(f"/{escaped(step)}" for step in steps if step)
+def _sentence(phrase: str) -> str:
+    """Return "is blank" as "It is blank.", and a phrase that asks for something as it is."""
+    if phrase.partition(" ")[0] in PREDICATES:
+        return _whole_sentence(f"It {phrase}")
+    return _whole_sentence(phrase)
 
 
-def escaped(step: str) -> str:
-    """Return one step of a JSON Pointer with its special characters escaped."""
-    return step.replace("~", "~0").replace("/", "~1")
+def _whole_sentence(phrase: str) -> str:
+    whole = phrase if phrase.endswith((".", "?")) else f"{phrase}."
+    return whole[:1].upper() + whole[1:]

@@ -12,6 +12,13 @@ from gateway.convert import ROLE, chat_to_json, message_to_json
 from gateway.convert_parts import Json, parts_to_json
 from parley.api.chat.v1 import chat_pb2, message_pb2
 
+# Why an answer is not complete, in words.
+CUT = {
+    message_pb2.FINISH_REASON_LENGTH: "Cut: the length limit was reached.",
+    message_pb2.FINISH_REASON_CONTENT_FILTER: "Cut: the provider's content policy.",
+    message_pb2.FINISH_REASON_INTERRUPTED: "Cut: the turn was interrupted.",
+}
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -110,7 +117,9 @@ class MarkdownWriter:
         """Return a section for one message; what is no text is quoted as JSON."""
         role = (ROLE.get(message.role) or "unknown").capitalize()
         blocks = "".join(_block(part) for part in parts_to_json(message.content))
-        return f"\n## {role} ({message.id})\n{blocks}".encode()
+        cut = CUT.get(message.finish_reason)
+        ending = f"\n*{cut}*\n" if cut else ""
+        return f"\n## {role} ({message.id})\n{blocks}{ending}".encode()
 
     def end(self, message_count: int) -> bytes:
         """Return the number of messages."""

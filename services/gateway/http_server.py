@@ -11,6 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from gateway.http_protocol import BoundedProtocol, HeadLimits
+from gateway.open_connections import OpenConnections
 from gateway.settings import HttpAddress
 from parley.process import ConfigurationError
 
@@ -39,14 +40,18 @@ class HttpAddressUnusable(ConfigurationError):
 
 @asynccontextmanager
 async def serve_http(
-    app: ASGIApp, address: HttpAddress, *, connections_max: int, limits: HeadLimits | None = None
+    app: ASGIApp,
+    address: HttpAddress,
+    *,
+    open_connections: OpenConnections,
+    limits: HeadLimits | None = None,
 ) -> AsyncIterator[HttpAddress]:
     """Serve `app` until the context ends, then let running answers end; give the bound address.
 
     Args:
         app: What answers.
         address: Where to listen.
-        connections_max: Connections served at once; requests on further ones are answered 503.
+        open_connections: Bounds the connections that are open at once.
         limits: Bounds of the head of a request.
 
     Raises:
@@ -54,7 +59,9 @@ async def serve_http(
     """
     listening = _bind(address)
     # uvicorn takes anything that makes protocols, whatever it declares.
-    protocol: Any = partial(BoundedProtocol, limits=limits or HeadLimits())
+    protocol: Any = partial(
+        BoundedProtocol, limits=limits or HeadLimits(), open_connections=open_connections
+    )
     config = uvicorn.Config(
         app,
         http=protocol,
@@ -71,8 +78,6 @@ async def serve_http(
         server_header=False,
         proxy_headers=False,
         backlog=BACKLOG,
-        # uvicorn already refuses the connection that reaches its limit.
-        limit_concurrency=connections_max + 1,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )

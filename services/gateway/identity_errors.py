@@ -14,6 +14,7 @@ IdentityRefusal
 ├── TooManyGroups            a user belongs to as many groups as one may
 ├── RoleExceedsCaller
 ├── UnknownScopes
+├── TokenForAnotherUser      a token that would act for another person
 ├── TokenNotFound
 ├── TokenAlreadyIssued       a repeated request, whose token cannot be told again
 ├── TooManyTokens
@@ -149,6 +150,14 @@ class UnknownScopes(IdentityRefusal):
         self.scopes = scopes
 
 
+class TokenForAnotherUser(IdentityRefusal):
+    """A token that would act for another person, whose chats the caller may not read."""
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__("you can issue service tokens for yourself only; leave out user_id")
+        self.user_id = user_id
+
+
 class TokenNotFound(IdentityRefusal):
     """No such service token."""
 
@@ -271,6 +280,11 @@ ERRORS: ErrorTable = {
         grpc.StatusCode.INVALID_ARGUMENT,
         ErrorReason.ERROR_REASON_UNKNOWN_SCOPE,
         lambda error: {"scope": error.scopes[0]},
+    ),
+    TokenForAnotherUser: _telling(
+        grpc.StatusCode.PERMISSION_DENIED,
+        ErrorReason.ERROR_REASON_TOKEN_FOR_ANOTHER_USER,
+        lambda error: {"user_id": error.user_id},
     ),
     TokenNotFound: _telling(
         grpc.StatusCode.NOT_FOUND,

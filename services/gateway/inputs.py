@@ -20,9 +20,21 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=INTEGER_MAX)]
 Place = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Line = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
-Ids = Annotated[tuple[Id, ...], msgspec.Meta(max_length=100)]
+UUID_PATTERN = "[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}"
+Uuid = Annotated[str, msgspec.Meta(pattern=rf"^{UUID_PATTERN}\Z", description="a UUID")]
+OptionalUuid = Annotated[
+    str, msgspec.Meta(pattern=rf"^(?:{UUID_PATTERN})?\Z", description='a UUID, or "" for none')
+]
+Uuids = Annotated[tuple[Uuid, ...], msgspec.Meta(max_length=100)]
+NOT_BLANK = "more than spaces"
 LabelKey = Annotated[
-    str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._/-]*$")
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=64,
+        pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._/-]*$",
+        description="letters, digits, '.', '_', '/' or '-', beginning with a letter or digit",
+    ),
 ]
 LabelValue = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 Labels = Annotated[dict[LabelKey, LabelValue], msgspec.Meta(max_length=50)]
@@ -35,7 +47,7 @@ class TextInput(
 ):
     """Text that a person or a program wrote."""
 
-    text: Annotated[str, msgspec.Meta(min_length=1)]
+    text: Annotated[str, msgspec.Meta(min_length=1, pattern=r"\S", description=NOT_BLANK)]
 
 
 class FileInput(
@@ -43,7 +55,7 @@ class FileInput(
 ):
     """A file that was uploaded before."""
 
-    file_id: Id
+    file_id: Uuid
 
 
 class FileReferenceInput(
@@ -51,7 +63,9 @@ class FileReferenceInput(
 ):
     """Lines of a file that the writer points at."""
 
-    file_name: Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
+    file_name: Annotated[
+        str, msgspec.Meta(min_length=1, max_length=4096, pattern=r"\S", description=NOT_BLANK)
+    ]
     start_line: Line
     end_line: Line
     content: str
@@ -93,7 +107,12 @@ class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ClientToolInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A tool that the client executes itself."""
 
-    name: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
+    name: Annotated[
+        str,
+        msgspec.Meta(
+            pattern="^[A-Za-z0-9_-]{1,64}$", description="1 to 64 letters, digits, '_' or '-'"
+        ),
+    ]
     input_schema: JsonObject
     description: Annotated[str, msgspec.Meta(max_length=8192)] = ""
 
@@ -106,8 +125,8 @@ class NewChat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model_id: ModelId = ""
     reasoning_effort: Effort | None = None
     mode: Mode | None = None
-    workspace_id: Name = ""
-    mcp_server_ids: Ids = ()
+    workspace_id: OptionalUuid = ""
+    mcp_server_ids: Uuids = ()
     labels: Labels = {}
     system_prompt: Annotated[str, msgspec.Meta(max_length=SYSTEM_PROMPT_CHARACTERS_MAX)] = ""
     client_tools: Annotated[tuple[ClientToolInput, ...], msgspec.Meta(max_length=250)] = ()
@@ -116,14 +135,19 @@ class NewChat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ChatPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of PATCH /chats/{chat_id}; labels are replaced as a whole."""
 
-    title: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | UnsetType = UNSET
+    title: (
+        Annotated[
+            str, msgspec.Meta(min_length=1, max_length=200, pattern=r"\S", description=NOT_BLANK)
+        ]
+        | UnsetType
+    ) = UNSET
     labels: Labels | UnsetType | None = UNSET
     pin_order: Place | UnsetType | None = UNSET
     mode: Mode | UnsetType | None = UNSET
     model_id: ModelId | UnsetType | None = UNSET
     reasoning_effort: Effort | UnsetType | None = UNSET
-    workspace_id: Name | UnsetType | None = UNSET
-    mcp_server_ids: Ids | UnsetType | None = UNSET
+    workspace_id: OptionalUuid | UnsetType | None = UNSET
+    mcp_server_ids: Uuids | UnsetType | None = UNSET
 
 
 class NewMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -172,8 +196,8 @@ class ReadMark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ShareInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whom a chat is shared with: a user or a group."""
 
-    user_id: Name = ""
-    group_id: Name = ""
+    user_id: OptionalUuid = ""
+    group_id: OptionalUuid = ""
 
 
 class NewShares(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

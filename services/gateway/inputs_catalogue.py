@@ -6,6 +6,8 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from gateway.inputs import OptionalUuid, Uuid
+
 Text = Annotated[str, msgspec.Meta(max_length=64 * 1024)]
 Name = Annotated[str, msgspec.Meta(max_length=64)]
 Id = Annotated[str, msgspec.Meta(max_length=64)]
@@ -188,12 +190,12 @@ class TemplatePatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class NewWorkspace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of POST /workspaces."""
 
-    template_id: Id
+    template_id: Uuid
     name: Name = ""
     parameters: Values = {}
     preset_id: Id = ""
     ttl_ms: Milliseconds | None = None
-    chat_id: Id = ""
+    chat_id: OptionalUuid = ""
     secret_names: Annotated[tuple[str, ...], msgspec.Meta(max_length=32)] = ()
 
 
@@ -214,7 +216,7 @@ class ForkInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     mode: ForkMode | None = None
     name: Name = ""
-    chat_id: Id = ""
+    chat_id: OptionalUuid = ""
 
 
 class MergeInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,13 +13,23 @@ from gateway.inputs import Count, Effort, Id, JsonObject, Name
 
 PROMPT_CHARACTERS_MAX = 128 * 1024
 DAYS_MAX = 3650
+#: In US dollars per million tokens.
+PRICE_MAX = 999_999_999
 
-Price = Annotated[str, msgspec.Meta(pattern=r"^([0-9]{1,9}(\.[0-9]{1,12})?)?$")]
+Price = Annotated[float, msgspec.Meta(ge=0, le=PRICE_MAX)]
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 Days = Annotated[int, msgspec.Meta(ge=0, le=DAYS_MAX)]
 Address = Annotated[str, msgspec.Meta(max_length=2048)]
+Key = Annotated[str, msgspec.Meta(min_length=1, max_length=8192)]
 Prompt = Annotated[str, msgspec.Meta(max_length=PROMPT_CHARACTERS_MAX)]
-ShortName = Annotated[str, msgspec.Meta(pattern="^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
+ShortName = Annotated[
+    str,
+    msgspec.Meta(
+        pattern="^[a-z0-9]+(-[a-z0-9]+)*$",
+        max_length=64,
+        description="words of a-z and 0-9 with '-' between them",
+    ),
+]
 ModelName = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 Thresholds = Annotated[dict[Id, Percent], msgspec.Meta(max_length=1000)]
 
@@ -43,12 +53,12 @@ class LimitPeriod(StrEnum):
 
 
 class PricesInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Prices in US dollars per million tokens, as exact decimals; an empty one is unknown."""
+    """Prices in US dollars per million tokens; null is unknown, and 0 is free."""
 
-    input: Price = ""
-    output: Price = ""
-    cache_read: Price = ""
-    cache_write: Price = ""
+    input: Price | None = None
+    output: Price | None = None
+    cache_read: Price | None = None
+    cache_write: Price | None = None
 
 
 class NewModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,7 +114,12 @@ class NewProvider(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProviderPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of PATCH /providers/{provider_id}; options are replaced as a whole."""
+    """The body of PATCH /providers/{provider_id}; options are replaced as a whole.
+
+    A key replaces the stored keys of the installation, null removes them. One of the two is needed
+    when a change would send stored keys to another scheme, host or port; users' own keys of the
+    provider are removed then.
+    """
 
     name: ShortName | UnsetType = UNSET
     type: ProviderType | UnsetType = UNSET
@@ -113,13 +128,14 @@ class ProviderPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     enabled: bool | UnsetType = UNSET
     user_keys_allowed: bool | UnsetType = UNSET
     options: JsonObject | UnsetType | None = UNSET
+    key: Key | UnsetType | None = UNSET
 
 
 class NewProviderKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of POST /provider-keys and /me/provider-keys; the key is never told again."""
 
     provider_id: Id
-    key: Annotated[str, msgspec.Meta(min_length=1, max_length=8192)]
+    key: Key
 
 
 class InstallationPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,7 +10,12 @@ from msgspec import UNSET, UnsetType
 
 from parley.identity import Role
 
-Login = Annotated[str, msgspec.Meta(pattern="^[a-z0-9._-]{1,64}$")]
+Login = Annotated[
+    str,
+    msgspec.Meta(
+        pattern="^[a-z0-9._-]{1,64}$", description="1 to 64 of a-z, 0-9, '.', '_' and '-'"
+    ),
+]
 DisplayName = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 Email = Annotated[str, msgspec.Meta(max_length=254)]
 GroupName = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]

@@ -14,7 +14,13 @@ Grace = Annotated[int, msgspec.Meta(ge=0, le=60_000)]
 Path = Annotated[str, msgspec.Meta(max_length=4096)]
 #: An end of line may not follow, which `$` alone would let pass.
 Label = Annotated[
-    str, msgspec.Meta(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9._-]+(?!\n)$")
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=100,
+        pattern=r"^[A-Za-z0-9._-]+(?!\n)$",
+        description="letters, digits, '.', '_' or '-'",
+    ),
 ]
 Reference = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
 

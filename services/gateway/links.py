@@ -23,6 +23,7 @@ from gateway.routed import Routed
 from parley.clock import Clock
 from parley.identity import User
 from parley.rpc import Address, CallTokens, Channels, Problem, ranked
+from parley.tasks import Starter
 
 RENEW_S = 25.0
 # A crowd that comes at once waits for its turn rather than being sent away to come again.
@@ -51,7 +52,7 @@ class Links:
         channels: Channels,
         signer: CallTokens,
         *,
-        tasks: asyncio.TaskGroup,
+        tasks: Starter,
         clock: Clock,
         is_live: Callable[[Address], bool] = lambda address: True,
     ) -> None:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.errors import FieldError, HttpRefusal, UpstreamRefused
+from gateway.errors import FieldError, HttpRefusal, UpstreamRefused, invalid_request
 from gateway.identity_errors import VersionConflict
 from gateway.responses import json_response
 
@@ -33,8 +33,7 @@ def if_match(request: Request) -> str:
     found = _TAG.fullmatch(text)
     if found is None:
         detail = "Give the one ETag of what was read, in its quotes, or *."
-        error = FieldError("INVALID", detail, parameter="If-Match")
-        raise HttpRefusal(422, "INVALID_REQUEST", f"If-Match: {detail}", errors=(error,))
+        raise invalid_request(FieldError("INVALID", detail, parameter="If-Match"))
     if text.startswith("W/"):
         raise _changed_meanwhile()
     return found[1]
@@ -61,8 +60,7 @@ def refuse_condition(request: Request) -> None:
     """
     if request.headers.get("if-match", "*").strip() != "*":
         detail = "This cannot be changed on a condition; leave the header out."
-        error = FieldError("INVALID", detail, parameter="If-Match")
-        raise HttpRefusal(422, "INVALID_REQUEST", f"If-Match: {detail}", errors=(error,))
+        raise invalid_request(FieldError("INVALID", detail, parameter="If-Match"))
 
 
 @contextmanager

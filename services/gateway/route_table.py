@@ -81,6 +81,8 @@ def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
     return (
         OpenRoute("GET", "/", pages.page),
         OpenRoute("GET", "/docs", pages.docs),
+        OpenRoute("GET", "/problems", pages.problems),
+        OpenRoute("GET", "/problems/{code}", pages.problem),
         # Looking at the link's headers must not spend it.
         OpenRoute("GET", "/login", pages.login, answers_head=False),
         OpenRoute("GET", "/healthz", pages.healthz),

@@ -15,6 +15,7 @@ from gateway.bodies import read_query
 from gateway.chatd import Chatd
 from gateway.errors import HttpRefusal
 from gateway.identity_store import IdentityStore
+from gateway.problem_pages import PROBLEM_KINDS, index_body, problem_body
 from gateway.responses import json_response
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
@@ -75,10 +76,21 @@ class PageRoutes:
             _document(
                 "Parley: the API",
                 "<p>Send <code>Authorization: Bearer</code> with an API key. Errors are problem "
-                f"documents (RFC 9457), streams are server-sent events.</p><table>{head}{rows}"
-                "</table>",
+                'documents (RFC 9457, see <a href="/problems">all</a>), streams are server-sent '
+                f"events.</p><table>{head}{rows}</table>",
             )
         )
+
+    async def problems(self, request: Request) -> Response:
+        """List the problems that requests may be answered with."""
+        return HTMLResponse(_document("Parley: problems", index_body()))
+
+    async def problem(self, request: Request) -> Response:
+        """Say what one problem means and what to do about it."""
+        code = request.path_params["code"]
+        if code not in PROBLEM_KINDS:
+            raise HttpRefusal(404, "NO_SUCH_PATH", "There is no such problem; see /problems.")
+        return HTMLResponse(_document(code, problem_body(code)))
 
     async def login(self, request: Request) -> Response:
         """Spend the login link for a session."""

@@ -56,7 +56,6 @@ class TemplateRoutes:
         )
         document = page_to_json(map(summary_to_json, answer.templates), answer.next_page_token)
         document["recommended_template_id"] = answer.recommended_template_id or None
-        document["next_step"] = answer.next_step
         return json_response(document)
 
     async def create(self, request: Request, visitor: SignedIn) -> Response:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from gateway.identity_errors import (
     InvalidRequest,
-    RoleExceedsCaller,
+    TokenForAnotherUser,
     TokenNotFound,
     UnknownScopes,
     UserDeactivated,
@@ -95,7 +95,7 @@ class ServiceTokens:
             UnknownScopes: No method asks for one of the scopes.
             UserNotFound: There is no such user to act for.
             UserDeactivated: That user cannot be acted for.
-            RoleExceedsCaller: That user may do more than `caller`.
+            TokenForAnotherUser: That user is another person than `caller`.
             TokenAlreadyIssued: The request was made before.
             TooManyTokens: As many unexpired tokens exist as are allowed.
         """
@@ -165,8 +165,8 @@ class ServiceTokens:
         holder = await self._people.find_user(wanted) if is_uuid(wanted) else None
         if holder is None:
             raise UserNotFound(wanted)
-        if RANK[holder.role] > RANK[caller.role]:
-            raise RoleExceedsCaller(holder.role)
+        if holder.id != caller.id:
+            raise TokenForAnotherUser(holder.id)
         if not holder.is_active:
             raise UserDeactivated(wanted)
         return holder

@@ -5,6 +5,8 @@ from ipaddress import ip_address
 from typing import Self
 from urllib.parse import urlsplit
 
+from gateway.access_log import AccessLogShare
+from gateway.client_address import ProxyNetwork
 from parley.process import ServiceSettings
 from parley.rpc import Address, Scheme
 from parley.settings import Secret, setting
@@ -82,9 +84,44 @@ class GatewaySettings(ServiceSettings):
 
     http_listen: HttpAddress = setting("The host:port where HTTP is served.")
     http_connections_max: int = setting(
-        "HTTP connections served at once; requests on further ones are answered 503.",
+        "HTTP connections open at once, if the limit of open files allows so many; when all are in "
+        "use, further ones are answered 503.",
         default=20_000,
         at_least=1,
+    )
+    address_connections_max: int = setting(
+        "Connections, and requests, of one client address open at once, and never more than three "
+        "times what is left for others; further ones are answered 429.",
+        default=15_000,
+        at_least=1,
+    )
+    user_requests_max: int = setting(
+        "Requests of one user open at once, streams included, and never more than are left for "
+        "others; further ones are answered 429.",
+        default=10_000,
+        at_least=1,
+    )
+    user_lasting_requests_max: int = setting(
+        "Requests of one user open at once that wait, watch a workspace, are terminals or transfer "
+        "files; further ones are answered 429.",
+        default=200,
+        at_least=1,
+    )
+    user_calls_max: int = setting(
+        "Requests of one user that are carried out at a time, without those that last and with "
+        "streams only until they are open; further ones wait for their turn.",
+        default=8,
+        at_least=1,
+    )
+    trusted_proxies: tuple[ProxyNetwork, ...] = setting(
+        "Addresses and networks of proxies whose X-Forwarded-For tells the client's address; from "
+        "all others it is ignored.",
+        default=(),
+    )
+    access_log: AccessLogShare = setting(
+        "Whether each request is logged when it is over: on, off, or a share such as 0.1, with "
+        "which all that failed are logged nevertheless.",
+        default=AccessLogShare(1.0),
     )
     public_url: PublicUrl = setting(
         "The http or https origin that clients use; links, cookies and origin checks follow it."

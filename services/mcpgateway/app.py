@@ -1,6 +1,5 @@
 """The composition root of mcpgateway: opens what it needs and serves until it is stopped."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -25,6 +24,7 @@ from parley.postgres import Database, DatabaseUnavailable, migrate
 from parley.process import Neighbours, Process
 from parley.rpc import RunningServer, current_method
 from parley.secrets import Keyring, SecretBox
+from parley.tasks import BackgroundTasks
 from parley.telemetry import Statements
 
 RENEW_S: Final = 3.0
@@ -63,10 +63,14 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         await servers.check_keys(keyring)
         policy = await _with_demo(settings, servers, process)
         journal = await Journal.open(database, process.new_id())
-        sessions = await stack.enter_async_context(Sessions.open(policy, process.clock))
-        desk = await stack.enter_async_context(CallDesk.open(journal, sessions, process.clock))
+        sessions = await stack.enter_async_context(Sessions.open(policy, process.supervision))
+        desk = await stack.enter_async_context(
+            CallDesk.open(journal, sessions, process.supervision)
+        )
         bus = await stack.enter_async_context(
-            PostgresBus.open(url, application_name=process.instance, clock=process.clock)
+            PostgresBus.open(
+                url, application_name=process.instance, supervision=process.supervision
+            )
         )
 
         def changed() -> None:
@@ -75,9 +79,8 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         catalogues = Catalogues(sessions, process.clock, changed)
         listing = ToolListing(servers, catalogues)
         runtime = RuntimeServicer(Runtime(servers, listing, catalogues, journal, desk))
-        background = await stack.enter_async_context(asyncio.TaskGroup())
-        keeping = background.create_task(keep(desk, journal, process.clock))
-        stack.callback(keeping.cancel)
+        background = await stack.enter_async_context(BackgroundTasks(process.supervision))
+        background.keep("lease.renew", lambda: keep(desk, journal, process.clock))
         neighbours = Neighbours(settings, process)
         revocations = await stack.enter_async_context(neighbours.revocations(settings.gateway))
         servicers = (

@@ -22,6 +22,7 @@ from mcpgateway.upstream import OnProgress, Upstream
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 from parley.rpc import detached
+from parley.tasks import BackgroundTasks, Starter, Supervision
 
 PROGRESS_PERIOD_S: Final = 0.25
 POLL_FIRST_S: Final = 0.1
@@ -93,9 +94,7 @@ class RunningCall:
 class CallDesk:
     """Starts calls, attaches to them, and ends them."""
 
-    def __init__(
-        self, journal: Journal, upstream: Upstream, clock: Clock, tasks: asyncio.TaskGroup
-    ) -> None:
+    def __init__(self, journal: Journal, upstream: Upstream, clock: Clock, tasks: Starter) -> None:
         self._journal = journal
         self._upstream = upstream
         self._clock = clock
@@ -105,11 +104,11 @@ class CallDesk:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, journal: Journal, upstream: Upstream, clock: Clock
+        cls, journal: Journal, upstream: Upstream, supervision: Supervision
     ) -> "AsyncIterator[CallDesk]":
         """Give the desk; at its end running calls are stopped and recorded as unknown."""
-        async with asyncio.TaskGroup() as tasks:
-            desk = cls(journal, upstream, clock, tasks)
+        async with BackgroundTasks(supervision) as tasks:
+            desk = cls(journal, upstream, supervision.clock, tasks)
             try:
                 yield desk
             finally:

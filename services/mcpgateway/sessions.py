@@ -28,6 +28,7 @@ from mcpgateway.errors import UpstreamFailed
 from mcpgateway.owned_session import Connecting, OwnedSession, Work, one_off
 from mcpgateway.upstream import OnProgress
 from parley.clock import Clock
+from parley.tasks import BackgroundTasks, Starter, Supervision
 
 LISTING_BYTES_MAX: Final = 8 * 1024 * 1024
 SESSION_IDLE_S: Final = 300.0
@@ -70,7 +71,7 @@ class _Endpoint:
 class Sessions:
     """MCP servers, reached through one guarded transport; an `Upstream`."""
 
-    def __init__(self, policy: Policy, clock: Clock, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, policy: Policy, clock: Clock, tasks: Starter) -> None:
         self._policy = policy
         self._clock = clock
         self._tasks = tasks
@@ -78,15 +79,14 @@ class Sessions:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, policy: Policy, clock: Clock) -> "AsyncIterator[Sessions]":
+    async def open(cls, policy: Policy, supervision: Supervision) -> "AsyncIterator[Sessions]":
         """Give the sessions; at the end all of them are closed."""
-        async with asyncio.TaskGroup() as tasks:
-            sessions = cls(policy, clock, tasks)
-            sweeping = tasks.create_task(sessions._sweep_for_ever())
+        async with BackgroundTasks(supervision) as tasks:
+            sessions = cls(policy, supervision.clock, tasks)
+            tasks.keep("sessions.expire", sessions._sweep_for_ever)
             try:
                 yield sessions
             finally:
-                sweeping.cancel()
                 await sessions.close()
 
     async def list_tools(self, target: Target) -> Catalogue:

@@ -100,10 +100,16 @@ class Servers:
         return await self.get(earlier)
 
     async def ensure(self, server_id: ServerId, settings: ServerSettings) -> None:
-        """Have a server with this slug at this URL; what an admin else changed about it stays."""
+        """Have a server with this slug at this URL; what an admin else changed about it stays.
+
+        Credentials were given for one URL, so they are removed when it changes.
+        """
         statement = insert_or(servers).values(self._values(server_id, settings, Credentials()))
-        moved = {
+        moved: dict[str, Any] = {
             "url": statement.excluded.url,
+            "credentials": None,
+            "credentials_key_id": None,
+            "header_names": [],
             "version": servers.c.version + 1,
             "updated_at": func.now(),
         }

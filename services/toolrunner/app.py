@@ -10,11 +10,13 @@ from typing import Final
 
 from parley.identity import InMemoryRevocations
 from parley.process import ConfigurationError, Neighbours, Process
+from parley.rpc import RunningServer
 from toolrunner.assembly.standing import known, reporter_of
 from toolrunner.assembly.workshop import JOURNAL, Workshop, open_workshop
 from toolrunner.census import Census
 from toolrunner.errors import JournalUnusable, SpawnerGone
 from toolrunner.hosting.assembly import Hosting, Parts, hosting
+from toolrunner.hosting.command_check import NOT_TRIED, CommandCheck
 from toolrunner.hosting.overlays import KernelOverlays, Overlays
 from toolrunner.hosting.points import points_of
 from toolrunner.hosting.programs import Programs
@@ -58,7 +60,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         hosted = await stack.enter_async_context(_hosting(settings, process, workshop, overlays))
         reporter = reporter_of(settings, process, workshop, hosted, overlays)
         neighbours = Neighbours(settings, process)
-        await stack.enter_async_context(
+        server = await stack.enter_async_context(
             neighbours.serve(
                 _servicers(process, neighbours, workshop, hosted, reporter),
                 # No method takes a service token, so there is no revocation to know of.
@@ -67,8 +69,9 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                 domain=DOMAIN,
             )
         )
-        quotas = _quotas(process, workshop)
-        async with known(settings, process, neighbours, reporter, workshop.secrets, quotas):
+        server.set_serving(False, NOT_TRIED)
+        quotas, check = _quotas(process, workshop), _command_check(process, workshop, server)
+        async with known(settings, process, neighbours, reporter, workshop.secrets, quotas, check):
             try:
                 await _until_stopped(process.stopping, workshop.spawner.process.gone)
             finally:
@@ -92,6 +95,7 @@ def _hosting(
             users=workshop.users,
             points=points_of(settings.faultpoints_directory, process.clock),
             clock=process.clock,
+            supervision=process.supervision,
             new_id=process.new_id,
             encode_started=encode_started,
             workspaces_max=settings.workspaces_max,
@@ -128,11 +132,22 @@ def _quotas(process: Process, workshop: Workshop) -> Quotas:
     return Quotas(
         workshop.processes,
         workshop.workspaces,
-        Census(workshop.spawner.pid, workshop.workspaces.by_user),
+        Census(workshop.spawner.pid, workshop.workspaces.by_user, workshop.workspaces.by_mark),
         Programs(workshop.spawner.process, process.new_id),
         Shares(process.clock),
         workshop.directory,
         process.clock,
+    )
+
+
+def _command_check(process: Process, workshop: Workshop, server: RunningServer) -> CommandCheck:
+    return CommandCheck(
+        Programs(workshop.spawner.process, process.new_id),
+        workshop.spawner.process,
+        workshop.sandbox,
+        workshop.directory,
+        process.clock,
+        server.set_serving,
     )
 
 

@@ -1,7 +1,8 @@
 """Who uses how much: all processes that the spawner started, by the workspace they belong to.
 
 Theory: whoever is below the first process of a command is that command's. Whoever was left behind
-by one is known by the workspace's user, or by the namespace of processes that it cannot leave.
+by one is known by the workspace's user, by the namespace of processes that it cannot leave, or by
+the mark that it cannot take off.
 Looking takes some twenty microseconds for each process, in a thread that all others wait for now
 and then. So those below the spawner are asked for their children and nobody else is looked at,
 unless there are so many of them that it is less to look at everybody.
@@ -14,13 +15,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from toolrunner.domain import ProcessId, WorkspaceId
-from toolrunner.spawner import Seen, words_of
+from toolrunner.spawner import Seen, mark_on, words_of
 
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 TICKS_S: Final = os.sysconf("SC_CLK_TCK")
 BLOCK_BYTES: Final = 512
 #: Where /proc tells what, counted from what follows the name.
-STATE, PARENT, GROUP, SESSION, TIMES, STARTED, RESIDENT = 0, 1, 2, 3, slice(11, 15), 19, 21
+STATE, PARENT, GROUP, SESSION, TIMES, THREADS, STARTED, RESIDENT = (
+    *(0, 1, 2, 3),
+    slice(11, 15),
+    *(17, 19, 21),
+)
 DEAD: Final = (b"Z", b"X")
 #: More than the kernel has to say of one.
 STAT_BYTES: Final = 4096
@@ -63,14 +68,17 @@ class Census:
     Attributes:
         spawner_pid: The spawner.
         workspaces_by_user: Tells whose the users are; asked only when somebody is unknown.
+        workspaces_by_mark: Tells whose the marks are; asked only when one is unknown.
         proc: Where the kernel tells of processes.
     """
 
     spawner_pid: int
     workspaces_by_user: Callable[[], Mapping[int, WorkspaceId]]
+    workspaces_by_mark: Callable[[], Mapping[int, WorkspaceId]] = dict
     proc: str = "/proc"
     _namespaces: dict[str, WorkspaceId] = field(default_factory=dict)
     _known: dict[int, str] = field(default_factory=dict)
+    _marks: dict[int, WorkspaceId | None] = field(default_factory=dict)
 
     def take(self, leaders: Mapping[int, Leader]) -> Members:
         """Return all processes of workspaces, given the first ones of commands by their pids."""
@@ -125,8 +133,22 @@ class Census:
         stat = f"{self.proc}/{pid}/stat"
         with suppress(OSError, IndexError), open(stat, "rb", buffering=0) as file:
             words = words_of(file.read(STAT_BYTES))
-            return None if words[STATE] in DEAD else _member(pid, words)
+            if words[STATE] in DEAD and int(words[THREADS]) <= 1:
+                return None
+            if words[STATE] in DEAD:
+                words[RESIDENT] = self._resident_of_threads(pid)
+            return _member(pid, words)
         return None
+
+    def _resident_of_threads(self, pid: int) -> bytes:
+        """Return the pages of a process whose first thread ended, which then tells of none."""
+        for thread in os.listdir(f"{self.proc}/{pid}/task"):
+            stat = f"{self.proc}/{pid}/task/{thread}/stat"
+            with suppress(OSError, IndexError), open(stat, "rb", buffering=0) as file:
+                words = words_of(file.read(STAT_BYTES))
+                if words[STATE] not in DEAD:
+                    return words[RESIDENT]
+        return b"0"
 
     def _line(self, pid: int, found: Mapping[int, Member]) -> list[int] | None:
         """Return a process and those above it, up to the spawner; None if it is not below it."""
@@ -155,7 +177,15 @@ class Census:
             user = os.stat(f"{self.proc}/{pid}").st_uid
             if user in users:
                 return users[user]
-        return self._namespaces.get(self._namespace(pid))
+        inside = self._namespaces.get(self._namespace(pid))
+        return self._marked(pid) if inside is None else inside
+
+    def _marked(self, pid: int) -> WorkspaceId | None:
+        mark = mark_on(pid, self.proc)
+        if mark and mark not in self._marks:
+            # Those of the node's own programs are of no workspace.
+            self._marks = {**self._marks, mark: None, **self.workspaces_by_mark()}
+        return self._marks.get(mark)
 
     def _namespace(self, pid: int) -> str:
         with suppress(OSError):

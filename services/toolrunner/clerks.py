@@ -202,6 +202,8 @@ class Clerks:
                 profile=Profile.FULL,
                 network=None,
                 readable=(*OWN_PROGRAMS, *workspace.particulars.readable),
+                # It follows repositories, and runs nothing that the workspace brought.
+                may_watch=True,
             ),
         )
         # Known before it runs, so that it is ended whatever becomes of this.

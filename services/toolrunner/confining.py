@@ -28,6 +28,11 @@ from toolrunner.users import FIRST, Users
 from toolrunner.workspaces import Workspace
 
 PROBE_S: Final = 30.0
+SHARED_USER: Final = (
+    "the files of this workspace belong to the user of the service, so a command could change the "
+    "modes of the service's own files; give the directory to another user, or set "
+    "TOOLRUNNER_SANDBOX_MINIMUM=none if you trust what runs in it"
+)
 _RUN: Final = (
     "import sys; sys.path.append(sys.argv.pop(1)); "
     "from toolrunner.sandbox.__main__ import main; main()"
@@ -59,11 +64,13 @@ class Sandbox:
         processes: int = 0,
         egress: Egress | None = None,
         readable: tuple[str, ...] = (),
+        may_watch: bool = False,
     ) -> Confinement:
         """Return how to confine a process of a workspace.
 
         Raises:
-            SandboxTooWeak: The node cannot keep what is asked for.
+            SandboxTooWeak: The node cannot keep what is asked for, or not its own minimum because
+                the files belong to the user of the service.
         """
         place = Place(
             root=str(workspace.root),
@@ -71,9 +78,10 @@ class Sandbox:
             temporary=str(workspace.temporary),
             uid=self._uid(workspace),
             readable=(str(workspace.logs), *readable),
+            may_watch=may_watch,
         )
         try:
-            return plan(
+            found = plan(
                 self.report,
                 place=place,
                 profile=profile,
@@ -83,6 +91,11 @@ class Sandbox:
             )
         except NotEnforceable as error:
             raise SandboxTooWeak(level=error.level.word, required=error.required.word) from error
+        if found.level < self.report.minimum:
+            raise SandboxTooWeak(
+                level=found.level.word, required=self.report.minimum.word, cause=SHARED_USER
+            )
+        return found
 
     def _uid(self, workspace: Workspace) -> int:
         """Return whose the files are; those of the service stay with its user."""

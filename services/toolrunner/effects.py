@@ -1,23 +1,12 @@
 """Work that is finished even if whoever asked for it has gone."""
 
-import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from parley.rpc import detached
+from parley.tasks import Completer
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Done(Generic[T]):
-    value: T
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    error: Exception
 
 
 class Effects:
@@ -26,21 +15,9 @@ class Effects:
     An entry in the journal whose effect was cancelled halfway would be one nobody can complete.
     """
 
-    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, tasks: Completer) -> None:
         self._tasks = tasks
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Return what `work` returns, or raise what it raises."""
-        task = self._tasks.create_task(_captured(work), context=detached())
-        match await asyncio.shield(task):
-            case _Done(value):
-                return value
-            case _Failed(error):
-                raise error
-
-
-async def _captured(work: Coroutine[Any, Any, T]) -> _Done[T] | _Failed:
-    try:
-        return _Done(await work)
-    except Exception as error:
-        return _Failed(error)
+        return await self._tasks.complete(work, context=detached())

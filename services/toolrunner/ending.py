@@ -1,9 +1,9 @@
 """Ending processes before they end by themselves: signals and cancellation, each at most once."""
 
-import asyncio
 from dataclasses import dataclass
 from typing import Final
 
+from parley.tasks import Starter
 from toolrunner.domain import Execution, Key, ProcessId, ProcessState
 from toolrunner.errors import ProcessNotFound, ProcessNotRunning
 from toolrunner.journal import Begun, NotBegun
@@ -34,7 +34,7 @@ class Ends:
     journal: JournalThread
     spawner: Spawner
     registry: Registry
-    tasks: asyncio.TaskGroup
+    tasks: Starter
     tending: Tending
 
     async def signal(

@@ -168,10 +168,12 @@ class WrongPathKind(ToolrunnerError):
 class SandboxTooWeak(ToolrunnerError):
     """More confinement is asked for than this node has."""
 
-    def __init__(self, level: str, required: str) -> None:
+    def __init__(self, level: str, required: str, cause: str = "") -> None:
         super().__init__(
-            f"the sandbox of this node has level {level}, and the call asks for a confinement that "
-            f"needs level {required}; ask a node with a stronger sandbox"
+            f"the sandbox of this node has level {level} here and {required} is needed: {cause}"
+            if cause
+            else f"the sandbox of this node has level {level}, and the call asks for a confinement "
+            f"that needs level {required}; ask a node with a stronger sandbox"
         )
         self.level = level
         self.required = required
@@ -184,16 +186,22 @@ class QuotaExceeded(ToolrunnerError):
         dimension: What of: `disk_bytes` or `inodes`.
         used: How much.
         limit: How much it may.
+        is_partial: Whether something could not be looked at, which counts as more than it may.
     """
 
-    def __init__(self, dimension: str, used: int, limit: int) -> None:
+    def __init__(self, dimension: str, used: int, limit: int, *, is_partial: bool = False) -> None:
         super().__init__(
-            f"the workspace uses {used} of {limit} {dimension}, so nothing can be written; remove "
-            "files that are not needed with a command (rm), then write again"
+            "the node cannot look into all directories and open files of the workspace, which "
+            "counts as more than it may use, so nothing can be written; make them readable with a "
+            "command (chmod -R u+rwX .) or remove them, then write again"
+            if is_partial
+            else f"the workspace uses {used} of {limit} {dimension}, so nothing can be written; "
+            "remove files that are not needed with a command (rm), then write again"
         )
         self.dimension = dimension
         self.used = used
         self.limit = limit
+        self.is_partial = is_partial
 
 
 class StaleOwner(ToolrunnerError):

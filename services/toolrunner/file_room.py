@@ -1,6 +1,5 @@
 """The files of this node as its servicer uses them; leaving ends the programs behind them."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from types import TracebackType
 from typing import Final, TypeVar
 
 from parley.clock import Clock, patient
+from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.clerk_channel import ANSWER_S
 from toolrunner.clerks import Clerks, find_git, find_ripgrep
 from toolrunner.confining import Sandbox
@@ -61,9 +61,10 @@ class FileRoom:
         workspaces: Workspaces,
         sandbox: Sandbox,
         clock: Clock,
+        supervision: Supervision,
         new_id: Callable[[], str],
     ) -> None:
-        self._tasks = asyncio.TaskGroup()
+        self._tasks = BackgroundTasks(supervision)
         effects = Effects(self._tasks)
         self._clerks = Clerks(
             spawner=spawner,
@@ -79,14 +80,13 @@ class FileRoom:
         self._workspaces = workspaces
         self._changes = FileChanges(self._clerks, workspaces, self._reads, new_id)
         self._once = Once(journal, effects)
-        self._reaper: asyncio.Task[None] | None = None
         self._places = UploadPlaces()
         self._clock = clock
         self.new_token = new_id
 
     async def __aenter__(self) -> "FileRoom":
         await self._tasks.__aenter__()
-        self._reaper = self._tasks.create_task(self._forget_idle())
+        self._tasks.keep("file_workers.expire", self._forget_idle)
         return self
 
     async def __aexit__(
@@ -95,8 +95,6 @@ class FileRoom:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        assert self._reaper is not None, "it was entered"
-        self._reaper.cancel()
         try:
             await self._tasks.__aexit__(kind, error, traceback)
         finally:

@@ -1,6 +1,5 @@
 """The repositories of this node as its servicer uses them."""
 
-import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
@@ -8,6 +7,7 @@ from types import TracebackType
 from typing import Final
 
 from parley.clock import Clock
+from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.domain import Scope
 from toolrunner.errors import ClerkGone, OutcomeUnknown
 from toolrunner.file_room import FileRoom
@@ -36,9 +36,9 @@ def previous_label(request_id: str) -> str:
 class GitRoom:
     """Looks at repositories and keeps states of them; owns the tasks that follow them."""
 
-    def __init__(self, files: FileRoom, clock: Clock) -> None:
+    def __init__(self, files: FileRoom, clock: Clock, supervision: Supervision) -> None:
         self._files = files
-        self._tasks = asyncio.TaskGroup()
+        self._tasks = BackgroundTasks(supervision)
         self._watches = GitWatches(files, clock, self._tasks)
 
     async def __aenter__(self) -> "GitRoom":

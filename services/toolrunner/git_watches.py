@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from parley.clock import Clock
+from parley.tasks import Starter
 from toolrunner.domain import Scope, WorkspaceId
 from toolrunner.errors import ClerkGone, ToolrunnerError
 from toolrunner.files.errors import FileRefused
@@ -126,7 +127,7 @@ class Source(Protocol):
 class GitWatches:
     """Follows workspaces as long as somebody listens."""
 
-    def __init__(self, files: Source, clock: Clock, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, files: Source, clock: Clock, tasks: Starter) -> None:
         self._files = files
         self._clock = clock
         self._tasks = tasks

@@ -1,6 +1,5 @@
 """The processes of this node as its servicers use them; leaving ends everything."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -8,6 +7,7 @@ from signal import SIGTERM
 from types import TracebackType
 
 from parley.clock import Clock
+from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.adopting import Adoption
 from toolrunner.census import Leader
 from toolrunner.confining import Sandbox
@@ -50,6 +50,7 @@ class Processes:
         workspaces: Where processes run.
         sandbox: What confines them.
         clock: Time for records, limits and reaping.
+        supervision: Keeps failures of background tasks from ending the service.
         new_id: Ids of processes.
         encode_started: Makes of a process the response of the method that started it.
         cursor_of: Reads from the response to a write where the output was before.
@@ -66,13 +67,14 @@ class Processes:
         workspaces: Workspaces,
         sandbox: Sandbox,
         clock: Clock,
+        supervision: Supervision,
         new_id: Callable[[], str],
         encode_started: Callable[[ProcessRecord], bytes],
         cursor_of: Callable[[bytes], int],
         limits: Limits = UNLIMITED,
         exits: Exits | None = None,
     ) -> None:
-        self._tasks = asyncio.TaskGroup()
+        self._tasks = BackgroundTasks(supervision)
         self._spawner = spawner
         self._workspaces = workspaces
         self._effects = Effects(self._tasks)
@@ -94,7 +96,6 @@ class Processes:
         self._ends = Ends(journal, spawner, self._registry, self._tasks, tending)
         self._writes = Writes(journal, self._registry, tending, cursor_of)
         self._reaper = Reaper(journal, self._registry, workspaces, clock)
-        self._reaping: asyncio.Task[None] | None = None
         self._adopted = tuple(adopted)
         self._adoption = Adoption(
             journal=journal,
@@ -109,7 +110,7 @@ class Processes:
     async def __aenter__(self) -> "Processes":
         await self._tasks.__aenter__()
         await self._adoption.take_over(self._adopted)
-        self._reaping = self._tasks.create_task(self._reaper.run())
+        self._tasks.keep("processes.expire", self._reaper.run)
         return self
 
     async def __aexit__(
@@ -119,8 +120,6 @@ class Processes:
         traceback: TracebackType | None,
     ) -> None:
         self.stop_waiting()
-        if self._reaping is not None:
-            self._reaping.cancel()
         try:
             await self._spawner.end_all(GRACE_S)
             if kind is None:

@@ -10,6 +10,7 @@ and when it is too much everything that runs in it is ended.
 
 import asyncio
 import logging
+import os
 import signal
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,18 +24,18 @@ from toolrunner.census import (
     hidden_bytes,
     proportional_bytes,
 )
-from toolrunner.disk_use import Space, Use, is_due, overrun, places
+from toolrunner.disk_use import Space, Use, devices, is_due, overrun, places
+from toolrunner.disk_walk import Walked, walked
 from toolrunner.domain import WorkspaceId
 from toolrunner.errors import SpawnerGone
-from toolrunner.files.beneath import Root
+from toolrunner.held_files import Held, held_by
 from toolrunner.hosting.programs import ProgramFailed, Programs
 from toolrunner.live import MEMORY
 from toolrunner.processes import Processes
 from toolrunner.sandbox import tasks_now
 from toolrunner.shares import Shares
 from toolrunner.spawner import children_of, send
-from toolrunner.trees import measure
-from toolrunner.workspaces import Workspaces
+from toolrunner.workspaces import Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +57,8 @@ PIDS: Final = "pids"
 #: Between looking and counting a few end and begin.
 PIDS_SPARE: Final = 4
 FULL_LOOKS: Final = 3
+#: Descriptors that are sent and not received at so many looks in a row are kept there on purpose.
+IN_FLIGHT_LOOKS: Final = 3
 
 
 @dataclass
@@ -71,6 +74,8 @@ class Quotas:
     clock: Clock
     _uses: dict[WorkspaceId, Use] = field(default_factory=dict)
     _full: dict[WorkspaceId, int] = field(default_factory=dict)
+    #: At how many looks in a row a socket had descriptors that nobody had received.
+    _in_flight: dict[WorkspaceId, dict[int, int]] = field(default_factory=dict)
     _is_deserted: bool = False
 
     async def run(self) -> None:
@@ -169,24 +174,40 @@ class Quotas:
     async def _bound_disk(self, members: Members) -> None:
         space = Space.of(self.directory)
         for workspace_id in {*members, *self.workspaces.overruns}:
-            quota = self.workspaces.quota_of(workspace_id)
-            if not self.workspaces.at(workspace_id).directory.is_dir():
-                self.forget(workspace_id)
-                continue
-            before = self._uses.get(workspace_id)
-            if not is_due(before, quota, space, self.clock.monotonic()):
-                continue
-            use = await self._measured(workspace_id, space)
-            self._uses[workspace_id] = use
-            problem = overrun(use, quota)
-            if problem is None:
-                self.workspaces.overruns.pop(workspace_id, None)
-                continue
-            known = self.workspaces.overruns.get(workspace_id)
-            self.workspaces.overruns[workspace_id] = problem
-            # Whoever removes files may go on, however much there is left to remove.
-            if known is None or problem.used > known.used:
-                await self._end(workspace_id, problem.dimension, members)
+            try:
+                await self._bound_disk_of(workspace_id, space, members)
+            except OSError as error:
+                # One that vanishes, or cannot be looked at, does not spare the others.
+                logger.warning(
+                    "what a workspace takes of the disk could not be measured: %s",
+                    error,
+                    extra={"workspace_id": workspace_id},
+                )
+
+    async def _bound_disk_of(
+        self, workspace_id: WorkspaceId, space: Space, members: Members
+    ) -> None:
+        quota = self.workspaces.quota_of(workspace_id)
+        if _is_gone(self.workspaces.at(workspace_id).directory):
+            self.forget(workspace_id)
+            return
+        before = self._uses.get(workspace_id)
+        if not is_due(before, quota, space, self.clock.monotonic()):
+            return
+        use = await self._measured(workspace_id, space, members.get(workspace_id, ()))
+        self._uses[workspace_id] = use
+        problem = overrun(use, quota)
+        if problem is None and self._in_flight.get(workspace_id):
+            # To be looked at again at once: what these hold is not seen.
+            del self._uses[workspace_id]
+        if problem is None:
+            self.workspaces.overruns.pop(workspace_id, None)
+            return
+        known = self.workspaces.overruns.get(workspace_id)
+        self.workspaces.overruns[workspace_id] = problem
+        # Whoever removes files may go on, however much there is left to remove.
+        if known is None or problem.used > known.used:
+            await self._end(workspace_id, problem.dimension, members)
 
     async def _end(self, workspace_id: WorkspaceId, dimension: str, members: Members) -> None:
         logger.warning(
@@ -201,18 +222,48 @@ class Quotas:
         """Know nothing of a workspace any more."""
         self._uses.pop(workspace_id, None)
         self._full.pop(workspace_id, None)
+        self._in_flight.pop(workspace_id, None)
         self.workspaces.overruns.pop(workspace_id, None)
 
-    async def _measured(self, workspace_id: WorkspaceId, space: Space) -> Use:
+    async def _measured(
+        self, workspace_id: WorkspaceId, space: Space, members: tuple[Member, ...]
+    ) -> Use:
         started_s = self.clock.monotonic()
-        paths = places(self.workspaces.at(workspace_id))
+        workspace = self.workspaces.at(workspace_id)
+        try:
+            paths = await asyncio.to_thread(places, workspace)
+            named = await self._named(paths)
+        except PermissionError:
+            named = Walked(0, 0, unread=1)
+        held = await asyncio.to_thread(_held, workspace, members)
+        now_s = self.clock.monotonic()
+        return Use(
+            disk_bytes=named.disk_bytes + held.disk_bytes,
+            inodes=named.inodes + len(held.sizes),
+            space=space,
+            at_s=now_s,
+            took_s=now_s - started_s,
+            is_partial=bool(named.unread or held.unread or self._hides(workspace_id, held)),
+        )
+
+    def _hides(self, workspace_id: WorkspaceId, held: Held) -> bool:
+        """Tell whether descriptors are kept where nobody can see what they hold.
+
+        Between sending and receiving they are so for a moment, and not at several looks.
+        """
+        before = self._in_flight.get(workspace_id, {})
+        self._in_flight[workspace_id] = {each: before.get(each, 0) + 1 for each in held.in_flight}
+        return any(each >= IN_FLIGHT_LOOKS for each in self._in_flight[workspace_id].values())
+
+    async def _named(self, paths: tuple[Path, ...]) -> Walked:
+        """Return what all files take that have a name."""
+        if not paths:
+            return Walked(0, 0, 0)
         try:
             disk_bytes = await self._total(paths, "--block-size=1")
-            inodes = await self._total(paths, "--inodes")
+            return Walked(disk_bytes, await self._total(paths, "--inodes"), unread=0)
         except (ProgramFailed, ValueError):
-            disk_bytes, inodes = await asyncio.to_thread(_walked, paths)
-        now_s = self.clock.monotonic()
-        return Use(disk_bytes, inodes, space, now_s, now_s - started_s)
+            return await asyncio.to_thread(walked, map(str, paths), entries_max=ENTRIES_MAX)
 
     async def _total(self, paths: tuple[Path, ...], kind: str) -> int:
         """Have a program of the machine add up, which is many times as fast as we are."""
@@ -235,13 +286,16 @@ def _shared_bytes() -> int:
     return 0
 
 
-def _walked(paths: tuple[Path, ...]) -> tuple[int, int]:
-    disk_bytes = inodes = 0
-    for path in paths:
-        root = Root.open_directory(str(path))
-        try:
-            found = measure(root, entries_max=ENTRIES_MAX)
-        finally:
-            root.close()
-        disk_bytes, inodes = disk_bytes + found[0], inodes + found[1]
-    return disk_bytes, inodes
+def _is_gone(directory: Path) -> bool:
+    try:
+        os.stat(directory)
+    except FileNotFoundError:
+        return True
+    except PermissionError:
+        # Closed, and there.
+        return False
+    return False
+
+
+def _held(workspace: Workspace, members: tuple[Member, ...]) -> Held:
+    return held_by((each.seen.pid for each in members), devices(workspace))

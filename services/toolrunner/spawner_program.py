@@ -7,11 +7,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from parley.process import OpenFiles
 from toolrunner import spawner as program
 from toolrunner.errors import SpawnerGone
 from toolrunner.spawning import Adopted, SpawnerProcess
@@ -39,7 +40,11 @@ class RunningSpawner:
 
 @asynccontextmanager
 async def running_spawner(
-    directory: Path, *, adoption_s: float, has_groups: bool = True
+    directory: Path,
+    *,
+    adoption_s: float,
+    has_groups: bool = True,
+    open_files: OpenFiles | None = None,
 ) -> AsyncIterator[RunningSpawner]:
     """Have a spawner; leaving ends everything that it started.
 
@@ -50,12 +55,14 @@ async def running_spawner(
         directory: Where a spawner listens for the next run of the service.
         adoption_s: How long it waits for one after this process was killed.
         has_groups: Whether it may use control groups, where there are any.
+        open_files: The limits of this process; what is started gets that of this process's start.
     """
     directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        running = await _left_behind(directory_fd) or _started(
-            directory_fd, adoption_s, has_groups=has_groups
-        )
+        running = await _left_behind(directory_fd)
+        if running is None:
+            with nullcontext() if open_files is None else open_files.as_at_start():
+                running = _started(directory_fd, adoption_s, has_groups=has_groups)
         group_name = program.group_name(directory_fd)
     finally:
         os.close(directory_fd)

@@ -86,7 +86,7 @@ class LaunchFailed(ToolrunnerError):
 
     Attributes:
         stage: What failed: `fork`, `group`, `namespaces`, `limits`, `session`, `workdir`,
-            `descriptors`, `confinement` with the layer, or `exec`.
+            `descriptors`, `confinement` with the layer, `exec`, or `start` if it took too long.
         errno: Why, or 0 for a defect of ours.
     """
 

@@ -147,7 +147,7 @@ class Starts:
     ) -> tuple[Profile | None, Network | None]:
         """Return what a process may write and reach: never more than its workspace."""
         widest = workspace.particulars
-        if self.sandbox.report.level is Level.NONE:
+        if self.sandbox.report.applied is Level.NONE:
             # Nothing can be kept there, and whoever chose such a node knows it.
             return spec.profile, spec.network
         profile, network = spec.profile, spec.network
@@ -286,6 +286,11 @@ def start_error_of(error: LaunchFailed, program: str, workdir: str) -> str:
             return (
                 "This node cannot keep a limit on processes or on the share of the processor, "
                 "because it may not make control groups for that. Leave these limits out."
+            )
+        case "start":
+            return (
+                "The program was not run: it was stopped before it could begin. Something that "
+                "runs in the workspace may stop whatever starts there; end that and try again."
             )
         case stage if stage.startswith(("confinement", "namespaces")):
             return f"The program cannot be confined, so it was not run ({stage}: {cause})."

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from parley.clock import Clock
+from parley.tasks import Starter
 from toolrunner.domain import Exit, ProcessId, ProcessState
 from toolrunner.errors import JournalFailed, SpawnerGone
 from toolrunner.journal import Journal
@@ -47,7 +48,7 @@ class Tending:
     journal: JournalThread
     spawner: Spawner
     registry: Registry
-    tasks: asyncio.TaskGroup
+    tasks: Starter
     clock: Clock
     starts: dict[ProcessId, _Start] = field(default_factory=dict)
 

@@ -16,7 +16,7 @@ from toolrunner.domain import NO_QUOTA, Quota, Scope, WorkspaceId
 from toolrunner.errors import OutsideWorkspace, PathNotFound, QuotaExceeded, WrongPathKind
 from toolrunner.files.beneath import Root
 from toolrunner.sandbox import Network, Profile
-from toolrunner.spawner import open_directory_beneath
+from toolrunner.spawner import mark_of_workspace, open_directory_beneath
 from toolrunner.trees import hand_over
 from toolrunner.users import FIRST, Users
 
@@ -195,7 +195,9 @@ class Workspaces:
             QuotaExceeded: The workspace uses more than it may.
         """
         if (overrun := self.overruns.get(workspace_id)) is not None:
-            raise QuotaExceeded(overrun.dimension, overrun.used, overrun.limit)
+            raise QuotaExceeded(
+                overrun.dimension, overrun.used, overrun.limit, is_partial=overrun.is_partial
+            )
 
     def quota_of(self, workspace_id: WorkspaceId) -> Quota:
         """Return what a workspace may use."""
@@ -211,6 +213,14 @@ class Workspaces:
                     user = os.stat(os.path.join(entry.path, "home")).st_uid
                     if user >= FIRST:
                         found[user] = WorkspaceId(entry.name)
+        return found
+
+    def by_mark(self) -> dict[int, WorkspaceId]:
+        """Return the workspaces by the mark that their processes have."""
+        found = {mark_of_workspace(each): each for each in self._known}
+        with suppress(OSError):
+            for name in os.listdir(self._directory):
+                found[mark_of_workspace(name)] = WorkspaceId(name)
         return found
 
     def at(self, workspace_id: WorkspaceId) -> Workspace:

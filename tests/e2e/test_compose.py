@@ -17,9 +17,12 @@ from support.http_client import HttpClient
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OURS = ("gateway", "chatd", "toolrunner", "mcpgateway")
+#: What gives each workspace a user of its own.
+TOOLRUNNER_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID"]
 KNOWN_KEYS = frozenset(
     {
         "build",
+        "cap_add",
         "cap_drop",
         "command",
         "depends_on",
@@ -68,7 +71,10 @@ def test_a_container_can_do_no_more_than_it_must(service: str) -> None:
     assert found["read_only"] is True
     assert found["cap_drop"] == ["ALL"]
     assert found["security_opt"] == ["no-new-privileges:true"]
-    assert str(found["user"]).partition(":")[0] not in ("", "0", "root")
+    is_root = str(found["user"]).partition(":")[0] in ("", "0", "root")
+    assert (is_root, found.get("cap_add", [])) == (
+        (True, TOOLRUNNER_CAPABILITIES) if service == "toolrunner" else (False, [])
+    )
 
 
 @pytest.mark.parametrize("service", STAYING)

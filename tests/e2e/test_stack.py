@@ -63,11 +63,11 @@ def test_up_in_the_background_returns_when_everything_is_ready(
 
 def test_status_tells_what_is_documented_and_nothing_else(stack: LocalStack) -> None:
     status = stack.status()
-    assert set(status) == {"http", "models", "processes"}
+    assert set(status) == {"http", "public_url", "models", "processes"}
     assert status["models"].startswith("the scripted demo answers")
     assert status["http"] == f"http://{stack.http}"
     assert {tuple(process) for process in status["processes"]} == {
-        ("service", "pid", "address", "healthy", "restarts", "rss_bytes")
+        ("service", "pid", "address", "healthy", "restarts", "rss_bytes", "metrics")
     }
     assert set(Counter(process["service"] for process in status["processes"])) == set(SERVICES)
     assert all(process["rss_bytes"] > 0 for process in status["processes"])
@@ -75,7 +75,7 @@ def test_status_tells_what_is_documented_and_nothing_else(stack: LocalStack) -> 
 
 def test_endpoints_tell_other_programs_how_to_reach_it(stack: LocalStack) -> None:
     endpoints = stack.endpoints()
-    assert set(endpoints) == {"http", "api_key_file", "grpc", "database"}
+    assert set(endpoints) == {"http", "public_url", "api_key_file", "grpc", "metrics", "database"}
     assert set(endpoints["grpc"]) == {"gateway", "chatd", "toolrunner", "mcpgateway"}
     assert stat.S_IMODE(stack.home.endpoints_file.stat().st_mode) == 0o600
 

@@ -5,18 +5,28 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from chatd.domain.model import ModelEvent, ModelRequest, TakeEvent
+from chatd.domain.model import ModelEvent, ModelRequest, RequestSent, TakeEvent
 from chatd.domain.ports import LanguageModel
 from chatd.engine.tasks import owned_tasks
 
 Ask = Callable[[TakeEvent], Coroutine[Any, Any, None]]
 
 
+def answered(take: TakeEvent) -> TakeEvent:
+    """Return what takes only that which a model answers, not that it was asked."""
+
+    def took(event: ModelEvent) -> None:
+        if not isinstance(event, RequestSent):
+            take(event)
+
+    return took
+
+
 async def events_of(model: LanguageModel, request: ModelRequest) -> list[ModelEvent]:
     """Return all that a model answers."""
     events: list[ModelEvent] = []
     async with asyncio.timeout(5):
-        await model.answer(request, events.append)
+        await model.answer(request, answered(events.append))
     return events
 
 
@@ -25,5 +35,5 @@ async def answering(ask: Ask) -> AsyncIterator[Callable[[], Awaitable[ModelEvent
     """Ask beside the test and give what waits for the next event; leaving gives up on the rest."""
     events: asyncio.Queue[ModelEvent] = asyncio.Queue()
     async with owned_tasks() as start, asyncio.timeout(5):
-        start(ask(events.put_nowait))
+        start(ask(answered(events.put_nowait)))
         yield events.get

@@ -29,11 +29,14 @@ from chatd.domain.workers import Claimed
 from chatd.engine.late_bills import LateBills
 from chatd.engine.live import LiveChats
 from chatd.engine.mailbox import Mailbox
+from chatd.engine.open_calls import OpenCallWriter
 from chatd.engine.turn import TurnPorts, TurnRunner
 from chatd.providers.scripted import Play, ScriptedModel
 from chatd.store.chats import PostgresChats
 from chatd.store.creation import NewChat
 from chatd.store.ledger import PostgresLedger
+from chatd.store.open_calls import PostgresOpenCalls
+from chatd.store.partials import PostgresPartials
 from parley.clock import FakeClock
 from parley.postgres import Pool
 from support.journaling_tools import JournalingTools
@@ -109,6 +112,8 @@ class BilledTurns:
     bills: LateBills
     clock: FakeClock
     live: LiveChats
+    stored_calls: PostgresOpenCalls
+    open_calls: OpenCallWriter
     mailboxes: dict[ChatId, Mailbox] = field(default_factory=dict)
 
     def runner(self, play: Play, spending: Spending | None = None) -> TurnRunner:
@@ -120,7 +125,10 @@ class BilledTurns:
                 JournalingTools(),
                 FixedSetups(TurnSetup(PROFILE)),
                 self.live,
+                PostgresPartials(self.pool),
                 spending=spending or Unlimited(),
+                calls=self.open_calls,
+                inherited=self.stored_calls,
             ),
             clock=self.clock,
             chance=lambda: 0.0,
@@ -177,5 +185,7 @@ async def billed_turns(
         PostgresChats(cast(Pool, cut), moved, clock) as chats,
     ):
         entering = group.create_task(bills.run())
-        yield BilledTurns(pool, cut, chats, bills, clock, LiveChats())
+        stored = PostgresOpenCalls(pool, WORKER)
+        writer = OpenCallWriter(stored, clock)
+        yield BilledTurns(pool, cut, chats, bills, clock, LiveChats(), stored, writer)
         entering.cancel()

@@ -13,6 +13,7 @@ from chatd.domain.chat import (
     ChatState,
     ErrorKind,
     ExecutionId,
+    FinishReason,
     MessageId,
     ModelUse,
     NewMessage,
@@ -244,7 +245,11 @@ class ChatMachine(RuleBasedStateMachine):
     @rule(has_text=st.booleans())
     def finish(self, has_text: bool) -> None:
         state = self.chat.state
-        messages = (NewMessage(Role.ASSISTANT, (Text("done"),), use=USE),) if has_text else ()
+        messages = (
+            (NewMessage(Role.ASSISTANT, (Text("done"),), use=USE, finish_reason=FinishReason.STOP),)
+            if has_text
+            else ()
+        )
         bill = Bill(CallPurpose.TURN, CallOutcome.DONE, USE) if has_text else None
         self.apply(FinishTurn(fence_of(state), messages, bill))
         self.apply(FinishInterruption(fence_of(self.chat.state), messages, bill))

@@ -134,6 +134,13 @@ class ScriptedChats(ChatServiceServicer):
         await self._admit(request)
         return chat_service_pb2.InterruptResponse(chat=self._find(request.chat_id))
 
+    async def SubmitToolResults(self, request: Any, context: Any) -> Any:  # noqa: N802 (the proto's)
+        await self._admit(request)
+        chat = self._find(request.chat_id)
+        chat.ClearField("required_action")
+        chat.status = chat_pb2.CHAT_STATUS_RUNNING
+        return chat_service_pb2.SubmitToolResultsResponse(chat=chat)
+
     async def _admit(self, request: Any) -> None:
         self.requests.append(request)
         await self._open.wait()

@@ -12,6 +12,7 @@ import grpc
 from mcp.server.mcpserver import MCPServer
 
 from gateway.http_server import serve_http
+from gateway.open_connections import OpenConnections
 from gateway.settings import HttpAddress
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as api
@@ -52,7 +53,11 @@ async def delegating(lab: FaultLab, delegate: Delegate) -> AsyncIterator[None]:
     address = HttpAddress.parse(lab.stack.environment[ALLOWED_HOSTS])
     async with (
         application.router.lifespan_context(application),
-        serve_http(application, address, connections_max=CONNECTIONS_MAX),
+        serve_http(
+            application,
+            address,
+            open_connections=OpenConnections(CONNECTIONS_MAX, address_max=CONNECTIONS_MAX),
+        ),
         _registered(lab, f"http://{address}/mcp"),
     ):
         for chatd in lab.addresses:

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from parley.clock import SystemClock
+from support.supervised import supervision
 from toolrunner.domain import WorkspaceId
 from toolrunner.egress import (
     Access,
@@ -210,7 +211,7 @@ async def staged(
         )
         audit, secrets = KeptAudit(), FakeSecrets(values or {})
         proxy = Proxy(Dialer(network, certificates.trust), secrets, audit, SystemClock(), limits)
-        egress = await stack.enter_async_context(Egress(proxy, lambda: TOKEN))
+        egress = await stack.enter_async_context(Egress(proxy, lambda: TOKEN, supervision()))
         policy = Policy.read(
             access,
             presets=presets,

@@ -73,18 +73,29 @@ class FakeConnection:
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """A call that is never answered: when it came, and when its caller gave it up."""
+    """Calls that are not answered: when they came, and when their callers gave them up."""
 
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+    count: int = 0
+    came: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def wait(self) -> None:
-        """Wait for the caller to give up."""
+        """Wait for the caller to give up, or to be answered after all."""
         self.begun.set()
+        async with self.came:
+            self.count += 1
+            self.came.notify_all()
         try:
-            await asyncio.Event().wait()
+            await self.released.wait()
         finally:
             self.ended.set()
+
+    async def until_came(self, count: int) -> None:
+        """Wait until so many calls came."""
+        async with self.came:
+            await self.came.wait_for(lambda: self.count >= count)
 
 
 class FakeChatd:

@@ -11,7 +11,8 @@ from gateway.identity import Identity
 from gateway.rooms import Behind, open_rooms
 from gateway.route_table import routes
 from parley.clock import FakeClock
-from parley.process import Process
+from parley.process import OpenFiles, Process
+from parley.telemetry import InMemoryTelemetry
 
 NOBODY: Any = None  # Stands for what putting routes together never asks.
 
@@ -25,8 +26,9 @@ def every_route() -> tuple[AnyRoute, ...]:
         instance="gateway-1",
         stopping=behind.draining,
         clock=FakeClock(),
-        telemetry=NOBODY,
+        telemetry=InMemoryTelemetry("gateway").telemetry,
         random=random.Random(1),
         new_id=lambda: "id",
+        open_files=OpenFiles(limit=4096, limit_at_start=1024),
     )
     return routes(open_rooms(behind, process, login_token=None, limits=StreamLimits()))

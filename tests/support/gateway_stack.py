@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from gateway.app import Gateway, gateway
 from gateway.event_stream import StreamLimits
@@ -15,7 +16,7 @@ from parley.bus import InMemoryBus
 from parley.clock import FakeClock
 from parley.identity import ApiKey, ServiceName, Signer, SigningKey, TrustFile
 from parley.postgres import migrate
-from parley.process import Environment, Process, TimeOrderedIds
+from parley.process import Environment, OpenFiles, Process, TimeOrderedIds
 from parley.rpc import Address
 from parley.settings import Secret
 from parley.telemetry import InMemoryTelemetry
@@ -91,8 +92,9 @@ async def gateway_stack(
     limits: StreamLimits | None = None,
     public_url: str = "http://parley.test:8080",
     has_chatd: bool = True,
+    **changed: Any,
 ) -> AsyncIterator[GatewayStack]:
-    """Run a gateway with a fake chatd."""
+    """Run a gateway with a fake chatd; `changed` are settings."""
     clock, telemetry, bus, chatd = (
         FakeClock(),
         InMemoryTelemetry("gateway"),
@@ -101,7 +103,9 @@ async def gateway_stack(
     )
     key = ApiKey.generate()
     settings = replace(
-        make_settings(directory, database_url, key), public_url=PublicUrl.parse(public_url)
+        make_settings(directory, database_url, key),
+        public_url=PublicUrl.parse(public_url),
+        **changed,
     )
     chatd_key = SigningKey.generate()
     TrustFile(settings.trust_file).add_key(ServiceName.CHATD, chatd_key)
@@ -141,4 +145,5 @@ def make_process(clock: FakeClock, telemetry: InMemoryTelemetry) -> Process:
         telemetry=telemetry.telemetry,
         random=chance,
         new_id=TimeOrderedIds(clock, chance),
+        open_files=OpenFiles(limit=4096, limit_at_start=1024),
     )

@@ -96,13 +96,16 @@ class HttpClient:
             return Reply(reply.status, reply.headers, content)
 
     @asynccontextmanager
-    async def asking(self, method: str, path: str) -> AsyncIterator[None]:
+    async def asking(self, method: str, path: str, body: Any = None) -> AsyncIterator[None]:
         """Make a request, and hang up at the end of the context without having read an answer."""
+        content = b"" if body is None else _json(body)
         sent = {**self._headers, "Connection": "close"}
+        if body is not None:
+            sent |= {"Content-Type": "application/json", "Content-Length": str(len(content))}
         lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {text}" for name, text in sent.items())]
         _, writer = await asyncio.open_connection("127.0.0.1", self._port)
         try:
-            writer.write("\r\n".join((*lines, "", "")).encode())
+            writer.write("\r\n".join((*lines, "", "")).encode() + content)
             await writer.drain()
             yield
         finally:

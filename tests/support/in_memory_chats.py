@@ -236,6 +236,7 @@ class _Writer:
                 is_compressed=message.is_compressed,
                 use=message.use,
                 choice=choice,
+                finish_reason=message.finish_reason,
             )
         )
         self._next = MessageId(self._next + 1)

@@ -38,11 +38,17 @@ class Ran:
 
 
 def sandbox_in(
-    directory: Path, level: Level, without: tuple[Layer, ...] = (), *, is_closed: bool = False
+    directory: Path,
+    level: Level,
+    without: tuple[Layer, ...] = (),
+    *,
+    is_closed: bool = False,
+    minimum: Level | None = None,
 ) -> Sandbox:
     """Return the sandbox of this machine, held at a level, as if some layers did not work.
 
-    With `is_closed`, users of workspaces are not able to walk to the directory.
+    With `is_closed`, users of workspaces are not able to walk to the directory. The minimum is the
+    level itself unless another is given.
     """
     trials = probe(directory)
     if without:
@@ -52,7 +58,7 @@ def sandbox_in(
     if not is_closed and PYTHON.startswith("/usr/") and os.access(directory, os.X_OK):
         # The probe asks for the Python that runs this; here another one is run.
         trials = replace(trials, is_reachable=True)
-    return Sandbox(judge(trials, minimum=level, forced=level))
+    return Sandbox(judge(trials, minimum=minimum or level, forced=level))
 
 
 @dataclass
@@ -76,8 +82,9 @@ class Jail:
         *,
         is_closed: bool = False,
         has_groups: bool = True,
+        minimum: Level | None = None,
     ) -> AsyncIterator["Jail"]:
-        sandbox = sandbox_in(directory, level, without, is_closed=is_closed)
+        sandbox = sandbox_in(directory, level, without, is_closed=is_closed, minimum=minimum)
         places = directory / "workspaces"
         async with running_spawner(directory, adoption_s=0, has_groups=has_groups) as running:
             workspaces = Workspaces(places, sandbox.users(places))
@@ -85,8 +92,8 @@ class Jail:
 
     @property
     def level(self) -> Level:
-        """The level that it is held at."""
-        return self.sandbox.report.level
+        """The level that it is held at, whatever that counts as."""
+        return self.sandbox.report.applied
 
     def workspace(self, name: str = "w1") -> Workspace:
         return self.workspaces.prepared(WorkspaceId(name))

@@ -17,7 +17,7 @@ from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceStub
 from parley.api.mcp.v1.server_service_pb2_grpc import McpServerServiceStub
 from parley.clock import SystemClock
 from parley.identity import Role, ServiceName, Signer, SigningKey, TrustFile, User, UserId
-from parley.process import Environment, Process, TimeOrderedIds
+from parley.process import Environment, OpenFiles, Process, TimeOrderedIds
 from parley.rpc import Address, connect
 from parley.secrets import Keyring
 from parley.settings import Secret
@@ -92,6 +92,7 @@ async def mcp_gateway(
         telemetry=telemetry,
         random=chance,
         new_id=TimeOrderedIds(clock, chance),
+        open_files=OpenFiles(limit=4096, limit_at_start=1024),
     )
 
     def channel(service: ServiceName) -> grpc.aio.Channel:

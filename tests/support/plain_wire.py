@@ -19,6 +19,7 @@ from chatd.providers.target import Target
 from chatd.providers.transport import HttpModels
 from chatd.providers.wire import Failure, HttpRequest, ProviderFailed
 from parley.settings import Secret
+from support.answers import answered
 from support.model_server import Act, model_server
 
 KEY = "key-that-nobody-may-see"
@@ -86,7 +87,7 @@ async def ask(
     events: list[ModelEvent] = []
     async with asyncio.timeout(10):
         try:
-            await models.answer(wire or PlainWire(), REQUEST, target(url), events.append)
+            await models.answer(wire or PlainWire(), REQUEST, target(url), answered(events.append))
         except ModelError as error:
             return list(joined_deltas(events)), error
     return list(joined_deltas(events)), None

@@ -36,7 +36,7 @@ from chatd.engine.runners import Runners
 from chatd.engine.slots import Slot, Slots
 from chatd.engine.sweeping import Sweeper
 from chatd.engine.worker import Worker
-from chatd.store.applying import Applied, Unwritten, Wrote, _Failed
+from chatd.store.applying import Applied, Unwritten, Wrote
 from chatd.store.statements import ClientKey
 from support.in_memory_workers import InMemoryWorkers
 from support.simulation.database import SimulatedDatabase
@@ -137,10 +137,7 @@ class Unshielded(ConnectedApplier):
     async def apply(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
     ) -> ChatState:
-        outcome = await self._carried(chat_id, command, client_key)
-        if isinstance(outcome, _Failed):
-            raise outcome.error
-        return outcome.state
+        return (await self._carried(chat_id, command, client_key)).state
 
 
 class WithoutRecovery(ConnectedApplier):

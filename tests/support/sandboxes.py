@@ -27,8 +27,11 @@ def trials() -> Trials:
 
 def offered() -> tuple[Level, ...]:
     """Return the levels that keep everything, as far as this machine has them."""
-    highest = judge(trials(), minimum=Level.NONE).level
-    return tuple(level for level in (Level.LANDLOCK, Level.NS) if level <= highest)
+    return tuple(
+        level
+        for level in (Level.LANDLOCK, Level.NS)
+        if judge(trials(), minimum=Level.NONE, forced=level).level is level
+    )
 
 
 def all_offered() -> tuple[Level, ...]:

@@ -64,10 +64,12 @@ from parley.rpc import (
     connect,
     serve,
 )
+from parley.tasks import BackgroundTasks, Starter
 from parley.telemetry import InMemoryTelemetry
 from support.chat_people import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, Person
 from support.echo_service import Identities, make_identities
 from support.served_catalogue import Catalogue
+from support.supervised import supervision
 
 WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
 GRANTEES = (
@@ -171,7 +173,7 @@ class _Telling:
     clock: FakeClock
 
     @classmethod
-    def over(cls, pool: Pool, groups: KnownGroups, tasks: asyncio.TaskGroup) -> "_Telling":
+    def over(cls, pool: Pool, groups: KnownGroups, tasks: Starter) -> "_Telling":
         clock, live, followings = FakeClock(), LiveChats(), Followings(pool)
         feeds = Feeds(PostgresFeeds(pool), clock)
         hubs = Hubs(followings, live, relays=NoRelays(), tasks=tasks, clock=clock, news=feeds.poke)
@@ -180,10 +182,11 @@ class _Telling:
             live, hubs, feeds, Access(hubs, Followings(pool), groups, clock), replicas, clock
         )
 
-    def begin(self, tasks: asyncio.TaskGroup, stack: AsyncExitStack) -> None:
-        works = (self.hubs.run(), self.access.run(), self.replicas.run(), self.feeds.run())
-        running = [tasks.create_task(work) for work in works]
-        stack.callback(lambda: [task.cancel() for task in running])
+    def begin(self, tasks: BackgroundTasks) -> None:
+        tasks.keep("hubs", self.hubs.run)
+        tasks.keep("access", self.access.run)
+        tasks.keep("replicas", self.replicas.run)
+        tasks.keep("feeds", self.feeds.run)
 
     def servicer(self, guard: Guard, carried: CarriedMethods) -> StreamServicer:
         return StreamServicer(
@@ -215,7 +218,7 @@ async def served_chats(
     claims, stopping = NotedClaims(slots), asyncio.Event()
     groups = KnownGroups({EVE_ID: (EVES_GROUP,)})
     async with AsyncExitStack() as stack:
-        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        tasks = await stack.enter_async_context(BackgroundTasks(supervision()))
         telling = _Telling.over(pool, groups, tasks)
 
         def bar(user_id: OwnerId) -> None:
@@ -231,7 +234,7 @@ async def served_chats(
             PostgresChats(pool, tell, telling.clock, appended=telling.hubs.appended)
         )
         stack.callback(telling.hubs.close)
-        telling.begin(tasks, stack)
+        telling.begin(tasks)
         stores = Stores.over(pool, chats, telling.feeds.noted)
         door = Door(stores.reading, groups, bar)
         nodes = Nodes(toolrunners or Channels((), no_channel))

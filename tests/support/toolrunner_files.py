@@ -11,6 +11,7 @@ from parley.api.workspace.v1 import file_service_pb2 as api
 from parley.clock import Clock, SystemClock
 from parley.process import TimeOrderedIds
 from support.sandboxes import UNCONFINED
+from support.supervised import supervision
 from support.toolrunner_node import Client, House
 from toolrunner.domain import Scope, WorkspaceId
 from toolrunner.file_room import FileRoom
@@ -146,6 +147,7 @@ class FileNode:
                 workspaces=workspaces,
                 sandbox=UNCONFINED,
                 clock=clock,
+                supervision=supervision(clock),
                 new_id=new_id,
             ) as room,
         ):

@@ -16,6 +16,7 @@ from chatd.engine.worker_ports import WorkerLimits, WorkerPorts
 from parley.clock import FakeClock
 from support.in_memory_chats import InMemoryChats
 from support.in_memory_workers import InMemoryWorkers
+from support.supervised import supervision
 
 ANN = Owner(OwnerId("ann"), "member")
 BOB = Owner(OwnerId("bob"), "member")
@@ -106,6 +107,7 @@ class Stage:
                 offer=self._offer,
                 clock=self.clock,
                 chance=random.Random(7),
+                supervision=supervision(self.clock),
             ),
             limits=limits,
         )

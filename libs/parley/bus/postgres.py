@@ -31,6 +31,7 @@ from parley.postgres import (
     SessionLimits,
     typed_outages,
 )
+from parley.tasks import BackgroundTasks, Supervision
 
 CHANNEL = "parley_bus"
 NOTIFY = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload"
@@ -71,17 +72,24 @@ class PostgresBus:
         url: str,
         *,
         application_name: str,
-        clock: Clock,
+        supervision: Supervision,
         timing: BusTiming | None = None,
         listener_timing: ListenerTiming | None = None,
     ) -> "AsyncIterator[PostgresBus]":
         """Give a bus that hears and sends; what is still to be sent at the end gets a second.
 
+        Args:
+            url: The database.
+            application_name: Names the connections to the server.
+            supervision: Runs hearing and sending, and tells the time.
+            timing: How fast it sends.
+            listener_timing: How fast it notices that it hears nothing.
+
         Raises:
             DatabaseUnavailable: The server did not answer in time.
             DatabaseMisconfigured: The URL, role, password or database is wrong.
         """
-        timing = timing or BusTiming()
+        timing, clock = timing or BusTiming(), supervision.clock
         bus = cls(url, application_name=application_name, clock=clock, timing=timing)
         listener = Listener(
             url,
@@ -95,22 +103,12 @@ class PostgresBus:
             clock=clock, patience_s=timing.connect_within_s
         )
         try:
-            async with asyncio.TaskGroup() as tasks:
-                hearing = tasks.create_task(listener.run(bus._hear))
-                sending = tasks.create_task(bus._send_forever())
+            async with BackgroundTasks(supervision) as tasks:
+                tasks.keep("bus.listen", lambda: listener.run(bus._hear))
+                tasks.keep("bus.send", bus._send_forever)
                 await bus._until_connected()
-                try:
-                    yield bus
-                finally:
-                    sending.cancel()
-                    hearing.cancel()
+                yield bus
             await bus._send_last()
-        except ExceptionGroup as group:
-            # The caller's own error, or one of ours: not to be wrapped only because of our tasks.
-            if len(group.exceptions) > 1:
-                raise
-            failure = group.exceptions[0]
-            raise failure from failure.__cause__
         finally:
             if bus._connection is not None:
                 bus._connection.terminate()

@@ -56,17 +56,25 @@ class Subscriptions:
 
     def __init__(self) -> None:
         self._by_topic: dict[str, list[Subscription]] = {}
+        self._left: set[str] = set()
 
     @contextmanager
     def open(self, topic: str) -> Iterator[Subscription]:
-        """Give a new subscription that ends with the context."""
+        """Give a new subscription that ends with the context.
+
+        If a subscriber of the topic has left before, the new one begins with a `Resync`: it may be
+        the same one that failed and begins again, and what came in between was not heard.
+        """
         subscription = Subscription()
+        if topic in self._left:
+            subscription.offer_resync()
         subscribers = self._by_topic.setdefault(topic, [])
         subscribers.append(subscription)
         try:
             yield subscription
         finally:
             subscribers.remove(subscription)
+            self._left.add(topic)
             if not subscribers:
                 del self._by_topic[topic]
 

@@ -21,6 +21,14 @@ WHOLE_WITH: Mapping[str, frozenset[str]] = {
 }
 
 
+#: Reason for which an answer ended -> what is told of it; what is not here is complete.
+CUT: Mapping[str, str] = {
+    "length": "cut: length limit reached",
+    "content_filter": "cut: content policy of the provider",
+    "interrupted": "cut: interrupted",
+}
+
+
 class Ending(StrEnum):
     """How a turn can end, in the words of the chat's status."""
 
@@ -113,6 +121,8 @@ class Answer:
             shown += self._end_line()
         for part in parts:
             shown += self._take_tool(part, is_committed=True)
+        if (cut := cut_words(message)) is not None:
+            shown += [*self._end_line(), Note(cut)]
         return shown
 
     def _take_tool(self, part: dict[str, Any], *, is_committed: bool = False) -> list[Shown]:
@@ -137,6 +147,11 @@ class Answer:
 
     def _end_line(self) -> list[Shown]:
         return self._write("\n") if self._is_mid_line else []
+
+
+def cut_words(message: Mapping[str, Any]) -> str | None:
+    """Return why an answer is not complete, None if it is or if nothing is known."""
+    return CUT.get(str(message.get("finish_reason")))
 
 
 def sanitized(text: str) -> str:

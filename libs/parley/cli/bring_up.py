@@ -2,11 +2,14 @@
 
 import asyncio
 import os
+import random  # noqa: TID251 (this is the composition root)
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from opentelemetry.metrics import get_meter
 
 from parley.cli import process_table
 from parley.cli.children import LocalLauncher
@@ -31,6 +34,7 @@ from parley.cli.stack import Caller, Ports, Stack
 from parley.cli.stop_time import StopTime
 from parley.cli.supervisor import StartFailed, Supervisor
 from parley.clock import Clock
+from parley.tasks import BackgroundTasks, Supervision
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -70,6 +74,7 @@ def prepare(request: UpRequest) -> Prepared:
         request.sizes,
         ports or Ports((wished,) * request.sizes.gateway, wished),
         Caller(sys.executable, os.getpid(), request.environment),
+        request.public_url,
     )
     problems += problems_of(stack)
     if problems or login_token is None:
@@ -140,14 +145,16 @@ async def _run_services(
         stop_time=stop_time,
     )
     _on_signals(supervisor.stop)
-    watching = (
-        bury_orphans(clock),
-        keep(records.database, clock=clock, progress=progress, changed=records.repeat),
-        records.repair(clock),
-        bound_logs(records.stack.home, clock),
-    )
+    watching: dict[str, Callable[[], Awaitable[object]]] = {
+        "orphans.reap": lambda: bury_orphans(clock),
+        "database.restart": lambda: keep(
+            records.database, clock=clock, progress=progress, changed=records.repeat
+        ),
+        "records.save": lambda: records.repair(clock),
+        "logs.bound": lambda: bound_logs(records.stack.home, clock),
+    }
     try:
-        await _beside(watching, supervisor.run(on_ready))
+        await run_beside(watching, supervisor.run(on_ready), clock)
     except StartFailed as failure:
         raise _explained(failure, launcher.said) from failure
 
@@ -160,19 +167,15 @@ def _attempt(work: Callable[[], T], problems: list[str]) -> T | None:
         return None
 
 
-async def _beside(watching: Iterable[Coroutine[Any, Any, None]], work: Awaitable[None]) -> None:
-    """Await `work` while `watching` goes on, and raise what `work` raises as it is."""
-    failure: StartFailed | None = None
-    async with asyncio.TaskGroup() as tasks:
-        watchers = [tasks.create_task(watcher) for watcher in watching]
-        try:
-            await work
-        except StartFailed as error:
-            failure = error
-        for watcher in watchers:
-            watcher.cancel()
-    if failure is not None:
-        raise failure
+async def run_beside(
+    loops: Mapping[str, Callable[[], Awaitable[object]]], work: Awaitable[None], clock: Clock
+) -> None:
+    """Await `work` while loops run, none of which can end it, and raise what `work` raises."""
+    supervision = Supervision.of(get_meter("parley"), clock, random.SystemRandom())
+    async with BackgroundTasks(supervision) as tasks:
+        for name, loop in loops.items():
+            tasks.keep(name, loop)
+        await work
 
 
 def _on_signals(act: Callable[[], object]) -> None:

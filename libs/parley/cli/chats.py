@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from parley.cli.answer import sanitized
+from parley.cli.answer import cut_words, sanitized
 from parley.cli.api import Api
 
 CHATS = "/api/v1/chats"
@@ -73,6 +73,8 @@ def message_lines(message: Mapping[str, Any]) -> Iterator[str]:
     yield f"--- {message.get('role')} {message.get('id')}"
     for part in message.get("content", ()):
         yield from _part_lines(part)
+    if (cut := cut_words(message)) is not None:
+        yield f"({cut})"
 
 
 def queued_lines(queued: Mapping[str, Any]) -> Iterator[str]:

@@ -117,7 +117,7 @@ async def keep(
             await clock.sleep(delay_s(failures))
             try:
                 await found.server.start()
-            except DatabaseError as error:
+            except (DatabaseError, OSError) as error:
                 failures += 1
                 progress.say(f"  {SERVICE} does not start: {error}")
                 continue

@@ -10,10 +10,15 @@ def write_endpoints(stack: Stack, database_url: str) -> None:
     """Write the file, readable by its owner only."""
     document = {
         "http": stack.ports.http[0].url,
+        "public_url": stack.public_url,
         "api_key_file": str(stack.home.api_key_file),
         "grpc": {
             service: list(stack.addresses(service))
             for service in (GATEWAY, CHATD, TOOLRUNNER, MCPGATEWAY)
+        },
+        "metrics": {
+            service: [stack.metrics_url(service, number) for number in range(len(addresses))]
+            for service, addresses in stack.ports.metrics.items()
         },
         "database": database_url,
     }

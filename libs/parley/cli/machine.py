@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import resource
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -14,6 +15,8 @@ PYTHON_MIN = (3, 11)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "firefox")
 MEMORY_BYTES_MIN = 2 * 1024**3
 GIB = 1024**3
+#: What 4000 connections take.
+OPEN_FILES_MIN = 4320
 TOO_WEAK = (
     "commands do not run, because toolrunner does not start below level landlock; remove the "
     "causes below, or set TOOLRUNNER_SANDBOX_MINIMUM if you trust whatever runs here"
@@ -85,6 +88,28 @@ def find_cores() -> Finding:
     count = cores()
     cost = "" if count > 1 else "one chatd process instead of two; turns share one core"
     return Finding("cores", count > 1, str(count), cost)
+
+
+def find_open_files(limits: tuple[int, int]) -> Finding:
+    """Judge how many files a service may open, and so how many connections it can take.
+
+    Args:
+        limits: The soft limit that it is started with, and the hard limit that it raises it to.
+    """
+    from parley.process.open_files import LIMIT_MAX, OpenFiles
+
+    at_start, hard = limits
+    limit = LIMIT_MAX if hard == resource.RLIM_INFINITY else min(hard, LIMIT_MAX)
+    connections = OpenFiles(limit, at_start).connections_max
+    detail = f"{limit} a service, enough for {connections} connections; commands get {at_start}"
+    is_enough = limit >= OPEN_FILES_MIN
+    cost = (
+        ""
+        if is_enough
+        else f"the gateway refuses more than {connections} connections; raise the hard limit "
+        "(`ulimit -Hn`, LimitNOFILE of systemd, or `ulimits` of a container)"
+    )
+    return Finding("open files", is_enough, detail, cost)
 
 
 def find_memory() -> Finding:

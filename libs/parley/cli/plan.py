@@ -46,6 +46,8 @@ class ProcessSpec:
     readiness: tuple[Readiness, ...]
     #: Services that are started before it and stopped after it.
     depends_on: tuple[str, ...] = ()
+    #: Where it serves metrics; None if it does not.
+    metrics: str | None = None
 
 
 def plan(
@@ -61,6 +63,7 @@ def plan(
             address=stack.address(service, number),
             readiness=_readiness(stack, service, number),
             depends_on=STARTS_AFTER[service],
+            metrics=stack.metrics_url(service, number),
         )
         for service in STARTS_AFTER
         for number in range(stack.sizes.of(service))

@@ -1,6 +1,7 @@
 """TCP addresses: reading `HOST:PORT`, and finding ports that are free."""
 
 import socket
+from collections.abc import Collection
 from dataclasses import dataclass
 from ipaddress import ip_address
 
@@ -17,17 +18,22 @@ class HostPort:
     port: int
 
     @classmethod
-    def parse(cls, text: str) -> "HostPort":
+    def parse(cls, text: str, name: str = "--http", *, port_min: int = 1) -> "HostPort":
         """Read `HOST:PORT`, `[IPv6]:PORT`, or a bare port on loopback.
+
+        Args:
+            text: What was given.
+            name: The option or variable that it was given by.
+            port_min: The lowest port.
 
         Raises:
             ConfigurationProblem: `text` is none of these.
         """
         host, _, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
-        if not port.isascii() or not port.isdigit() or not 0 < int(port) <= PORT_MAX:
+        if not port.isascii() or not port.isdigit() or not port_min <= int(port) <= PORT_MAX:
             raise ConfigurationProblem(
-                f"--http {text} is no address: write HOST:PORT, for example 127.0.0.1:8787"
+                f"{name} {text} is no address: write HOST:PORT, for example 127.0.0.1:8787"
             )
         return cls(host, int(port))
 
@@ -58,18 +64,22 @@ def refusal(where: HostPort) -> str | None:
         return error.strerror or str(error)
 
 
-def free_ports_after(first: HostPort, count: int) -> tuple[HostPort, ...]:
-    """Return `count` free addresses on the host of `first`, on the ports that follow it."""
+def free_ports_after(
+    first: HostPort, count: int, used: Collection[HostPort] = ()
+) -> tuple[HostPort, ...]:
+    """Return `count` free addresses on the host of `first`, on the ports that follow it.
+
+    Those in `used` are left out, though nothing listens there yet.
+    """
     found: list[HostPort] = []
     port = first.port
     while len(found) < count:
         port += 1
         if port > PORT_MAX:
-            raise ConfigurationProblem(
-                f"no {count} free ports follow {first}: choose a lower one with --http"
-            )
-        if refusal(HostPort(first.host, port)) is None:
-            found.append(HostPort(first.host, port))
+            raise ConfigurationProblem(f"no {count} free ports follow {first}: choose a lower one")
+        next_one = HostPort(first.host, port)
+        if next_one not in used and refusal(next_one) is None:
+            found.append(next_one)
     return tuple(found)
 
 

@@ -27,6 +27,8 @@ class ProcessRecord:
     address: str
     restarts: int
     readiness: tuple[Readiness, ...]
+    #: Where it serves metrics; None if it does not.
+    metrics: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class ProcessTable:
     supervisor: ProcessIdentity | None = None
     http: str | None = None
     processes: tuple[ProcessRecord, ...] = ()
+    #: The origin that people reach it by, which may be that of a proxy in front of it.
+    public_url: str | None = None
 
 
 def save(table: ProcessTable, path: Path) -> None:
@@ -52,6 +56,7 @@ def load(path: Path) -> ProcessTable:
             supervisor=None if supervisor is None else ProcessIdentity(**supervisor),
             http=found["http"],
             processes=tuple(_record(record) for record in found["processes"]),
+            public_url=found.get("public_url"),
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return ProcessTable()
@@ -67,4 +72,5 @@ def _record(found: dict[str, Any]) -> ProcessRecord:
         readiness=tuple(
             Readiness(Sign(sign["sign"]), sign["target"]) for sign in found["readiness"]
         ),
+        metrics=found.get("metrics"),
     )

@@ -3,11 +3,13 @@
 import asyncio
 from contextlib import suppress
 from typing import Protocol, assert_never
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from parley.cli.plan import Readiness, Sign
 
 ANSWER_S_MAX = 2.0
+#: Trailing metadata of a health check; the same as in parley.rpc, which takes long to import.
+HEALTH_REASON = "parley-health-reason"
 
 
 class Probe(Protocol):
@@ -32,6 +34,17 @@ class NetworkProbe:
             return False
         return True
 
+    async def problem(self, signs: tuple[Readiness, ...]) -> str:
+        """Return what a process says by itself of why it does not serve; empty if nothing."""
+        try:
+            async with asyncio.timeout(ANSWER_S_MAX):
+                for readiness in signs:
+                    if readiness.sign is Sign.GRPC_HEALTH and await _accepts(readiness.target):
+                        return (await _health(readiness.target))[1]
+        except TimeoutError:
+            return f"it does not answer within {ANSWER_S_MAX:g} s"
+        return ""
+
 
 async def _holds(readiness: Readiness) -> bool:
     match readiness.sign:
@@ -39,7 +52,7 @@ async def _holds(readiness: Readiness) -> bool:
             return await _accepts(readiness.target)
         case Sign.GRPC_HEALTH:
             # A channel that finds no listener would pause before its next try; a socket does not.
-            return await _accepts(readiness.target) and await _serves(readiness.target)
+            return await _accepts(readiness.target) and (await _health(readiness.target))[0]
         case Sign.HTTP_OK:
             return await _answers_ok(readiness.target)
         case _:
@@ -69,7 +82,8 @@ async def _close(writer: asyncio.StreamWriter) -> None:
         await writer.wait_closed()
 
 
-async def _serves(address: str) -> bool:
+async def _health(address: str) -> tuple[bool, str]:
+    """Return whether a process serves, and what it says of why not."""
     # grpc takes longer to import than the rest of the supervisor together.
     import grpc
     from grpc_health.v1 import (
@@ -80,12 +94,15 @@ async def _serves(address: str) -> bool:
     target = address if address.startswith("unix:") else address.partition(":")[2]
     async with grpc.aio.insecure_channel(target, (("grpc.enable_http_proxy", 0),)) as channel:
         try:
-            answer = await health_pb2_grpc.HealthStub(channel).Check(
+            call = health_pb2_grpc.HealthStub(channel).Check(
                 health_pb2.HealthCheckRequest(), timeout=ANSWER_S_MAX
             )
+            answer = await call
+            said = await call.trailing_metadata()
         except grpc.aio.AioRpcError:
-            return False
-    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+            return False, ""
+    reason = "".join(unquote(value) for name, value in said if name == HEALTH_REASON)
+    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING), reason
 
 
 async def _answers_ok(url: str) -> bool:

@@ -36,6 +36,7 @@ class Records:
             supervisor=myself(),
             http=self.stack.ports.http[0].url,
             processes=(() if first is None else (first,)) + self._services,
+            public_url=self.stack.public_url,
         )
         path = self.stack.home.processes_file
         was_saved = self._is_saved

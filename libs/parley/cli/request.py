@@ -3,9 +3,11 @@
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.home import Home
+from parley.cli.metrics import choose_metrics
 from parley.cli.ports import HostPort, any_free_port, free_ports_after, refusal
 from parley.cli.service_settings import SHARED
 from parley.cli.stack import Ports, Sizes
@@ -16,6 +18,7 @@ KNOWN_VARIABLES = (
     "PARLEY_DATABASE_URL",
     "PARLEY_DEBUG",
     "PARLEY_HOME",
+    "PARLEY_METRICS_LISTEN",
     "PARLEY_MODEL",
     "PARLEY_URL",
     *SHARED,
@@ -32,6 +35,7 @@ class UpRequest:
     sizes: Sizes
     database_url: str | None = field(repr=False)
     environment: Mapping[str, str] = field(repr=False)
+    public_url: str | None = None
 
 
 def check_request(request: UpRequest) -> None:
@@ -58,6 +62,11 @@ def problems_of_request(request: UpRequest) -> tuple[str, ...]:
         problems.append(
             "--database is no PostgreSQL URL: write postgresql://role:password@host:port/database"
         )
+    if request.public_url and not _is_origin(request.public_url):
+        problems.append(
+            f"--public-url {request.public_url} is no origin: write https://host or "
+            "https://host:port, without a path"
+        )
     return tuple(problems)
 
 
@@ -73,8 +82,22 @@ def choose_ports(request: UpRequest) -> Ports:
         raise ConfigurationProblem(
             f"{first} cannot be listened on ({reason}): choose another with --http HOST:PORT"
         )
-    others = free_ports_after(first, request.sizes.gateway - 1)
-    return Ports(http=(first, *others), mcp_demo=any_free_port("127.0.0.1"))
+    http = (first, *free_ports_after(first, request.sizes.gateway - 1))
+    demo = any_free_port("127.0.0.1")
+    metrics = choose_metrics(request.environment, request.sizes, frozenset({*http, demo}))
+    return Ports(http=http, mcp_demo=demo, metrics=metrics)
+
+
+def _is_origin(text: str) -> bool:
+    """Tell whether a text is scheme, host and perhaps port, and nothing more."""
+    try:
+        parts = urlsplit(text)
+        _ = parts.port  # Raises when it is no number.
+    except ValueError:
+        return False
+    is_more = parts.path not in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc
+    is_plain = text.isprintable() and not any(each.isspace() for each in text)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and is_plain and not is_more
 
 
 def _unknown_variables(environment: Mapping[str, str]) -> list[str]:

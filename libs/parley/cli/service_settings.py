@@ -14,6 +14,8 @@ SHARED: Mapping[str, str] = {
     "PARLEY_LOG_LEVEL": "LOG_LEVEL",
     "PARLEY_OTLP_ENDPOINT": "OTLP_ENDPOINT",
 }
+#: Variable of the caller that says the same as `--public-url`.
+PUBLIC_URL = "GATEWAY_PUBLIC_URL"
 
 
 def environment_of(stack: Stack, service: str, number: int) -> dict[str, str]:
@@ -27,6 +29,7 @@ def environment_of(stack: Stack, service: str, number: int) -> dict[str, str]:
         **shared,
         **models,
         **_settings_of_caller(caller, service),
+        **_metrics_settings(stack, service, number),
         **settings_of(stack, service, number),
     }
 
@@ -49,11 +52,18 @@ def problems_of(stack: Stack) -> tuple[str, ...]:
     for service in (TOOLRUNNER, MCPGATEWAY, CHATD, GATEWAY):
         chosen = settings_of(stack, service, 0)
         spellings = set(chosen) | {name.removesuffix("_FILE") for name in chosen}
+        spellings.discard(PUBLIC_URL)  # The request takes it up.
         problems += [
             f"{name} is set by `parley up` itself: unset it"
             for name in sorted(spellings & set(stack.caller.environment))
         ]
     return tuple(problems)
+
+
+def _metrics_settings(stack: Stack, service: str, number: int) -> dict[str, str]:
+    addresses = stack.ports.metrics.get(service)
+    name = f"{prefix_of(service)}_METRICS_LISTEN"
+    return {} if addresses is None else {name: str(addresses[number])}
 
 
 def _shared_settings(caller: Mapping[str, str], service: str) -> dict[str, str]:
@@ -98,7 +108,7 @@ def _own_settings(stack: Stack, service: str, number: int) -> dict[str, str]:
             return {
                 "DATABASE_URL_FILE": str(home.database_url_file(service)),
                 "HTTP_LISTEN": str(ports.http[number]),
-                "PUBLIC_URL": ports.http[0].url,
+                "PUBLIC_URL": stack.public_url,
                 "CHATD": upstream[CHATD],
                 "MCPGATEWAY": upstream[MCPGATEWAY],
                 "OWNER_API_KEY_FILE": str(home.api_key_file),

@@ -1,7 +1,7 @@
 """A stack as a value: which services it has, how many of each, and where they meet."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from parley.cli.home import Home
 from parley.cli.ports import HostPort
@@ -17,6 +17,10 @@ STARTS_AFTER: Mapping[str, tuple[str, ...]] = {
     CHATD: (TOOLRUNNER, MCPGATEWAY),
     GATEWAY: (CHATD,),
 }
+
+
+#: Services that can serve metrics.
+METERED = (TOOLRUNNER, MCPGATEWAY, CHATD, GATEWAY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,8 @@ class Ports:
     #: One per gateway.
     http: tuple[HostPort, ...]
     mcp_demo: HostPort
+    #: Service -> one address per process; services without metrics are left out.
+    metrics: Mapping[str, tuple[HostPort, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,18 @@ class Stack:
     sizes: Sizes
     ports: Ports
     caller: Caller
+    #: The origin that people reach the stack by; None for the address of the first gateway.
+    given_public_url: str | None = None
+
+    @property
+    def public_url(self) -> str:
+        """The origin in links, cookies and checks."""
+        return self.given_public_url or self.ports.http[0].url
+
+    def metrics_url(self, service: str, number: int) -> str | None:
+        """Return where one process of `service` serves metrics; None if it does not."""
+        addresses = self.ports.metrics.get(service)
+        return None if addresses is None else f"{addresses[number].url}/metrics"
 
     def address(self, service: str, number: int) -> str:
         """Return where one process of `service` listens."""

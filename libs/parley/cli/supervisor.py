@@ -219,6 +219,7 @@ class Supervisor:
                     address=kept.spec.address,
                     restarts=kept.starts - 1,
                     readiness=kept.spec.readiness,
+                    metrics=kept.spec.metrics,
                 )
                 for kept in self._kept.values()
                 if kept.child is not None

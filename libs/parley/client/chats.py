@@ -1,9 +1,11 @@
 """Chats and messages as callers see them."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from parley.client.parts import Part, Text, UserPart
 
@@ -29,6 +31,19 @@ class Role(StrEnum):
     USER = "user"
     ASSISTANT = "assistant"
     TOOL = "tool"
+
+
+class FinishReason(StrEnum):
+    """Why an answer ended where it does."""
+
+    UNSPECIFIED = "unspecified"  # No model wrote it, it is old, or the value is newer than this.
+    STOP = "stop"
+    TOOL_CALLS = "tool_calls"
+    LENGTH = "length"
+    CONTENT_FILTER = "content_filter"
+    PAUSED = "paused"
+    INTERRUPTED = "interrupted"
+    OTHER = "other"
 
 
 class ErrorKind(StrEnum):
@@ -76,7 +91,11 @@ class TurnError:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one model call used; the cost is None when no price is known and 0 when free."""
+    """What one model call used; the cost is None when no price is known and 0 when free.
+
+    Attributes:
+        is_estimate: Whether the provider did not report all of it.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -85,6 +104,7 @@ class Usage:
     cache_write_tokens: int = 0
     context_limit_tokens: int = 0
     cost_micros: int | None = None
+    is_estimate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +122,7 @@ class Message:
         created_at: When it was committed.
         usage: What its model call used; assistant messages only.
         is_compressed: Whether it belongs to a compaction rather than to the conversation.
+        finish_reason: Why the answer ended; assistant messages only.
     """
 
     id: int
@@ -114,6 +135,7 @@ class Message:
     created_at: datetime | None = None
     usage: Usage | None = None
     is_compressed: bool = False
+    finish_reason: FinishReason = FinishReason.UNSPECIFIED
 
     @property
     def text(self) -> str:
@@ -132,6 +154,44 @@ class QueuedMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientTool:
+    """A tool that the caller executes itself, declared when a chat is created.
+
+    Attributes:
+        name: 1 to 64 letters, digits, `_` and `-`; unique in the chat.
+        description: What it does, for the model.
+        input_schema: The JSON Schema of its arguments, which are one object.
+    """
+
+    name: str
+    description: str
+    input_schema: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredCall:
+    """A call of a client tool that the caller is asked to execute."""
+
+    tool_call_id: str
+    tool_name: str
+    args_json: str
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments as Python values."""
+        decoded: dict[str, Any] = json.loads(self.args_json)
+        return decoded
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredAction:
+    """The calls that a chat waits for; without results they are cancelled at `deadline_at`."""
+
+    calls: tuple[RequiredCall, ...]
+    deadline_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Chat:
     """A chat as its readers see it.
 
@@ -143,6 +203,7 @@ class Chat:
         snapshot_version: Grows with every change to its execution.
         is_archived: Whether it is put away.
         last_error: Why the last turn failed; None unless the status is error.
+        required_action: What it waits for; None unless the status is requires_action, and in lists.
         queue_length: Messages that wait for their turn.
         place_in_line: Place in line for a worker, from 1; 0 when it does not wait for one.
         model_id: The model of the last message that named one; may be empty.
@@ -159,6 +220,7 @@ class Chat:
     snapshot_version: int = 0
     is_archived: bool = False
     last_error: TurnError | None = None
+    required_action: RequiredAction | None = None
     queue_length: int = 0
     place_in_line: int = 0
     model_id: str = ""
@@ -178,6 +240,7 @@ class ChatOptions:
     mcp_server_ids: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     system_prompt: str = ""
+    client_tools: tuple[ClientTool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,13 @@ from parley.client.chats import (
     Role,
     SentMessage,
 )
-from parley.client.conversion import chat_of, content_to_proto, page_of, sent_of
+from parley.client.conversion import (
+    chat_of,
+    client_tool_to_proto,
+    content_to_proto,
+    page_of,
+    sent_of,
+)
 from parley.client.errors import AnswerFailed, AnswerLate, AnswerNeedsAction
 from parley.client.events import (
     ChatEvent,
@@ -90,6 +96,7 @@ class Parley:
             mcp_server_ids=options.mcp_server_ids,
             labels=options.labels,
             system_prompt=options.system_prompt,
+            client_tools=map(client_tool_to_proto, options.client_tools),
         )
         response = await self._calls.make(
             chat_id or request_id,

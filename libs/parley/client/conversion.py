@@ -4,6 +4,7 @@ A kind or a number that this client does not know yet is left out or becomes UNS
 a newer server never breaks an older caller.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -17,10 +18,14 @@ from parley.client.chats import (
     Chat,
     ChatPage,
     ChatStatus,
+    ClientTool,
     ErrorKind,
+    FinishReason,
     Message,
     MessagePage,
     QueuedMessage,
+    RequiredAction,
+    RequiredCall,
     Role,
     SentMessage,
     TurnError,
@@ -37,6 +42,7 @@ def _by_number(words: type[Word], numbers: Any, prefix: str) -> Mapping[int, Wor
 _STATUS: Final = _by_number(ChatStatus, chat_pb2.ChatStatus, "CHAT_STATUS")
 _KIND: Final = _by_number(ErrorKind, chat_pb2.ErrorKind, "ERROR_KIND")
 _ROLE: Final = _by_number(Role, message_pb2.Role, "ROLE")
+_FINISH_REASON: Final = _by_number(FinishReason, message_pb2.FinishReason, "FINISH_REASON")
 _OUTCOME: Final = _by_number(parts.ToolOutcome, message_pb2.ToolOutcome, "TOOL_OUTCOME")
 
 
@@ -62,6 +68,15 @@ def _user_part(part: parts.UserPart) -> message_pb2.Part:
             assert_never(part)
 
 
+def client_tool_to_proto(tool: ClientTool) -> chat_pb2.ClientTool:
+    """Return a tool that the caller executes itself."""
+    return chat_pb2.ClientTool(
+        name=tool.name,
+        description=tool.description,
+        input_schema_json=json.dumps(tool.input_schema),
+    )
+
+
 def chat_of(chat: chat_pb2.Chat) -> Chat:
     """Return a chat."""
     return Chat(
@@ -72,6 +87,14 @@ def chat_of(chat: chat_pb2.Chat) -> Chat:
         snapshot_version=chat.versions.snapshot,
         is_archived=chat.archived,
         last_error=_turn_error(chat.last_error) if chat.HasField("last_error") else None,
+        required_action=(
+            RequiredAction(
+                _required_calls(chat.required_action.tool_calls),
+                _time(chat.required_action, "deadline_at"),
+            )
+            if chat.HasField("required_action")
+            else None
+        ),
         queue_length=chat.queue_length,
         place_in_line=chat.place_in_line,
         model_id=chat.model_id,
@@ -100,6 +123,7 @@ def message_of(message: message_pb2.Message) -> Message:
         created_at=_time(message, "created_at"),
         usage=_usage(message.usage) if message.HasField("usage") else None,
         is_compressed=message.compressed,
+        finish_reason=_FINISH_REASON.get(message.finish_reason, FinishReason.UNSPECIFIED),
     )
 
 
@@ -243,11 +267,14 @@ def _part_streamed(cursor: str, event: event_pb2.MessagePartEvent) -> events.Par
 
 
 def _action_required(cursor: str, event: event_pb2.ActionRequiredEvent) -> events.ActionRequired:
-    calls = tuple(
-        events.RequiredCall(call.tool_call_id, call.tool_name, call.args_json)
-        for call in event.tool_calls
-    )
+    calls = _required_calls(event.tool_calls)
     return events.ActionRequired(cursor, calls, _time(event, "deadline_at"))
+
+
+def _required_calls(
+    calls: Iterable[event_pb2.RequiredCall | chat_pb2.WaitingCall],
+) -> tuple[RequiredCall, ...]:
+    return tuple(RequiredCall(call.tool_call_id, call.tool_name, call.args_json) for call in calls)
 
 
 def _retry_scheduled(cursor: str, retry: chat_pb2.RetryState) -> events.RetryScheduled:
@@ -279,6 +306,7 @@ def _usage(usage: message_pb2.Usage) -> Usage:
         cache_write_tokens=usage.cache_write_tokens,
         context_limit_tokens=usage.context_limit_tokens,
         cost_micros=usage.cost_micros if usage.HasField("cost_micros") else None,
+        is_estimate=usage.is_estimate,
     )
 
 

@@ -7,7 +7,14 @@ begin there again, in this process or in another.
 from dataclasses import dataclass
 from datetime import datetime
 
-from parley.client.chats import ChatStatus, Message, QueuedMessage, Role, TurnError
+from parley.client.chats import (
+    ChatStatus,
+    Message,
+    QueuedMessage,
+    RequiredCall,
+    Role,
+    TurnError,
+)
 from parley.client.parts import Part
 
 
@@ -65,15 +72,6 @@ class QueueChanged:
 
     cursor: str
     queued: tuple[QueuedMessage, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RequiredCall:
-    """A call that the client is asked to execute."""
-
-    tool_call_id: str
-    tool_name: str
-    args_json: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """What an internal caller can do with chats beside talking in them."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from parley.api.chat.v1 import chat_service_pb2 as api
-from parley.client.chats import Chat, ChatPage, Content
+from parley.client.chats import Chat, ChatPage, Content, RequiredCall
 from parley.client.conversion import chat_of, chat_page_of, content_to_proto
 from parley.client.repetition import Calls
 
@@ -16,6 +17,11 @@ class ToolAnswer:
     tool_call_id: str
     output_json: str
     is_error: bool = False
+
+    @classmethod
+    def to(cls, call: RequiredCall, output: object, *, is_error: bool = False) -> "ToolAnswer":
+        """Return the answer to a call; the output is anything that JSON can say."""
+        return cls(call.tool_call_id, json.dumps(output), is_error)
 
 
 @dataclass(frozen=True, slots=True)

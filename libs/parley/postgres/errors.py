@@ -7,7 +7,8 @@ DatabaseError
 │           ├── Deadlocked
 │           └── PoolExhausted  it was never sent: all connections of this process were taken
 ├── DatabaseMisconfigured      the address, role or database is wrong; trying again will not help
-│   └── ServerTooOld
+│   ├── ServerTooOld
+│   └── NotOwned               a schema holds what belongs to other roles
 ├── MigrationFailed            a schema could not be brought to its newest revision
 │   └── SchemaTooNew
 └── EmbeddedServerError        our own server cannot be run from its directory
@@ -84,6 +85,20 @@ class ServerTooOld(DatabaseMisconfigured):
         )
         self.found = found
         self.required_major = required_major
+
+
+class NotOwned(DatabaseMisconfigured):
+    """What is in a schema belongs to other roles, and this administrator may not change that."""
+
+    def __init__(self, schema: str, role: str, owners: tuple[str, ...], count: int) -> None:
+        named = " and ".join(owners)
+        statements = "; ".join(f'REASSIGN OWNED BY "{owner}" TO "{role}"' for owner in owners)
+        self.reason = f"{count} tables and other things of the schema {schema} belong to {named}"
+        self.remedy = (
+            f"start once with --database as a superuser, which gives them to {role}; or, if "
+            f"{named} owns nothing else there, run as a superuser in this database: {statements}"
+        )
+        DatabaseError.__init__(self, f"PostgreSQL cannot be used: {self.reason}; {self.remedy}")
 
 
 class MigrationFailed(DatabaseError, ConfigurationError):

@@ -26,6 +26,11 @@ LIMITS = SessionLimits(
     statement_timeout_s=900.0, lock_timeout_s=0, idle_in_transaction_timeout_s=60
 )
 TABLE_LOCK_TIMEOUT = "10s"
+INSUFFICIENT_PRIVILEGE = "42501"
+RESTORED = (
+    "; if the database was restored from a dump, its tables belong to other roles: "
+    "`parley up --database URL` or `parley init --database URL` as a superuser gives them back"
+)
 
 
 async def migrate(
@@ -73,7 +78,10 @@ async def migrate(
                 await connection.execute(text(f"SET LOCAL lock_timeout = '{TABLE_LOCK_TIMEOUT}'"))
                 return await connection.run_sync(_upgrade, schema, scripts)
     except DBAPIError as error:
-        raise MigrationFailed(schema, first_line(error)) from error
+        reason = first_line(error)
+        if getattr(error.orig, "sqlstate", None) == INSUFFICIENT_PRIVILEGE:
+            reason += RESTORED
+        raise MigrationFailed(schema, reason) from error
     except CommandError as error:
         raise MigrationFailed(schema, str(error)) from error
     finally:

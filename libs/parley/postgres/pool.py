@@ -26,7 +26,9 @@ class Pool:
     """At most `size_max` connections, opened when they are needed, the warmest lent first.
 
     They are not reset in between: whoever changes a session setting or takes a session lock undoes
-    it. One that comes back inside a transaction is closed, and the server rolls it back.
+    it. One is closed, and the server rolls back, if it comes back inside a transaction, by the
+    server's word or by the driver's: a BEGIN that was cancelled may leave the two of different
+    opinion, and the next transaction on it would be taken for one inside of another.
 
     Args:
         connect: Opens one.
@@ -120,7 +122,7 @@ class Pool:
             raise PoolExhausted(self._patience_s) from error
 
     def _keep(self, connection: Connection) -> None:
-        if self._is_closed or connection.is_closed() or connection.is_in_transaction():
+        if self._is_closed or not _is_clean(connection):
             connection.terminate()
         else:
             self._idle.append(connection)
@@ -169,6 +171,19 @@ class _Loan(AbstractAsyncContextManager[Connection]):
                 await _settle(connection)
         finally:
             self._keep(connection)
+
+
+def _is_clean(connection: Connection) -> bool:
+    """Return whether a connection is open, in no transaction, and done with all it was asked for.
+
+    asyncpg tells what the server said last, but not what it believes itself; and it is by its own
+    record that it begins a transaction or a savepoint.
+    """
+    if connection.is_closed() or connection.is_in_transaction():
+        return False
+    believed: object = connection._top_xact  # type: ignore[attr-defined]
+    is_cancelling: bool = connection._protocol._is_cancelling()  # type: ignore[attr-defined]
+    return believed is None and not is_cancelling
 
 
 async def _settle(connection: Connection) -> None:

@@ -8,6 +8,7 @@ import asyncpg
 from parley.postgres.address import with_database
 from parley.postgres.errors import DatabaseMisconfigured
 from parley.postgres.identifiers import quoted
+from parley.postgres.ownership import take_ownership
 from parley.postgres.scram import scram_verifier
 from parley.postgres.session import Session, first_line, typed_outages
 
@@ -40,7 +41,8 @@ async def provision(
         roles: Who owns which schema. A password given here replaces the role's earlier one.
         database: The database to create and use; without it that of `admin_url` is used.
 
-    A database that is given rather than created keeps the rights that everybody has in it.
+    A database that is given rather than created keeps the rights that everybody has in it. What is
+    in the schemas and belongs to other roles, as after the restore of a dump, is given to `roles`.
 
     Raises:
         DatabaseMisconfigured: The administrator's role may not do this, or a role is another's.
@@ -107,7 +109,7 @@ async def _make_schemas(
             await admin.execute(f"GRANT CONNECT ON DATABASE {database} TO {name}")
             if not await admin.fetchval("SELECT to_regnamespace($1)::text", schema):
                 await admin.execute(f"CREATE SCHEMA {schema} AUTHORIZATION {name}")
-            await admin.execute(f"ALTER SCHEMA {schema} OWNER TO {name}")
+            await take_ownership(admin, schema=role.schema, role=role.name)
             await admin.execute(f"REVOKE ALL ON SCHEMA {schema} FROM PUBLIC")
             await admin.execute(
                 f"ALTER ROLE {name} IN DATABASE {database} SET search_path = {schema}"

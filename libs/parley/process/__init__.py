@@ -2,6 +2,7 @@
 
 from parley.process.ids import TimeOrderedIds
 from parley.process.neighbours import Neighbours
+from parley.process.open_files import OpenFiles
 from parley.process.running import Process, run_service
 from parley.process.service_settings import Environment, ServiceSettings
 from parley.settings import ConfigurationError
@@ -10,6 +11,7 @@ __all__ = [
     "ConfigurationError",
     "Environment",
     "Neighbours",
+    "OpenFiles",
     "Process",
     "ServiceSettings",
     "TimeOrderedIds",

@@ -1,6 +1,5 @@
 """One process among the services: whom it believes, how it calls them, and how it serves."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -32,6 +31,7 @@ from parley.rpc import (
     connect,
     serve,
 )
+from parley.tasks import BackgroundTasks
 
 
 class Neighbours:
@@ -80,16 +80,13 @@ class Neighbours:
             return
         async with (
             self.channels(ServiceName.GATEWAY, gateways) as channels,
-            asyncio.TaskGroup() as tasks,
+            BackgroundTasks(self._process.supervision) as tasks,
         ):
             followed = FollowedRevocations(
                 channels, clock=self._process.clock, random=self._process.random
             )
-            following = tasks.create_task(followed.run())
-            try:
-                yield followed
-            finally:
-                following.cancel()
+            tasks.keep("revocations.follow", followed.run)
+            yield followed
 
     def admission(self, revocations: Revocations) -> Callable[[str, str], Caller]:
         """Return what looks at a token that came inside of an admitted call.

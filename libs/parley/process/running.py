@@ -12,7 +12,7 @@ import random  # noqa: TID251 (this is the composition root)
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Final, NoReturn, TypeVar
 
 import uvloop
@@ -20,10 +20,12 @@ import uvloop
 from parley.clock import Clock, SystemClock
 from parley.process.ids import TimeOrderedIds
 from parley.process.linux import end_with_parent, forbid_inspection
+from parley.process.open_files import OpenFiles, watched_open_files
 from parley.process.service_settings import Environment, ServiceSettings
 from parley.process.signals import stopping_on_signals
 from parley.process.watchdog import watched_event_loop
 from parley.settings import ConfigurationError, Secret, SettingsError, read
+from parley.tasks import Supervision
 from parley.telemetry import Redactor, Telemetry, TelemetryError, start
 
 EXIT_STOPPED: Final = 0
@@ -38,7 +40,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What a service gets from the process it runs in."""
+    """What a service gets from the process it runs in.
+
+    Attributes:
+        supervision: Keeps failures of background tasks from ending the process.
+    """
 
     service: str
     instance: str
@@ -47,6 +53,12 @@ class Process:
     telemetry: Telemetry
     random: random.Random
     new_id: Callable[[], str]
+    open_files: OpenFiles
+    supervision: Supervision = field(init=False)
+
+    def __post_init__(self) -> None:
+        supervision = Supervision.of(self.telemetry.meter, self.clock, self.random)
+        object.__setattr__(self, "supervision", supervision)
 
 
 def run_service(
@@ -80,8 +92,9 @@ def _run(
     if settings.environment is Environment.PRODUCTION:
         forbid_inspection()
     _collect_garbage_seldom()
+    open_files = OpenFiles.raised()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_live(name, settings, run))
+        return runner.run(_live(name, settings, run, open_files))
 
 
 def _collect_garbage_seldom() -> None:
@@ -95,9 +108,14 @@ def _collect_garbage_seldom() -> None:
     gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
-async def _live(name: str, settings: S, run: Callable[[S, Process], Awaitable[None]]) -> int:
+async def _live(
+    name: str,
+    settings: S,
+    run: Callable[[S, Process], Awaitable[None]],
+    open_files: OpenFiles,
+) -> int:
     instance = f"{socket.gethostname()}-{os.getpid()}"
-    with stopping_on_signals(name) as stopping, watched_event_loop():
+    with stopping_on_signals(name) as stopping, watched_event_loop(), watched_open_files():
         try:
             async with start(
                 name,
@@ -109,7 +127,7 @@ async def _live(name: str, settings: S, run: Callable[[S, Process], Awaitable[No
             ) as telemetry:
                 for secret in _secrets(settings):
                     telemetry.redact(secret.reveal())
-                process = _process(name, instance, stopping, telemetry)
+                process = _process(name, instance, stopping, telemetry, open_files)
                 return await _outcome(name, run(settings, process), telemetry)
         except TelemetryError as error:
             return _refuse(name, (str(error),))
@@ -126,7 +144,13 @@ async def _outcome(name: str, running: Awaitable[None], telemetry: Telemetry) ->
     return EXIT_STOPPED
 
 
-def _process(name: str, instance: str, stopping: asyncio.Event, telemetry: Telemetry) -> Process:
+def _process(
+    name: str,
+    instance: str,
+    stopping: asyncio.Event,
+    telemetry: Telemetry,
+    open_files: OpenFiles,
+) -> Process:
     clock = SystemClock()
     chance = random.SystemRandom()
     return Process(
@@ -137,6 +161,7 @@ def _process(name: str, instance: str, stopping: asyncio.Event, telemetry: Telem
         telemetry=telemetry,
         random=chance,
         new_id=TimeOrderedIds(clock, chance),
+        open_files=open_files,
     )
 
 

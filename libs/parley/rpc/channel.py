@@ -3,12 +3,13 @@
 grpc's client interceptors start a task per call; wrapping the multi-callables costs a function call
 instead. The wrapper also lets the channel underneath be replaced while stubs keep theirs, which is
 how a renewed certificate or a stub of one more service takes effect. A call that another clock
-refused is made again, once, with a token by that clock.
+refused is made again, once, with a token by that clock. Calls that last travel over connections of
+their own: streams, and calls that are given more time than an answer takes.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -23,6 +24,7 @@ from parley.rpc.call import ACTING_FOR, SERVED_CALL
 from parley.rpc.correction import CallTokens, CorrectedAnswer, CorrectedStream, Credential
 from parley.rpc.errors import AddressUnusable
 from parley.rpc.limits import LIMITS
+from parley.rpc.long_calls import LongCalls
 from parley.rpc.options import channel_options
 from parley.rpc.tls import TlsFiles, channel_credentials
 from parley.telemetry import Telemetry
@@ -83,14 +85,18 @@ class _Opener:
         self._stamp: tuple[int, ...] = ()
         self._looked_at = 0.0
 
-    def open(self, services: Iterable[ServiceDescriptor]) -> grpc.aio.Channel:
-        """Open a channel whose stubs are of `services`."""
-        options = channel_options(services)
+    def open(
+        self, services: Iterable[ServiceDescriptor], *, is_alone: bool = False
+    ) -> grpc.aio.Channel:
+        """Open a channel whose stubs are of `services`, alone on its connection or not."""
+        options = channel_options(services, is_alone=is_alone)
         if self._tls is None:
             return grpc.aio.insecure_channel(self._address.target, options)
         name = ("grpc.ssl_target_name_override", server_name(self._audience))
-        self._stamp = self._tls.stamp()
-        self._looked_at = asyncio.get_running_loop().time()
+        if not is_alone:
+            # What is due is judged by the certificate that ordinary calls go out with.
+            self._stamp = self._tls.stamp()
+            self._looked_at = asyncio.get_running_loop().time()
         return grpc.aio.secure_channel(
             self._address.target, channel_credentials(self._tls), (*options, name)
         )
@@ -118,7 +124,13 @@ class _Channel(grpc.aio.Channel):
         self._services: dict[str, ServiceDescriptor] = {}
         self._inner: grpc.aio.Channel | None = None
         self._retired: list[grpc.aio.Channel] = []
+        self._long_calls = LongCalls(lambda: opener.open(self._services.values(), is_alone=True))
         self._is_closed = False
+
+    def long_calls(self) -> LongCalls:
+        """Return what new calls that last take; it changes when `current` does."""
+        self.current()
+        return self._long_calls
 
     def current(self) -> grpc.aio.Channel:
         """Return the channel that new calls take."""
@@ -149,6 +161,7 @@ class _Channel(grpc.aio.Channel):
 
     def _retire(self) -> None:
         """Take no more calls; those running go on, and an idle channel drops its connection."""
+        self._long_calls.retire()
         if self._inner is not None:
             self._retired.append(self._inner)
             self._inner = None
@@ -190,7 +203,11 @@ class _Channel(grpc.aio.Channel):
         inner, self._inner = self._inner, None
         retired, self._retired = self._retired, []
         async with asyncio.TaskGroup() as tasks:
-            for channel in (*retired, *(() if inner is None else (inner,))):
+            for channel in (
+                *retired,
+                *(() if inner is None else (inner,)),
+                *self._long_calls.release(),
+            ):
                 tasks.create_task(channel.close(grace))
 
     def get_state(self, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
@@ -256,22 +273,39 @@ class _OutgoingMethod:
     ) -> Any:
         user = ACTING_FOR.get()
         headers = (*self._channel.headers(user).items(), *(metadata or ()))
-        call = self._send(request, self._bounded(timeout), headers, options)
+        send = self._send_long if self._lasts(timeout) else self._send
+        call = send(request, self._bounded(timeout), headers, options)
         if self._channel.credential is None:
             return call
-        return self._corrected(call, partial(self._again, request, user, headers, options))
+        return self._corrected(call, partial(self._again, send, request, user, headers, options))
+
+    def _lasts(self, timeout: float | None) -> bool:
+        """Return whether a call may hold its place for longer than an answer takes."""
+        limit_s = self._deadline_s if timeout is None else timeout
+        return self._kind != "unary_unary" or limit_s > LIMITS.unary_deadline_s
 
     def _send(
         self, request: Any, timeout_s: float, headers: _Pairs, options: dict[str, Any]
     ) -> Any:
         inner = self._channel.current()
         if inner is not self._inner:
-            self._call = getattr(inner, self._kind)(*self._codecs, **self._options)
+            self._call = self._bound(inner)
             self._inner = inner
         return self._call(request, timeout=timeout_s, metadata=_Headers(headers), **options)
 
+    def _send_long(
+        self, request: Any, timeout_s: float, headers: _Pairs, options: dict[str, Any]
+    ) -> Any:
+        return self._channel.long_calls().start(
+            self, self._bound, request, timeout=timeout_s, metadata=_Headers(headers), **options
+        )
+
+    def _bound(self, channel: grpc.aio.Channel) -> Any:
+        return getattr(channel, self._kind)(*self._codecs, **self._options)
+
     def _again(
         self,
+        send: Callable[[Any, float, _Pairs, dict[str, Any]], Any],
         request: Any,
         user: User | None,
         headers: _Pairs,
@@ -287,7 +321,7 @@ class _OutgoingMethod:
         if authorization in headers:
             return None
         others = [pair for pair in headers if pair[0] != _AUTHORIZATION]
-        return self._send(request, refused.time_remaining(), (authorization, *others), options)
+        return send(request, refused.time_remaining(), (authorization, *others), options)
 
     def _bounded(self, timeout: float | None) -> float:
         """Return the deadline asked for, or the default, within that of the call being served."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote
 
 import grpc
 from grpc_health.v1 import health_pb2
@@ -11,6 +12,8 @@ from grpc_health.v1.health_pb2_grpc import HealthServicer
 from parley.rpc.problem import Problem, message_of, trailers
 
 HEALTH = "grpc.health.v1.Health"
+#: Trailing metadata that says why a process does not serve, percent-encoded.
+REASON = "parley-health-reason"
 
 _Response = health_pb2.HealthCheckResponse
 
@@ -26,6 +29,7 @@ class Health(HealthServicer):  # type: ignore[misc]
         self._services = frozenset({"", *services})
         self._domain = domain
         self._is_serving = True
+        self._reason = ""
         self._changed = asyncio.Event()
         self._is_finished = False
 
@@ -34,8 +38,9 @@ class Health(HealthServicer):  # type: ignore[misc]
         """Whether the services are said to serve."""
         return self._is_serving
 
-    def set_serving(self, is_serving: bool) -> None:
-        """Say that all services serve, or that none does."""
+    def set_serving(self, is_serving: bool, reason: str = "") -> None:
+        """Say that all services serve, or that none does and why."""
+        self._reason = "" if is_serving else reason
         if is_serving != self._is_serving:
             self._is_serving = is_serving
             self._announce()
@@ -56,6 +61,9 @@ class Health(HealthServicer):  # type: ignore[misc]
             await context.abort(
                 problem.status, message_of(problem), trailers(problem, domain=self._domain)
             )
+        if self._reason:
+            # The response has no place for it.
+            context.set_trailing_metadata(((REASON, quote(self._reason, safe=" ")),))
         return _Response(status=self._status(request.service))
 
     async def List(self, request: Any, context: Any) -> Any:  # noqa: N802 (the name is the proto's)
@@ -67,12 +75,13 @@ class Health(HealthServicer):  # type: ignore[misc]
         """Send the status of one service now and whenever it changes."""
         sent = None
         while True:
-            changed = self._changed
+            # Read before the status: what comes during the write is told in another round.
+            changed, is_finished = self._changed, self._is_finished
             status = self._status(request.service)
             if status != sent:
                 await context.write(_Response(status=status))
                 sent = status
-            if self._is_finished:
+            if is_finished:
                 return
             await changed.wait()
 

@@ -12,6 +12,8 @@ class Limits:
         frame_bytes_max: Largest message on a stream that many subscribers share.
         window_bytes: What a stream nobody reads may buffer before its writer waits.
         streams_per_connection_max: Calls in flight on one connection; more of them queue.
+        long_calls_per_connection_max: Calls in flight on one connection for calls that last, after
+            which another one is opened: fewer than queue, so that none does.
         keepalive_s: Silence after which a connection is probed.
         keepalive_timeout_s: How long a probe may stay unanswered before the connection is dropped.
         unaccepted_s: How long a call may wait for a busy server to take it up; longer than any
@@ -35,6 +37,7 @@ class Limits:
     frame_bytes_max: int = 256 * 1024
     window_bytes: int = 256 * 1024
     streams_per_connection_max: int = 256
+    long_calls_per_connection_max: int = 128
     keepalive_s: float = 20.0
     keepalive_timeout_s: float = 10.0
     unaccepted_s: float = 360.0

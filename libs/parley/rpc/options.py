@@ -35,10 +35,16 @@ def server_options() -> Options:
     )
 
 
-def channel_options(services: Iterable[ServiceDescriptor]) -> Options:
-    """Return what a channel is made with whose stubs are of `services`."""
+def channel_options(services: Iterable[ServiceDescriptor], *, is_alone: bool = False) -> Options:
+    """Return what a channel is made with whose stubs are of `services`.
+
+    Args:
+        services: The services.
+        is_alone: Whether it has a connection of its own; other channels to one address share one.
+    """
     return (
         *_shared_options(),
+        ("grpc.use_local_subchannel_pool", int(is_alone)),
         ("grpc.initial_reconnect_backoff_ms", _milliseconds(LIMITS.reconnect_first_s)),
         ("grpc.min_reconnect_backoff_ms", _milliseconds(LIMITS.reconnect_first_s)),
         ("grpc.max_reconnect_backoff_ms", _milliseconds(LIMITS.reconnect_last_s)),

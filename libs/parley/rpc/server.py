@@ -90,9 +90,12 @@ class RunningServer:
         self._gate = gate
         self._drain_s = drain_s
 
-    def set_serving(self, is_serving: bool) -> None:
-        """Say by the health service whether this process wants calls; a draining one does not."""
-        self._health.set_serving(is_serving and not self._gate.is_draining)
+    def set_serving(self, is_serving: bool, reason: str = "") -> None:
+        """Say by the health service whether this process wants calls, and why not.
+
+        A draining one does not.
+        """
+        self._health.set_serving(is_serving and not self._gate.is_draining, reason)
 
     async def drain(self) -> None:
         """Say NOT_SERVING, refuse new calls, let running ones end in time, cancel the rest."""

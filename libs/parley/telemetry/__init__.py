@@ -1,5 +1,6 @@
 """What a process says about itself: traces, metrics, and logs that never carry a secret."""
 
+from parley.telemetry.audit import audit
 from parley.telemetry.durations import Durations, Series
 from parley.telemetry.errors import (
     MetricsAddressInvalid,
@@ -30,6 +31,7 @@ __all__ = [
     "Telemetry",
     "TelemetryError",
     "TokenUsage",
+    "audit",
     "model_call",
     "start",
     "summary_of",

@@ -64,7 +64,9 @@ async def open_ground(settings: Settings, process: Process, stack: AsyncExitStac
         database=database,
         lease_session=Session(url, f"{process.instance} lease"),
         bus=await stack.enter_async_context(
-            PostgresBus.open(url, application_name=process.instance, clock=process.clock)
+            PostgresBus.open(
+                url, application_name=process.instance, supervision=process.supervision
+            )
         ),
         toolrunners=await stack.enter_async_context(
             neighbours.channels(ServiceName.TOOLRUNNER, settings.toolrunner)

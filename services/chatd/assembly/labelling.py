@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 from chatd.assembly.ground import Ground
 from chatd.assembly.models import Catalogue
+from chatd.assembly.patience import retry_policy
 from chatd.assembly.spending import Budget
 from chatd.assembly.switchboard import Switchboard
 from chatd.domain.ports import Setups
 from chatd.engine.labelling import Labeller
+from chatd.engine.metering import CallWatch
 from chatd.engine.quick import QuickModel, QuickPorts
 from chatd.engine.resting import Resting
 from chatd.engine.setups import ConfiguredUtilityModels
@@ -37,6 +39,7 @@ def open_labelling(
     *,
     setups: Setups,
     switchboard: Switchboard,
+    calls: CallWatch,
 ) -> Labelling:
     """Return what makes notes."""
     process = ground.process
@@ -48,9 +51,15 @@ def open_labelling(
         ConfiguredUtilityModels(catalogue.configuration, catalogue.book),
         budget.spending,
         budget.bills.add,
+        calls,
     )
     labeller = Labeller(
-        QuickModel(ports, clock=process.clock, chance=process.random.random),
+        QuickModel(
+            ports,
+            clock=process.clock,
+            chance=process.random.random,
+            retries=retry_policy(ground.settings),
+        ),
         PostgresNotes(ground.pool),
         jobs,
         rest=resting.add,

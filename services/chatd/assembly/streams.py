@@ -1,11 +1,9 @@
 """What a process tells readers: the chats it follows for them, and the replicas it asks."""
 
-import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from chatd.domain.chat import WorkerId
 from chatd.domain.groups import Groups
@@ -27,6 +25,7 @@ from parley.identity import Caller, ServiceName
 from parley.postgres import Pool
 from parley.process import Neighbours, Process
 from parley.rpc import CarriedMethods
+from parley.tasks import Starter
 
 CONNECTIONS_MAX = 2
 
@@ -55,9 +54,14 @@ class Streaming:
     _live: LiveChats
     _process: Process
 
-    def works(self) -> tuple[Coroutine[Any, Any, None], ...]:
-        """Return what goes on for as long as the process serves."""
-        return self.hubs.run(), self._access.run(), self._replicas.run(), self.feeds.run()
+    def loops(self) -> dict[str, Callable[[], Awaitable[object]]]:
+        """Return by name what goes on for as long as the process serves."""
+        return {
+            "streams.poll": self.hubs.run,
+            "streams.access": self._access.run,
+            "replicas.look": self._replicas.run,
+            "feeds.look": self.feeds.run,
+        }
 
     def servicer(
         self, admission: Callable[[str, str], Caller], carried: CarriedMethods
@@ -90,7 +94,7 @@ async def open_streaming(
     worker_id: WorkerId,
     live: LiveChats,
     groups: Groups,
-    tasks: asyncio.TaskGroup,
+    tasks: Starter,
 ) -> Streaming:
     """Return what readers are told by; `stack` ends what it opens."""
     followings = Followings(pool)

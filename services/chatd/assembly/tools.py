@@ -1,6 +1,5 @@
 """The tools of a process, whoever executes them."""
 
-import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ from chatd.engine.configuration import ConfigurationCache
 from chatd.news import follow_servers
 from chatd.store.attachments import Attachments
 from parley.identity import ServiceName
+from parley.tasks import BackgroundTasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,8 @@ async def open_tools(
         ground.neighbours.channels(ServiceName.MCPGATEWAY, ground.settings.mcpgateway)
     )
     of_servers = McpTools(mcpgateways, clock, chosen)
-    background = await stack.enter_async_context(asyncio.TaskGroup())
-    following = background.create_task(follow_servers(ground.bus, of_servers))
-    stack.callback(following.cancel)
+    background = await stack.enter_async_context(BackgroundTasks(ground.process.supervision))
+    background.keep("servers.follow", lambda: follow_servers(ground.bus, of_servers))
     routed = RoutedTools(
         {
             Executor.TOOLRUNNER: WorkspaceTools(

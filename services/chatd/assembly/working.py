@@ -7,6 +7,7 @@ from chatd.assembly.chats import ChatRooms
 from chatd.assembly.ground import Ground
 from chatd.assembly.labelling import Labelling, open_labelling
 from chatd.assembly.models import Catalogue
+from chatd.assembly.patience import turn_limits
 from chatd.assembly.spending import Budget
 from chatd.assembly.tools import open_tools
 from chatd.assembly.workspaces import WorkspaceRooms
@@ -17,6 +18,7 @@ from chatd.engine.barring import AllowedSetups, Barring
 from chatd.engine.diffs import DiffStatuses
 from chatd.engine.files import CachedFiles
 from chatd.engine.leases import LeaseTiming
+from chatd.engine.open_calls import OpenCallWriter
 from chatd.engine.setups import ConfiguredSetups
 from chatd.engine.turn import TurnPorts, TurnRunner
 from chatd.engine.worker import Worker
@@ -25,6 +27,7 @@ from chatd.faults import Faults
 from chatd.settings import Settings
 from chatd.store.diffs import PostgresDiffs
 from chatd.store.file_bytes import PostgresFiles
+from chatd.store.open_calls import PostgresOpenCalls
 from chatd.store.workers import PostgresWorkers
 
 
@@ -52,6 +55,7 @@ class Working:
         labelling: Makes notes about them.
         diffs: Looks what was changed in their workspaces.
         servers: The MCP servers whose tools they use.
+        open_calls: Stores which models are being called, and charges calls of dead processes.
     """
 
     worker: Worker
@@ -60,6 +64,7 @@ class Working:
     labelling: Labelling
     diffs: DiffStatuses
     servers: McpServers
+    open_calls: OpenCallWriter
 
 
 async def open_working(around: Surroundings, worker_id: WorkerId, stack: AsyncExitStack) -> Working:
@@ -75,11 +80,14 @@ async def open_working(around: Surroundings, worker_id: WorkerId, stack: AsyncEx
         ground.process.clock,
         changed=around.chats.switchboard.noted,
     )
+    stored_calls = PostgresOpenCalls(ground.pool, worker_id)
+    open_calls = OpenCallWriter(stored_calls, ground.process.clock)
     labelling = open_labelling(
         ground,
         catalogue,
         around.budget,
         setups=setups,
+        calls=open_calls,
         switchboard=around.chats.switchboard,
     )
     offered = await open_tools(
@@ -98,6 +106,8 @@ async def open_working(around: Surroundings, worker_id: WorkerId, stack: AsyncEx
         partials=around.chats.partials,
         spending=around.budget.spending,
         files=CachedFiles(PostgresFiles(ground.pool)),
+        calls=open_calls,
+        inherited=stored_calls,
     )
     turns = TurnRunner(
         ports,
@@ -106,11 +116,12 @@ async def open_working(around: Surroundings, worker_id: WorkerId, stack: AsyncEx
         may_act=lambda: worker.may_act(),
         ended=labelling.labeller.ended,
         unbilled=around.budget.bills.add,
+        limits=turn_limits(ground.settings),
     )
     workers = PostgresWorkers(ground.pool, ground.lease_session)
     stack.callback(workers.close)
     worker = _worker(around, worker_id, workers, turns)
-    return Working(worker, workers, turns, labelling, diffs, offered.servers)
+    return Working(worker, workers, turns, labelling, diffs, offered.servers, open_calls)
 
 
 def _worker(
@@ -129,6 +140,7 @@ def _worker(
             offer=around.chats.switchboard.offer,
             clock=process.clock,
             chance=process.random,
+            supervision=process.supervision,
         ),
         limits=_limits(settings),
         timing=LeaseTiming.of(settings.lease_s, settings.lease_renew_s),

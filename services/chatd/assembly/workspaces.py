@@ -107,9 +107,6 @@ def open_workspaces(
         policies=policies,
         chance=process.random.random,
     )
-    watch = WorkspaceWatch(workspaces, changes, process.clock, process.stopping)
-    references = WorkspaceReferences(doors.owners, secrets, GatewayGrantees(ground.gateways))
-    tickets = doors.tickets(sites)
     return WorkspaceRooms(
         control=control,
         sites=sites,
@@ -118,7 +115,15 @@ def open_workspaces(
         keeper=keeper,
         changes=changes,
         servicers=(
-            WorkspaceServicer(control, known, host, watch, tickets, policies.tell, references),
+            WorkspaceServicer(
+                control,
+                known,
+                host,
+                WorkspaceWatch(workspaces, changes, process.clock, process.stopping),
+                doors.tickets(sites),
+                policies.tell,
+                WorkspaceReferences(doors.owners, secrets, GatewayGrantees(ground.gateways)),
+            ),
             NodeServicer(Registry(workspaces, nodes), nodes, secrets, process.clock),
             SecretServicer(secrets, workspaces, policies.tell),
         ),

@@ -224,7 +224,8 @@ STATES = (
 MESSAGES = (
     SqlInvariant(
         "answers_are_in_the_ledger",
-        "An answer that says what it used is in the ledger, once, with the same cost.",
+        "An answer that says what it used is in the ledger, once, with the same cost; an estimate "
+        "may have been replaced there by what the provider reported.",
         """
         SELECT m.chat_id::text || '/' || m.id
         FROM chat.chat_messages m LEFT JOIN (
@@ -232,7 +233,8 @@ MESSAGES = (
             FROM chat.usage WHERE message_id IS NOT NULL GROUP BY chat_id, message_id) AS billed
             ON billed.chat_id = m.chat_id AND billed.message_id = m.id
         WHERE m.use IS NOT NULL AND (coalesce(billed.count, 0) <> 1
-            OR billed.cost_micros IS DISTINCT FROM (m.use ->> 'cost_micros')::bigint)
+            OR billed.cost_micros IS DISTINCT FROM (m.use ->> 'cost_micros')::bigint
+                AND NOT coalesce((m.use ->> 'is_estimate')::boolean, false))
         """,
     ),
     SqlInvariant(

@@ -76,6 +76,18 @@ class ErrorKind(StrEnum):
     UNKNOWN = "unknown"
 
 
+class FinishReason(StrEnum):
+    """Why an answer ended where it does."""
+
+    STOP = "stop"
+    TOOL_CALLS = "tool_calls"
+    LENGTH = "length"  # It reached the limit for output tokens, or the end of the window.
+    CONTENT_FILTER = "content_filter"
+    PAUSED = "paused"  # Its provider executes tools for it, and wants to be asked to go on.
+    INTERRUPTED = "interrupted"  # A user stopped it, or a new message took its place.
+    OTHER = "other"
+
+
 @dataclass(frozen=True, slots=True)
 class TurnError:
     """Why a turn failed, in words that are safe to show."""
@@ -96,6 +108,7 @@ class Retry:
     delay_ms: int
     retrying_at: datetime
     error: TurnError
+    unreachable_since: datetime | None = None  # First of the attempts that reached nobody.
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +177,7 @@ class ModelUse:
     provider: str = ""  # Its name, and below the model's, as they were when the call was made.
     model_name: str = ""
     price: Price | None = None  # Of that time too.
+    is_estimate: bool = False  # Whether its provider did not report all of the tokens.
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +191,7 @@ class NewMessage:
     is_compressed: bool = False
     use: ModelUse | None = None
     choice: ModelChoice | None = None  # What a user's message asks for; the store completes it.
+    finish_reason: FinishReason | None = None  # Of a model's answer.
 
     def stored(self, message_id: "MessageId", revision: int, at: datetime) -> "Message":
         """Return the message as it is once it has its place in a history."""
@@ -191,6 +206,7 @@ class NewMessage:
             is_compressed=self.is_compressed,
             use=self.use,
             choice=self.choice,
+            finish_reason=self.finish_reason,
         )
 
 
@@ -209,6 +225,7 @@ class Message:
     is_deleted: bool = False
     use: ModelUse | None = None
     choice: ModelChoice | None = None  # What the turn of a user's message runs with.
+    finish_reason: FinishReason | None = None  # Of a model's answer; older ones have none.
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from chatd.domain.chat import (
     ErrorKind,
+    FinishReason,
     Message,
     ModelUse,
     NewMessage,
@@ -108,14 +109,22 @@ def since_boundary(history: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def context_use(rows: Sequence[Message], limit_tokens: int) -> ContextUse:
-    """Measure a request of these rows by the newest answer that was measured, and what follows."""
-    for place in range(len(rows) - 1, -1, -1):
-        use = rows[place].use
+    """Measure a request of these rows by the newest answer that was measured, and what follows.
+
+    An estimate counts only where no provider reported anything.
+    """
+    estimated: ContextUse | None = None
+    newer_tokens = 0
+    for row in reversed(rows):
+        use = row.use
         if use is not None and (prompt_tokens := _prompt_tokens(use)):
-            newer = sum(estimated_tokens(message.content) for message in rows[place + 1 :])
-            limit_tokens = limit_tokens or use.context_limit_tokens
-            return ContextUse(prompt_tokens + use.output_tokens + newer, limit_tokens)
-    return ContextUse(0, limit_tokens)
+            tokens = prompt_tokens + use.output_tokens + newer_tokens
+            measured = ContextUse(tokens, limit_tokens or use.context_limit_tokens)
+            if not use.is_estimate:
+                return measured
+            estimated = estimated or measured
+        newer_tokens += estimated_tokens(row.content)
+    return estimated or ContextUse(0, limit_tokens)
 
 
 def is_summary_too_large(
@@ -129,6 +138,8 @@ def is_summary_too_large(
         return False
     rows = since_boundary(history)
     if not rows or rows[0].role is not Role.ASSISTANT or rows[0].use is None:
+        return False
+    if rows[0].use.is_estimate:
         return False
     first = ContextUse(_prompt_tokens(rows[0].use), limit_tokens)
     return first.is_over(threshold_percent)
@@ -181,14 +192,23 @@ def summary_result(call: ToolCall, summary: str, use: ContextUse) -> ToolResult:
 
 
 def stored_summary(
-    call: ToolCall, result: ToolResult, summary: str, use: ModelUse
+    call: ToolCall,
+    result: ToolResult,
+    summary: str,
+    use: ModelUse,
+    finish_reason: FinishReason | None = None,
 ) -> tuple[NewMessage, ...]:
     """Return the rows of a summary: the boundary, the call and its result, all compressed."""
     boundary = (Text(f"{SUMMARY_PREFIX}\n\n{summary}"),)
     return (
         NewMessage(Role.USER, boundary, visibility=Visibility.MODEL, is_compressed=True),
         NewMessage(
-            Role.ASSISTANT, (call,), visibility=Visibility.USER, is_compressed=True, use=use
+            Role.ASSISTANT,
+            (call,),
+            visibility=Visibility.USER,
+            is_compressed=True,
+            use=use,
+            finish_reason=finish_reason,
         ),
         NewMessage(Role.TOOL, (result,), is_compressed=True),
     )

@@ -29,10 +29,11 @@ ChatError
 ├── ResourceNotFound        no such provider, model or key for this caller
 ├── NameTaken               something else has the name
 ├── VersionConflict         somebody changed it since it was read
+├── KeyNeeded               stored keys would be sent to another host
 └── InvalidRequest          the request itself is wrong; `field` says where
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 
@@ -216,13 +217,16 @@ class RequestIdReused(ChatError):
 class UsageLimitReached(ChatError):
     """The owner has spent what they may until a moment."""
 
-    def __init__(self, *, spent_micros: int, limit_micros: int, resets_at: datetime) -> None:
+    def __init__(
+        self, *, spent_micros: int, limit_micros: int, resets_at: datetime, retry_after_s: float
+    ) -> None:
         super().__init__(
             f"{dollars(spent_micros)} of {dollars(limit_micros)} are spent; go on after {resets_at}"
         )
         self.spent_micros = spent_micros
         self.limit_micros = limit_micros
         self.resets_at = resets_at
+        self.retry_after_s = retry_after_s
 
 
 class GroupsUnavailable(ChatError):
@@ -274,13 +278,35 @@ class VersionConflict(ChatError):
         self.etag = etag
 
 
-class InvalidRequest(ChatError):
-    """The request itself is wrong."""
+class KeyNeeded(ChatError):
+    """Stored keys of a provider would be sent to another host."""
 
-    def __init__(self, field: str, problem: str) -> None:
-        super().__init__(f"{field}: {problem}")
+    def __init__(self, old_origin: str, new_origin: str) -> None:
+        super().__init__(f"the stored keys were given for {old_origin}, not for {new_origin}")
+        self.old_origin = old_origin
+        self.new_origin = new_origin
+
+
+class InvalidRequest(ChatError):
+    """The request itself is wrong.
+
+    Attributes:
+        field: The first field at fault.
+        problem: What is wrong with it.
+        faults: Every field at fault with what is wrong with it.
+    """
+
+    def __init__(self, field: str, problem: str, *others: tuple[str, str]) -> None:
         self.field = field
         self.problem = problem
+        self.faults = ((field, problem), *others)
+        super().__init__("; ".join(f"{field}: {problem}" for field, problem in self.faults))
+
+    @classmethod
+    def together(cls, refusals: Sequence["InvalidRequest"]) -> "InvalidRequest":
+        """Return the faults of several refusals as one."""
+        (field, problem), *others = (fault for each in refusals for fault in each.faults)
+        return cls(field, problem, *others)
 
 
 class UnknownIds(ChatError):

@@ -5,11 +5,10 @@ The deltas are structs, not dataclasses: one is made for nearly everything that 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 import msgspec
 
-from chatd.domain.chat import ErrorKind, Role, TurnError
+from chatd.domain.chat import ErrorKind, FinishReason, Role, TurnError
 from chatd.domain.parts import Part, Source, ToolCall, ToolResult
 from chatd.domain.tools import ToolSpec
 
@@ -46,17 +45,6 @@ class ModelRequest:
     chat_id: str = ""
     owner_id: str = ""
     attempt: int = 1  # How often this history was tried; beyond 1 the call is a repetition.
-
-
-class FinishReason(StrEnum):
-    """Why a model stopped."""
-
-    STOP = "stop"
-    TOOL_CALLS = "tool_calls"
-    LENGTH = "length"
-    CONTENT_FILTER = "content_filter"
-    PAUSED = "paused"  # Its provider executes tools for it, and wants to be asked to go on.
-    OTHER = "other"
 
 
 class TextDelta(msgspec.Struct, frozen=True):
@@ -139,6 +127,11 @@ class UsageReported:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestSent:
+    """The provider is being sent the prompt, which it may want money for from now on."""
+
+
+@dataclass(frozen=True, slots=True)
 class Heartbeat:
     """The provider is alive, but has nothing to say yet."""
 
@@ -161,6 +154,7 @@ ModelEvent = (
     | SourceCited
     | ProviderToolResult
     | UsageReported
+    | RequestSent
     | Heartbeat
     | Finished
 )
@@ -182,6 +176,7 @@ class ModelError(Exception):
         provider: str = "",
         status_code: int = 0,
         detail: str = "",
+        is_unreachable: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -191,6 +186,7 @@ class ModelError(Exception):
         self.provider = provider
         self.status_code = status_code
         self.detail = detail
+        self.is_unreachable = is_unreachable  # No byte of an answer came.
 
     @property
     def turn_error(self) -> TurnError:

@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from chatd.domain.arguments import is_kept, mended
-from chatd.domain.chat import ModelUse, NewMessage, PendingCall, Role, Visibility
+from chatd.domain.chat import FinishReason, ModelUse, NewMessage, PendingCall, Role, Visibility
 from chatd.domain.compaction import CHAT_SUMMARIZED
 from chatd.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
 from chatd.domain.synthetic import synthetic_result
@@ -80,7 +80,10 @@ def storable_call(call: ToolCall) -> ToolCall:
 
 
 def interrupted_messages(
-    parts: tuple[Part, ...], at: datetime, use: ModelUse | None
+    parts: tuple[Part, ...],
+    at: datetime,
+    use: ModelUse | None,
+    finish_reason: FinishReason | None = FinishReason.INTERRUPTED,
 ) -> tuple[NewMessage, ...]:
     """Return what is kept of an answer that was interrupted at some moment, complete in itself.
 
@@ -100,7 +103,9 @@ def interrupted_messages(
     ]
     is_summary = any(call.tool_name == CHAT_SUMMARIZED for call in calls)
     visibility = Visibility.USER if is_summary else Visibility.BOTH
-    answer = NewMessage(Role.ASSISTANT, kept, visibility=visibility, use=use)
+    answer = NewMessage(
+        Role.ASSISTANT, kept, visibility=visibility, use=use, finish_reason=finish_reason
+    )
     results = tuple(
         NewMessage(Role.TOOL, (given_up(call, INTERRUPTED),), visibility=visibility)
         for call in calls

@@ -18,6 +18,8 @@ class UsageTotals:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     model_runtime_ms: int = 0
+    estimated_calls: int = 0
+    estimated_cost_micros: int = 0  # Part of the cost.
 
 
 @dataclass(frozen=True, slots=True)

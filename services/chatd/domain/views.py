@@ -11,6 +11,7 @@ import msgspec
 from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId
 from chatd.domain.choice import ReasoningEffort
 from chatd.domain.diffs import DiffStatus
+from chatd.domain.parts import ToolCall
 
 FILES_MAX = 50
 ETAG_DIGEST_BYTES = 8
@@ -81,6 +82,9 @@ class ChatView:
     created_at: datetime
     updated_at: datetime
     diff_status: DiffStatus | None = None
+    asking: tuple[
+        ToolCall, ...
+    ] = ()  # The calls its client is asked to execute, if they were read.
 
     @property
     def etag(self) -> str:

@@ -6,7 +6,8 @@ from typing import assert_never
 import msgspec
 
 from chatd.domain.chat import ModelUse, Role
-from chatd.domain.metering import model_use
+from chatd.domain.estimates import text_bytes, tokens_of_bytes
+from chatd.domain.metering import Metered, metered, model_use
 from chatd.domain.model import (
     Finished,
     Heartbeat,
@@ -14,6 +15,7 @@ from chatd.domain.model import (
     ProviderToolResult,
     ReasoningDelta,
     ReasoningEnded,
+    RequestSent,
     SourceCited,
     TextDelta,
     TextEnded,
@@ -49,6 +51,8 @@ class Answer:
         self._open: tuple[type[Part], str] | None = None  # Kind and block of the open deltas.
         self._inputs: dict[str, tuple[int, str]] = {}  # Place and id of calls by provider's id.
         self._call_ids: set[str] = set()
+        self._written_bytes = 0  # What the model wrote, of which its tokens are estimated.
+        self.is_sent = False  # Whether the prompt left for the provider.
         self.usage: UsageReported | None = None
         self.finished: Finished | None = None
 
@@ -61,6 +65,11 @@ class Answer:
     def has_begun(self) -> bool:
         """Whether the model did anything that its provider will want money for."""
         return bool(self._pieces) or self.usage is not None
+
+    @property
+    def output_tokens(self) -> int:
+        """An estimate of the tokens that were received so far."""
+        return tokens_of_bytes(self._written_bytes)
 
     def take(self, event: ModelEvent) -> None:
         """Take the next event."""
@@ -81,6 +90,7 @@ class Answer:
             case ToolInputDelta(provider_id, tool_name, args_delta):
                 place, call_id = self._input(provider_id)
                 self.length += len(args_delta)
+                self._written_bytes += text_bytes(args_delta)
                 self._add(place, ToolCall(call_id, tool_name, args_delta))
             case ToolCallRequested(call):
                 self._complete_call(call)
@@ -91,6 +101,8 @@ class Answer:
                 self._add(self._next_place(), result)
             case UsageReported():
                 self.usage = event
+            case RequestSent():
+                self.is_sent = True
             case Heartbeat():
                 pass
             case Finished():
@@ -99,10 +111,25 @@ class Answer:
             case _:
                 assert_never(event)
 
-    def use(self, profile: ModelProfile, alive_ms: int) -> ModelUse:
-        """Return what the call used, as it is stored with its message."""
+    def use(
+        self, profile: ModelProfile, input_tokens: Callable[[], int], alive_ms: int
+    ) -> ModelUse:
+        """Return what the call used, as it is stored with its message.
+
+        Args:
+            profile: The model that was called.
+            input_tokens: Returns an estimate of the prompt's tokens, should that be needed.
+            alive_ms: The time that the step took so far.
+        """
         model_ms = round((self._clock.monotonic() - self._opened_s) * 1000)
-        return model_use(profile, self.usage, alive_ms=alive_ms, model_ms=model_ms)
+        return model_use(profile, self._metered(input_tokens), alive_ms=alive_ms, model_ms=model_ms)
+
+    def _metered(self, input_tokens: Callable[[], int]) -> Metered:
+        return metered(
+            self.usage,
+            is_complete=self.finished is not None,
+            estimated=lambda: UsageReported(input_tokens(), self.output_tokens),
+        )
 
     def _append(self, delta: Text | Reasoning, block_id: str) -> None:
         """Add to the open part, or open one."""
@@ -112,6 +139,7 @@ class Answer:
             self._next_place()
             self._open = (type(delta), block_id)
         self.length += len(delta.text)
+        self._written_bytes += text_bytes(delta.text)
         self._add(self.parts_count - 1, delta)
 
     def _end_reasoning(self, metadata: str) -> None:
@@ -124,6 +152,8 @@ class Answer:
         self._open = None
 
     def _complete_call(self, call: ToolCall) -> None:
+        if call.tool_call_id not in self._inputs:
+            self._written_bytes += text_bytes(call.args_json)  # No delta brought them before.
         place, call_id = self._input(call.tool_call_id)
         del self._inputs[call.tool_call_id]
         self.length += len(call.args_json)

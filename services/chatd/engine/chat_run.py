@@ -7,10 +7,10 @@ answer, a chat that is somebody else's is left alone.
 """
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import assert_never
 
-from chatd.domain.chat import ChatState, NewMessage, Retry, Status, TurnError
+from chatd.domain.chat import ChatState, ModelUse, NewMessage, Retry, Status, TurnError
 from chatd.domain.commands import (
     EnterRequiresAction,
     FailTurn,
@@ -19,8 +19,9 @@ from chatd.domain.commands import (
     RecordRetry,
 )
 from chatd.domain.errors import FenceLost
-from chatd.domain.ledger import CallOutcome
+from chatd.domain.ledger import Bill, CallOutcome, CallPurpose
 from chatd.domain.model import ModelError
+from chatd.domain.open_calls import OpenCall
 from chatd.domain.parts import Text
 from chatd.domain.pieces import interrupted_messages, joined
 from chatd.domain.retries import Failed, GiveUp, RetryIn, after_failed_step, spent
@@ -61,7 +62,12 @@ class ChatRun:
         self._clock = world.clock
         self._claimed = claimed
         self._session = Session(
-            claimed, mailbox, history, chats=world.ports.chats, clock=world.clock
+            claimed,
+            mailbox,
+            history,
+            chats=world.ports.chats,
+            clock=world.clock,
+            calls=world.ports.calls,
         )
         self._caller = Caller(
             self._ports.tools,
@@ -71,6 +77,7 @@ class ChatRun:
         )
         self._dispatched = Dispatched(self._ports.chats)
         self._prepared: Prepared | None = None
+        self._inherited: OpenCall | None = None  # The call that a dead owner left.
 
     async def run(self) -> None:
         """Go on until the chat rests.
@@ -194,13 +201,16 @@ class ChatRun:
         session.unfinished = None
         attempt = session.state.generation_attempt
         limits = self._world.limits.retries
-        failed = Failed(error, attempt, self._world.chats_running())
+        since = _unreachable_since(session.state.retry, error, clock.now())
+        unreachable_s = 0.0 if since is None else (clock.now() - since).total_seconds()
+        failed = Failed(error, attempt, self._world.chats_running(), unreachable_s)
         match after_failed_step(failed, self._world.chance(), limits):
             case GiveUp(final):
                 await self._fail(final)
             case RetryIn(delay_s):
                 retrying_at = clock.now() + timedelta(seconds=delay_s)
-                retry = Retry(attempt, round(delay_s * 1000), retrying_at, error.turn_error)
+                delay_ms = round(delay_s * 1000)
+                retry = Retry(attempt, delay_ms, retrying_at, error.turn_error, since)
                 bill = session.billed(CallOutcome.FAILED)
                 await session.apply(RecordRetry(session.fence, retry, bill))
 
@@ -231,7 +241,7 @@ class ChatRun:
         if any(not call.is_client and not call.is_recorded for call in session.state.pending):
             await self._settle_calls()
         messages = await self._kept_messages()
-        bill = session.billed(CallOutcome.INTERRUPTED)
+        bill = session.billed(CallOutcome.INTERRUPTED) or _inherited_bill(self._inherited)
         if await session.apply(FinishInterruption(session.fence, messages, bill), messages):
             self._tell(Ending.INTERRUPTED)
 
@@ -266,7 +276,8 @@ class ChatRun:
         pieces = await self._ports.partials.load(
             state.chat_id, fence.history_version, fence.generation_attempt
         )
-        return interrupted_messages(joined(pieces), now, None)
+        self._inherited = await self._ports.inherited.find(state.chat_id, fence)
+        return interrupted_messages(joined(pieces), now, _use_of_answer(self._inherited))
 
     def _tell(self, ending: Ending, messages: tuple[NewMessage, ...] = ()) -> None:
         texts = [
@@ -284,3 +295,23 @@ class ChatRun:
         entry = self._session.unbilled()
         if entry is not None:
             self._world.unbilled(entry, self._session.owner.id)
+
+
+def _unreachable_since(before: Retry | None, error: ModelError, now: datetime) -> datetime | None:
+    """Return when the first of the present row of attempts failed that reached nobody."""
+    if not error.is_unreachable:
+        return None
+    return now if before is None else before.unreachable_since or now
+
+
+def _use_of_answer(inherited: OpenCall | None) -> ModelUse | None:
+    """Return what is stored with the answer of a dead owner; a summary's has no message."""
+    if inherited is None or inherited.entry.bill.purpose is not CallPurpose.TURN:
+        return None
+    return inherited.entry.bill.use
+
+
+def _inherited_bill(inherited: OpenCall | None) -> Bill | None:
+    if inherited is None:
+        return None
+    return replace(inherited.entry.bill, outcome=CallOutcome.INTERRUPTED)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from chatd.domain.calls import error_result
-from chatd.domain.chat import ErrorKind, Role
+from chatd.domain.chat import ErrorKind, FinishReason, Role
 from chatd.domain.commands import CommitCompaction
 from chatd.domain.compaction import (
     SUMMARY_REQUEST,
@@ -14,7 +14,7 @@ from chatd.domain.compaction import (
     summary_result,
 )
 from chatd.domain.ledger import CallOutcome, CallPurpose
-from chatd.domain.model import FinishReason, ModelError, ModelRequest, PromptMessage
+from chatd.domain.model import ModelError, ModelRequest, PromptMessage
 from chatd.domain.parts import Text, ToolCall
 from chatd.domain.pieces import interrupted_messages
 from chatd.domain.ports import LanguageModel
@@ -56,12 +56,11 @@ class Summariser:
         )
         answer = Answer(show_nothing, self.clock)
         profile = self.setup.summariser or self.setup.model
-        session.metered(CallPurpose.COMPACTION, profile, answer)
+        asked = self._request(request, action.shortenings)
+        session.metered(CallPurpose.COMPACTION, profile, answer, asked)
         limits = replace(self.limits, total_s=SUMMARY_S)
         stream = ModelStream(self.model, limits, self.clock, profile.provider)
-        end: StepEnd | Answered = await stream.read(
-            self._request(request, action.shortenings), answer, session.superseded
-        )
+        end: StepEnd | Answered = await stream.read(asked, answer, session.superseded)
         if isinstance(end, Answered):
             end = await self._commit(session, action, call, answer, show)
         if isinstance(end, Broken):
@@ -105,7 +104,8 @@ class Summariser:
         show(Role.TOOL, 0, result)
         bill = session.billed(CallOutcome.DONE)
         assert bill is not None  # A call that was answered is always billed.
-        rows = stored_summary(call, result, summary, bill.use)
+        reason = None if answer.finished is None else answer.finished.reason
+        rows = stored_summary(call, result, summary, bill.use, reason)
         await session.apply(CommitCompaction(session.fence, rows, bill), rows)
         return Stepped()
 

@@ -84,6 +84,8 @@ class DiffStatuses:
 
     async def run(self) -> None:
         """Look where it is due until this is cancelled."""
+        # After a failure none is under way, though some may have been begun.
+        self._slots = asyncio.Semaphore(LOOKS_MAX)
         async with asyncio.TaskGroup() as looks:
             while True:
                 if not self._touched:

@@ -2,11 +2,14 @@
 
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
-from chatd.domain.chat import ChatId, ModelUse
+from chatd.domain.chat import ChatId, ModelUse, OwnerId
 from chatd.domain.commands import Fence
+from chatd.domain.estimates import estimated_input_tokens
 from chatd.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
 from chatd.domain.metering import doubt
+from chatd.domain.model import ModelRequest
 from chatd.domain.turn import ModelProfile
 from chatd.engine.answer import Answer
 
@@ -14,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 # Alive time that no answer is charged with goes to the next one.
 CHARGED = (CallOutcome.DONE, CallOutcome.INTERRUPTED)
+# We stopped listening, not the provider: it wants money for the prompt, whatever it had answered.
+STOPPED = (CallOutcome.ABORTED, CallOutcome.INTERRUPTED)
 
 
 class MeteredCall:
@@ -28,6 +33,7 @@ class MeteredCall:
         purpose: CallPurpose,
         profile: ModelProfile,
         answer: Answer,
+        request: ModelRequest,
         *,
         alive_ms: Callable[[], int],
     ) -> None:
@@ -35,17 +41,26 @@ class MeteredCall:
         self._purpose = purpose
         self._profile = profile
         self._answer = answer
+        self._request = request
+        self._input_tokens: int | None = None
         self._alive_ms = alive_ms
         self._bill: Bill | None = None
 
     def bill(self, outcome: CallOutcome) -> Bill | None:
-        """Return what the call is billed with; None when the model did nothing."""
-        if self._bill is None and (outcome is CallOutcome.DONE or self._answer.has_begun):
+        """Return what the call is billed with; None when its provider wants nothing for it.
+
+        That is so for a call that never left, and for one that failed before the model said
+        anything. What the provider did not report is estimated.
+        """
+        is_owed = outcome is CallOutcome.DONE or self._answer.has_begun
+        if outcome in STOPPED and self._answer.is_sent:
+            is_owed = True
+        if self._bill is None and is_owed:
             alive_ms = self._alive_ms() if outcome in CHARGED else 0
-            use = self._answer.use(self._profile, alive_ms)
+            use = self._answer.use(self._profile, self._estimated_input_tokens, alive_ms)
             self._bill = Bill(self._purpose, outcome, use)
             if (problem := doubt(self._profile, self._answer.usage)) is not None:
-                logger.warning("%s; it is stored as not known", problem)
+                logger.warning("%s; it is stored as an estimate or as not known", problem)
         return self._bill
 
     def entry(self, chat_id: ChatId, outcome: CallOutcome) -> LedgerEntry | None:
@@ -55,7 +70,48 @@ class MeteredCall:
             return None
         return LedgerEntry(chat_id, fence.history_version, fence.generation_attempt, bill)
 
+    @property
+    def output_tokens(self) -> int:
+        """An estimate of what was received so far."""
+        return self._answer.output_tokens
+
+    def entry_so_far(self, chat_id: ChatId) -> LedgerEntry | None:
+        """Return what the ledger would keep if the process ended now; nothing is settled by it."""
+        if not self._answer.is_sent and not self._answer.has_begun:
+            return None
+        fence = self.fence
+        use = self._answer.use(self._profile, self._estimated_input_tokens, 0)
+        bill = Bill(self._purpose, CallOutcome.ABORTED, use)
+        return LedgerEntry(chat_id, fence.history_version, fence.generation_attempt, bill)
+
+    def _estimated_input_tokens(self) -> int:
+        if self._input_tokens is None:
+            self._input_tokens = estimated_input_tokens(self._request)
+        return self._input_tokens
+
     def use(self, outcome: CallOutcome) -> ModelUse | None:
         """Return what is stored with the answer."""
         bill = self.bill(outcome)
         return None if bill is None else bill.use
+
+
+class CallWatch(Protocol):
+    """Is told of every call of a model when it begins and when its bill is settled."""
+
+    def opened(self, call: MeteredCall, chat_id: ChatId, owner_id: OwnerId) -> None:
+        """Learn of a call that begins."""
+        ...
+
+    def closed(self, call: MeteredCall) -> None:
+        """Learn that a call was billed, or that nothing is owed for it."""
+        ...
+
+
+class NoCallWatch:
+    """Watches nothing."""
+
+    def opened(self, call: MeteredCall, chat_id: ChatId, owner_id: OwnerId) -> None:
+        """Let the call be."""
+
+    def closed(self, call: MeteredCall) -> None:
+        """Let the call be."""

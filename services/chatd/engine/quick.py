@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from chatd.domain.catalogue import DEMO_MODEL_ID, DEMO_PROVIDER_ID
 from chatd.domain.chat import ChatId, ChatState, Owner, OwnerId
@@ -14,7 +14,7 @@ from chatd.domain.ports import LanguageModel, Setups, Spending, UtilityModels
 from chatd.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
 from chatd.domain.turn import ModelProfile
 from chatd.engine.answer import Answer, show_nothing
-from chatd.engine.metering import MeteredCall
+from chatd.engine.metering import CallWatch, MeteredCall, NoCallWatch
 from chatd.engine.stream import Answered, Broken, ModelStream, StreamLimits
 from parley.clock import Clock
 
@@ -62,6 +62,7 @@ class QuickPorts:
     utility: UtilityModels
     spending: Spending
     unbilled: Callable[[LedgerEntry, OwnerId], None]
+    calls: CallWatch = field(default_factory=NoCallWatch)
 
 
 class QuickModel:
@@ -119,13 +120,15 @@ class QuickModel:
         """Ask once; whatever was used is billed, by us or by whoever stores the answer."""
         answer = Answer(show_nothing, self._clock)
         episode = Fence(0, question.history_version, attempt)
-        call = MeteredCall(episode, question.purpose, profile, answer, alive_ms=lambda: 0)
+        request = _request(question, profile, attempt)
+        call = MeteredCall(episode, question.purpose, profile, answer, request, alive_ms=lambda: 0)
+        self._ports.calls.opened(call, question.chat_id, question.owner.id)
         limit_s = min(question.call_s, ends_s - self._clock.monotonic())
         limits = StreamLimits(startup_s=limit_s, silence_s=limit_s, total_s=limit_s)
         outcome = CallOutcome.ABORTED
         try:
             stream = ModelStream(self._ports.model, limits, self._clock)
-            end = await stream.read(_request(question, profile, attempt), answer, _never)
+            end = await stream.read(request, answer, _never)
             if isinstance(end, Broken):
                 outcome = CallOutcome.FAILED
                 raise end.error
@@ -135,6 +138,7 @@ class QuickModel:
             entry = call.entry(question.chat_id, outcome)
             if outcome is not CallOutcome.DONE and entry is not None:
                 self._ports.unbilled(entry, question.owner.id)
+            self._ports.calls.closed(call)
         assert entry is not None  # A call that was answered is always billed.
         texts = (part.text for part in answer.content if isinstance(part, Text))
         return Generated("".join(texts), entry)

@@ -29,6 +29,7 @@ from chatd.domain.workers import Claimed, Claims, is_suspect
 from chatd.engine.mailbox import Mailbox
 from chatd.engine.slots import Slot, Slots
 from parley.postgres import DatabaseUnavailable
+from parley.tasks import Starter
 
 logger = logging.getLogger(__name__)
 
@@ -77,12 +78,12 @@ class Runners:
         self._counts: Counter[OwnerId] = Counter()  # Of what runs, by user.
         self._tasks: set[asyncio.Task[None]] = set()
         self._news: dict[ChatId, ChatState] = {}  # Of chats whose runner has not started yet.
-        self._group: asyncio.TaskGroup | None = None
+        self._group: Starter | None = None
         self._context = Context()
         self._is_idle = asyncio.Event()
         self._is_idle.set()
 
-    def open(self, group: asyncio.TaskGroup) -> None:
+    def open(self, group: Starter) -> None:
         """Let runners start, as tasks of `group`."""
         self._group = group
         self._context = copy_context()

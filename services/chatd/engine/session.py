@@ -12,6 +12,7 @@ from chatd.domain.chat import ChatId, ChatState, NewMessage, Owner, Status
 from chatd.domain.commands import Fence, WorkerCommand
 from chatd.domain.errors import FenceLost, TransitionNotAllowed
 from chatd.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
+from chatd.domain.model import ModelRequest
 from chatd.domain.ports import Chats
 from chatd.domain.transitions import OWNED, fence_of
 from chatd.domain.turn import ModelProfile
@@ -19,7 +20,7 @@ from chatd.domain.workers import Claimed
 from chatd.engine.answer import Answer
 from chatd.engine.history import History
 from chatd.engine.mailbox import Mailbox
-from chatd.engine.metering import MeteredCall
+from chatd.engine.metering import CallWatch, MeteredCall
 from parley.clock import Clock
 
 
@@ -43,7 +44,14 @@ class Session:
     """One claim of one chat."""
 
     def __init__(
-        self, claimed: Claimed, mailbox: Mailbox, history: History, *, chats: Chats, clock: Clock
+        self,
+        claimed: Claimed,
+        mailbox: Mailbox,
+        history: History,
+        *,
+        chats: Chats,
+        clock: Clock,
+        calls: CallWatch,
     ) -> None:
         self.owner: Owner = claimed.owner
         self.state = claimed.state
@@ -55,6 +63,7 @@ class Session:
         self._mailbox = mailbox
         self._chats = chats
         self._clock = clock
+        self._calls = calls
 
     @property
     def chat_id(self) -> ChatId:
@@ -93,7 +102,7 @@ class Session:
                 raise
             self.follow(present)
             return False
-        self._call = None
+        self._settled()
         self.history.wrote(before, written, messages, self._clock.now())
         self.state = written
         self._mailbox.put(written)
@@ -129,10 +138,14 @@ class Session:
         """Bring the history up to the state."""
         await self.history.catch_up(self._chats, self.state)
 
-    def metered(self, purpose: CallPurpose, profile: ModelProfile, answer: Answer) -> MeteredCall:
+    def metered(
+        self, purpose: CallPurpose, profile: ModelProfile, answer: Answer, request: ModelRequest
+    ) -> MeteredCall:
         """Return the call that begins now; the commit that ends its episode carries its bill."""
-        self._call = MeteredCall(self.fence, purpose, profile, answer, alive_ms=self.alive_ms)
-        return self._call
+        call = MeteredCall(self.fence, purpose, profile, answer, request, alive_ms=self.alive_ms)
+        self._call = call
+        self._calls.opened(call, self.chat_id, self.owner.id)
+        return call
 
     def billed(self, outcome: CallOutcome) -> Bill | None:
         """Return the bill of the present episode's call, if there was one that did anything."""
@@ -142,8 +155,15 @@ class Session:
 
     def unbilled(self) -> LedgerEntry | None:
         """Return the entry of a call that no commit will carry any more, once."""
-        call, self._call = self._call, None
+        call = self._settled()
         return None if call is None else call.entry(self.chat_id, CallOutcome.ABORTED)
+
+    def _settled(self) -> MeteredCall | None:
+        """Return the call whose bill was open, once."""
+        call, self._call = self._call, None
+        if call is not None:
+            self._calls.closed(call)
+        return call
 
     def alive_ms(self) -> int:
         """Return the time since the last one that was accounted for, and account for it."""

@@ -82,6 +82,7 @@ class LimitedSpending:
                 spent_micros=standing.spent_micros,
                 limit_micros=limit.limit_micros,
                 resets_at=standing.resets_at,
+                retry_after_s=(standing.resets_at - self._clock.now()).total_seconds(),
             )
 
     async def depend_on_groups(self) -> bool:

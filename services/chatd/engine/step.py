@@ -4,10 +4,10 @@ import logging
 from dataclasses import dataclass
 
 from chatd.domain.calls import local_calls, plan_calls
-from chatd.domain.chat import ErrorKind, NewMessage, PendingCall, Role
+from chatd.domain.chat import ErrorKind, FinishReason, NewMessage, PendingCall, Role
 from chatd.domain.commands import CommitStep
 from chatd.domain.ledger import CallOutcome, CallPurpose
-from chatd.domain.model import FinishReason, ModelError, ModelRequest
+from chatd.domain.model import ModelError, ModelRequest
 from chatd.domain.parts import Part, Reasoning, Text, ToolCall
 from chatd.domain.pieces import completed, interrupted_messages
 from chatd.domain.ports import LanguageModel
@@ -56,7 +56,7 @@ class ModelStep:
             Lost: the chat is not this runner's any more.
         """
         answer = Answer(show, self.clock)
-        call = session.metered(CallPurpose.TURN, self.prepared.setup.model, answer)
+        call = session.metered(CallPurpose.TURN, self.prepared.setup.model, answer, request)
         session.unfinished = Unfinished(
             session.fence,
             lambda at: interrupted_messages(answer.content, at, call.use(CallOutcome.INTERRUPTED)),
@@ -72,15 +72,15 @@ class ModelStep:
         if not content:
             return Done(())
         use = call.use(CallOutcome.DONE)
+        reason = None if answer.finished is None else answer.finished.reason
         session.unfinished = Unfinished(
-            session.fence, lambda at: interrupted_messages(content, at, use)
+            session.fence, lambda at: interrupted_messages(content, at, use, reason)
         )
-        message = NewMessage(Role.ASSISTANT, content, use=use)
+        message = NewMessage(Role.ASSISTANT, content, use=use, finish_reason=reason)
         made = [call for call in local_calls(answer.content) if call.created_at is not None]
         if made:
             return await self._commit_calls(session, message, tuple(made), show)
-        is_paused = answer.finished is not None and answer.finished.reason is FinishReason.PAUSED
-        return await self._commit_final(session, message, is_paused=is_paused)
+        return await self._commit_final(session, message, is_paused=reason is FinishReason.PAUSED)
 
     async def _commit_calls(
         self, session: Session, message: NewMessage, calls: tuple[ToolCall, ...], show: Show

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from chatd.domain.chat import ChatState, ErrorKind
-from chatd.domain.model import ModelError, ModelEvent, ModelRequest
+from chatd.domain.model import ModelError, ModelEvent, ModelRequest, RequestSent
 from chatd.domain.ports import LanguageModel
 from chatd.engine.answer import Answer
 from chatd.engine.tasks import first_of
@@ -98,8 +98,10 @@ class ModelStream:
     def _take(self, answer: Answer, event: ModelEvent) -> None:
         if answer.finished is not None:
             return
-        self._last_event_s = self._clock.monotonic()
         answer.take(event)
+        if isinstance(event, RequestSent):
+            return  # Nobody answered anything yet.
+        self._last_event_s = self._clock.monotonic()
         limits = self._limits
         if answer.length > limits.characters_max or answer.parts_count > limits.parts_max:
             raise _Endless
@@ -123,7 +125,9 @@ class ModelStream:
         left_s = self._opened_s + limits.total_s - now_s
         if left_s < wait_s:
             return left_s, self._too_long()
-        return wait_s, self._error(kind, f"{self._name} {what}.", is_retryable=True)
+        is_unreachable = kind is ErrorKind.STARTUP_TIMEOUT
+        message = f"{self._name} {what}."
+        return wait_s, self._error(kind, message, is_retryable=True, is_unreachable=is_unreachable)
 
     @property
     def _name(self) -> str:
@@ -145,11 +149,21 @@ class ModelStream:
         return self._error(ErrorKind.GENERIC, message, is_retryable=False, detail=detail)
 
     def _error(
-        self, kind: ErrorKind, message: str, *, is_retryable: bool, detail: str = ""
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        is_retryable: bool,
+        detail: str = "",
+        is_unreachable: bool = False,
     ) -> ModelError:
-        provider = self._provider
         return ModelError(
-            kind, message, is_retryable=is_retryable, provider=provider, detail=detail
+            kind,
+            message,
+            is_retryable=is_retryable,
+            provider=self._provider,
+            detail=detail,
+            is_unreachable=is_unreachable,
         )
 
 

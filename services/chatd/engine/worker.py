@@ -28,6 +28,7 @@ from chatd.engine.reconciling import Reconciler
 from chatd.engine.slots import Slot
 from chatd.engine.sweeping import Sweeper
 from chatd.engine.worker_ports import WorkerLimits, WorkerPorts
+from parley.tasks import BackgroundTasks
 
 logger = logging.getLogger(__name__)
 
@@ -110,17 +111,13 @@ class Worker:
     async def run(self) -> None:
         """Hold the lease and run chats until drained; cancelling it leaves them to the lease."""
         try:
-            async with asyncio.TaskGroup() as group:
-                self._desk.runners.open(group)
-                loops = (
-                    group.create_task(self._keeper.run()),
-                    group.create_task(self._reconciler.run()),
-                    group.create_task(self._sweeper.beat()),
-                    group.create_task(self._sweeper.run()),
-                )
+            async with BackgroundTasks(self._ports.supervision) as tasks:
+                self._desk.runners.open(tasks)
+                tasks.keep("lease.renew", self._keeper.run)
+                tasks.keep("lease.reconcile", self._reconciler.run)
+                tasks.keep("sweeps.time", self._sweeper.beat)
+                tasks.keep("sweeps.run", self._sweeper.run)
                 await self._is_drained.wait()
-                for loop in loops:
-                    loop.cancel()
         finally:
             self._keeper.end()
 

@@ -8,6 +8,7 @@ from chatd.domain.chat import ChatState
 from chatd.domain.workers import Claims, Leases
 from chatd.engine.runners import Apply, Runner
 from parley.clock import Clock
+from parley.tasks import Supervision
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class WorkerPorts:
     Attributes:
         moved: Told every state that the worker wrote itself, after its commit.
         offer: Tells the other processes that there may be something to sweep.
+        supervision: Keeps the failure of one loop or one turn from the others.
     """
 
     leases: Leases
@@ -27,6 +29,7 @@ class WorkerPorts:
     offer: Callable[[], None]
     clock: Clock
     chance: random.Random
+    supervision: Supervision
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from chatd.domain.chat import OwnerId
 from chatd.domain.ledger import LedgerEntry
+from chatd.domain.open_calls import InheritedCalls, NoInheritedCalls
 from chatd.domain.ports import (
     Chats,
     Files,
@@ -21,6 +22,7 @@ from chatd.domain.steps import STEPS_MAX
 from chatd.domain.turn import TurnEnded
 from chatd.engine.calls import CallLimits
 from chatd.engine.live import LiveChats
+from chatd.engine.metering import CallWatch, NoCallWatch
 from chatd.engine.stream import StreamLimits
 from parley.clock import Clock
 
@@ -37,6 +39,8 @@ class TurnPorts:
     partials: Partials | None = None
     spending: Spending = field(default_factory=Unlimited)
     files: Files = field(default_factory=NoFiles)
+    calls: CallWatch = field(default_factory=NoCallWatch)
+    inherited: InheritedCalls = field(default_factory=NoInheritedCalls)
 
 
 @dataclass(frozen=True, slots=True)

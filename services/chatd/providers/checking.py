@@ -86,10 +86,14 @@ async def names_by_sdk(provider: Provider, credential: Credential) -> tuple[str,
 
 async def _anthropic_names(provider: Provider, credential: Credential) -> tuple[str, ...]:
     await _load("anthropic")
-    from anthropic import APIError, APIStatusError, AsyncAnthropic
+    from anthropic import APIError, APIStatusError, AsyncAnthropic, DefaultAsyncHttpxClient
 
     client = AsyncAnthropic(
-        api_key=credential.value.reveal(), base_url=provider.base_url or None, max_retries=0
+        api_key=credential.value.reveal(),
+        base_url=provider.base_url or None,
+        max_retries=0,
+        # A redirect would take the key to another host.
+        http_client=DefaultAsyncHttpxClient(follow_redirects=False),
     )
     try:
         async with client:
@@ -102,7 +106,7 @@ async def _anthropic_names(provider: Provider, credential: Credential) -> tuple[
 
 async def _openai_names(provider: Provider, credential: Credential) -> tuple[str, ...]:
     await _load("openai")
-    from openai import APIError, APIStatusError, AsyncOpenAI
+    from openai import APIError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient
 
     base_url = provider.base_url or None
     if provider.type is ProviderType.AZURE and base_url is not None:
@@ -112,6 +116,7 @@ async def _openai_names(provider: Provider, credential: Credential) -> tuple[str
         api_key=credential.value.reveal() or "none",
         base_url=base_url,
         max_retries=0,
+        http_client=DefaultAsyncHttpxClient(follow_redirects=False),
     )
     try:
         async with client:

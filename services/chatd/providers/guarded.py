@@ -4,7 +4,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 from chatd.domain.chat import ErrorKind
-from chatd.domain.model import Heartbeat, ModelError, ModelEvent, ModelRequest, TakeEvent
+from chatd.domain.model import (
+    Heartbeat,
+    ModelError,
+    ModelEvent,
+    ModelRequest,
+    RequestSent,
+    TakeEvent,
+)
 from chatd.providers.breaker import Breaker, Breakers
 from chatd.providers.classifier import OVERLOADED
 from chatd.providers.target import Target
@@ -29,8 +36,15 @@ class GuardedModels:
     """Puts every target behind the breaker of its credential."""
 
     def __init__(
-        self, models: Models, *, breakers: Breakers, clock: Clock, chance: Callable[[], float]
+        self,
+        models: Models,
+        *,
+        breakers: Breakers,
+        clock: Clock,
+        chance: Callable[[], float],
+        silent_s: float = SILENT_S,
     ) -> None:
+        self._silent_s = silent_s
         self._models = models
         self._breakers = breakers
         self._clock = clock
@@ -40,7 +54,13 @@ class GuardedModels:
         """Return the model that a target is."""
         breaker = self._breakers.of(target.provider_id, credential_id)
         return GuardedModel(
-            self._models, wire, target, breaker=breaker, clock=self._clock, chance=self._chance
+            self._models,
+            wire,
+            target,
+            breaker=breaker,
+            clock=self._clock,
+            chance=self._chance,
+            silent_s=self._silent_s,
         )
 
 
@@ -56,7 +76,9 @@ class GuardedModel:
         breaker: Breaker,
         clock: Clock,
         chance: Callable[[], float],
+        silent_s: float = SILENT_S,
     ) -> None:
+        self._silent_s = silent_s
         self._models = models
         self._wire = wire
         self._target = target
@@ -79,7 +101,7 @@ class GuardedModel:
 
         def took(event: ModelEvent) -> None:
             nonlocal is_settled
-            if not is_settled and not isinstance(event, Heartbeat):
+            if not is_settled and not isinstance(event, Heartbeat | RequestSent):
                 is_settled = True
                 self._breaker.succeeded(asked_s if is_retry else None)
             take(event)
@@ -88,7 +110,7 @@ class GuardedModel:
             await self._models.answer(self._wire, request, self._target, took)
         except ModelError as error:
             is_settled = True
-            self._failed(error.kind)
+            self._failed(error.kind, is_unreachable=error.is_unreachable)
             raise
         finally:
             if not is_settled:
@@ -96,13 +118,14 @@ class GuardedModel:
 
     def _given_up(self, asked_s: float) -> None:
         """Settle a call that was closed before it said a word."""
-        if self._clock.monotonic() - asked_s >= SILENT_S:
-            self._failed(ErrorKind.STARTUP_TIMEOUT)
+        if self._clock.monotonic() - asked_s >= self._silent_s:
+            self._failed(ErrorKind.STARTUP_TIMEOUT, is_unreachable=True)
         else:
             self._breaker.abandoned()
 
-    def _failed(self, kind: ErrorKind) -> None:
-        self._breaker.failed(kind, self._clock.monotonic(), self._chance())
+    def _failed(self, kind: ErrorKind, *, is_unreachable: bool) -> None:
+        now_s = self._clock.monotonic()
+        self._breaker.failed(kind, now_s, self._chance(), is_unreachable=is_unreachable)
 
     def _held_back(self, wait_s: float) -> ModelError:
         name = self._target.provider_name
@@ -113,4 +136,5 @@ class GuardedModel:
             retry_after_s=wait_s,
             provider=name,
             detail="too many calls failed; this one was not made",
+            is_unreachable=self._breaker.is_unreachable,
         )

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 from chatd.domain.catalogue import ProviderType
 from chatd.domain.chat import ErrorKind
 from chatd.domain.model import ModelError
-from chatd.providers.target import Target
+from chatd.providers.target import HOST_HEADER, Target, is_host_header
 from parley.settings import Secret
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
@@ -43,6 +43,8 @@ def address(target: Target, path: str) -> tuple[str, dict[str, str]]:
     query |= _texts(target, "extra_query")
     headers["Content-Type"] = "application/json"
     for name, value in _texts(target, "extra_headers").items():
+        if is_host_header(name):
+            raise config_error(target, HOST_HEADER)
         headers = {each: kept for each, kept in headers.items() if each.lower() != name.lower()}
         headers[name] = value
     return f"{url}?{urlencode(query)}" if query else url, headers

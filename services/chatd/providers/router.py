@@ -7,7 +7,14 @@ from typing import Protocol
 
 from chatd.domain.catalogue import Model, Provider, ProviderType
 from chatd.domain.chat import ErrorKind, OwnerId
-from chatd.domain.model import Heartbeat, ModelError, ModelEvent, ModelRequest, TakeEvent
+from chatd.domain.model import (
+    Heartbeat,
+    ModelError,
+    ModelEvent,
+    ModelRequest,
+    RequestSent,
+    TakeEvent,
+)
 from chatd.domain.ports import LanguageModel
 from chatd.domain.resolution import unknown_model, usable_provider
 from chatd.providers.credentials import OF_THE_KEY, Credential, SetAside
@@ -103,7 +110,7 @@ class RoutedModel:
 
         def took(event: ModelEvent) -> None:
             nonlocal is_answered
-            is_answered = is_answered or not isinstance(event, Heartbeat)
+            is_answered = is_answered or not isinstance(event, Heartbeat | RequestSent)
             take(event)
 
         credentials = self._credentials(route)

@@ -10,6 +10,7 @@ from chatd.domain.model import (
     ModelEvent,
     ModelRequest,
     PromptMessage,
+    RequestSent,
     TakeEvent,
     TextDelta,
     ToolCallRequested,
@@ -44,6 +45,7 @@ class ScriptedModel:
 
     async def answer(self, request: ModelRequest, take: TakeEvent) -> None:
         """Give the events of the play."""
+        take(RequestSent())
         events = self._play(request)
         if isinstance(events, Iterable):
             for event in events:

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from chatd.domain.catalogue import ProviderType
 from parley.settings import Secret
 
+# Servers that many share choose by it whom a request is for, and so who gets the key.
+HOST_HEADER = "has an option extra_headers that sets Host; set the base URL instead."
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -28,3 +31,8 @@ class Target:
     base_url: str
     api_key: Secret
     options: Mapping[str, object] = field(default_factory=dict)
+
+
+def is_host_header(name: str) -> bool:
+    """Tell whether a header names the host that a request is for."""
+    return name.strip().lower() == "host"

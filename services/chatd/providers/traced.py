@@ -5,7 +5,14 @@ from contextlib import contextmanager
 from typing import Final
 
 from chatd.domain.catalogue import ProviderType
-from chatd.domain.model import Finished, Heartbeat, ModelEvent, ModelRequest, UsageReported
+from chatd.domain.model import (
+    Finished,
+    Heartbeat,
+    ModelEvent,
+    ModelRequest,
+    RequestSent,
+    UsageReported,
+)
 from chatd.providers.target import Target
 from parley.clock import Clock
 from parley.telemetry import ModelCall, ModelInstruments, Telemetry, TokenUsage, model_call
@@ -55,7 +62,7 @@ class TracedCall:
                 self._usage = event
             case Finished(reason):
                 self._call.answered(_tokens(self._usage), finish_reason=reason)
-            case Heartbeat():
+            case Heartbeat() | RequestSent():
                 pass
             case _:
                 self._call.received_chunk()

@@ -17,6 +17,7 @@ from chatd.domain.model import (
     ModelEvent,
     ModelRequest,
     ReasoningDelta,
+    RequestSent,
     TakeEvent,
     TextDelta,
     ToolInputDelta,
@@ -48,6 +49,7 @@ HEARTBEAT_S = 1.0
 REUSE_S = 0.2
 
 _HEARTBEAT = Heartbeat()
+_REQUEST_SENT = RequestSent()
 _OPENINGS_OF_DOCUMENTS = (b"{", b"[", b"<")
 # What people see of an answer: they wait for the first of it.
 _SHOWN = (TextDelta, ReasoningDelta, ToolInputDelta)
@@ -144,7 +146,9 @@ class HttpModels:
         with self._calls.watching(request, target) as call:
             sent = wire.request(request, target)
             try:
-                response = await self._connections.post(sent.url, sent.headers, sent.body)
+                response = await self._connections.post(
+                    sent.url, sent.headers, sent.body, lambda: take(_REQUEST_SENT)
+                )
             except (HttpError, OSError) as error:
                 raise self._judged(failure_of_error(error), target) from None
             body = _Body(_frames(sent.framing), wire.decoder(), self._clock, (call.took, take))

@@ -12,6 +12,7 @@ from chatd.domain.model import (
     ProviderToolResult,
     ReasoningDelta,
     ReasoningEnded,
+    RequestSent,
     SourceCited,
     TextDelta,
     TextEnded,
@@ -51,7 +52,7 @@ class Outcome:
                 self.usage = event
             case Finished():
                 self.finish_reason = event.reason.value
-            case Heartbeat():
+            case Heartbeat() | RequestSent():
                 self.events -= 1  # Nothing that the provider said: it comes and goes with time.
             case TextEnded() | ReasoningEnded() | ToolInputDelta() | ProviderToolResult():
                 pass

@@ -1,6 +1,5 @@
 """ChatService: every method of the proto, each handed to the calls of its kind."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import grpc
@@ -21,6 +20,7 @@ from chatd.store.creation import NewChat
 from chatd.store.stores import Stores
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceServicer
+from parley.tasks import Completer
 
 Context = grpc.aio.ServicerContext
 
@@ -50,7 +50,7 @@ class ChatServicer(ChatServiceServicer):
         *,
         claims: Claims,
         groups: Groups,
-        tasks: asyncio.TaskGroup,
+        tasks: Completer,
         references: References,
         spending: Admitting | None = None,
         created: Callable[[NewChat], None] = tell_nobody,

@@ -4,7 +4,7 @@ The wire types have no place for what must stay inside: metadata of providers, b
 files, directories of skills.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import assert_never
 
@@ -14,6 +14,7 @@ from chatd.domain import parts
 from chatd.domain.chat import (
     ChatState,
     ErrorKind,
+    FinishReason,
     Message,
     ModelUse,
     QueuedMessage,
@@ -33,6 +34,12 @@ from parley.api.chat.v1 import chat_service_pb2 as api
 
 STATUS = {status: chat_pb2.ChatStatus.Value(f"CHAT_STATUS_{status.name}") for status in Status}
 ROLE = {role: message_pb2.Role.Value(f"ROLE_{role.name}") for role in Role}
+FINISH_REASON: Mapping[FinishReason | None, message_pb2.FinishReason.ValueType] = {
+    reason: message_pb2.FinishReason.Value(
+        "FINISH_REASON_UNSPECIFIED" if reason is None else f"FINISH_REASON_{reason.name}"
+    )
+    for reason in (None, *FinishReason)
+}
 KIND = {kind: chat_pb2.ErrorKind.Value(f"ERROR_KIND_{kind.name}") for kind in ErrorKind}
 OUTCOME = {
     outcome: message_pb2.ToolOutcome.Value(f"TOOL_OUTCOME_{outcome.name}")
@@ -94,7 +101,23 @@ def chat_to_proto(chat: ChatView) -> chat_pb2.Chat:
         ],
         diff_status=None if chat.diff_status is None else diff_status_to_proto(chat.diff_status),
         etag=chat.etag,
+        required_action=(
+            required_action_to_proto(chat.asking, state.deadline_at) if chat.asking else None
+        ),
     )
+
+
+def required_action_to_proto(
+    calls: tuple[parts.ToolCall, ...], deadline_at: datetime | None
+) -> chat_pb2.RequiredAction:
+    """Return what a client is asked to execute, and until when."""
+    waiting = [
+        chat_pb2.WaitingCall(
+            tool_call_id=call.tool_call_id, tool_name=call.tool_name, args_json=call.args_json
+        )
+        for call in calls
+    ]
+    return chat_pb2.RequiredAction(tool_calls=waiting, deadline_at=optional_time(deadline_at))
 
 
 def diff_status_to_proto(status: DiffStatus) -> chat_pb2.DiffStatus:
@@ -158,7 +181,7 @@ def message_to_proto(
     chat_id: str, message: Message, bytes_max: int = MESSAGE_BYTES_MAX
 ) -> message_pb2.Message:
     """Return a committed message, whose longest parts are cut if it has more bytes than that."""
-    use = message.use
+    use, reason = message.use, message.finish_reason
     asked = (message.choice or NO_CHOICE).model_id
     return message_pb2.Message(
         id=message.id,
@@ -173,6 +196,7 @@ def message_to_proto(
         runtime_ms=0 if use is None else use.runtime_ms,
         model_runtime_ms=0 if use is None else use.model_runtime_ms,
         compressed=message.is_compressed,
+        finish_reason=FINISH_REASON[reason],
     )
 
 
@@ -186,6 +210,7 @@ def usage_to_proto(use: ModelUse) -> message_pb2.Usage:
         cache_write_tokens=use.cache_write_tokens,
         context_limit_tokens=use.context_limit_tokens,
         cost_micros=use.cost_micros,
+        is_estimate=use.is_estimate,
     )
 
 

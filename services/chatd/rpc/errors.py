@@ -16,6 +16,7 @@ from chatd.domain.errors import (
     GroupsUnavailable,
     InvalidRequest,
     InvalidState,
+    KeyNeeded,
     MediaTypeRefused,
     MessageNotFound,
     ModelNotFound,
@@ -258,9 +259,9 @@ def _request_id_reused(error: RequestIdReused) -> Problem:
 
 
 def _usage_limit(error: UsageLimitReached) -> Problem:
-    return _problem(
+    return Problem(
         grpc.StatusCode.RESOURCE_EXHAUSTED,
-        ErrorReason.ERROR_REASON_USAGE_LIMIT,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_USAGE_LIMIT).removeprefix("ERROR_REASON_"),
         f"The spending limit of {dollars(error.limit_micros)} is reached; go on after "
         f"{error.resets_at:%Y-%m-%d %H:%M} UTC, or ask an administrator to raise it.",
         {
@@ -268,6 +269,7 @@ def _usage_limit(error: UsageLimitReached) -> Problem:
             "limit_micros": str(error.limit_micros),
             "resets_at": error.resets_at.isoformat().replace("+00:00", "Z"),
         },
+        retry_after_s=max(0.0, error.retry_after_s),
     )
 
 
@@ -326,13 +328,28 @@ def _version_conflict(error: VersionConflict) -> Problem:
     )
 
 
+def _key_needed(error: KeyNeeded) -> Problem:
+    problem = (
+        f"give the key again: the stored keys were given for {error.old_origin} and would be sent "
+        f"to {error.new_origin or 'another host'}. It replaces the stored keys; null removes them"
+    )
+    return Problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_KEY_NEEDED).removeprefix("ERROR_REASON_"),
+        "The change would send stored keys to another host; give the key again in the same "
+        "request, or null to remove the stored keys.",
+        {"old_origin": error.old_origin, "new_origin": error.new_origin},
+        violations=(Violation("key", problem),),
+    )
+
+
 def _invalid(error: InvalidRequest) -> Problem:
     return Problem(
         grpc.StatusCode.INVALID_ARGUMENT,
         ErrorReason.Name(ErrorReason.ERROR_REASON_INVALID_REQUEST).removeprefix("ERROR_REASON_"),
         str(error),
         {"field": error.field},
-        violations=(Violation(error.field, error.problem),),
+        violations=tuple(Violation(field, problem) for field, problem in error.faults),
     )
 
 
@@ -384,6 +401,7 @@ ERRORS: ErrorTable = {
     ResourceNotFound: _resource_not_found,
     NameTaken: _name_taken,
     VersionConflict: _version_conflict,
+    KeyNeeded: _key_needed,
     InvalidRequest: _invalid,
     DatabaseUnavailable: _unavailable,
     DatabaseBusy: _contended,

@@ -30,7 +30,7 @@ class KeyCalls:
         """Store a key: the installation's by administrators, a user's own by that user."""
         caller = caller_as_owner()
         provider = await self._keyable_provider(request, caller)
-        value = _key_value(request.key)
+        value = key_value(request.key)
         key = ProviderKey(
             made_id(request, request.request_id, caller),
             provider.id,
@@ -98,7 +98,12 @@ class KeyCalls:
         return provider
 
 
-def _key_value(text: str) -> Secret:
+def key_value(text: str) -> Secret:
+    """Return a key as a request gives it.
+
+    Raises:
+        InvalidRequest: it cannot be one.
+    """
     value = fields.clean(text, "key", bytes_max=KEY_BYTES_MAX).strip()
     if not value:
         raise InvalidRequest("key", "is empty")

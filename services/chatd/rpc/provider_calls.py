@@ -1,10 +1,13 @@
 """The calls about providers."""
 
-from chatd.domain.catalogue import Provider, ProviderType
+from chatd.domain.catalogue import Provider, ProviderKey, ProviderType
 from chatd.domain.errors import ResourceNotFound
+from chatd.domain.stored_keys import ProviderChange, effect_on_keys
+from chatd.providers.origins import key_origin
 from chatd.rpc import fields
 from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.convert_models import provider_to_proto
+from chatd.rpc.key_calls import key_value
 from chatd.rpc.managing import body_hash, made_id, note, page_of
 from chatd.rpc.model_fields import (
     PROVIDER_FIELDS,
@@ -13,7 +16,12 @@ from chatd.rpc.model_fields import (
     version_of,
 )
 from chatd.rpc.model_ports import ModelPorts
+from chatd.store.providers import NewKey, hint_of
 from parley.api.chat.v1 import model_service_pb2 as api
+from parley.telemetry import audit
+
+KEY = "key"
+CHANGEABLE = (*PROVIDER_FIELDS, KEY)
 
 
 class ProviderCalls:
@@ -44,19 +52,36 @@ class ProviderCalls:
     async def update(self, request: api.UpdateProviderRequest) -> api.UpdateProviderResponse:
         """Change a provider."""
         fields.request_id_of(request.request_id)
-        changed = masked(tuple(request.update_mask.paths), PROVIDER_FIELDS)
+        changed = masked(tuple(request.update_mask.paths), CHANGEABLE)
         provider_id = await self._ports.stored_provider_id(request.provider.id, "provider.id")
+        new_key = _new_key(request, provider_id) if KEY in changed and request.key else None
+        moves: list[tuple[str, str]] = []
+
+        def edit(before: Provider, stored_keys: int) -> ProviderChange:
+            after = provider_with(before, request.provider, changed)
+            old_origin, new_origin = key_origin(before), key_origin(after)
+            effect = effect_on_keys(
+                old_origin=old_origin,
+                new_origin=new_origin,
+                stored_keys=stored_keys,
+                is_key_given=KEY in changed,
+            )
+            moves[:] = [(old_origin, new_origin)] if old_origin != new_origin else []
+            return ProviderChange(after, effect)
+
         stored = await self._ports.providers.update(
-            provider_id,
-            lambda provider: provider_with(provider, request.provider, changed),
-            version_of(request.provider.etag, "provider.etag"),
+            provider_id, edit, version_of(request.provider.etag, "provider.etag"), new_key
         )
-        note(
-            "a provider was changed",
-            caller_as_owner(),
-            provider_id=provider_id,
-            fields=sorted(changed),
-        )
+        caller = caller_as_owner()
+        note("a provider was changed", caller, provider_id=provider_id, fields=sorted(changed))
+        for old_origin, new_origin in moves:
+            audit(
+                "provider.origin_changed",
+                user_id=caller.id,
+                provider_id=provider_id,
+                old_origin=old_origin,
+                new_origin=new_origin,
+            )
         return api.UpdateProviderResponse(provider=provider_to_proto(stored))
 
     async def delete(self, request: api.DeleteProviderRequest) -> api.DeleteProviderResponse:
@@ -81,3 +106,14 @@ class ProviderCalls:
             ],
             model_names=checked.model_names,
         )
+
+
+def _new_key(request: api.UpdateProviderRequest, provider_id: str) -> NewKey:
+    value = key_value(request.key)
+    key_id = made_id(request, request.request_id, caller_as_owner())
+    # No hash of a key is kept, only of what the request says beside it.
+    without_key = api.UpdateProviderRequest()
+    without_key.CopyFrom(request)
+    without_key.ClearField("key")
+    key = ProviderKey(key_id, provider_id, hint_of(value))
+    return NewKey(key, value, body_hash(without_key))

@@ -1,23 +1,11 @@
 """Work that a call begins and that goes on when the call is gone."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from parley.tasks import Completer
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Done(Generic[T]):
-    value: T
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    """An error, carried out of its task without ending the others of the group."""
-
-    error: Exception
 
 
 class Unbroken:
@@ -27,19 +15,9 @@ class Unbroken:
     somebody notices.
     """
 
-    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, tasks: Completer) -> None:
         self._tasks = tasks
 
-    async def run(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Return what `work` returns; cancelling this leaves it alone."""
-
-        async def carried() -> _Done[T] | _Failed:
-            try:
-                return _Done(await work())
-            except Exception as error:
-                return _Failed(error)
-
-        ended = await asyncio.shield(self._tasks.create_task(carried()))
-        if isinstance(ended, _Failed):
-            raise ended.error
-        return ended.value
+        return await self._tasks.complete(work())

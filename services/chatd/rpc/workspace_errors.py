@@ -12,9 +12,13 @@ from chatd.domain.workspaces.errors import (
     TemplateNotFound,
     WorkspaceNotReady,
 )
-from chatd.domain.workspaces.secrets import SecretNotFound, SecretNotGranted
+from chatd.domain.workspaces.secrets import (
+    SecretNotFound,
+    SecretNotGranted,
+    SecretValueNeeded,
+)
 from parley.api.workspace.v1.error_reason_pb2 import ErrorReason
-from parley.rpc import ErrorTable, Problem
+from parley.rpc import ErrorTable, Problem, Violation
 
 RETRY_NODE_AFTER_S = 5.0
 
@@ -122,6 +126,17 @@ def _secret_not_granted(error: SecretNotGranted) -> Problem:
     )
 
 
+def _secret_value_needed(error: SecretValueNeeded) -> Problem:
+    return Problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        _reason(ErrorReason.ERROR_REASON_SECRET_VALUE_NEEDED),
+        "The change would send the stored value to another host or in another way; give the "
+        "value again in the same request.",
+        {"name": error.name},
+        violations=(Violation("value", "give the value again: hosts, delivery or header change"),),
+    )
+
+
 WORKSPACE_ERRORS: ErrorTable = {
     WorkspaceNotReady: _not_ready,
     QuotaExhausted: _quota,
@@ -133,4 +148,5 @@ WORKSPACE_ERRORS: ErrorTable = {
     NotAFork: _not_a_fork,
     SecretNotFound: _secret_not_found,
     SecretNotGranted: _secret_not_granted,
+    SecretValueNeeded: _secret_value_needed,
 }

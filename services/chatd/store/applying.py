@@ -46,6 +46,7 @@ from parley.postgres import (
     StatementEnded,
     typed_outages,
 )
+from parley.tasks import Completions
 
 KNOWN_STATES_MAX = 10_000
 MISSES_BEFORE_LOCK = 3
@@ -92,13 +93,6 @@ class Unwritten(Enum):
     CUT_OFF = "cut off"  # The database went away and had not committed it when it came back.
 
 
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    """A command's error, carried out of its task without ending the others."""
-
-    error: Exception
-
-
 class KnownStates:
     """The newest state of each chat that this process has seen, the most recently used ones."""
 
@@ -143,7 +137,7 @@ class Applier:
         self.known = KnownStates()
         self._locks: dict[ChatId, asyncio.Lock] = {}
         self._in_line: Counter[ChatId] = Counter()
-        self._under_way = asyncio.TaskGroup()
+        self._under_way = Completions()
 
     async def __aenter__(self) -> Self:
         await self._under_way.__aenter__()
@@ -173,15 +167,11 @@ class Applier:
             StatementEnded: the database gave the write up, which changed nothing.
             DatabaseUnavailable: the database did not come back in time; read before repeating.
         """
-        task = self._under_way.create_task(self._carried(chat_id, command, client_key))
-        outcome = await asyncio.shield(task)
-        if isinstance(outcome, _Failed):
-            raise outcome.error
-        return outcome
+        return await self._under_way.complete(self._carried(chat_id, command, client_key))
 
     async def _carried(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None
-    ) -> Applied | _Failed:
+    ) -> Applied:
         lock = self._locks.setdefault(chat_id, asyncio.Lock())
         self._in_line[chat_id] += 1
         began_s = self._clock.monotonic()
@@ -193,8 +183,6 @@ class Applier:
                     # after the other the last would wait for all of them.
                     raise DatabaseBusy(f"stood in line for {waited_s:.0f} s")
                 return await self._insisted(chat_id, command, client_key)
-        except Exception as error:
-            return _Failed(error)
         finally:
             self._in_line[chat_id] -= 1
             if not self._in_line[chat_id]:

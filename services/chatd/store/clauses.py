@@ -62,12 +62,14 @@ CHOICE = """
 APPEND_MESSAGES = """
     appended AS (
         INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,
-            content_version, is_compressed, is_deleted, created_by, created_at, use)
+            content_version, is_compressed, is_deleted, created_by, created_at, use,
+            finish_reason)
         SELECT chat_id, new.id, snapshot_version, role, visibility, content::json,
-            {content_version}, is_compressed, false, created_by, changed_at, use::json
+            {content_version}, is_compressed, false, created_by, changed_at, use::json,
+            new.finish_reason
         FROM guard, unnest({p1}::bigint[], {p2}::text[], {p3}::text[], {p4}::text[],
-            {p5}::boolean[], {p6}::text[], {p7}::text[])
-            AS new (id, role, visibility, content, is_compressed, created_by, use))
+            {p5}::boolean[], {p6}::text[], {p7}::text[], {p8}::text[])
+            AS new (id, role, visibility, content, is_compressed, created_by, use, finish_reason))
 """
 ANSWER_PENDING = """
     answered AS (
@@ -237,6 +239,7 @@ def _append(messages: tuple[NewMessage, ...], next_id: MessageId) -> Clause:
             [message.is_compressed for message in messages],
             [message.created_by for message in messages],
             [use_to_json(message.use) for message in messages],
+            [message.finish_reason for message in messages],
         ),
         len(messages),
     )

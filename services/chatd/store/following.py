@@ -12,12 +12,11 @@ import asyncpg
 from chatd.domain.chat import ChatId, ChatState, Message, OwnerId, QueuedMessage
 from chatd.domain.parts import ToolCall
 from chatd.domain.views import Reader
-from chatd.store.codec import parts_from_json
 from chatd.store.queries import MESSAGE_COLUMNS
 from chatd.store.queued_rows import queue_column, queue_of
 from chatd.store.rows import message_of, state_of
 from chatd.store.statements import STATE_COLUMNS
-from chatd.store.view_rows import PLACE_IN_LINE
+from chatd.store.view_rows import ASKING, PLACE_IN_LINE, asking_of
 from parley.postgres import Pool, typed_outages
 
 # Chats, each for a reader who may read it or for this process itself, with the newest of the
@@ -27,10 +26,7 @@ from parley.postgres import Pool, typed_outages
 SELECT_FOLLOWED = f"""
     SELECT asked.place, c.owner_id, {STATE_COLUMNS}, {PLACE_IN_LINE} AS place_in_line,
         CASE WHEN e.queue_length > 0 THEN {queue_column("e.chat_id")} END AS queue,
-        CASE WHEN e.status = 'requires_action' THEN (
-            SELECT asking.content::text FROM chat.chat_messages asking
-            WHERE asking.chat_id = e.chat_id AND asking.role = 'assistant' AND NOT asking.is_deleted
-            ORDER BY asking.id DESC LIMIT 1) END AS asking,
+        {ASKING} AS asking,
         CASE WHEN asked.with_deletions THEN (
             SELECT max(gone.revision) FROM chat.chat_messages gone
             WHERE gone.chat_id = e.chat_id AND gone.is_deleted AND gone.visibility <> 'model')
@@ -205,19 +201,8 @@ def _following_of(asked: Asked, rows: list[asyncpg.Record]) -> Following:
         state,
         first["place_in_line"],
         queue_of(first["queue"]),
-        _asking_of(state, first["asking"]),
+        asking_of(state, first["asking"]),
         messages[-asked.limit :] if asked.limit else (),
         is_complete=len(messages) <= asked.limit,
         deleted_version=(first["deleted_version"] or 0) if asked.with_deletions else None,
-    )
-
-
-def _asking_of(state: ChatState, content: str | None) -> tuple[ToolCall, ...]:
-    if content is None:
-        return ()
-    wanted = {call.tool_call_id for call in state.pending if call.is_client}
-    return tuple(
-        part
-        for part in parts_from_json(content)
-        if isinstance(part, ToolCall) and part.tool_call_id in wanted
     )

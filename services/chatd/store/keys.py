@@ -36,7 +36,8 @@ SELECT_OUTCOME = f"""
         message.content_version AS message_content_version,
         message.is_compressed AS message_is_compressed, message.is_deleted AS message_is_deleted,
         message.created_by AS message_created_by, message.created_at AS message_created_at,
-        message.use::text AS message_use, message.choice::text AS message_choice
+        message.use::text AS message_use, message.choice::text AS message_choice,
+        message.finish_reason AS message_finish_reason
     FROM {CHATS} JOIN chat.client_keys used ON used.chat_id = c.id AND used.key = $3
     LEFT JOIN chat.chat_messages message
         ON message.chat_id = c.id AND message.id = (used.outcome ->> 'turn_id')::bigint

@@ -30,25 +30,25 @@ SELECT_NEWEST = f"""
     ORDER BY id DESC LIMIT $2
 """
 
-# The bill takes $1 to $20, the chat among them as $19; it is entered whatever becomes of the rest.
+# The bill takes $1 to $21, the chat among them as $20; it is entered whatever becomes of the rest.
 BILLED = f"WITH billed AS ({ENTER})"
 
 SET_TITLE = f"""
-    {BILLED} UPDATE chat.chats c SET title = $21 FROM chat.chat_exec e
-    WHERE c.id = $19 AND e.chat_id = c.id AND NOT c.has_own_title AND c.title = $22
+    {BILLED} UPDATE chat.chats c SET title = $22 FROM chat.chat_exec e
+    WHERE c.id = $20 AND e.chat_id = c.id AND NOT c.has_own_title AND c.title = $23
     RETURNING e.snapshot_version
 """
 
 SET_GENERATED_LABEL = f"""
-    {BILLED} UPDATE chat.chats c SET last_turn_summary = $21 FROM chat.chat_exec e
-    WHERE c.id = $19 AND c.parent_chat_id IS NULL AND e.chat_id = c.id AND e.history_version = $22
+    {BILLED} UPDATE chat.chats c SET last_turn_summary = $22 FROM chat.chat_exec e
+    WHERE c.id = $20 AND c.parent_chat_id IS NULL AND e.chat_id = c.id AND e.history_version = $23
     RETURNING e.snapshot_version
 """
 
 SET_GENERATED_SUMMARY = f"""
-    {BILLED} UPDATE chat.chats c SET summary = $21, summarised_until = e.next_message_id - 1
+    {BILLED} UPDATE chat.chats c SET summary = $22, summarised_until = e.next_message_id - 1
     FROM chat.chat_exec e
-    WHERE c.id = $19 AND c.parent_chat_id IS NULL AND e.chat_id = c.id AND e.history_version = $22
+    WHERE c.id = $20 AND c.parent_chat_id IS NULL AND e.chat_id = c.id AND e.history_version = $23
     RETURNING e.snapshot_version
 """
 

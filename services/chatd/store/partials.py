@@ -12,15 +12,18 @@ from chatd.domain.pieces import Piece
 from chatd.store.codec import stored_text, text_as_stored
 from parley.postgres import Pool, typed_outages
 
-# Chunks of several chats; a chat that is gone meanwhile is left out.
+# Chunks of several chats. The row of each chat is locked against its deletion first: a chat that is
+# gone, or that is being deleted right now, gets nothing, and the chunks of the others are written.
 INSERT_CHUNKS = """
+    WITH present AS MATERIALIZED (
+        SELECT id FROM chat.chats WHERE id = ANY($1::uuid[]) FOR KEY SHARE SKIP LOCKED)
     INSERT INTO chat.chat_partials
         (chat_id, history_version, generation_attempt, first_seq, content)
     SELECT new.chat_id, new.history_version, new.generation_attempt, new.first_seq,
         new.content::json
     FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])
         AS new (chat_id, history_version, generation_attempt, first_seq, content)
-    WHERE EXISTS (SELECT 1 FROM chat.chats WHERE id = new.chat_id)
+    JOIN present ON present.id = new.chat_id
     ON CONFLICT DO NOTHING
 """
 

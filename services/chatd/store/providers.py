@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import assert_never
 
 import asyncpg
 
@@ -13,6 +14,7 @@ from chatd.domain.errors import (
     ResourceNotFound,
     VersionConflict,
 )
+from chatd.domain.stored_keys import KeyEffect, ProviderChange
 from chatd.store.config_version import CATALOGUE, ConfigChanges
 from chatd.store.model_rows import (
     KEY_COLUMNS,
@@ -63,6 +65,14 @@ DELETE_MODELS_OF_PROVIDER = """
 """
 DELETE_KEYS_OF_PROVIDER = "DELETE FROM chat.provider_keys WHERE provider_id = $1"
 
+# The installation's keys of a provider are removed; those of users stay.
+DELETE_SHARED_KEYS = """
+    DELETE FROM chat.provider_keys WHERE provider_id = $1 AND user_id IS NULL
+"""
+
+# How many keys a provider has, those of users included.
+COUNT_KEYS = "SELECT count(*) FROM chat.provider_keys WHERE provider_id = $1"
+
 # The installation's keys of a provider, for administrators.
 SELECT_KEYS = f"""
     SELECT {KEY_COLUMNS} FROM chat.provider_keys
@@ -87,6 +97,15 @@ DELETE_KEY = """
     WHERE id = $1 AND (user_id = $2 OR (user_id IS NULL AND $3::boolean))
     RETURNING user_id
 """
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key that is to be stored, with its value."""
+
+    key: ProviderKey
+    value: Secret
+    request_hash: bytes
 
 
 class Providers:
@@ -118,10 +137,11 @@ class Providers:
     async def update(
         self,
         provider_id: str,
-        edit: Callable[[Provider], Provider],
+        edit: Callable[[Provider, int], ProviderChange],
         expected_version: int | None = None,
+        new_key: NewKey | None = None,
     ) -> Provider:
-        """Change a provider as `edit` says.
+        """Change a provider as `edit` says, which is told how many keys are stored of it.
 
         Raises:
             ResourceNotFound: there is none.
@@ -132,10 +152,23 @@ class Providers:
             stored = await self._lock(connection, provider_id)
             if expected_version not in (None, stored["version"]):
                 raise VersionConflict(str(stored["version"]))
-            provider = edit(provider_of(stored))
-            with _names_taken(provider):
-                row = await connection.fetchrow(UPDATE_PROVIDER, *provider_arguments(provider))
+            change = edit(provider_of(stored), await connection.fetchval(COUNT_KEYS, provider_id))
+            with _names_taken(change.provider):
+                row = await connection.fetchrow(
+                    UPDATE_PROVIDER, *provider_arguments(change.provider)
+                )
             assert row is not None  # It is locked.
+            match change.keys:
+                case KeyEffect.KEEP:
+                    pass
+                case KeyEffect.REMOVE_SHARED:
+                    await connection.execute(DELETE_SHARED_KEYS, provider_id)
+                case KeyEffect.REMOVE_ALL:
+                    await connection.execute(DELETE_KEYS_OF_PROVIDER, provider_id)
+                case _:
+                    assert_never(change.keys)
+            if new_key is not None:
+                await self._insert_key(connection, new_key)
             return await self._with_keys(connection, row)
 
     async def delete(self, provider_id: str) -> None:
@@ -152,19 +185,9 @@ class Providers:
             ResourceNotFound: there is no such provider.
             RequestIdReused: the request came with another body before.
         """
-        sealed = self._box.seal(value.reveal().encode(), table=TABLE, column=COLUMN, row_id=key.id)
         async with self._changes.change(key.user_id or CATALOGUE) as connection:
             await self._lock(connection, key.provider_id)
-            row = await connection.fetchrow(
-                INSERT_KEY,
-                key.id,
-                key.provider_id,
-                key.user_id or None,
-                key.hint,
-                sealed.ciphertext,
-                sealed.key_id,
-                request_hash,
-            )
+            row = await self._insert_key(connection, NewKey(key, value, request_hash))
             if row is None:
                 row = await connection.fetchrow(SELECT_KEY, key.id)
                 if row is None or row["request_hash"] != request_hash:
@@ -181,6 +204,22 @@ class Providers:
             row = await connection.fetchrow(DELETE_KEY, key_id, user_id, is_administrator)
             if row is None:
                 raise ResourceNotFound("key", key_id)
+
+    async def _insert_key(self, connection: Connection, new: NewKey) -> asyncpg.Record | None:
+        """Seal and store a key; None if its id is taken."""
+        key = new.key
+        value = new.value.reveal().encode()
+        sealed = self._box.seal(value, table=TABLE, column=COLUMN, row_id=key.id)
+        return await connection.fetchrow(
+            INSERT_KEY,
+            key.id,
+            key.provider_id,
+            key.user_id or None,
+            key.hint,
+            sealed.ciphertext,
+            sealed.key_id,
+            new.request_hash,
+        )
 
     async def _lock(self, connection: Connection, provider_id: str) -> asyncpg.Record:
         row = await connection.fetchrow(LOCK_PROVIDER, provider_id)

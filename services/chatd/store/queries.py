@@ -5,7 +5,8 @@ Reads for people are in `reading` and `listing`, and carry their authorisation.
 
 MESSAGE_COLUMNS = """
     id, revision, role, visibility, content::text AS content, content_version, is_compressed,
-    is_deleted, created_by, created_at, use::text AS use, choice::text AS choice
+    is_deleted, created_by, created_at, use::text AS use, choice::text AS choice,
+    finish_reason
 """
 
 # The live history, for prompts and streams. What changed after a revision includes what was deleted

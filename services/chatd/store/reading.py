@@ -1,7 +1,7 @@
 """Reading one chat and its history, for those who may; authorisation is in every statement."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import asyncpg
 
@@ -11,13 +11,15 @@ from chatd.domain.views import ChatView, Reader
 from chatd.store.queries import MESSAGE_COLUMNS
 from chatd.store.queued_rows import queue_column, queue_of
 from chatd.store.rows import message_of
-from chatd.store.view_rows import CHATS, READABLE, VIEW_COLUMNS, view_of
+from chatd.store.view_rows import ASKING, CHATS, READABLE, VIEW_COLUMNS, asking_of, view_of
 from parley.postgres import Pool, typed_outages
 
 EXPORT_PAGE_LENGTH = 200
 
 # One chat, for a reader.
-SELECT_VIEW = f"SELECT {VIEW_COLUMNS} FROM {CHATS} WHERE c.id = $1 AND {READABLE}"
+SELECT_VIEW = f"""
+    SELECT {VIEW_COLUMNS}, {ASKING} AS asking FROM {CHATS} WHERE c.id = $1 AND {READABLE}
+"""
 
 # The children of a root, for a reader, in the order they were spawned.
 SELECT_CHILDREN = f"""
@@ -90,7 +92,7 @@ class Reading:
         self._pool = pool
 
     async def get(self, chat_id: ChatId, reader: Reader) -> ChatView:
-        """Return one chat.
+        """Return one chat, with what its client is asked for.
 
         Raises:
             ChatNotFound: there is none for this reader.
@@ -99,7 +101,8 @@ class Reading:
             row = await self._pool.fetchrow(SELECT_VIEW, chat_id, reader.id, reader.group_ids)
         if row is None:
             raise ChatNotFound(chat_id)
-        return view_of(row)
+        view = view_of(row)
+        return replace(view, asking=asking_of(view.state, row["asking"]))
 
     async def children(self, chat_id: ChatId, reader: Reader) -> tuple[ChatView, ...]:
         """Return the children of a root, in the order they were spawned."""

@@ -8,6 +8,7 @@ from chatd.domain.chat import (
     ChatId,
     ChatState,
     ExecutionId,
+    FinishReason,
     Message,
     MessageId,
     QueuedMessage,
@@ -66,7 +67,7 @@ def state_of(row: asyncpg.Record) -> ChatState:
 
 def message_of(row: Row) -> Message:
     """Return a committed message."""
-    role = Role(row["role"])
+    role, reason = Role(row["role"]), row["finish_reason"]
     return Message(
         id=MessageId(row["id"]),
         revision=row["revision"],
@@ -79,6 +80,7 @@ def message_of(row: Row) -> Message:
         is_deleted=row["is_deleted"],
         use=use_from_json(row["use"]),
         choice=choice_from_json(row["choice"]),
+        finish_reason=None if reason is None else FinishReason(reason),
     )
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     SmallInteger,
     Table,
+    Text,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
@@ -31,7 +32,7 @@ from chatd.store.columns import (
 from chatd.store.constraints import Constraint
 from chatd.store.model_tables import models, providers
 from chatd.store.secret_tables import secret_uses, secrets
-from chatd.store.usage_tables import spend_limits, usage
+from chatd.store.usage_tables import open_model_calls, spend_limits, usage
 from chatd.store.workspace_tables import nodes, templates, workspace_logs, workspaces
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "metadata",
     "models",
     "nodes",
+    "open_model_calls",
     "providers",
     "secret_uses",
     "secrets",
@@ -195,6 +197,7 @@ chat_messages = Table(
     time_column("created_at"),
     json_column("use", nullable=True),
     json_column("choice", nullable=True),
+    Column("finish_reason", Text),
     PrimaryKeyConstraint("chat_id", "id", name=Constraint.MESSAGES_KEY),
     of_chat(Constraint.MESSAGES_CHAT),
     CheckConstraint(
@@ -208,6 +211,15 @@ chat_messages = Table(
         "use IS NULL OR role = 'assistant'", name=Constraint.MESSAGES_ONLY_ANSWERS_COST
     ),
     CheckConstraint("choice IS NULL OR role = 'user'", name=Constraint.MESSAGES_ONLY_USERS_CHOOSE),
+    CheckConstraint(
+        "finish_reason IN ('stop', 'tool_calls', 'length', 'content_filter', 'paused',"
+        " 'interrupted', 'other')",
+        name=Constraint.MESSAGES_FINISH_REASON_KNOWN,
+    ),
+    CheckConstraint(
+        "finish_reason IS NULL OR role = 'assistant'",
+        name=Constraint.MESSAGES_ONLY_ANSWERS_FINISH,
+    ),
     Index("chat_messages_by_revision", "chat_id", "revision"),
     Index(
         "chat_messages_boundary",

@@ -123,6 +123,14 @@ class UsePlace:
     id: str
 
 
+@dataclass(frozen=True, slots=True)
+class PutSecret:
+    """A secret as it was stored, and what it replaced; None if it is new or was stored before."""
+
+    secret: Secret
+    replaced: Secret | None = None
+
+
 class PostgresSecrets:
     """Stores secrets and the record of their uses."""
 
@@ -141,11 +149,12 @@ class PostgresSecrets:
 
     async def put(
         self, secret: Secret, value: bytes, request_hash: bytes, expected_version: str = ""
-    ) -> Secret:
+    ) -> PutSecret:
         """Store a secret, or a new value or use under its name; no value keeps the stored one.
 
         Raises:
             InvalidRequest: it is new and has no value.
+            SecretValueNeeded: no value is given for a use that the stored one was not given for.
             VersionConflict: somebody changed it since that version.
             RequestIdReused: the request came with another value before.
         """
@@ -162,7 +171,7 @@ class PostgresSecrets:
                     made = await self._insert(connection, secret, value, request_hash)
             # Otherwise somebody else stored one of this name meanwhile.
             if made is not None:
-                return made
+                return PutSecret(made)
 
     async def delete(self, secret_id: str, owner_id: str, *, is_administrator: bool) -> None:
         """Forget a secret; workspaces that it was granted to cannot use it any more.
@@ -260,13 +269,16 @@ class PostgresSecrets:
         value: bytes,
         request_hash: bytes,
         expected_version: str,
-    ) -> Secret:
+    ) -> PutSecret:
+        stored = _secret_of(row)
         if row["request_hash"] == request_hash:
             if value and self._open(row) != value:
                 raise RequestIdReused(secret.name)
-            return _secret_of(row)
+            return PutSecret(stored)
         if expected_version not in ("", str(row["version"])):
             raise VersionConflict(str(row["version"]))
+        if not value:
+            secret.check_kept_value(stored)
         secret_id = str(row["id"])
         kept = Sealed(row["sealed"], row["sealed_key_id"])
         sealed = (
@@ -286,7 +298,7 @@ class PostgresSecrets:
             request_hash,
         )
         assert changed is not None  # It is locked.
-        return _secret_of(changed)
+        return PutSecret(_secret_of(changed), stored)
 
     def _open(self, row: asyncpg.Record) -> bytes:
         sealed = Sealed(row["sealed"], row["sealed_key_id"])

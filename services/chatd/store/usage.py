@@ -19,6 +19,9 @@ TOTALS = ", ".join(
         f"least(coalesce(sum(u.cost_micros), 0), {_LARGEST})::bigint AS cost_micros",
         "count(u.cost_micros) AS priced_calls",
         "count(u.id) - count(u.cost_micros) AS unpriced_calls",
+        "count(u.id) FILTER (WHERE u.is_estimate) AS estimated_calls",
+        "least(coalesce(sum(u.cost_micros) FILTER (WHERE u.is_estimate), 0), "
+        f"{_LARGEST})::bigint AS estimated_cost_micros",
         *(
             f"least(coalesce(sum(u.{name}), 0), {_LARGEST})::bigint AS {name}"
             for name in (

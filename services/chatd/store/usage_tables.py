@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     Index,
@@ -15,6 +16,7 @@ from sqlalchemy import (
 from chatd.store.columns import (
     count_column,
     id_column,
+    json_column,
     metadata,
     text_column,
     time_column,
@@ -47,6 +49,7 @@ usage = Table(
     time_column("created_at"),
     Column("message_id", BigInteger),
     Column("model_name", Text, nullable=False, server_default=text("''")),
+    Column("is_estimate", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("id", name=Constraint.USAGE_KEY),
     CheckConstraint(
         "least(input_tokens, output_tokens, reasoning_tokens, cache_read_tokens,"
@@ -72,6 +75,21 @@ usage = Table(
     Index("usage_by_root", "root_chat_id"),
     # Rows come in the order of time, so this one costs next to nothing.
     Index("usage_by_time", "created_at", postgresql_using="brin"),
+)
+
+# What is charged for a call if its process dies; for the same reason without a reference.
+open_model_calls = Table(
+    "open_model_calls",
+    metadata,
+    id_column("id"),
+    id_column("worker_id"),
+    id_column("chat_id"),
+    id_column("owner_id"),
+    count_column("history_version"),
+    count_column("generation_attempt"),
+    text_column("purpose"),
+    json_column("use"),
+    PrimaryKeyConstraint("id", name=Constraint.OPEN_MODEL_CALLS_KEY),
 )
 
 spend_limits = Table(

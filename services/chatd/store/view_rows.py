@@ -3,9 +3,11 @@
 import asyncpg
 import msgspec
 
-from chatd.domain.chat import ChatId, MessageId, Owner, OwnerId
+from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId
 from chatd.domain.choice import ReasoningEffort
+from chatd.domain.parts import ToolCall
 from chatd.domain.views import ChatMode, ChatView, ClientTool
+from chatd.store.codec import parts_from_json
 from chatd.store.diffs import diff_status_of
 from chatd.store.rows import state_of
 from chatd.store.statements import STATE_COLUMNS
@@ -33,6 +35,14 @@ PLACE_IN_LINE = """
         WHERE ahead.worker_id IS NULL AND ahead.status IN ('running', 'interrupting')
             AND (ahead.status <> 'interrupting', ahead.changed_at, ahead.chat_id)
                 < (e.status <> 'interrupting', e.changed_at, e.chat_id)) ELSE 0 END
+"""
+
+# The message whose calls the client is asked to execute.
+ASKING = """
+    CASE WHEN e.status = 'requires_action' THEN (
+        SELECT asking.content::text FROM chat.chat_messages asking
+        WHERE asking.chat_id = e.chat_id AND asking.role = 'assistant' AND NOT asking.is_deleted
+        ORDER BY asking.id DESC LIMIT 1) END
 """
 
 VIEW_COLUMNS = f"""
@@ -80,6 +90,18 @@ def view_of(row: asyncpg.Record) -> ChatView:
         created_at=row["chat_created_at"],
         updated_at=row["changed_at"],
         diff_status=diff_status_of(row["diff_status"]),
+    )
+
+
+def asking_of(state: ChatState, content: str | None) -> tuple[ToolCall, ...]:
+    """Return the calls of a message that the client has not answered yet."""
+    if content is None:
+        return ()
+    wanted = {call.tool_call_id for call in state.pending if call.is_client}
+    return tuple(
+        part
+        for part in parts_from_json(content)
+        if isinstance(part, ToolCall) and part.tool_call_id in wanted
     )
 
 

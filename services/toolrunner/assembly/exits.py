@@ -25,7 +25,10 @@ async def running_exits(
         process.clock,
     )
     private = frozenset(settings.egress_private_hosts)
-    async with Egress(proxy, process.new_id) as exits, Egress(proxy, process.new_id) as fetches:
+    async with (
+        Egress(proxy, process.new_id, process.supervision) as exits,
+        Egress(proxy, process.new_id, process.supervision) as fetches,
+    ):
         yield HostedExits(exits, fetches, secrets, private, settings.egress_presets)
 
 

@@ -1,6 +1,5 @@
 """What a node says of itself, to whom, and what it is told in return."""
 
-import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,8 +7,10 @@ from importlib.metadata import version
 
 from parley.identity import ServiceName
 from parley.process import Neighbours, Process
+from parley.tasks import BackgroundTasks
 from toolrunner.assembly.workshop import Workshop
 from toolrunner.hosting.assembly import Hosting
+from toolrunner.hosting.command_check import CommandCheck
 from toolrunner.hosting.overlays import Overlays
 from toolrunner.hosting.registration import Registration
 from toolrunner.hosting.reporting import NodeFacts, Reporter
@@ -43,11 +44,15 @@ async def known(
     reporter: Reporter,
     secrets: LateSecrets,
     quotas: Quotas,
+    check: CommandCheck,
 ) -> AsyncIterator[None]:
-    """Measure what is hosted, hold it to its quotas, and be known to chatd where there is one."""
+    """Measure what is hosted, hold it to its quotas, and be known to chatd where there is one.
+
+    Whether commands can be run is tried all the time.
+    """
     async with (
         neighbours.channels(ServiceName.CHATD, settings.chatd) as channels,
-        asyncio.TaskGroup() as tasks,
+        BackgroundTasks(process.supervision) as tasks,
     ):
         registration = Registration(
             registry=GrpcRegistry(channels, reporter),
@@ -65,14 +70,15 @@ async def known(
             process.new_id,
             process.telemetry.redact,
         )
-        running = [tasks.create_task(reporter.measure()), tasks.create_task(quotas.run())]
-        if settings.chatd:
-            running.append(tasks.create_task(registration.run()))
+        tasks.keep("usage.measure", reporter.measure)
+        tasks.keep("quotas.check", quotas.run)
+        tasks.keep("commands.check", check.run)
+        registering = tasks.keep("node.register", registration.run) if settings.chatd else None
         try:
             yield
         finally:
-            for task in running:
-                task.cancel()
+            if registering is not None:
+                registering.cancel()
             if settings.leaves_at_stop:
                 await registration.leave()
 

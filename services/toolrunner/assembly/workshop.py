@@ -76,6 +76,7 @@ async def open_workshop(
             directory,
             adoption_s=settings.adoption_s,
             has_groups=settings.control_groups,
+            open_files=process.open_files,
         )
     )
     journal = await stack.enter_async_context(
@@ -108,7 +109,7 @@ async def open_workshop(
         secrets=secrets,
         processes=processes,
         files=files,
-        git=await stack.enter_async_context(GitRoom(files, process.clock)),
+        git=await stack.enter_async_context(GitRoom(files, process.clock, process.supervision)),
     )
 
 
@@ -132,6 +133,7 @@ def _processes(settings: Settings, process: Process, tools: _Tools) -> Processes
         workspaces=tools.workspaces,
         sandbox=tools.sandbox,
         clock=process.clock,
+        supervision=process.supervision,
         new_id=process.new_id,
         encode_started=encode_started,
         cursor_of=cursor_of,
@@ -147,6 +149,7 @@ def _files(process: Process, tools: _Tools) -> FileRoom:
         workspaces=tools.workspaces,
         sandbox=tools.sandbox,
         clock=process.clock,
+        supervision=process.supervision,
         new_id=process.new_id,
     )
 

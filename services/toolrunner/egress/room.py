@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Final, Self
 
+from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.domain import WorkspaceId
 from toolrunner.egress.errors import Reason, Refused
 from toolrunner.egress.proxy import Proxy
@@ -48,13 +49,16 @@ class Egress:
     Args:
         proxy: Serves the connections.
         new_token: Makes what a workspace shows.
+        supervision: Keeps the failure of one connection from the others.
     """
 
-    def __init__(self, proxy: Proxy, new_token: Callable[[], str]) -> None:
+    def __init__(
+        self, proxy: Proxy, new_token: Callable[[], str], supervision: Supervision
+    ) -> None:
         self._proxy = proxy
         self._new_token = new_token
         self._listeners: dict[WorkspaceId, _Listener] = {}
-        self._tasks = asyncio.TaskGroup()
+        self._tasks = BackgroundTasks(supervision)
         self._stack = AsyncExitStack()
         self._is_over = False
 

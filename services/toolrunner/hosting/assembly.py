@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from parley.clock import Clock
+from parley.tasks import Supervision
 from toolrunner.confining import Sandbox
 from toolrunner.domain import Limits
 from toolrunner.file_room import FileRoom
@@ -64,6 +65,7 @@ class Parts:
     users: Users | None
     points: Points
     clock: Clock
+    supervision: Supervision
     new_id: Callable[[], str]
     encode_started: Callable[[ProcessRecord], bytes]
     workspaces_max: int
@@ -104,6 +106,7 @@ async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
             rooms,
             log_directory=log_directory,
             workspaces_max=parts.workspaces_max,
+            supervision=parts.supervision,
             requires_placement=parts.requires_placement,
         ) as host:
             merges = Merges(host, rooms)

@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.domain import BY_THE_NODE, Scope, WorkspaceId
 from toolrunner.effects import Effects
 from toolrunner.errors import (
@@ -81,6 +82,7 @@ class Host:
         *,
         log_directory: Path,
         workspaces_max: int,
+        supervision: Supervision,
         requires_placement: bool = False,
     ) -> None:
         self.is_draining = False
@@ -88,7 +90,7 @@ class Host:
         self._rooms = rooms
         self._workspaces_max = workspaces_max
         self._requires_placement = requires_placement
-        self._tasks = asyncio.TaskGroup()
+        self._tasks = BackgroundTasks(supervision)
         self.effects = Effects(self._tasks)
         # As long as somebody has or wants one: workspaces come and go.
         self._locks: WeakValueDictionary[WorkspaceId, asyncio.Lock] = WeakValueDictionary()

@@ -158,6 +158,8 @@ class Registration:
 
     async def run(self) -> None:
         """Be known; runs until cancelled."""
+        # After a failure no order is being carried out any more.
+        self._obeying.clear()
         async with asyncio.TaskGroup() as tasks:
             delay_s = FIRST_RETRY_S
             while True:

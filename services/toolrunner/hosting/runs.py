@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from parley.clock import Clock
+from parley.tasks import Starter
 from toolrunner.confining import Sandbox
 from toolrunner.domain import WorkspaceId
 from toolrunner.errors import SpawnerGone
@@ -74,7 +75,7 @@ class Runs:
         stopping: Set when this node stops.
     """
 
-    def __init__(self, rooms: Rooms, tasks: asyncio.TaskGroup, log_directory: Path) -> None:
+    def __init__(self, rooms: Rooms, tasks: Starter, log_directory: Path) -> None:
         self.running: dict[WorkspaceId, Preparation] = {}
         self.changed = asyncio.Event()
         self.stopping = asyncio.Event()

@@ -5,7 +5,10 @@ from toolrunner.sandbox.confinement import Confinement
 from toolrunner.sandbox.errors import BelowMinimum, LayerFailed, NotEnforceable, SandboxError
 from toolrunner.sandbox.groups import found_groups, own_group
 from toolrunner.sandbox.launch import confine, prepared_filter, tasks_now
-from toolrunner.sandbox.plan import DOOR_PORT, NICE, Egress, Place, judge, level_of, plan
+from toolrunner.sandbox.makers import is_readable
+from toolrunner.sandbox.plan import DOOR_PORT, NICE, Egress, Place, judge, plan
+from toolrunner.sandbox.seccomp import RLIMIT_LOCKS
+from toolrunner.sandbox.user_limits import bound_process, host_limits
 from toolrunner.sandbox.values import (
     ORDER,
     Layer,
@@ -22,6 +25,7 @@ __all__ = [
     "DOOR_PORT",
     "NICE",
     "ORDER",
+    "RLIMIT_LOCKS",
     "BelowMinimum",
     "Cell",
     "Cells",
@@ -39,10 +43,12 @@ __all__ = [
     "SandboxError",
     "Trials",
     "Used",
+    "bound_process",
     "confine",
     "found_groups",
+    "host_limits",
+    "is_readable",
     "judge",
-    "level_of",
     "make_cell",
     "own_group",
     "plan",

@@ -11,47 +11,50 @@ Whoever makes something here is forked, hands over the descriptors of what it ma
 spawner itself never leaves its own namespaces. It only says, where it has the right to, in which
 namespace of processes its next child is born. Elsewhere a child enters that by a child of its own,
 which is one fork more of a program that is many times as large as what it becomes.
+
+Of all that Parley runs between fork and exec, only the first process and the child that becomes
+the command are ever among the processes of a workspace, whose commands may have the same user and
+stop everything that they see. The first process cannot be signalled from inside. It mounts the
+`/proc` of the workspace before any command runs, and every tree gets a copy of that mount, so
+whoever builds a tree does it from outside.
 """
 
 import errno
-import fcntl
 import os
 import signal
 import socket
-import struct
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
+from toolrunner.sandbox.cell_start import KINDS, CellPlan, begin_cell, map_users
 from toolrunner.sandbox.confinement import Confinement
-from toolrunner.sandbox.mounts import Kind, build_tree, kind_of
+from toolrunner.sandbox.makers import (
+    GO,
+    NUMBER,
+    forked,
+    heard,
+    heard_with,
+    kill,
+    reap,
+)
+from toolrunner.sandbox.mounts import Kind, build_tree, kind_of, taken_proc
 from toolrunner.sandbox.syscalls import (
-    CLONE_NEWIPC,
-    CLONE_NEWNET,
+    CAP_SYS_ADMIN,
     CLONE_NEWPID,
-    CLONE_NEWUSER,
-    CLONE_NEWUTS,
-    PR_SET_DUMPABLE,
     PR_SET_PDEATHSIG,
-    call,
     clone_sibling,
+    has_capability,
     prctl,
     setns,
-    unshare,
 )
+from toolrunner.sandbox.user_limits import Limits, UserLimits
 from toolrunner.sandbox.values import Layer, Network, Profile
 
-SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1
-HOST_NAME = b"workspace"
-#: That of the user first: it gives the right to enter the others.
-KINDS = ("user", "ipc", "uts", "pid", "net")
 #: Of these the one that a process cannot enter itself.
 BIRTH = KINDS.index("pid")
-NUMBER = struct.Struct("=i")
-GO = b"g"
-DOOR_BACKLOG = 128
-SHARED_MEMORY_PAGES = 64 * 1024 * 1024 // os.sysconf("SC_PAGE_SIZE")
+USER, OBJECTS = KINDS.index("user"), KINDS.index("ipc")
 TREES_MAX = 8
 #: Making a cell takes longer than most commands, and one command follows another.
 RESTING_S = 60.0
@@ -73,23 +76,37 @@ class Cell:
         first: Pid of that process, as the host counts.
         fds: The namespaces, in the order in which they are entered.
         door: A socket that listens inside, for the egress proxy, which is outside; -1 for none.
+        outer: The namespace of users around that of the processes; -1 for none.
+        proc: A mount namespace with nothing in it but the `/proc` of the cell; -1 for none.
+        limits: What its processes may have of what the kernel counts for a user.
         trees: Mount namespaces, by the kind of process that uses them.
     """
 
     first: int
     fds: tuple[int, ...]
+    outer: int = -1
     door: int = -1
+    proc: int = -1
+    limits: Limits = field(default_factory=dict)
     trees: dict[Kind, int] = field(default_factory=dict)
 
-    def enter(self, tree: int | None = None) -> int:
+    def enter(self, tree: int) -> int:
         """Leave for the cell with a new process; return its pid here and 0 there.
 
         Raises:
             OSError: The kernel refused; nobody is inside.
         """
-        for fd in self.fds if tree is None else (*self.fds, tree):
+        for fd in (*self._ways, tree):
             setns(fd)
         return clone_sibling(signal.SIGCHLD)
+
+    @property
+    def _ways(self) -> tuple[int, ...]:
+        """The namespaces in an order in which each gives the right to enter the next."""
+        if self.outer < 0:
+            return self.fds
+        objects, own = self.fds[OBJECTS], self.fds[USER]
+        return (self.outer, objects, own, *(fd for fd in self.fds if fd not in (objects, own)))
 
     def fork(self) -> Forked:
         """Fork a child that is born among the processes of the cell, where that is allowed.
@@ -119,8 +136,8 @@ class Cell:
         Raises:
             OSError: The kernel refused.
         """
-        for place, fd in enumerate((*self.fds, tree)):
-            if place != BIRTH:
+        for fd in (*self._ways, tree):
+            if fd != self.fds[BIRTH]:
                 setns(fd)
 
     def tree(self, confinement: Confinement) -> int:
@@ -137,31 +154,45 @@ class Cell:
         return self.trees[kind]
 
     def _built(self, confinement: Confinement) -> int:
-        def make(channel: socket.socket) -> None:
-            inside = self.enter()
-            if inside == 0:
-                _in_child(channel, lambda: _build(channel, confinement))
-            channel.send(NUMBER.pack(inside))
+        proc = -1
+        if confinement.has_own_proc:
+            if self.proc < 0:
+                raise OSError(errno.EPERM, "/proc cannot be mounted")
+            proc = self._made(lambda channel: _take_proc(channel, self.proc))
+        try:
+            return self._made(lambda channel: _build(channel, confinement, proc))
+        finally:
+            if proc >= 0:
+                os.close(proc)
 
-        ours, pid = _forked(make)
+    def _made(self, make: Callable[[socket.socket], None]) -> int:
+        """Return the descriptor that a helper hands over, which has the rights of the cell's root.
+
+        The helper stays outside of the namespace of processes.
+        """
+
+        def begin(channel: socket.socket) -> None:
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            setns(self.fds[USER])
+            make(channel)
+
+        ours, pid = forked(begin)
         with ours:
             try:
-                builder = _heard(ours)
-                ours.send(GO)
-                _, fds, _, _ = socket.recv_fds(ours, NUMBER.size, 1)
-                if not fds:
-                    raise OSError(errno.EIO, "the tree of files cannot be built")
+                _, fds = heard_with(ours, 1)
             finally:
-                os.waitpid(pid, 0)
-            os.waitpid(builder, 0)
-            return fds[0]
+                reap(pid)
+        if not fds:
+            raise OSError(errno.EIO, "the tree of files cannot be built")
+        return fds[0]
 
     def close(self, *, is_dead: bool = False) -> None:
         """Kill everything inside; whoever made the cell still has to reap its first process."""
         if not is_dead:
             with suppress(ProcessLookupError):
                 os.kill(self.first, signal.SIGKILL)
-        for fd in (*self.fds, *self.trees.values(), *((self.door,) if self.door >= 0 else ())):
+        others = [fd for fd in (self.outer, self.door, self.proc) if fd >= 0]
+        for fd in (*self.fds, *self.trees.values(), *others):
             with suppress(OSError):
                 os.close(fd)
 
@@ -197,12 +228,14 @@ class Cells:
         resting: Workspaces in whose cells nobody is, and since when.
         dying: First processes of cells that were ended, with their workspaces, until they are
             reaped; the kernel keeps each until nobody is left inside.
+        user_limits: What all cells share of what the kernel counts for a user.
     """
 
     cells: dict[Key, Cell] = field(default_factory=dict)
     on_door: Callable[[str, int], None] = field(default=lambda workspace, door: None)
     resting: dict[str, float] = field(default_factory=dict)
     dying: dict[int, str] = field(default_factory=dict)
+    user_limits: UserLimits = field(default_factory=UserLimits)
 
     def show_doors(self) -> None:
         """Tell of every door once more."""
@@ -228,7 +261,10 @@ class Cells:
         self.resting.pop(workspace, None)
         key = key_of(workspace, confinement)
         if key not in self.cells:
-            self.cells[key] = make_cell(confinement)
+            has_own_user = owner_of(confinement) >= 0
+            limits = self.user_limits.offer(has_own_user=has_own_user)
+            cell = self.cells[key] = make_cell(confinement, limits)
+            self.user_limits.give(cell.first, limits, has_own_user=has_own_user)
             if self.cells[key].door >= 0:
                 self.on_door(workspace, self.cells[key].door)
         return self.cells[key], self.cells[key].tree(confinement)
@@ -270,41 +306,64 @@ class Cells:
     def lose(self, pid: int) -> None:
         """Note a death; a cell whose first process died is no more."""
         self.dying.pop(pid, None)
+        self.user_limits.take_back(pid)
         for key in [key for key, cell in self.cells.items() if cell.first == pid]:
             self.cells.pop(key).close(is_dead=True)
 
 
-def make_cell(confinement: Confinement) -> Cell:
+def owner_of(confinement: Confinement) -> int:
+    """Return the user who can own the namespaces of a workspace; -1 for that of the service.
+
+    Only who has rights over the whole host can enter what belongs to another.
+    """
+    return confinement.uid if has_capability(CAP_SYS_ADMIN) else -1
+
+
+def make_cell(confinement: Confinement, limits: Limits | None = None) -> Cell:
     """Make namespaces for the processes of a workspace.
+
+    Args:
+        confinement: How they are confined.
+        limits: What they may have of what the kernel counts for a user; None for no bound.
 
     Raises:
         OSError: The kernel refused; nothing is left.
     """
-    is_apart = confinement.has(Layer.NETWORK_NAMESPACE)
-    port = confinement.proxy_port if is_apart else 0
-    ours, pid = _forked(lambda channel: _begin(channel, is_apart=is_apart, port=port))
+    plan = CellPlan(
+        is_apart=confinement.has(Layer.NETWORK_NAMESPACE),
+        port=confinement.proxy_port if confinement.has(Layer.NETWORK_NAMESPACE) else 0,
+        has_own_proc=confinement.has_own_proc,
+        owner=owner_of(confinement),
+        has_outer=os.geteuid() != 0,
+        limits=limits,
+    )
+    ours, pid = forked(lambda channel: begin_cell(channel, plan))
     first = 0
     with ours:
         try:
-            _heard(ours)
-            _map(pid, confinement.uid)
+            heard(ours)
+            map_users(pid, confinement.uid)
             ours.send(GO)
-            first = _heard(ours)
+            first = heard(ours)
             # Only now: two who speak at once are heard in any order.
             ours.send(GO)
-            data, fds, _, _ = socket.recv_fds(ours, NUMBER.size, len(KINDS) + 1)
-            if not data or not fds:
+            _, fds = heard_with(ours, len(KINDS) + 3)
+            if not fds:
                 raise OSError(errno.ECHILD, "the first process ended")
         except OSError:
             if first:
-                with suppress(OSError):
-                    os.kill(first, signal.SIGKILL)
-                    os.waitpid(first, 0)
+                kill(first)
             raise
         finally:
             ours.shutdown(socket.SHUT_WR)
-            os.waitpid(pid, 0)
-    return Cell(first, tuple(fds[:-1]), fds[-1]) if port else Cell(first, tuple(fds))
+            reap(pid)
+    count = len(KINDS) if plan.is_apart else len(KINDS) - 1
+    namespaces, others = fds[:count], fds[count:]
+    # In this order, as far as they are there.
+    outer = others.pop(0) if plan.has_outer else -1
+    door = others.pop(0) if plan.port else -1
+    proc = others.pop(0) if others else -1
+    return Cell(first, tuple(namespaces), outer, door, proc, limits or {})
 
 
 def _go_back(own: int) -> None:
@@ -315,117 +374,14 @@ def _go_back(own: int) -> None:
         raise SystemExit(f"children would be born in a cell from now on: {error}") from error
 
 
-def _forked(make: Callable[[socket.socket], None]) -> tuple[socket.socket, int]:
-    """Fork a maker with a channel to it."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    pid = os.fork()
-    if pid == 0:
-        ours.close()
-        _in_child(theirs, lambda: make(theirs))
-    theirs.close()
-    return ours, pid
+def _take_proc(channel: socket.socket, namespace: int) -> None:
+    setns(namespace)
+    socket.send_fds(channel, [NUMBER.pack(0)], [taken_proc()])
 
 
-def _in_child(channel: socket.socket, make: Callable[[], None]) -> NoReturn:
-    """Do something, say what the kernel said if it refuses, and end."""
-    try:
-        make()
-    except OSError as error:
-        with suppress(OSError):
-            channel.send(NUMBER.pack(-(error.errno or errno.EIO)))
-    finally:
-        os._exit(0)
-
-
-def _heard(channel: socket.socket) -> int:
-    """Return the number that a maker says; one below 0 is an error, and so is silence."""
-    said = channel.recv(NUMBER.size)
-    number: int = NUMBER.unpack(said)[0] if len(said) == NUMBER.size else -errno.ECHILD
-    if number < 0:
-        raise OSError(-number, os.strerror(-number))
-    return number
-
-
-def _map(pid: int, uid: int) -> None:
-    """Give the users inside their numbers outside, which are the same."""
-    users = {os.geteuid()} | ({uid} if uid >= 0 else set())
-    groups = {os.getegid()} | ({uid} if uid >= 0 else set())
-    if os.geteuid() != 0:
-        _write(f"/proc/{pid}/setgroups", "deny")
-    _write(f"/proc/{pid}/uid_map", "".join(f"{each} {each} 1\n" for each in sorted(users)))
-    _write(f"/proc/{pid}/gid_map", "".join(f"{each} {each} 1\n" for each in sorted(groups)))
-
-
-def _write(path: str, text: str) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(fd, text.encode())
-    finally:
-        os.close(fd)
-
-
-def _begin(channel: socket.socket, *, is_apart: bool, port: int) -> None:
-    """Make the namespaces and leave a first process in them."""
-    # Only what can be dumped belongs to its user, who is to say which users are inside.
-    prctl(PR_SET_DUMPABLE, 1)
-    flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS
-    unshare(flags | CLONE_NEWNET if is_apart else flags)
-    channel.send(NUMBER.pack(0))
-    if not channel.recv(1):
-        return
-    prctl(PR_SET_DUMPABLE, 0)
-    call("sethostname", HOST_NAME, len(HOST_NAME))
-    with suppress(OSError):
-        # Memory that lies in the kernel is no process's, so that nobody could be ended for it.
-        _write("/proc/sys/kernel/shmall", str(SHARED_MEMORY_PAGES))
-    doors: list[socket.socket] = []
-    if is_apart:
-        _raise_loopback()
-    if port:
-        # A socket stays in the network that it was made in, whoever accepts from it.
-        doors.append(socket.create_server(("127.0.0.1", port), backlog=DOOR_BACKLOG))
-    first = clone_sibling(signal.SIGCHLD)
-    if first == 0:
-        _in_child(channel, lambda: _hold(channel, doors, is_apart=is_apart))
-    channel.send(NUMBER.pack(first))
-
-
-def _raise_loopback() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as interface:
-        request = struct.pack("=16sH22x", b"lo", 0)
-        flags = struct.unpack_from("=H", fcntl.ioctl(interface, SIOCGIFFLAGS, request), 16)[0]
-        fcntl.ioctl(interface, SIOCSIFFLAGS, struct.pack("=16sH22x", b"lo", flags | IFF_UP))
-
-
-def _hold(channel: socket.socket, doors: list[socket.socket], *, is_apart: bool) -> NoReturn:
-    """Be the first process of a cell until the spawner ends."""
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    os.setsid()
-    for number in range(1, signal.NSIG):
-        if number not in (signal.SIGKILL, signal.SIGSTOP):
-            with suppress(OSError, ValueError):
-                signal.signal(number, signal.SIG_IGN)
-    kinds = KINDS if is_apart else KINDS[:-1]
-    fds = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in kinds]
-    fds += [door.fileno() for door in doors]
-    os.chdir("/")
-    if not channel.recv(1):
-        os._exit(1)
-    socket.send_fds(channel, [NUMBER.pack(0)], fds)
-    # The maker hangs up when it has heard; a maker that is gone does so too.
-    channel.recv(1)
-    os.closerange(0, 2**31 - 1)
-    # With SIGCHLD ignored the kernel reaps for us.
-    while True:
-        signal.pause()
-
-
-def _build(channel: socket.socket, confinement: Confinement) -> None:
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def _build(channel: socket.socket, confinement: Confinement, proc: int) -> None:
     # Before the host's /proc is gone.
     links = os.open("/proc/self/ns", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    if not channel.recv(1):
-        return
-    build_tree(confinement)
+    build_tree(confinement, proc)
     fd = os.open("mnt", os.O_RDONLY | os.O_CLOEXEC, dir_fd=links)
     socket.send_fds(channel, [NUMBER.pack(0)], [fd])

@@ -24,6 +24,8 @@ class Confinement:
         landlock_abi: Version of Landlock.
         processes: How many processes its user may have at a time; 0 for no limit.
         nice: How much it gives way to others.
+        may_watch: Whether it may watch directories with inotify where paths are not hidden; only
+            for programs of the node, which watch nothing but the workspace.
     """
 
     level: Level
@@ -41,6 +43,7 @@ class Confinement:
     landlock_abi: int = 0
     processes: int = 0
     nice: int = 0
+    may_watch: bool = False
 
     def has(self, layer: Layer) -> bool:
         """Tell whether a layer is to be applied."""

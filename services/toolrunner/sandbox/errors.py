@@ -8,7 +8,7 @@ SandboxError
 
 import os
 
-from toolrunner.sandbox.values import Layer, Level, Report
+from toolrunner.sandbox.values import NAMESPACES, Layer, Level, Report
 
 
 class SandboxError(Exception):
@@ -70,20 +70,12 @@ class LayerFailed(SandboxError):
         self.errno = errno
 
 
-_NAMESPACES = frozenset(
-    {
-        Layer.USER_NAMESPACE,
-        Layer.MOUNT_NAMESPACE,
-        Layer.PID_NAMESPACE,
-        Layer.NETWORK_NAMESPACE,
-    }
-)
 _FILTERS = frozenset({Layer.NO_NEW_PRIVILEGES, Layer.LANDLOCK_FILES, Layer.SECCOMP, Layer.UID})
 #: What a missing layer says about a level: only what would help to reach it.
 _NEEDED = {
     Level.NONE: frozenset[Layer](),
     Level.UID: frozenset({Layer.UID}),
     Level.LANDLOCK: _FILTERS,
-    Level.NS: _NAMESPACES | _FILTERS,
+    Level.NS: NAMESPACES | _FILTERS,
     Level.VM: frozenset({Layer.VM}),
 }

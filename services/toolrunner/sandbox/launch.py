@@ -34,6 +34,13 @@ def prepared_filter(confinement: Confinement) -> bytes:
         # The namespace of these is made with that of processes.
         shares_objects=not confinement.has(Layer.PID_NAMESPACE),
         shares_user=not confinement.has(Layer.PID_NAMESPACE) and not confinement.has(Layer.UID),
+        # Without Landlock the permissions of directories say what is seen, and watched.
+        keeps_names=confinement.has(Layer.LANDLOCK_FILES)
+        and not is_hidden
+        and not confinement.may_watch,
+        keeps_mark=not confinement.has(Layer.PID_NAMESPACE),
+        # Only root looks into what its user closed.
+        stays_visible=not confinement.has(Layer.UID),
     )
     return seccomp.program(openings)
 

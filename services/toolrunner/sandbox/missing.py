@@ -18,10 +18,18 @@ _WORDS: dict[Layer, tuple[str, str]] = {
         "delegate a cgroup v2 to the service (systemd: Delegate=yes; container: "
         "--cgroupns=private with a writable /sys/fs/cgroup)",
     ),
+    Layer.RLIMITS: (
+        "at level ns workspaces share inotify instances and watches with the services and with one "
+        "another, unless each has a user",
+        "let the service write /proc/sys/user (a container engine mounts /proc/sys read-only), or "
+        "run it as root",
+    ),
     Layer.UID: (
-        "commands run as the service's own user; what keeps them apart are the other layers",
+        "commands have the service's own user. Inside of namespaces that is harmless; without them "
+        "they may change the modes, owners and times of all its files, which Landlock does not "
+        "prevent, so Landlock alone counts as level none",
         "run the service as root, with its data directory and its Python where other users may "
-        "walk to them (mode o+x), as below /var/lib and /usr/local",
+        "walk to them (mode o+x), as below /var/lib and /usr/local; or allow user namespaces",
     ),
     Layer.USER_NAMESPACE: (
         "level ns is out of reach: commands share the host's processes and network stack",
@@ -66,5 +74,7 @@ def missing_of(trials: Trials) -> tuple[Missing, ...]:
         causes[Layer.LANDLOCK_NETWORK] = f"Landlock ABI {trials.landlock_abi} knows no ports"
     if not trials.is_root and trials.landlock_abi < ABI_SCOPES and Layer.UID in causes:
         causes[Layer.UID] += f"; Landlock ABI {trials.landlock_abi} does not hold signals back"
+    if not trials.bounds_users:
+        causes[Layer.RLIMITS] = "/proc/sys/user cannot be written in a user namespace"
     causes[Layer.VM] = "this node starts no virtual machines"
     return tuple(Missing(layer, cause, *_WORDS[layer]) for layer, cause in sorted(causes.items()))

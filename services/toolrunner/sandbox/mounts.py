@@ -25,6 +25,8 @@ MNT_DETACH = 2
 STAGE = "/tmp"
 SAFE = ATTR_NOSUID | ATTR_NODEV
 TREE_OPTIONS = b"mode=0755,size=1m,nr_inodes=2k"
+#: The host has some thousands, which all workspaces would share otherwise.
+TERMINALS_MAX = 128
 MEMORY_OPTIONS = b"mode=1777,size=64m,nr_inodes=1k"
 
 
@@ -85,16 +87,17 @@ def _guards_git(confinement: Confinement) -> bool:
     return confinement.profile is Profile.WORKSPACE_WRITE
 
 
-def build_tree(confinement: Confinement) -> None:
+def build_tree(confinement: Confinement, proc: int = -1) -> None:
     """Leave the host's files for a tree of this process's own.
+
+    Args:
+        confinement: What is in it.
+        proc: A mount of `/proc` that is nowhere yet; -1 for none.
 
     Raises:
         OSError: It cannot be built; this process must not go on.
     """
-    # Whoever walks through is not whoever builds.
-    os.umask(0o022)
-    unshare(CLONE_NEWNS)
-    call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
+    _leave_mounts()
     # All of it first: the stage hides what is below it.
     links, mounts = _taken(confinement)
     call("mount", b"tmpfs", STAGE.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, TREE_OPTIONS)
@@ -106,20 +109,57 @@ def build_tree(confinement: Confinement) -> None:
     for path in places.TEMPORARY:
         if _is_around(path, confinement):
             _mount_memory(path)
-    if confinement.has_own_proc:
+    if proc >= 0:
         os.mkdir(STAGE + "/proc")
-        flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
-        call("mount", b"proc", f"{STAGE}/proc".encode(), b"proc", flags, None)
+        _put(Mount(os.dup(proc), STAGE + "/proc"))
     for mount in mounts:
         _put(mount)
     if _guards_git(confinement):
         _guard(STAGE + confinement.root)
+    _leave_host()
+    change = struct.pack("=QQQQ", ATTR_RDONLY, 0, 0, 0)
+    call("mount_setattr", AT_FDCWD, b"/", 0, change, len(change))
+
+
+def mount_proc_alone() -> None:
+    """Leave the host's files for a tree with nothing in it but the `/proc` of this process.
+
+    It shows the processes of the namespace that this process was born in.
+
+    Raises:
+        OSError: It cannot be mounted; the files may be the host's or none.
+    """
+    _leave_mounts()
+    call("mount", b"tmpfs", STAGE.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, TREE_OPTIONS)
+    os.mkdir(STAGE + "/proc")
+    flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
+    call("mount", b"proc", f"{STAGE}/proc".encode(), b"proc", flags, None)
+    _leave_host()
+
+
+def taken_proc() -> int:
+    """Return a copy of the `/proc` that this process sees, mounted nowhere yet.
+
+    Raises:
+        OSError: The kernel refused.
+    """
+    return call("open_tree", AT_FDCWD, b"/proc", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)
+
+
+def _leave_mounts() -> None:
+    """Have mounts of this process's own, which nobody else sees."""
+    # Whoever walks through is not whoever builds.
+    os.umask(0o022)
+    unshare(CLONE_NEWNS)
+    call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
+
+
+def _leave_host() -> None:
+    """See nothing but the stage from now on."""
     os.chdir(STAGE)
     call("pivot_root", b".", b".")
     call("umount2", b".", MNT_DETACH)
     os.chdir("/")
-    change = struct.pack("=QQQQ", ATTR_RDONLY, 0, 0, 0)
-    call("mount_setattr", AT_FDCWD, b"/", 0, change, len(change))
 
 
 def _taken(confinement: Confinement) -> tuple[list[tuple[str, str]], list[Mount]]:
@@ -226,7 +266,7 @@ def _make_devices() -> None:
         os.symlink(f"/proc/self/fd{target}", f"{STAGE}/dev/{name}")
     _mount_memory("/dev/shm")
     os.mkdir(STAGE + "/dev/pts")
-    options = b"newinstance,ptmxmode=0666,mode=0620"
+    options = b"newinstance,ptmxmode=0666,mode=0620,max=%d" % TERMINALS_MAX
     place = f"{STAGE}/dev/pts".encode()
     call("mount", b"devpts", place, b"devpts", MS_NOSUID | MS_NOEXEC, options)
     os.symlink("pts/ptmx", f"{STAGE}/dev/ptmx")

@@ -7,6 +7,7 @@ from toolrunner.sandbox.errors import BelowMinimum, NotEnforceable
 from toolrunner.sandbox.landlock import ABI_NETWORK, ABI_SCOPES
 from toolrunner.sandbox.missing import missing_of
 from toolrunner.sandbox.values import (
+    NAMESPACES,
     ORDER,
     Layer,
     Level,
@@ -14,17 +15,10 @@ from toolrunner.sandbox.values import (
     Profile,
     Report,
     Trials,
+    isolating,
 )
 
 ALWAYS = frozenset({Layer.DESCRIPTORS, Layer.RLIMITS, Layer.CGROUP})
-NAMESPACES = frozenset(
-    {
-        Layer.USER_NAMESPACE,
-        Layer.PID_NAMESPACE,
-        Layer.NETWORK_NAMESPACE,
-        Layer.MOUNT_NAMESPACE,
-    }
-)
 FILTERS = frozenset(
     {Layer.NO_NEW_PRIVILEGES, Layer.LANDLOCK_FILES, Layer.LANDLOCK_NETWORK, Layer.SECCOMP}
 )
@@ -50,6 +44,8 @@ class Place:
     Attributes:
         uid: The workspace's own user; -1 if it has none.
         readable: What else its processes may read.
+        may_watch: Whether its processes may watch directories with inotify where paths of others
+            are not hidden.
     """
 
     root: str
@@ -57,6 +53,7 @@ class Place:
     temporary: str
     uid: int = -1
     readable: tuple[str, ...] = ()
+    may_watch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +74,16 @@ def judge(trials: Trials, *, minimum: Level, forced: Level | None = None) -> Rep
     Raises:
         BelowMinimum: That is less than the minimum.
     """
-    level = level_of(trials)
+    applied = level_of(trials)
     if forced is not None:
-        level = min(level, forced)
-    if level < Level.NS:
-        trials = outside(trials, is_walled=level is Level.LANDLOCK)
+        applied = min(applied, forced)
+    if applied < Level.NS:
+        trials = outside(trials, is_walled=applied is Level.LANDLOCK)
     layers = tuple(
-        layer for layer in ORDER if layer in LAYERS.get(level, ()) and trials.works(layer)
+        layer for layer in ORDER if layer in LAYERS.get(applied, ()) and trials.works(layer)
     )
-    needs_passage = level is Level.LANDLOCK and Layer.UID in layers and not trials.is_reachable
+    level = isolating(applied, layers)
+    needs_passage = applied is Level.LANDLOCK and Layer.UID in layers and not trials.is_reachable
     report = Report(
         level=level,
         minimum=minimum,
@@ -103,7 +101,7 @@ def judge(trials: Trials, *, minimum: Level, forced: Level | None = None) -> Rep
 
 
 def level_of(trials: Trials) -> Level:
-    """Return the strongest level whose layers all work."""
+    """Return the strongest level whose layers all work, whatever these count as."""
     is_filtered = trials.works(Layer.NO_NEW_PRIVILEGES, Layer.SECCOMP)
     if is_filtered and trials.works(*NAMESPACES):
         return Level.NS
@@ -158,7 +156,7 @@ def plan(
     if reached is Network.PROXY and egress is not None:
         port = DOOR_PORT if Layer.NETWORK_NAMESPACE in layers else egress.port
     return Confinement(
-        level=report.level,
+        level=isolating(report.level, layers),
         layers=tuple(layers),
         profile=written,
         network=reached,
@@ -173,15 +171,16 @@ def plan(
         landlock_abi=report.landlock_abi,
         processes=processes,
         nice=NICE,
+        may_watch=place.may_watch,
     )
 
 
 def _check_shared_user(report: Report) -> None:
     """Refuse what belongs to the service's own user where only another user would confine it."""
-    if report.level is Level.UID:
+    if report.applied is Level.UID:
         raise NotEnforceable(report.level, Level.LANDLOCK, SHARED_USER)
     is_apart = Layer.UID not in report.layers or report.landlock_abi >= ABI_SCOPES
-    if report.level is Level.LANDLOCK and not is_apart:
+    if report.applied is Level.LANDLOCK and not is_apart:
         raise NotEnforceable(report.level, Level.NS, SHARED_USER)
 
 
@@ -201,7 +200,7 @@ def _is_applied(layer: Layer, report: Report, network: Network, place: Place) ->
 
 def _network(report: Report, asked: Network | None, egress: Egress | None) -> Network:
     """Return what can be reached; where nothing confines, nobody is told that something does."""
-    can_confine = report.level >= Level.LANDLOCK
+    can_confine = report.applied >= Level.LANDLOCK
     match asked:
         case Network.OPEN:
             return Network.OPEN
@@ -213,7 +212,7 @@ def _network(report: Report, asked: Network | None, egress: Egress | None) -> Ne
             if egress is None:
                 # Less than asked for, never more.
                 return Network.NONE
-            has_ports = report.level >= Level.NS or report.landlock_abi >= ABI_NETWORK
+            has_ports = report.applied >= Level.NS or report.landlock_abi >= ABI_NETWORK
             return Network.PROXY if has_ports else Network.NONE
         case _:
             raise NotEnforceable(report.level, Level.LANDLOCK, "a closed network")
@@ -221,10 +220,10 @@ def _network(report: Report, asked: Network | None, egress: Egress | None) -> Ne
 
 def _profile(report: Report, asked: Profile | None) -> Profile:
     if asked is None:
-        return Profile.READ_ONLY if report.level >= Level.LANDLOCK else Profile.FULL
-    if asked is Profile.READ_ONLY and report.level < Level.LANDLOCK:
+        return Profile.READ_ONLY if report.applied >= Level.LANDLOCK else Profile.FULL
+    if asked is Profile.READ_ONLY and report.applied < Level.LANDLOCK:
         raise NotEnforceable(report.level, Level.LANDLOCK, "a read-only workspace")
-    if asked is Profile.WORKSPACE_WRITE and report.level < Level.NS:
+    if asked is Profile.WORKSPACE_WRITE and report.applied < Level.NS:
         # Only a mount can take a file out of a directory that may be written.
         return Profile.FULL
     return asked

@@ -17,7 +17,6 @@ from toolrunner.sandbox.cells import make_cell
 from toolrunner.sandbox.confinement import Confinement
 from toolrunner.sandbox.groups import CONTROLLERS, found_groups, own_group
 from toolrunner.sandbox.launch import change_user
-from toolrunner.sandbox.plan import NAMESPACES
 from toolrunner.sandbox.syscalls import (
     CAP_DAC_OVERRIDE,
     CAP_DAC_READ_SEARCH,
@@ -30,7 +29,8 @@ from toolrunner.sandbox.syscalls import (
     prctl,
     unshare,
 )
-from toolrunner.sandbox.values import Layer, Level, Network, Profile, Trials
+from toolrunner.sandbox.user_limits import bound_namespace
+from toolrunner.sandbox.values import NAMESPACES, Layer, Level, Network, Profile, Trials
 
 SYSCTLS = {
     "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1",
@@ -68,9 +68,10 @@ def try_all(*, uid: int, reachable: tuple[str, ...]) -> Trials:
         attempt(layer, lambda flags=flags: unshare(CLONE_NEWUSER | flags), _namespace_cause)  # type: ignore[misc]
     is_reachable = outcome(lambda: _try_reaching(uid, reachable)) == 0
     passage = 0 if is_reachable else _passage(uid, reachable)
-    has_own_proc = True
+    has_own_proc = bounds_users = True
     if not any(layer in failures for layer in NAMESPACES):
         has_own_proc = _try_whole(uid, failures)
+        bounds_users = outcome(_try_bounds) == 0
     if cause := _group_cause():
         failures[Layer.CGROUP] = cause
     return Trials(
@@ -81,6 +82,7 @@ def try_all(*, uid: int, reachable: tuple[str, ...]) -> Trials:
         has_own_proc=has_own_proc,
         is_reachable=is_reachable,
         passage=passage,
+        bounds_users=bounds_users,
     )
 
 
@@ -179,6 +181,11 @@ def _try_whole(uid: int, failures: dict[Layer, str]) -> bool:
         finally:
             cell.close()
             os.waitpid(cell.first, 0)
+
+
+def _try_bounds() -> None:
+    unshare(CLONE_NEWUSER)
+    bound_namespace({})
 
 
 def _group_cause() -> str:

@@ -32,12 +32,20 @@ ATTRIBUTES = (
     *("removexattr", "removexattrat", "setxattr", "setxattrat", "utime", "utimensat", "utimes"),
 )
 #: What lies in the kernel under a number or name that everybody knows, and outlives who made it.
-SHARED_OBJECTS = ("mq_open", "msgget", "semget", "shmat", "shmget")
+SHARED_OBJECTS = (
+    *("mq_open", "mq_unlink", "msgctl", "msgget", "msgrcv", "msgsnd", "semctl", "semget", "semop"),
+    *("semtimedop", "shmat", "shmctl", "shmget"),
+)
+#: What tells of changes below any directory that can be looked up, which Landlock does not govern.
+WATCHES = ("inotify_add_watch", "inotify_init", "inotify_init1")
 #: All flags of clone that make namespaces.
 NAMESPACES = 0x7E020000
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 MSG_FASTOPEN = 0x20000000
 X32_BIT = 0x40000000
+PR_SET_DUMPABLE = 4
+#: A limit that the kernel stopped to look at, and still hands on to children.
+RLIMIT_LOCKS = 10
 
 AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
 SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET = 1, 2, 5
@@ -68,6 +76,10 @@ class Openings:
         shares_objects: Queues, semaphores and memory of the kernel are those of the whole host.
         keeps_attributes: No file's mode, owner, times or attributes may be changed, which Landlock
             does not look at.
+        keeps_names: No directory may be watched with inotify.
+        stays_visible: A process may not hide what it has open from the service, which has the same
+            user: the call that would do so succeeds and does nothing, as programs insist on it.
+        keeps_mark: The limit that marks processes of a workspace may not be changed.
     """
 
     has_paths: bool
@@ -76,18 +88,16 @@ class Openings:
     shares_user: bool = False
     shares_objects: bool = False
     keeps_attributes: bool = False
+    keeps_names: bool = False
+    keeps_mark: bool = False
+    stays_visible: bool = False
 
 
-#: Calls about a process, with the place of its number among the arguments; 0 is who calls.
-_ABOUT_PROCESSES = {
-    "ioprio_set": 1,
-    "prlimit64": 0,
-    "sched_setaffinity": 0,
-    "sched_setattr": 0,
-    "sched_setparam": 0,
-    "sched_setscheduler": 0,
-    "setpriority": 1,
-}
+#: Calls about a process, whose number is the first argument; 0 is who calls.
+_ABOUT_PROCESSES = ("sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler")
+#: Calls about processes of a kind and a number, with the kinds of which 0 means who calls: one
+#: process, or its group. The third kind is all processes of a user.
+_ABOUT_KINDS = {"ioprio_set": (1, 2), "setpriority": (0, 1)}
 
 
 def refusal(number: int) -> int:
@@ -145,11 +155,55 @@ def _refuse_values(index: int, *values: int) -> _Assembly:
     return body
 
 
-def _refuse_others(index: int) -> _Assembly:
+def _ignore_value(index: int, value: int) -> _Assembly:
     body = _Assembly()
     body.argument(index)
+    body.jump(_IF_EQUAL, value, 0, 1)
+    body.end(refusal(0))
+    body.end(ALLOW)
+    return body
+
+
+def _refuse_others() -> _Assembly:
+    body = _Assembly()
+    body.argument(0)
     body.jump(_IF_EQUAL, 0, 1, 0)
     body.end(refusal(errno.EPERM))
+    body.end(ALLOW)
+    return body
+
+
+def _refuse_kinds(*kinds: int) -> _Assembly:
+    """Allow calls about who calls, of some kinds; all other calls are refused."""
+    body = _Assembly()
+    body.argument(1)
+    body.jump(_IF_EQUAL, 0, 1, 0)
+    body.end(refusal(errno.EPERM))
+    body.argument(0)
+    for kind in kinds:
+        body.jump(_IF_EQUAL, kind, 0, 1)
+        body.end(ALLOW)
+    body.end(refusal(errno.EPERM))
+    return body
+
+
+def _limits_of(openings: Openings) -> _Assembly:
+    """Refuse `prlimit64` for other processes and, unless it only reads, for the mark."""
+    body = _Assembly()
+    if openings.shares_user:
+        body.argument(0)
+        body.jump(_IF_EQUAL, 0, 1, 0)
+        body.end(refusal(errno.EPERM))
+    if openings.keeps_mark:
+        checks = _Assembly()
+        # A pointer: both halves.
+        for half in (0, 4):
+            checks.load(_ARGUMENTS + 8 * 2 + half)
+            checks.jump(_IF_EQUAL, 0, 1, 0)
+            checks.end(refusal(errno.EPERM))
+        body.argument(1)
+        body.jump(_IF_EQUAL, RLIMIT_LOCKS, 0, len(checks.code))
+        body.code += checks.code
     body.end(ALLOW)
     return body
 
@@ -226,9 +280,13 @@ def program(openings: Openings, machine: str = MACHINE) -> bytes:
         *(ATTRIBUTES if openings.keeps_attributes else ()),
         *(SHARED_OBJECTS if openings.shares_objects else ()),
     )
-    for name in refused:
+    verdicts = dict.fromkeys(refused, errno.EPERM)
+    if openings.keeps_names:
+        # As a kernel without it says, so that programs look by themselves now and then.
+        verdicts |= dict.fromkeys(WATCHES, errno.ENOSYS)
+    for name, error in verdicts.items():
         if NUMBERS[name][column] >= 0:
-            code.when(NUMBERS[name][column], _verdict(refusal(errno.EPERM)))
+            code.when(NUMBERS[name][column], _verdict(refusal(error)))
     bodies = {
         # Its arguments are behind a pointer, where no filter sees them; libraries then use clone.
         "clone3": _verdict(refusal(errno.ENOSYS)),
@@ -242,7 +300,14 @@ def program(openings: Openings, machine: str = MACHINE) -> bytes:
         "sendmmsg": _refuse_bits(3, MSG_FASTOPEN),
     }
     if openings.shares_user:
-        bodies |= {name: _refuse_others(index) for name, index in _ABOUT_PROCESSES.items()}
+        bodies |= {name: _refuse_others() for name in _ABOUT_PROCESSES}
+        bodies |= {name: _refuse_kinds(*kinds) for name, kinds in _ABOUT_KINDS.items()}
+    if openings.shares_user or openings.keeps_mark:
+        bodies["prlimit64"] = _limits_of(openings)
+    if openings.stays_visible:
+        bodies["prctl"] = _ignore_value(0, PR_SET_DUMPABLE)
+    if openings.keeps_mark:
+        bodies["setrlimit"] = _refuse_values(0, RLIMIT_LOCKS)
     for name, body in bodies.items():
         code.when(NUMBERS[name][column], body)
     code.end(ALLOW)

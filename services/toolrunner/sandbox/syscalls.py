@@ -39,6 +39,9 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "fspick": (433, 433),
     "futimesat": (261, -1),
     "init_module": (175, 105),
+    "inotify_add_watch": (254, 27),
+    "inotify_init": (253, -1),
+    "inotify_init1": (294, 26),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
     "io_uring_setup": (425, 425),
@@ -63,7 +66,11 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "move_mount": (429, 429),
     "move_pages": (279, 239),
     "mq_open": (240, 180),
+    "mq_unlink": (241, 181),
+    "msgctl": (71, 187),
     "msgget": (68, 186),
+    "msgrcv": (70, 188),
+    "msgsnd": (69, 189),
     "name_to_handle_at": (303, 264),
     "nfsservctl": (180, 42),
     "open_by_handle_at": (304, 265),
@@ -72,6 +79,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "perf_event_open": (298, 241),
     "pidfd_getfd": (438, 438),
     "pivot_root": (155, 41),
+    "prctl": (157, 167),
     "prlimit64": (302, 261),
     "process_madvise": (440, 440),
     "process_vm_readv": (310, 270),
@@ -88,7 +96,10 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "sched_setparam": (142, 118),
     "sched_setscheduler": (144, 119),
     "seccomp": (317, 277),
+    "semctl": (66, 191),
     "semget": (64, 190),
+    "semop": (65, 193),
+    "semtimedop": (220, 192),
     "sendmmsg": (307, 269),
     "sendmsg": (46, 211),
     "sendto": (44, 206),
@@ -96,10 +107,12 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "sethostname": (170, 161),
     "setns": (308, 268),
     "setpriority": (141, 140),
+    "setrlimit": (160, 164),
     "settimeofday": (164, 170),
     "setxattr": (188, 5),
     "setxattrat": (463, 463),
     "shmat": (30, 196),
+    "shmctl": (31, 195),
     "shmget": (29, 194),
     "socket": (41, 198),
     "socketpair": (53, 199),
@@ -133,6 +146,7 @@ PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 47, 2
 NO_SETUID_FIXUP = 0b1100
 CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 1, 2
 CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 6, 7, 8
+CAP_SYS_ADMIN = 21
 CAPABILITIES = 64
 CAPABILITY_VERSION_3 = 0x20080522
 
@@ -188,6 +202,13 @@ def setns(fd: int, kind: int = 0) -> None:
 def clone_sibling(death_signal: int) -> int:
     """Fork a child of this process's parent; return its pid here and 0 there."""
     return call("clone", CLONE_PARENT | death_signal, 0, 0, 0, 0)
+
+
+def has_capability(capability: int) -> bool:
+    """Tell whether this process has a capability."""
+    with open("/proc/self/status") as file:
+        held = next(line for line in file if line.startswith("CapEff:"))
+    return bool(int(held.split()[1], 16) >> capability & 1)
 
 
 def bound_capabilities() -> None:

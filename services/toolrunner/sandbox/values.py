@@ -3,6 +3,7 @@
 Numbers are those of the proto, so that they mean the same in a journal, on a pipe and on the wire.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -103,6 +104,7 @@ class Trials:
         is_reachable: Whether other users can walk to the service's data and programs; without
             that the user is only changed inside of a mount namespace, or with a passage.
         passage: The capability with which they can all the same; 0 for none.
+        bounds_users: Whether a user namespace can have bounds of its own.
     """
 
     is_root: bool
@@ -112,15 +114,41 @@ class Trials:
     has_own_proc: bool = True
     is_reachable: bool = True
     passage: int = 0
+    bounds_users: bool = True
 
     def works(self, *layers: Layer) -> bool:
         """Tell whether all of these work."""
         return not any(layer in self.failures for layer in layers)
 
 
+#: The namespaces of level `ns`.
+NAMESPACES = frozenset(
+    {
+        Layer.USER_NAMESPACE,
+        Layer.PID_NAMESPACE,
+        Layer.NETWORK_NAMESPACE,
+        Layer.MOUNT_NAMESPACE,
+    }
+)
+
+
+def isolating(applied: Level, layers: Collection[Layer]) -> Level:
+    """Return the level that applied layers count as.
+
+    Landlock governs opening, not the mode, owner and times of a file, which its owner may change.
+    So where commands have the user of the service, Landlock alone does not isolate them from it.
+    """
+    return Level.NONE if applied is Level.LANDLOCK and Layer.UID not in layers else applied
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a node offers, and what it was told to accept."""
+    """What a node offers, and what it was told to accept.
+
+    Attributes:
+        level: What its layers count as.
+        minimum: The weakest that it was told to accept.
+    """
 
     level: Level
     minimum: Level
@@ -133,9 +161,20 @@ class Report:
     passage: int = 0  # What users of workspaces need to walk to their files; 0 for nothing.
 
     @property
+    def applied(self) -> Level:
+        """The level whose layers are applied; above `level` where these do not isolate."""
+        if NAMESPACES.issubset(self.layers):
+            return Level.NS
+        if Layer.LANDLOCK_FILES in self.layers:
+            return Level.LANDLOCK
+        return Level.UID if Layer.UID in self.layers else Level.NONE
+
+    @property
     def summary(self) -> str:
         """One paragraph for people."""
         first = f'Sandbox level "{self.level.word}"'
+        if self.applied is not self.level:
+            first += f' (the layers of "{self.applied.word}" are applied and do not isolate)'
         abi = f", Landlock ABI {self.landlock_abi}" if self.landlock_abi else ""
         lacking = [
             f"Not active: {each.layer.word} ({each.cause}). Effect: {each.effect}. "

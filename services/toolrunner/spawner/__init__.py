@@ -20,6 +20,7 @@ from toolrunner.spawner.kernel import (
     words_of,
 )
 from toolrunner.spawner.program import SOCKET_NAME, group_name, kept_secret, main, socket_path
+from toolrunner.spawner.workspace_marks import mark_of_workspace, mark_on
 
 __all__ = [
     "CHUNK_BYTES",
@@ -38,6 +39,8 @@ __all__ = [
     "group_name",
     "kept_secret",
     "main",
+    "mark_of_workspace",
+    "mark_on",
     "open_directory_beneath",
     "prctl",
     "running_below",

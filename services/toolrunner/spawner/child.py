@@ -10,10 +10,18 @@ import termios
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from toolrunner.sandbox import Cell, Confinement, LayerFailed, confine
+from toolrunner.sandbox import (
+    Cell,
+    Confinement,
+    LayerFailed,
+    bound_process,
+    confine,
+    host_limits,
+)
 from toolrunner.spawner.control_groups import join
 from toolrunner.spawner.kernel import PR_SET_PDEATHSIG, open_directory_beneath, prctl
 from toolrunner.spawner.limits import limit_process, offer_to_the_killer
+from toolrunner.spawner.workspace_marks import mark_self
 
 REPORT_FD = 3
 SHELL = "sh"
@@ -55,6 +63,15 @@ class Way:
         pid, self.is_inside = self.cell.fork()
         return pid
 
+    @property
+    def user_limits(self) -> dict[str, int]:
+        """What it may have of what the kernel counts for its user."""
+        if self.cell is not None:
+            return self.cell.limits
+        # Without a user of its own it shares all counts with the service, which keeps half.
+        is_shared = self.confinement is not None and self.confinement.uid < 0
+        return {name: number // 2 for name, number in host_limits().items()} if is_shared else {}
+
 
 def become(
     message: dict[str, Any],
@@ -94,6 +111,8 @@ def become(
         report_fd = connect(ends)
         stage = "limits"
         limit_process(message["limits"], open_files)
+        bound_process(way.user_limits)
+        mark_self(message["workspace"])
         if way.confinement is not None:
             stage = "confinement"
             confine(way.confinement, way.filter)

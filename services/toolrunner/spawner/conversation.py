@@ -18,6 +18,7 @@ import os
 import selectors
 import socket
 import time
+import traceback
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +28,8 @@ from toolrunner.spawner.frames import CHUNK_BYTES, Frames, Line
 
 #: Spawners and services of different versions do not understand one another.
 VERSION = 5
+#: Between an unexpected failure and the next thing that is done.
+FAILED_S = 0.1
 
 
 @dataclass
@@ -53,22 +56,37 @@ class Conversation:
             if self.give_up_at is not None and self.give_up_at <= time.monotonic():
                 return
             for key, _ in self.selector.select(left_s):
-                if key.fd == wakeup_fd:
-                    os.read(wakeup_fd, CHUNK_BYTES)
-                    self.family.reap()
-                elif isinstance(key.data, Kept):
-                    self.family.settle(key.data)
-                elif key.data is self.line.channel:
-                    self.listen()
-                elif self.door is not None:
-                    self.open_door(self.door, key.data)
+                try:
+                    self.handle(key, wakeup_fd)
+                except Exception:
+                    # Everything that runs on the node would end with this program.
+                    traceback.print_exc()
+                    time.sleep(FAILED_S)  # noqa: TID251 (what failed may be ready again at once)
+
+    def handle(self, key: selectors.SelectorKey, wakeup_fd: int) -> None:
+        """Do what one source is ready for."""
+        if key.fd == wakeup_fd:
+            os.read(wakeup_fd, CHUNK_BYTES)
+            self.family.reap()
+        elif isinstance(key.data, Kept):
+            self.family.settle(key.data)
+        elif key.data is self.line.channel:
+            self.listen()
+        elif self.door is not None:
+            self.open_door(self.door, key.data)
 
     def left_s(self) -> float | None:
         """Return how long nothing is to be done unless something happens."""
         if self.door is not None:
             self.door.send_late_away()
+        late_at = self.family.end_late(time.monotonic())
         rested_at = self.family.kin.cells.end_rested(time.monotonic())
-        times = (self.give_up_at, rested_at, None if self.door is None else self.door.closes_at)
+        times = (
+            self.give_up_at,
+            late_at,
+            rested_at,
+            None if self.door is None else self.door.closes_at,
+        )
         next_at = min((each for each in times if each is not None), default=None)
         return None if next_at is None else max(0.0, next_at - time.monotonic())
 
@@ -125,6 +143,17 @@ class Conversation:
             self.obey(message)
 
     def obey(self, message: dict[str, Any]) -> None:
+        """Do what is asked; a request that fails in an unexpected way is answered and no more."""
+        try:
+            self.do(message)
+        except Exception as error:
+            traceback.print_exc()
+            if "number" in message:
+                number = (isinstance(error, OSError) and error.errno) or 0
+                failure = {"stage": "spawner", "errno": number, "count": 0}
+                self.line.tell({"number": message["number"], **failure})
+
+    def do(self, message: dict[str, Any]) -> None:
         """Do what is asked."""
         match message["op"]:
             case "start":

@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import select
 import selectors
 import signal
 import time
@@ -12,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolrunner.sandbox import Confinement, Layer, prepared_filter
+from toolrunner.sandbox import Confinement, Layer, is_readable, prepared_filter
 from toolrunner.spawner.child import STOP_SIGNALS, Ends, Way, become, set_size
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.frames import CHUNK_BYTES, Line
@@ -24,8 +23,12 @@ from toolrunner.spawner.old_groups import OldGroups
 #: Nobody can write to the end that is read, so this tells of nothing but the end of a report: what
 #: was written before is read then, and nobody wakes up twice for one start.
 REPORT_OVER = selectors.EVENT_WRITE
-#: How long a new service waits for what is between fork and exec.
+#: How long a new service waits for all that is between fork and exec.
 REPORT_S = 2.0
+#: How long a child may take between fork and exec. It is among the processes of its workspace by
+#: then, which may stop it.
+START_S = 20.0
+START_STAGE = "start"
 
 
 @dataclass
@@ -39,6 +42,7 @@ class Kept:
     output_fd: int
     input_fd: int  # -1 if there is none, or it was closed.
     report_fd: int  # -1 once the child has become what it should, or could not.
+    give_up_at: float = 0.0
     report: bytes = b""
     layers: list[int] = field(default_factory=list)
     failure: dict[str, Any] | None = None
@@ -95,6 +99,9 @@ class Family:
     kin: Kin
     old_groups: OldGroups = field(default_factory=lambda: OldGroups({}))
     kept: dict[str, Kept] = field(default_factory=dict)
+    starting: dict[str, Kept] = field(
+        default_factory=dict
+    )  # Those without an answer, oldest first.
     leaders: dict[int, str] = field(default_factory=dict)  # Those that run, by pid.
     watched: dict[str, Watch] = field(default_factory=dict)
     #: Deaths of those whose start is not answered, and of whom it may not be known who they are.
@@ -141,8 +148,8 @@ class Family:
             become(message, parent, ends, joined, self.open_files, way)
         for fd in {ends.input_fd, ends.output_fd, ends.report_fd} - {-1}:
             os.close(fd)
-        kept.pid = pid
-        self.kept[kept.id] = kept
+        kept.pid, kept.give_up_at = pid, time.monotonic() + START_S
+        self.kept[kept.id] = self.starting[kept.id] = kept
         self.kin.enter(kept.id, kept.workspace, pid)
         self.leaders[pid] = kept.id
         self.selector.register(kept.report_fd, REPORT_OVER, kept)
@@ -218,11 +225,37 @@ class Family:
             while piece := os.read(kept.report_fd, CHUNK_BYTES):
                 kept.report += piece
                 self.note(kept)
-            self.selector.unregister(kept.report_fd)
-            os.close(kept.report_fd)
-            kept.report_fd = -1
-            self.answer(kept)
-            self.catch_up(kept)
+            self.conclude(kept)
+
+    def conclude(self, kept: Kept) -> None:
+        """Answer a start of which no more is reported."""
+        self.selector.unregister(kept.report_fd)
+        os.close(kept.report_fd)
+        kept.report_fd = -1
+        self.starting.pop(kept.id, None)
+        self.answer(kept)
+        self.catch_up(kept)
+
+    def end_late(self, now_s: float) -> float | None:
+        """Kill children that did not become what they should in time; return when the next is due.
+
+        Others of its workspace can stop a child that has the same user.
+        """
+        while self.starting:
+            kept = next(iter(self.starting.values()))
+            if kept.give_up_at > now_s:
+                return kept.give_up_at
+            # Who went into a cell is told in the report.
+            self.settle(kept)
+            self.give_up(kept)
+        return None
+
+    def give_up(self, kept: Kept) -> None:
+        """Kill a child that has not become what it should."""
+        if kept.report_fd >= 0:
+            kept.failure = {"stage": START_STAGE, "errno": errno.ETIMEDOUT}
+            send_to_child(kept.pid, signal.SIGKILL)
+            self.conclude(kept)
 
     def catch_up(self, kept: Kept) -> None:
         """Tell the death of one who was dead before its start could be answered.
@@ -236,7 +269,7 @@ class Family:
         if status is not None and self.leaders.pop(kept.pid, None) is not None:
             self.kin.reaped(kept.id)
             self.tell_exit(kept, status)
-        if not any(each.report_fd >= 0 for each in self.kept.values()):
+        if not self.starting:
             self.early.clear()
 
     def tell_exit(self, kept: Kept, status: int) -> None:
@@ -295,7 +328,7 @@ class Family:
                 self.early[pid] = status
             elif self.leaders.pop(pid, None) is not None and kept is not None:
                 self.tell_exit(kept, status)
-        if self.early and not any(each.report_fd >= 0 for each in self.kept.values()):
+        if not self.starting:
             self.early.clear()
         due = [name for name, watch in self.watched.items() if watch.may_be_over(reaped)]
         for name in [name for name in due if not self.watched[name].look()]:
@@ -385,9 +418,10 @@ class Family:
     def tell_kept(self) -> None:
         """Tell of everything that is kept; what is between fork and exec is waited for."""
         self.kin.cells.show_doors()
+        until_s = time.monotonic() + REPORT_S
         for kept in self.kept.values():
             if kept.report_fd >= 0:
-                self.settle_within(kept, REPORT_S)
+                self.settle_until(kept, until_s)
             told = {
                 "adopted": kept.id,
                 "pid": kept.pid,
@@ -398,11 +432,10 @@ class Family:
             }
             self.line.tell({**told, **(kept.failure or {})}, *kept.descriptors)
 
-    def settle_within(self, kept: Kept, limit_s: float) -> None:
+    def settle_until(self, kept: Kept, until_s: float) -> None:
         """Wait for the rest of a report."""
-        until_s = time.monotonic() + limit_s
         while kept.report_fd >= 0 and (left_s := until_s - time.monotonic()) > 0:
-            select.select([kept.report_fd], [], [], left_s)
+            is_readable(kept.report_fd, left_s)
             self.settle(kept)
 
     def unbind(self) -> None:
@@ -422,6 +455,10 @@ class Family:
         kept = self.kept.pop(process_id, None)
         if kept is None:
             return
+        if kept.report_fd >= 0:
+            # Who asked for it has given up, so nobody would look after it.
+            self.settle(kept)
+            self.give_up(kept)
         for fd in kept.descriptors:
             os.close(fd)
         self.groups.remove(kept.workspace, process_id)

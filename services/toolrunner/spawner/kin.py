@@ -28,6 +28,7 @@ from toolrunner.spawner.kernel import (
     running_below,
     running_processes,
 )
+from toolrunner.spawner.workspace_marks import mark_of_workspace, mark_on
 
 #: So many that are forgotten may be known before it is looked who of them is still there.
 FORGOTTEN_MAX = 64
@@ -146,13 +147,19 @@ class Kin:
         return self.found({process_id: known}, lambda each: each.pid in held)
 
     def inhabitants(self, workspace: str, directory: str) -> list[Seen]:
-        """Return those of a workspace: of its processes, of its group, or at work in its files."""
+        """Return those of a workspace: by process, group, mark, or at work in its files."""
         confined = self.confined(workspace)
         if confined is not None:
             return confined
         held = self.groups.pids(workspace)
         own = {id: known for id, known in self.known.items() if known.workspace == workspace}
-        return self.found(own, lambda each: each.pid in held or is_working_in(each.pid, directory))
+        mark = mark_of_workspace(workspace)
+        return self.found(
+            own,
+            lambda each: (
+                each.pid in held or mark_on(each.pid) == mark or is_working_in(each.pid, directory)
+            ),
+        )
 
     def confined(self, workspace: str) -> list[Seen] | None:
         """Return those of a workspace that nobody can leave; None if one may have left it."""

@@ -40,6 +40,8 @@ SOCKET_NAME = "spawner.sock"
 SECRET_NAME = "spawner.secret"
 SECRET_BYTES = 32
 OPEN_FILES_MAX = 65536
+#: Programs expect as many.
+OPEN_FILES_LEAST = 1024
 
 
 def socket_path(directory: int) -> str:
@@ -113,6 +115,22 @@ def door_in(directory: int, selector: selectors.BaseSelector) -> Door | None:
         return None
 
 
+def files_of_children(had: tuple[int, int], own: int) -> tuple[int, int]:
+    """Return the limits on open files that children get.
+
+    The kernel counts the descriptors that all processes of a user have on their way over sockets,
+    and refuses whoever has a limit below that. So who sends them here has twice the limit of the
+    others.
+
+    Args:
+        had: The soft and hard limits that this program was started with.
+        own: The soft limit that it has now.
+    """
+    most = max(own // 2, min(own, OPEN_FILES_LEAST))
+    soft, hard = (most if each == resource.RLIM_INFINITY else min(each, most) for each in had)
+    return soft, hard
+
+
 def main() -> None:
     """Serve the socket that was inherited, and leave nothing behind."""
     channel_fd, directory_fd, adoption_s = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
@@ -131,7 +149,8 @@ def main() -> None:
     os.set_inheritable(directory_fd, False)
     open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     hard = open_files[1] if open_files[1] != resource.RLIM_INFINITY else OPEN_FILES_MAX
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, OPEN_FILES_MAX), open_files[1]))
+    own_files = min(hard, OPEN_FILES_MAX)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (own_files, open_files[1]))
     name = group_name(directory_fd)
     has_groups = bool(int(sys.argv[4]))
     groups = ControlGroups.made(name) if has_groups else ControlGroups("")
@@ -139,7 +158,8 @@ def main() -> None:
     line, selector = Line(channel), selectors.DefaultSelector()
     door = door_in(directory_fd, selector)
     try:
-        family = Family(line, selector, groups, open_files, Kin(groups), old_groups)
+        given_files = files_of_children(open_files, own_files)
+        family = Family(line, selector, groups, given_files, Kin(groups), old_groups)
         Conversation(line, family, selector, door, adoption_s).run(wakeup_fd)
     finally:
         if door is not None:

@@ -6,9 +6,10 @@ import asyncpg
 import pytest
 
 from parley.bus import BusTiming, Notice, PostgresBus, Resync
-from parley.clock import FakeClock, SystemClock
+from parley.clock import FakeClock
 from parley.postgres import DatabaseMisconfigured, DatabaseUnavailable
 from support.postgres import TestPostgres
+from support.supervised import supervision
 
 A, B = Notice("chat", "a", 1), Notice("chat", "b", 1)
 FLUSH_PAUSE_S = BusTiming().flush_pause_s
@@ -38,7 +39,9 @@ async def test_a_notice_leaves_at_once_and_what_follows_soon_leaves_together(
     async with (
         asyncio.timeout(5),
         raw_listener(empty_database) as payloads,
-        PostgresBus.open(empty_database, application_name="t", clock=clock) as bus,
+        PostgresBus.open(
+            empty_database, application_name="t", supervision=supervision(clock)
+        ) as bus,
     ):
         await clock.until_someone_sleeps()
         bus.publish(A)
@@ -56,7 +59,7 @@ async def test_a_notice_leaves_at_once_and_what_follows_soon_leaves_together(
 async def test_what_was_published_last_is_sent_before_the_end(empty_database: str) -> None:
     async with asyncio.timeout(5), raw_listener(empty_database) as payloads:
         async with PostgresBus.open(
-            empty_database, application_name="t", clock=SystemClock()
+            empty_database, application_name="t", supervision=supervision()
         ) as bus:
             bus.publish(A)
         assert await payloads.get() == '[["chat","a",1]]'
@@ -66,7 +69,7 @@ async def test_notices_outlive_the_connection_they_were_meant_for(empty_database
     async with (
         asyncio.timeout(10),
         raw_listener(empty_database) as payloads,
-        PostgresBus.open(empty_database, application_name="t", clock=SystemClock()) as bus,
+        PostgresBus.open(empty_database, application_name="t", supervision=supervision()) as bus,
     ):
         await run(
             empty_database,
@@ -80,8 +83,12 @@ async def test_notices_outlive_the_connection_they_were_meant_for(empty_database
 async def test_a_sender_that_lost_too_much_tells_everybody_to_resync(empty_database: str) -> None:
     async with (
         asyncio.timeout(30),
-        PostgresBus.open(empty_database, application_name="here", clock=SystemClock()) as here,
-        PostgresBus.open(empty_database, application_name="there", clock=SystemClock()) as there,
+        PostgresBus.open(
+            empty_database, application_name="here", supervision=supervision()
+        ) as here,
+        PostgresBus.open(
+            empty_database, application_name="there", supervision=supervision()
+        ) as there,
         there.subscribe("user") as users,
     ):
         here.publish(*(Notice("chat", str(number), 1) for number in range(20_001)))
@@ -91,7 +98,7 @@ async def test_a_sender_that_lost_too_much_tells_everybody_to_resync(empty_datab
 async def test_a_payload_that_nobody_understands_is_a_resync(empty_database: str) -> None:
     async with (
         asyncio.timeout(5),
-        PostgresBus.open(empty_database, application_name="t", clock=SystemClock()) as bus,
+        PostgresBus.open(empty_database, application_name="t", supervision=supervision()) as bus,
         bus.subscribe("chat") as chats,
     ):
         await run(empty_database, "SELECT pg_notify('parley_bus', 'from the future')")
@@ -100,7 +107,9 @@ async def test_a_payload_that_nobody_understands_is_a_resync(empty_database: str
 
 async def test_the_callers_own_error_is_not_wrapped(empty_database: str) -> None:
     async def fail() -> None:
-        async with PostgresBus.open(empty_database, application_name="t", clock=SystemClock()):
+        async with PostgresBus.open(
+            empty_database, application_name="t", supervision=supervision()
+        ):
             raise KeyError("mine")
 
     with pytest.raises(KeyError):
@@ -112,7 +121,7 @@ async def test_an_absent_server_is_reported_at_the_start() -> None:
         async with PostgresBus.open(
             "postgresql://r:p@127.0.0.1:1/d",
             application_name="t",
-            clock=SystemClock(),
+            supervision=supervision(),
             timing=BusTiming(connect_within_s=0),
         ):
             pass
@@ -121,5 +130,5 @@ async def test_an_absent_server_is_reported_at_the_start() -> None:
 async def test_a_wrong_password_is_reported_at_the_start(postgres: TestPostgres) -> None:
     url = postgres.server.url(role="postgres", password="wrong", database="postgres")
     with pytest.raises(DatabaseMisconfigured):
-        async with PostgresBus.open(url, application_name="t", clock=SystemClock()):
+        async with PostgresBus.open(url, application_name="t", supervision=supervision()):
             pass

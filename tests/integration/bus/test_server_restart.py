@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import text
 
 from parley.bus import Notice, PostgresBus, Resync
-from parley.clock import SystemClock
 from parley.postgres import Database, EmbeddedServer
+from support.supervised import supervision
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL])
@@ -19,7 +19,9 @@ async def test_pools_and_bus_survive_a_restart_of_the_server(
         asyncio.timeout(60),
         EmbeddedServer(tmp_path / "pg").running() as server,
         Database.open(server.admin_url(), application_name="t", connections_max=4) as database,
-        PostgresBus.open(server.admin_url(), application_name="t", clock=SystemClock()) as bus,
+        PostgresBus.open(
+            server.admin_url(), application_name="t", supervision=supervision()
+        ) as bus,
         bus.subscribe("chat") as chats,
     ):
         await database.pool.execute("CREATE TABLE acknowledged AS SELECT 7 AS n")

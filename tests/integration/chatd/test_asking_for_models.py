@@ -111,6 +111,18 @@ async def test_a_key_that_is_refused_says_so_without_itself() -> None:
     assert key == KeyChecked("k", "The key was refused; enter another one.")
 
 
+@pytest.mark.parametrize("kind", [ProviderType.ANTHROPIC, ProviderType.OPENAI])
+async def test_a_key_does_not_follow_a_redirect(mock: MockModels, kind: ProviderType) -> None:
+    async with model_server(whole(b'{"data":[]}')) as other:
+        redirect = whole(b"", "307 Temporary Redirect", Location=f"{other.url}/models")
+        async with model_server(redirect) as server:
+            provider = Provider("p", "p", "P", kind, base_url=server.url, keys=(KEY,))
+            checked = await check(provider, VALUES)
+
+    assert checked.keys == (KeyChecked("k", "It answered with status 307."),)
+    assert other.asked == []
+
+
 async def test_a_provider_without_a_key_or_without_a_list_says_so() -> None:
     keyless = Provider("p", "p", "P", ProviderType.ANTHROPIC)
     assert (await check(keyless, VALUES)).keys == (KeyChecked("", "There is no key; add one."),)

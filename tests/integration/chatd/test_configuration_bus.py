@@ -18,6 +18,7 @@ from parley.clock import SystemClock
 from parley.postgres import Pool
 from parley.secrets import Keyring, SecretBox
 from parley.settings import Secret
+from support.supervised import supervision
 
 PROVIDER_ID = "00000000-0000-0000-0000-0000000000b1"
 MODEL_ID = "00000000-0000-0000-0000-0000000000c1"
@@ -32,7 +33,7 @@ async def other_process(pool: Pool, url: str) -> AsyncIterator[ConfigurationCach
     """Give the cache of a process that hears of changes over the bus alone."""
     async with AsyncExitStack() as stack:
         bus = await stack.enter_async_context(
-            PostgresBus.open(url, application_name="other", clock=SystemClock())
+            PostgresBus.open(url, application_name="other", supervision=supervision())
         )
         cache = ConfigurationCache(
             StoredCatalogue(pool, BOX), Catalogue(), KeyValues(), SystemClock()
@@ -68,7 +69,7 @@ async def test_what_one_process_changes_the_other_knows_soon(
 ) -> None:
     async with (
         other_process(pool, chat_database) as other,
-        PostgresBus.open(chat_database, application_name="one", clock=SystemClock()) as bus,
+        PostgresBus.open(chat_database, application_name="one", supervision=supervision()) as bus,
     ):
         changes = changes_over(pool, bus)
         providers, models = Providers(changes, BOX), Models(changes)
@@ -86,7 +87,7 @@ async def test_what_one_process_changes_the_other_knows_soon(
 async def test_what_a_user_sets_is_known_elsewhere(pool: Pool, chat_database: str) -> None:
     async with (
         other_process(pool, chat_database) as other,
-        PostgresBus.open(chat_database, application_name="one", clock=SystemClock()) as bus,
+        PostgresBus.open(chat_database, application_name="one", supervision=supervision()) as bus,
     ):
         assert (await other.user(ANN)).settings.custom_prompt == ""
         preferences = Preferences(changes_over(pool, bus))

@@ -75,6 +75,7 @@ async def test_an_answer_is_entered_with_its_price_and_its_owner(turns: BilledTu
         "created_at": message["created_at"],
         "message_id": 2,
         "model_name": "big",
+        "is_estimate": False,
     }
     assert (str(row["chat_id"]), str(row["owner_id"])) == (CHAT, ANN.id)
 

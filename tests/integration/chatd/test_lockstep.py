@@ -45,7 +45,8 @@ INSERT_WORKER = """
 """
 
 SELECT_BILLED = """
-    SELECT id::text, message_id, purpose, outcome, cost_micros FROM chat.usage WHERE chat_id = $1
+    SELECT id::text, message_id, purpose, outcome, cost_micros, is_estimate FROM chat.usage
+    WHERE chat_id = $1
 """
 
 
@@ -88,6 +89,7 @@ class Lockstep(ChatMachine):
                 entry.bill.purpose.value,
                 entry.bill.outcome.value,
                 entry.bill.use.cost_micros,
+                entry.bill.use.is_estimate,
             )
 
     async def everything(self) -> tuple[object, ...]:
@@ -119,6 +121,8 @@ def known(message: Message) -> tuple[object, ...]:
         message.content,
         message.is_deleted,
         message.choice,
+        message.use,
+        message.finish_reason,
     )
 
 

@@ -24,7 +24,7 @@ from chatd.providers.transport import HttpModels
 from chatd.providers.wire import HttpRequest
 from parley.clock import FakeClock
 from parley.clock.fake import EPOCH
-from support.answers import answering
+from support.answers import answered, answering
 from support.model_server import (
     LAST_CHUNK,
     Act,
@@ -272,7 +272,7 @@ async def test_what_a_taker_raises_ends_the_call_and_comes_out_of_it(models: Htt
 
     async with asyncio.timeout(5), model_server((head(), chunk(EVENTS[0]), Act.HANG)) as server:
         with pytest.raises(ArithmeticError):
-            await models.answer(PlainWire(), REQUEST, target(server.url), take)
+            await models.answer(PlainWire(), REQUEST, target(server.url), answered(take))
         await server.hung_up.wait()
 
 

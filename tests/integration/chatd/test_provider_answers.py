@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from chatd.domain.chat import ErrorKind, Status
+from chatd.domain.chat import ErrorKind, FinishReason, Status
 from chatd.domain.price import Price
 from support.mock_catalogue import Way
 from support.provider_stage import provider_stage
@@ -66,9 +66,29 @@ async def test_c16_a_refusal_without_a_word_is_told_as_an_error(way: Way) -> Non
 
 
 @EVERY_WAY
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("text=All of it", FinishReason.STOP),
+        ("stop=length,text=Half an", FinishReason.LENGTH),
+        ("stop=filter,text=Half an", FinishReason.CONTENT_FILTER),
+        ("stop=refusal", FinishReason.CONTENT_FILTER),
+    ],
+)
+@in_virtual_time
+async def test_why_an_answer_ended_is_stored_with_it(
+    way: Way, words: str, reason: FinishReason
+) -> None:
+    async with provider_stage() as stage:
+        chat = stage.chat()
+        await chat.ask(stage.model(way, words))
+        assert [message.finish_reason for message in chat.messages] == [None, reason]
+
+
+@EVERY_WAY
 @pytest.mark.parametrize("usage", ["missing", "negative", "huge"])
 @in_virtual_time
-async def test_c12_tokens_that_cannot_be_true_cost_nothing(way: Way, usage: str) -> None:
+async def test_c12_tokens_that_cannot_be_true_are_estimated(way: Way, usage: str) -> None:
     async with provider_stage() as stage:
         chat = stage.chat()
         model = stage.model(way, f"usage={usage}", price=PRICE, context_limit_tokens=1000)
@@ -79,8 +99,10 @@ async def test_c12_tokens_that_cannot_be_true_cost_nothing(way: Way, usage: str)
         print(f"C12 {way} {usage}: cost in micros {costs}")
         assert len(uses) == 2
         for use in uses:
-            assert use.cost_micros in (None, 0)
-            assert (use.input_tokens, use.output_tokens, use.reasoning_tokens) == (0, 0, 0)
+            assert use.is_estimate
+            assert 0 < use.input_tokens < 1000
+            assert 0 < use.output_tokens < 1000
+            assert use.cost_micros == use.input_tokens * 3 + use.output_tokens * 15
         assert chat.state.status is Status.WAITING
         assert chat.state.compactions == 0
 

@@ -1,4 +1,5 @@
 import json
+from datetime import UTC
 from typing import Any
 
 import pytest
@@ -46,6 +47,27 @@ def results(chat_id: str, *call_ids: str, output: str = "1") -> api.SubmitToolRe
         chat_id=chat_id,
         results=[api.ClientToolResult(tool_call_id=each, output_json=output) for each in call_ids],
     )
+
+
+async def test_a_chat_that_waits_for_its_client_tells_what_for_and_until_when(
+    served: ServedChats,
+) -> None:
+    chat = await served.ann.create()
+    await ask_client(served, chat.id)
+
+    deadline_at = (await served.state(chat.id)).deadline_at
+    waiting = (await served.ann.ask(api.GetChatRequest(chat_id=chat.id))).chat
+    listed = (await served.ann.ask(api.ListChatsRequest())).chats[0]
+    answered = (await served.ann.ask(results(chat.id, "call-1", "call-2"))).chat
+
+    assert waiting.status == chat_pb2.CHAT_STATUS_REQUIRES_ACTION
+    assert list(waiting.required_action.tool_calls) == [
+        chat_pb2.WaitingCall(tool_call_id=name, tool_name="ask", args_json="{}")
+        for name in ("call-1", "call-2")
+    ]
+    assert waiting.required_action.deadline_at.ToDatetime(tzinfo=UTC) == deadline_at
+    assert not listed.HasField("required_action")
+    assert not answered.HasField("required_action")
 
 
 async def test_a_message_that_waits_can_be_dropped(served: ServedChats) -> None:

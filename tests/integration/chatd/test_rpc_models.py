@@ -4,13 +4,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from chatd.domain.catalogue import DEMO
 from parley.api.chat.v1 import chat_pb2, model_pb2
 from parley.api.chat.v1 import model_service_pb2 as api
 from parley.postgres import Pool
-from support.served_models import ANN_ID, ServedModels, served_models
+from support.served_models import ADA_ID, ANN_ID, ServedModels, served_models
 
 KEY = "sk-very-secret-key-0123456789"
 
@@ -118,6 +120,100 @@ async def test_keys_are_tried_in_the_order_they_came(served: ServedModels) -> No
     await served.ada.ask(api.DeleteProviderKeyRequest(key_id=listed.keys[0].id))
     (listed,) = [each for each in await served.ada.providers() if each.id == provider.id]
     assert [key.order for key in listed.keys] == [2, 3]
+
+
+def moved(provider_id: str, base_url: str, *paths: str, key: str = "") -> api.UpdateProviderRequest:
+    return api.UpdateProviderRequest(
+        provider=model_pb2.Provider(id=provider_id, base_url=base_url),
+        update_mask=FieldMask(paths=["base_url", *paths]),
+        key=key,
+    )
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "",
+        "https://other.test/v1",
+        "http://models.test/v1",
+        "https://models.test:8443/v1",
+        "https://models.test.other.test/v1",
+    ],
+)
+async def test_stored_keys_are_not_sent_to_another_origin(
+    served: ServedModels, base_url: str
+) -> None:
+    provider = await served.ada.provider(base_url="https://models.test/v1")
+    await served.ada.ask(api.AddProviderKeyRequest(provider_id=provider.id, key=KEY))
+
+    refused = await served.ada.refusal(moved(provider.id, base_url))
+
+    assert (refused.status, refused.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "KEY_NEEDED")
+    assert [each.field for each in refused.violations] == ["key"]
+    (after,) = [each for each in await served.ada.providers() if each.id == provider.id]
+    assert (after.base_url, len(after.keys)) == ("https://models.test/v1", 1)
+
+
+async def test_another_type_that_means_another_host_needs_the_key_again(
+    served: ServedModels,
+) -> None:
+    provider = await served.ada.provider()
+    await served.ada.ask(api.AddProviderKeyRequest(provider_id=provider.id, key=KEY))
+    request = api.UpdateProviderRequest(
+        provider=model_pb2.Provider(id=provider.id, type=model_pb2.PROVIDER_TYPE_OPENAI),
+        update_mask=FieldMask(paths=["type"]),
+    )
+
+    assert (await served.ada.refusal(request)).reason == "KEY_NEEDED"
+
+
+async def test_another_path_of_the_same_origin_keeps_the_keys(served: ServedModels) -> None:
+    provider = await served.ada.provider(base_url="https://models.test/v1")
+    added = await served.ada.ask(api.AddProviderKeyRequest(provider_id=provider.id, key=KEY))
+
+    changed = await served.ada.ask(moved(provider.id, "https://Models.test:443/v2"))
+
+    assert [key.id for key in changed.provider.keys] == [added.key.id]
+
+
+@pytest.mark.parametrize(("key", "sent"), [("sk-new-key-of-the-new-host", True), ("", False)])
+async def test_a_key_given_with_the_new_host_replaces_every_stored_key(
+    served: ServedModels, key: str, sent: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider = await served.ada.provider(base_url="https://models.test/v1", user_keys_allowed=True)
+    for number in range(2):
+        request = api.AddProviderKeyRequest(provider_id=provider.id, key=f"{KEY}{number}")
+        await served.ada.ask(request)
+    await served.ann.ask(
+        api.AddProviderKeyRequest(provider_id=provider.id, key="sk-key-of-ann", personal=True)
+    )
+
+    await served.ada.ask(moved(provider.id, "https://other.test", "key", key=key))
+
+    checked = await served.ada.ask(api.CheckProviderRequest(provider_id=provider.id))
+    assert [each.problem for each in checked.keys if each.key_id] == ([key] if sent else [])
+    assert list((await served.ann.ask(api.ListProviderKeysRequest())).keys) == []
+    (record,) = [each for each in caplog.records if each.name == "parley.audit"]
+    assert {name: vars(record)[name] for name in ("event", "action", "user_id", "provider_id")} == {
+        "event": "audit",
+        "action": "provider.origin_changed",
+        "user_id": ADA_ID,
+        "provider_id": provider.id,
+    }
+    origins = vars(record)["old_origin"], vars(record)["new_origin"]
+    assert origins == ("https://models.test:443", "https://other.test:443")
+    assert "sk-" not in str(vars(record))
+
+
+async def test_a_provider_without_keys_moves_freely_and_is_audited(
+    served: ServedModels, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider = await served.ada.provider(base_url="https://models.test")
+
+    changed = await served.ada.ask(moved(provider.id, "https://other.test"))
+
+    assert changed.provider.base_url == "https://other.test"
+    assert [each.name for each in caplog.records].count("parley.audit") == 1
 
 
 async def test_users_bring_keys_where_they_may_and_see_only_their_own(

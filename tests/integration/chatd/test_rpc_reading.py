@@ -1,6 +1,7 @@
+from dataclasses import replace
 from typing import Any
 
-from chatd.domain.chat import ChatId, ModelUse, NewMessage, Role, Visibility
+from chatd.domain.chat import ChatId, FinishReason, ModelUse, NewMessage, Role, Visibility
 from chatd.domain.commands import FinishTurn
 from chatd.domain.parts import ContextFile, Skill, Text
 from chatd.domain.transitions import fence_of
@@ -232,13 +233,15 @@ async def test_an_answer_is_shown_with_its_cost_and_without_what_is_internal(
     chat = await served.ann.create()
     state = await served.state(chat.id)
     use = ModelUse("m", 1, 2, 3, 4, 5, 6, cost_micros=0, runtime_ms=8, model_runtime_ms=7)
+    use = replace(use, is_estimate=True)
     hidden = NewMessage(Role.ASSISTANT, (Text("inner"),), visibility=Visibility.MODEL)
     content = (
         Text("fine", provider_metadata="secret"),
         ContextFile("AGENTS.md", "secret", truncated=True),
         Skill("swim", "in water", "/secret"),
     )
-    shown = NewMessage(Role.ASSISTANT, content, is_compressed=True, use=use)
+    cut = FinishReason.LENGTH
+    shown = NewMessage(Role.ASSISTANT, content, is_compressed=True, use=use, finish_reason=cut)
     await served.stores.chats.apply(ChatId(chat.id), FinishTurn(fence_of(state), (hidden, shown)))
     page = await served.ann.ask(api.ListMessagesRequest(chat_id=chat.id, after_id=1))
     (message,) = page.messages
@@ -264,10 +267,12 @@ async def test_an_answer_is_shown_with_its_cost_and_without_what_is_internal(
             cache_write_tokens=5,
             context_limit_tokens=6,
             cost_micros=0,
+            is_estimate=True,
         ),
         runtime_ms=8,
         model_runtime_ms=7,
         compressed=True,
+        finish_reason=message_pb2.FINISH_REASON_LENGTH,
     )
     assert message.usage.HasField("cost_micros")
 

@@ -122,6 +122,56 @@ async def test_a_new_value_takes_the_place_of_the_old(served: ServedChats) -> No
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        {"hosts": ["github.com", "evil.test"]},
+        {"hosts": ["evil.test"]},
+        {"hosts": ["github.com:8443"]},
+        {"hosts": ["*.github.com"]},
+        {"delivery": secret_pb2.SECRET_DELIVERY_ENVIRONMENT},
+        {"delivery": secret_pb2.SECRET_DELIVERY_PROXY},
+        {"header": "X-Request-Id"},
+    ],
+)
+async def test_a_stored_value_is_not_sent_elsewhere_or_otherwise(
+    served: ServedChats, change: dict[str, Any]
+) -> None:
+    await put(served.ann)
+    secret = {
+        "name": "deploy",
+        "hosts": ["github.com"],
+        "delivery": secret_pb2.SECRET_DELIVERY_GIT,
+        **change,
+    }
+    request = api.PutSecretRequest(request_id="move", secret=secret_pb2.Secret(**secret))
+
+    assert (await served.ann.refusal(request)).reason == "SECRET_VALUE_NEEDED"
+    (kept,) = (await served.ann.ask(api.ListSecretsRequest())).secrets
+    assert (kept.hosts, kept.etag) == (["github.com:443"], "1")
+
+
+async def test_fewer_hosts_need_no_value_and_new_ones_do_and_are_audited(
+    served: ServedChats, caplog: pytest.LogCaptureFixture
+) -> None:
+    await put(served.ann, secret={"hosts": ["github.com", "*.github.com"]})
+
+    fewer = await put(served.ann, value=b"", secret={"hosts": ["api.github.com"]})
+    moved = await put(served.ann, value=b"0123456789-other", secret={"hosts": ["a.test"]})
+
+    assert fewer.hosts == ["api.github.com:443"]
+    assert moved.hosts == ["a.test:443"]
+    changes = [vars(each) for each in caplog.records if each.name == "parley.audit"]
+    assert [(each["action"], each["user_id"], each["secret_name"]) for each in changes] == [
+        ("secret.hosts_changed", ANN_ID, "deploy")
+    ] * 2
+    assert [(each["old_hosts"], each["new_hosts"]) for each in changes] == [
+        (("github.com:443", "*.github.com:443"), ("api.github.com:443",)),
+        (("api.github.com:443",), ("a.test:443",)),
+    ]
+    assert "0123456789" not in str(changes)
+
+
+@pytest.mark.parametrize(
     ("field", "secret"),
     [
         ("secret.name", {"name": "a b"}),

@@ -258,6 +258,8 @@ async def test_a_user_at_their_limit_can_start_nothing_new(
             chat_service_pb2.RequestCompactionRequest(request_id="compact", chat_id=chat.id),
         )
     ]
+    rest_of_month = datetime(2026, 2, 1, tzinfo=UTC) - FakeClock().now()
+    assert {each.retry_after_s for each in refused} == {rest_of_month.total_seconds()}
     assert [(each.reason, each.metadata) for each in refused] == [
         (
             "USAGE_LIMIT",

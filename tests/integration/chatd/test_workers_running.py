@@ -26,6 +26,7 @@ from chatd.store.workers import PostgresWorkers
 from parley.clock import FakeClock
 from parley.postgres import Pool, Session
 from support.chat_rows import insert_chat
+from support.supervised import supervision
 
 ME = WorkerId("00000000-0000-0000-0000-0000000000aa")
 GOOD = ChatId("00000000-0000-0000-0000-000000000001")
@@ -69,6 +70,7 @@ async def test_a_worker_takes_what_waits_ends_what_crashes_and_hands_over_the_re
             offer=lambda: None,
             clock=clock,
             chance=random.Random(7),
+            supervision=supervision(clock),
         ),
         limits=WorkerLimits(slots_max=5, running_per_user_max=5),
     )

@@ -51,7 +51,25 @@ async def test_the_example_caller_prints_the_answer_as_it_comes(
     )
 
     (chat_id,) = chatd.chats.chats
-    assert (code, output, errors) == (0, "hello\nanswer: hello\n", f"chat {chat_id}\n")
+    assert (code, output, errors) == (0, "hello\n", f"chat {chat_id}\n")
+
+
+async def test_the_example_caller_prints_each_text_once_whatever_was_streamed_of_it(
+    tokens: Tokens, chatd: FakeChatd, tmp_path: Path
+) -> None:
+    token_file = tmp_path / "nightly.token"
+    token_file.write_text(tokens.issue())
+    stored = [
+        answer_event("5", 2, "hello"),
+        answer_event("6", 3, "world"),
+        status_event("7", "waiting"),
+    ]
+    live: list[StreamStep] = [delta_event("2", 1, "hel"), *stored]
+    chatd.streams.scripts.extend([[*live, Pause()], [*stored, Pause()]])
+
+    code, output, _ = await run_example("--token-file", str(token_file), str(chatd.address), "hi")
+
+    assert (code, output) == (0, "hello\nworld\n")
 
 
 async def test_the_example_caller_says_what_is_wrong(

@@ -3,13 +3,14 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, NoReturn
 
 import pytest
 
 from gateway.http_protocol import HeadLimits
 from gateway.http_server import serve_http
+from gateway.open_connections import OpenConnections
 from gateway.settings import HttpAddress
 
 ANYWHERE = HttpAddress("127.0.0.1", 0)
@@ -33,11 +34,24 @@ async def greet(scope: Any, receive: Any, send: Any) -> None:
 class Connection:
     """A connection that sends what it is told."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
+    def __init__(self, address: HttpAddress) -> None:
+        self._address = address
+        self._reader: asyncio.StreamReader
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def connect(self) -> None:
+        address = self._address
+        self._reader, self._writer = await asyncio.open_connection(address.host, address.port)
+
+    async def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            with suppress(ConnectionError):
+                await self._writer.wait_closed()
+            self._writer = None
 
     async def send(self, data: bytes) -> None:
+        assert self._writer is not None
         self._writer.write(data)
         await self._writer.drain()
 
@@ -58,20 +72,29 @@ class Connection:
 
 @asynccontextmanager
 async def connected(
-    *, limits: HeadLimits | None = None, connections_max: int = 10, connections: int = 1
+    *,
+    limits: HeadLimits | None = None,
+    connections_max: int = 10,
+    connections: int = 1,
+    further: int = 0,
 ) -> AsyncIterator[tuple[Connection, ...]]:
     async with (
         asyncio.timeout(10),
-        serve_http(greet, ANYWHERE, connections_max=connections_max, limits=limits) as address,
+        serve_http(
+            greet,
+            ANYWHERE,
+            open_connections=OpenConnections(connections_max, address_max=connections_max),
+            limits=limits,
+        ) as address,
     ):
-        pairs = [
-            await asyncio.open_connection(address.host, address.port) for _ in range(connections)
-        ]
+        made = tuple(Connection(address) for _ in range(connections + further))
+        for connection in made[:connections]:
+            await connection.connect()
         try:
-            yield tuple(Connection(*pair) for pair in pairs)
+            yield made
         finally:
-            for _, writer in pairs:
-                writer.close()
+            for connection in made:
+                await connection.close()
 
 
 def code_of(answer: tuple[int, bytes]) -> tuple[int, str]:
@@ -156,9 +179,55 @@ async def test_what_is_no_known_request_is_answered_with_a_problem(nonsense: byt
         assert code_of(await connection.answer()) == (400, "BAD_REQUEST")
 
 
-async def test_a_request_on_one_connection_too_many_is_told_to_come_back() -> None:
-    async with connected(connections_max=2, connections=3) as (first, _, third):
+async def test_a_connection_too_many_is_told_to_come_back_and_the_others_go_on() -> None:
+    async with connected(connections_max=2, connections=2, further=1) as (first, second, third):
+        for busy in (first, second):
+            await busy.send(HEAD + b"Content-Length: 1\r\n\r\n")
+        await third.connect()
         await third.send(HEAD + b"Content-Length: 0\r\n\r\n")
-        status = (await third.rest()).split()[1]
-        await first.send(HEAD + b"Content-Length: 0\r\n\r\n")
-        assert (status, await first.answer()) == (b"503", (200, b"0"))
+        refused = await third.rest()
+        for busy in (first, second):
+            await busy.send(b"a")
+            assert await busy.answer() == (200, b"1")
+    assert refused.startswith(b"HTTP/1.1 503 ")
+    assert b"\r\nretry-after: 2\r\n" in refused
+    assert b'"code":"SERVER_BUSY"' in refused
+
+
+async def test_one_address_cannot_have_all_connections() -> None:
+    async with connected(connections_max=8, connections=6, further=1) as (*others, last):
+        for busy in others:
+            await busy.send(HEAD + b"Content-Length: 1\r\n\r\n")
+        await last.connect()
+        await last.send(HEAD + b"Content-Length: 0\r\n\r\n")
+        assert code_of(await last.answer()) == (429, "TOO_MANY_CONNECTIONS")
+
+
+async def test_an_idle_connection_makes_room_for_a_new_one() -> None:
+    async with connected(connections_max=2, connections=2, further=1) as (first, second, third):
+        for each in (first, second):
+            await each.send(HEAD + b"Content-Length: 0\r\n\r\n")
+            assert await each.answer() == (200, b"0")
+        await third.connect()
+        await third.send(HEAD + b"Content-Length: 0\r\n\r\n")
+        assert await third.answer() == (200, b"0")
+        assert await first.rest() == b""
+        await second.send(HEAD + b"Content-Length: 0\r\n\r\n")
+        assert await second.answer() == (200, b"0")
+
+
+async def test_many_connections_too_many_are_all_refused_and_counted_no_more() -> None:
+    async with connected(connections_max=2, connections=2, further=150) as (first, second, *rest):
+        for busy in (first, second):
+            await busy.send(HEAD + b"Content-Length: 1\r\n\r\n")
+        for each in rest:
+            await each.connect()
+        assert all([b"SERVER_BUSY" in await each.rest() for each in rest[-10:]])
+        for each in rest:
+            await each.close()
+        await first.send(b"a")
+        assert await first.answer() == (200, b"1")
+        await first.close()
+        await rest[0].connect()
+        await rest[0].send(HEAD + b"Content-Length: 0\r\n\r\n")
+        assert await rest[0].answer() == (200, b"0")

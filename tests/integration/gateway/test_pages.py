@@ -1,9 +1,12 @@
 import re
+from html import escape
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from gateway.application import SECURITY_HEADERS
+from gateway.problem_pages import PROBLEM_KINDS
 from support.gateway_stack import GatewayStack, gateway_stack, migrate_identity
 from support.postgres import TestPostgres
 
@@ -24,6 +27,27 @@ async def test_the_docs_name_every_route(stack: GatewayStack) -> None:
 
     assert b"POST /api/v1/chats</code>" in reply.body
     assert b"GET /api/v1/chats/{chat_id}/events</code>" in reply.body
+
+
+async def test_the_type_of_a_problem_leads_to_a_page_that_says_what_to_do(
+    stack: GatewayStack,
+) -> None:
+    problem = (await stack.owner.request("POST", "/api/v1/chats", {"titel": 1})).json()
+    path = urlsplit(problem["type"]).path
+
+    page = await stack.anonymous.request("GET", path)
+    index = await stack.anonymous.request("GET", "/problems")
+    unknown = await stack.anonymous.request("GET", "/problems/NO_SUCH_THING")
+
+    assert (path, page.status, page.headers["content-type"]) == (
+        "/problems/INVALID_REQUEST",
+        200,
+        "text/html; charset=utf-8",
+    )
+    assert escape(PROBLEM_KINDS["INVALID_REQUEST"].remedy).encode() in page.body
+    assert b"<code>UNKNOWN_FIELD</code>" in page.body
+    assert [code for code in PROBLEM_KINDS if f"/problems/{code}".encode() not in index.body] == []
+    assert (unknown.status, unknown.json()["code"]) == (404, "NO_SUCH_PATH")
 
 
 async def test_a_gateway_with_its_neighbours_is_alive_and_ready(stack: GatewayStack) -> None:

@@ -32,15 +32,23 @@ async def test_each_role_may_do_its_own_things(
     assert tuple(reply.status for reply in replies) == statuses
 
 
-async def test_an_admin_cannot_issue_a_token_that_acts_for_the_owner(
-    stack: GatewayStack, identity_database: str
+@pytest.mark.parametrize("role", [Role.MEMBER, Role.ADMIN, Role.AUDITOR])
+async def test_service_tokens_are_issued_for_oneself_only(
+    stack: GatewayStack, identity_database: str, role: Role
 ) -> None:
     owner = (await stack.owner.request("GET", "/api/v1/me")).json()
-    admin = await client_with(stack, identity_database, Role.ADMIN)
+    other = await client_with(stack, identity_database, role)
+    path = "/api/v1/service-tokens"
 
-    reply = await admin.request("POST", "/api/v1/service-tokens", TOKEN | {"user_id": owner["id"]})
+    own = await stack.owner.request("POST", path, TOKEN | {"user_id": owner["id"]})
+    for_another = await stack.owner.request("POST", path, TOKEN | {"user_id": USER_ID})
+    for_the_owner = await other.request("POST", path, TOKEN | {"user_id": owner["id"]})
 
-    assert (reply.status, reply.json()["code"]) == (403, "ROLE_EXCEEDS_CALLER")
+    assert (own.status, own.json()["user_id"]) == (201, owner["id"])
+    assert (for_another.status, for_another.json()["code"]) == (403, "TOKEN_FOR_ANOTHER_USER")
+    assert for_the_owner.status == 403
+    listed = (await stack.owner.request("GET", path)).json()["items"]
+    assert [each["id"] for each in listed] == [own.json()["id"]]
 
 
 async def test_an_expired_key_and_a_deactivated_user_are_refused(

@@ -45,16 +45,19 @@ async def test_every_route_takes_the_body_that_is_described(stack: GatewayStack)
         reply = await stack.owner.request(route.method, path_of(route), {"zzzz": 1})
 
         known = ", ".join(field.encode_name for field in msgspec.structs.fields(body)) or "none"
-        assert (reply.status, reply.json()["errors"]) == (
+        errors = reply.json()["errors"]
+        assert (reply.status, errors[0]) == (
             422,
-            [
-                {
-                    "pointer": "/zzzz",
-                    "code": "UNKNOWN_FIELD",
-                    "detail": f"Unknown field. Known: {known}.",
-                }
-            ],
+            {
+                "pointer": "/zzzz",
+                "code": "UNKNOWN_FIELD",
+                "detail": f"Unknown field. Known: {known}.",
+            },
         ), route
+        required = [
+            f"/{field.encode_name}" for field in msgspec.structs.fields(body) if field.required
+        ]
+        assert [error["pointer"] for error in errors[1:]] == required, route
 
 
 async def test_the_description_is_served_to_everyone(stack: GatewayStack) -> None:

@@ -50,15 +50,18 @@ WORKSPACE = workspace_pb2.Workspace(
 WORKSPACE.created_at.FromSeconds(1767225600)
 
 
-async def test_templates_are_listed_best_first_with_what_to_do(stack: GatewayStack) -> None:
+async def test_templates_are_listed_best_first_without_hints_for_models(
+    stack: GatewayStack,
+) -> None:
     stack.chatd.answers["ListTemplates"] = api.ListTemplatesResponse(
         templates=[template_pb2.TemplateSummary(template=TEMPLATE, active_users=2)],
         recommended_template_id=ID,
-        next_step="Use it.",
+        next_step="Call create_workspace with it.",
     )
     reply = await stack.owner.request("GET", f"{TEMPLATES}?query=go&for_agents=true&limit=5")
     document = reply.json()
-    assert (document["recommended_template_id"], document["next_step"]) == (ID, "Use it.")
+    assert document["recommended_template_id"] == ID
+    assert "create_workspace" not in reply.body.decode()
     (item,) = document["items"]
     assert (item["name"], item["kind"], item["active_users"]) == ("go", "git", 2)
     assert "readme" not in item
@@ -170,7 +173,8 @@ async def test_a_used_up_quota_is_told_with_its_structure(stack: GatewayStack) -
     )
     reply = await stack.owner.request("POST", WORKSPACES, {"template_id": ID})
     assert (reply.status, reply.json()["code"]) == (429, "QUOTA_EXHAUSTED")
-    assert facts.items() <= reply.json().items()
+    told = {"dimension": "live_workspaces", "used": 5, "limit": 5, "remedy": "stop one"}
+    assert told.items() <= reply.json().items()
     stack.chatd.refusal = None
     stack.chatd.answers["GetQuota"] = api.GetQuotaResponse(
         dimensions=[

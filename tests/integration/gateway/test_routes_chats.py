@@ -1,6 +1,7 @@
 """Creating, listing, arranging and removing chats over HTTP, and what chatd is asked for it."""
 
 from typing import Any
+from uuid import UUID
 
 import grpc
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -13,6 +14,7 @@ from support.gateway_stack import GatewayStack
 
 CHATS = "/api/v1/chats"
 KEY = {"Idempotency-Key": "key-1"}
+FILE, WORKSPACE, SERVER, USER, GROUP = (str(UUID(int=number)) for number in range(1, 6))
 
 
 async def test_everything_that_can_be_asked_of_a_new_chat_reaches_chatd(
@@ -21,7 +23,7 @@ async def test_everything_that_can_be_asked_of_a_new_chat_reaches_chatd(
     body: dict[str, Any] = {
         "content": [
             {"type": "text", "text": "look"},
-            {"type": "file", "file_id": "f"},
+            {"type": "file", "file_id": FILE},
             {
                 "type": "file-reference",
                 "file_name": "a.py",
@@ -34,8 +36,8 @@ async def test_everything_that_can_be_asked_of_a_new_chat_reaches_chatd(
         "model_id": "m",
         "reasoning_effort": "high",
         "mode": "plan",
-        "workspace_id": "w",
-        "mcp_server_ids": ["s"],
+        "workspace_id": WORKSPACE,
+        "mcp_server_ids": [SERVER],
         "labels": {"team": "core"},
         "system_prompt": "be brief",
         "client_tools": [{"name": "ask", "description": "asks", "input_schema": {"maximum": 1.50}}],
@@ -51,15 +53,15 @@ async def test_everything_that_can_be_asked_of_a_new_chat_reaches_chatd(
         chat_id=reply.json()["id"],
         content=[
             message_pb2.Part(text=message_pb2.TextPart(text="look")),
-            message_pb2.Part(file=message_pb2.FilePart(file_id="f")),
+            message_pb2.Part(file=message_pb2.FilePart(file_id=FILE)),
             message_pb2.Part(file_reference=reference),
         ],
         title="Looking",
         model_id="m",
         reasoning_effort=chat_pb2.REASONING_EFFORT_HIGH,
         mode=chat_pb2.CHAT_MODE_PLAN,
-        workspace_id="w",
-        mcp_server_ids=["s"],
+        workspace_id=WORKSPACE,
+        mcp_server_ids=[SERVER],
         labels={"team": "core"},
         system_prompt="be brief",
         client_tools=[
@@ -146,7 +148,7 @@ async def test_a_search_that_chatd_cannot_read_is_told_by_our_name_of_it(
 
     assert (reply.status, reply.json()["errors"]) == (
         422,
-        [{"parameter": "q", "code": "INVALID", "detail": "has no key colour"}],
+        [{"parameter": "q", "code": "INVALID", "detail": "It has no key colour."}],
     )
 
 
@@ -160,8 +162,8 @@ async def test_a_patch_changes_what_it_names_and_null_takes_away(stack: GatewayS
         "mode": "plan",
         "model_id": "m",
         "reasoning_effort": "none",
-        "workspace_id": "w",
-        "mcp_server_ids": ["s"],
+        "workspace_id": WORKSPACE,
+        "mcp_server_ids": [SERVER],
     }
 
     changed = await stack.owner.request("PATCH", path, body, KEY)
@@ -179,8 +181,8 @@ async def test_a_patch_changes_what_it_names_and_null_takes_away(stack: GatewayS
             mode=chat_pb2.CHAT_MODE_PLAN,
             model_id="m",
             reasoning_effort=chat_pb2.REASONING_EFFORT_NONE,
-            workspace_id="w",
-            mcp_server_ids=["s"],
+            workspace_id=WORKSPACE,
+            mcp_server_ids=[SERVER],
         ),
         update_mask=FieldMask(paths=list(body)),
     )
@@ -203,7 +205,7 @@ IMPOSSIBLE_PATCHES: tuple[tuple[object, str], ...] = (
     ({"archived": True}, "/archived"),
     ({"mode": "explore"}, "/mode"),
     ({"pin_order": -1}, "/pin_order"),
-    ({"labels": {"a": ""}}, "/labels"),
+    ({"labels": {"a": ""}}, "/labels/a"),
     ({"reasoning_effort": "much"}, "/reasoning_effort"),
 )
 
@@ -231,7 +233,7 @@ async def test_a_field_that_chatd_refuses_is_pointed_at_where_the_client_wrote_i
     reply = await stack.owner.request("PATCH", f"{CHATS}/{chat_id}", {"title": " "})
 
     assert reply.json()["errors"] == [
-        {"pointer": "/title", "code": "INVALID", "detail": "is blank"}
+        {"pointer": "/title", "code": "INVALID", "detail": "It is blank."}
     ]
 
 
@@ -273,12 +275,12 @@ async def test_the_read_mark_moves(stack: GatewayStack) -> None:
 async def test_a_chat_is_shared_with_users_and_groups(stack: GatewayStack) -> None:
     chat_id = await new_chat(stack)
     path = f"{CHATS}/{chat_id}/shares"
-    body = {"shares": [{"user_id": "u"}, {"group_id": "g"}]}
-    shares = [api.Share(user_id="u"), api.Share(group_id="g")]
+    body = {"shares": [{"user_id": USER}, {"group_id": GROUP}]}
+    shares = [api.Share(user_id=USER), api.Share(group_id=GROUP)]
     shown = {
         "shares": [
-            {"user_id": "u", "group_id": None, "created_at": None},
-            {"user_id": None, "group_id": "g", "created_at": None},
+            {"user_id": USER, "group_id": None, "created_at": None},
+            {"user_id": None, "group_id": GROUP, "created_at": None},
         ]
     }
 

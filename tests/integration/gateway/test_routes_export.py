@@ -74,6 +74,32 @@ async def test_an_export_can_be_read_by_people(stack: GatewayStack) -> None:
     )
 
 
+@pytest.mark.parametrize("format", ["json", "jsonl", "md"])
+async def test_an_export_says_that_an_answer_was_cut(stack: GatewayStack, format: str) -> None:
+    chat_id = await new_chat(stack)
+    part = message_pb2.Part(text=message_pb2.TextPart(text="Half an"))
+    reason = message_pb2.FINISH_REASON_LENGTH
+    cut = message_pb2.Message(
+        id=2,
+        chat_id=chat_id,
+        role=message_pb2.ROLE_ASSISTANT,
+        content=[part],
+        finish_reason=reason,
+        usage=message_pb2.Usage(input_tokens=1, is_estimate=True),
+    )
+    stack.chatd.messages[chat_id].append(cut)
+
+    reply = await stack.owner.request("GET", f"/api/v1/chats/{chat_id}/export?format={format}")
+
+    told = {
+        "json": '"finish_reason":"length"',
+        "jsonl": '"finish_reason":"length"',
+        "md": "\nHalf an\n\n*Cut: the length limit was reached.*\n",
+    }
+    assert told[format] in reply.body.decode()
+    assert ('"is_estimate":true' in reply.body.decode()) == (format != "md")
+
+
 async def test_an_export_in_no_known_format_is_refused(stack: GatewayStack) -> None:
     chat_id = await new_chat(stack)
 

@@ -32,6 +32,7 @@ NEW_MESSAGE_JSON = {
     "runtime_ms": 0,
     "model_runtime_ms": 0,
     "compressed": False,
+    "finish_reason": None,
 }
 
 
@@ -248,7 +249,7 @@ async def test_a_body_that_cannot_be_is_refused_before_chatd_hears_of_it(
                 {"status": "running", "command": "compact"},
             ),
             409,
-            {"command": "compact"},
+            {"chat_status": "running"},
         ),
         (
             Problem(
@@ -288,15 +289,15 @@ async def test_a_body_that_cannot_be_is_refused_before_chatd_hears_of_it(
                 "wait",
                 {"spent_micros": "9", "limit_micros": "5", "resets_at": "2026-02-01T00:00:00Z"},
             ),
-            409,
-            {"spent_micros": "9", "limit_micros": "5", "resets_at": "2026-02-01T00:00:00Z"},
+            429,
+            {"spent_micros": 9, "limit_micros": 5, "resets_at": "2026-02-01T00:00:00Z"},
         ),
         (
             Problem(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, "TOO_MANY_FILES", "fewer", {"files_max": "50"}
             ),
             409,
-            {"files_max": "50"},
+            {"files_max": 50},
         ),
         (Problem(grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED", "another key"), 422, {}),
         (Problem(grpc.StatusCode.UNAVAILABLE, "DRAINING", "elsewhere"), 503, {}),
@@ -304,7 +305,7 @@ async def test_a_body_that_cannot_be_is_refused_before_chatd_hears_of_it(
     ids=lambda value: value.reason if isinstance(value, Problem) else "",
 )
 async def test_what_chatd_refuses_keeps_its_reason_and_its_remedy(
-    stack: GatewayStack, problem: Problem, status: int, facts: dict[str, str]
+    stack: GatewayStack, problem: Problem, status: int, facts: dict[str, object]
 ) -> None:
     chat_id = await new_chat(stack)
     stack.chatd.refusal = problem
@@ -315,7 +316,7 @@ async def test_what_chatd_refuses_keeps_its_reason_and_its_remedy(
     assert (reply.status, document["code"], document["detail"]) == (
         status,
         problem.reason,
-        problem.message,
+        f"{problem.message.capitalize()}.",
     )
     assert document | facts == document
-    assert document["retryable"] is (status == 503)
+    assert document["retryable"] is (status in (429, 503))

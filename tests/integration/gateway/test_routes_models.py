@@ -40,10 +40,10 @@ MODEL_JSON: dict[str, Any] = {
     "compaction_threshold_percent": 0,
     "default_effort": None,
     "max_effort": "high",
-    "prices": {"input": "3.75", "output": None, "cache_read": None, "cache_write": None},
+    "prices": {"input": 3.75, "output": None, "cache_read": None, "cache_write": None},
     "effective_prices": {
-        "input": "3.75",
-        "output": "15",
+        "input": 3.75,
+        "output": 15,
         "cache_read": None,
         "cache_write": None,
     },
@@ -127,7 +127,7 @@ async def test_a_model_is_made_known(stack: GatewayStack) -> None:
         "compaction_threshold_percent": 80,
         "default_effort": "low",
         "max_effort": "high",
-        "prices": {"input": "3.75"},
+        "prices": {"input": 3.75},
         "options": {"a": [1.50]},
     }
 
@@ -295,6 +295,24 @@ async def test_providers_are_made_known_listed_read_and_changed(stack: GatewaySt
         assert (reply.headers["etag"], reply.json()) == ('"3"', PROVIDER_JSON)
 
 
+@pytest.mark.parametrize(("given", "told"), [("sk-new", "sk-new"), (None, "")])
+async def test_a_key_comes_with_a_change_of_its_provider(
+    stack: GatewayStack, given: str | None, told: str
+) -> None:
+    stack.chatd.answers["UpdateProvider"] = api.UpdateProviderResponse(provider=PROVIDER)
+    body = {"base_url": "https://other.test", "key": given}
+
+    reply = await stack.owner.request("PATCH", "/api/v1/providers/p-1", body, KEY)
+
+    assert last_request(stack) == api.UpdateProviderRequest(
+        request_id="key-1",
+        provider=model_pb2.Provider(id="p-1", base_url="https://other.test"),
+        update_mask=FieldMask(paths=["base_url", "key"]),
+        key=told,
+    )
+    assert (reply.status, reply.json()) == (200, PROVIDER_JSON)
+
+
 async def test_a_provider_is_checked(stack: GatewayStack) -> None:
     stack.chatd.answers["CheckProvider"] = api.CheckProviderResponse(
         keys=[
@@ -358,8 +376,8 @@ async def test_keys_come_in_and_their_values_never_go_out(stack: GatewayStack) -
 
 
 IMPOSSIBLE_BODIES: tuple[tuple[str, object, str], ...] = (
-    ("models", {"provider_id": "p", "name": "n", "prices": {"input": "-1"}}, "/prices/input"),
-    ("models", {"provider_id": "p", "name": "n", "prices": {"inptu": "1"}}, "/prices/inptu"),
+    ("models", {"provider_id": "p", "name": "n", "prices": {"input": -1}}, "/prices/input"),
+    ("models", {"provider_id": "p", "name": "n", "prices": {"inptu": 1}}, "/prices/inptu"),
     ("models", {"provider_id": "p", "name": "n", "options": []}, "/options"),
     ("models", {"provider_id": "p"}, "/name"),
     ("providers", {"name": "Not This", "type": "openai"}, "/name"),

@@ -290,7 +290,7 @@ async def test_a_signal_may_be_followed_by_a_kill(stack: GatewayStack) -> None:
             ),
             429,
             "TOO_MANY_PROCESSES",
-            {"scope": "workspace", "limit": "64"},
+            {"scope": "workspace", "limit": 64},
         ),
         (
             Problem(grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED", "choose a new one"),
@@ -304,7 +304,7 @@ async def test_a_signal_may_be_followed_by_a_kill(stack: GatewayStack) -> None:
             ),
             410,
             "OUTPUT_GONE",
-            {"oldest_cursor": "7", "retryable": False},
+            {"oldest_cursor": 7, "retryable": False},
         ),
         (
             Problem(grpc.StatusCode.UNIMPLEMENTED, "UNIMPLEMENTED", "not yet"),
@@ -333,10 +333,11 @@ async def test_problems_keep_their_kind(
 async def test_faults_that_a_node_finds_are_told_where_the_client_put_them(
     stack: GatewayStack,
 ) -> None:
-    for field, place in (
-        ("spec.workdir", {"pointer": "/workdir"}),
-        ("condition.pattern", {"parameter": "pattern"}),
-        ("since_cursor", {"parameter": "cursor"}),
+    output = f"{PROCESS_PATH}/output"
+    for field, method, path, body, place in (
+        ("spec.workdir", "POST", PROCESSES, {"command": "true"}, {"pointer": "/workdir"}),
+        ("condition.pattern", "GET", output, None, {"parameter": "pattern"}),
+        ("since_cursor", "GET", output, None, {"parameter": "cursor"}),
     ):
         stack.chatd.refusal = Problem(
             grpc.StatusCode.INVALID_ARGUMENT,
@@ -344,8 +345,8 @@ async def test_faults_that_a_node_finds_are_told_where_the_client_put_them(
             "no",
             violations=(Violation(field, "is wrong"),),
         )
-        reply = await stack.owner.request("POST", PROCESSES, {"command": "true"})
-        expected = {**place, "code": "INVALID", "detail": "is wrong"}
+        reply = await stack.owner.request(method, path, body)
+        expected = {**place, "code": "INVALID", "detail": "It is wrong."}
         assert (reply.status, reply.json()["errors"]) == (422, [expected])
 
 

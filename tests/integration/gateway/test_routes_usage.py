@@ -19,6 +19,8 @@ TOTALS = usage_pb2.UsageTotals(
     cost_micros=5,
     priced_calls=2,
     unpriced_calls=1,
+    estimated_calls=1,
+    estimated_cost_micros=2,
     input_tokens=10,
     output_tokens=20,
     cache_read_tokens=3,
@@ -29,6 +31,8 @@ TOTALS_JSON = {
     "cost_micros": 5,
     "priced_calls": 2,
     "unpriced_calls": 1,
+    "estimated_calls": 1,
+    "estimated_cost_micros": 2,
     "input_tokens": 10,
     "output_tokens": 20,
     "cache_read_tokens": 3,
@@ -228,5 +232,5 @@ async def test_users_read_and_change_their_own_settings(stack: GatewayStack) -> 
     assert (read.json(), changed.json()) == (shown, shown)
     assert (wrong.status, wrong.json()["errors"][0]["pointer"]) == (
         422,
-        "/compaction_threshold_percents",
+        "/compaction_threshold_percents/m",
     )

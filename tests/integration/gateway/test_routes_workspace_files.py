@@ -244,7 +244,7 @@ async def test_a_file_that_is_not_there_is_a_problem_with_what_is_near(stack: Ga
     assert (reply.status, document["code"], document["suggestions"]) == (
         404,
         "PATH_NOT_FOUND",
-        "out/y",
+        ["out/y"],
     )
 
 

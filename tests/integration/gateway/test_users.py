@@ -84,16 +84,15 @@ async def test_every_change_is_told_on_the_bus(stack: GatewayStack) -> None:
 async def test_whoever_is_locked_out_has_no_token_that_is_good(stack: GatewayStack) -> None:
     async with channel_to(stack, as_user=await owner_of(stack)) as channel:
         users, tokens = UserServiceStub(channel), ServiceTokenServiceStub(channel)
-        made = (await users.CreateUser(users_api.CreateUserRequest(**ASKED))).user
-        for number in range(2):
-            await tokens.IssueServiceToken(
-                tokens_api.IssueServiceTokenRequest(
-                    request_id=f"t{number}",
-                    name="nightly",
-                    scopes=["chat:read"],
-                    user_id=made.user_id,
+        asked = ASKED | {"role": access_pb2.ROLE_ADMIN}
+        made = (await users.CreateUser(users_api.CreateUserRequest(**asked))).user
+        async with channel_to(stack, as_user=User(UserId(made.user_id), Role.ADMIN)) as own:
+            for number in range(2):
+                await ServiceTokenServiceStub(own).IssueServiceToken(
+                    tokens_api.IssueServiceTokenRequest(
+                        request_id=f"t{number}", name="nightly", scopes=["chat:read"]
+                    )
                 )
-            )
         await users.DeactivateUser(users_api.DeactivateUserRequest(user_id=made.user_id))
         left = await tokens.ListServiceTokens(
             tokens_api.ListServiceTokensRequest(user_id=made.user_id)

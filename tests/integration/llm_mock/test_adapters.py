@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import pytest
 
 from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind, Role
+from chatd.domain.chat import ErrorKind, FinishReason, Role
 from chatd.domain.model import (
     Finished,
-    FinishReason,
     ModelError,
     ModelEvent,
     ModelRequest,

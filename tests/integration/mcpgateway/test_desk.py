@@ -16,6 +16,7 @@ from mcpgateway.upstream import ScriptedCall, ScriptedUpstream
 from parley.clock import FakeClock
 from parley.postgres import Database
 from support.mcp_values import a_server, a_target, an_order
+from support.supervised import supervision
 
 ANSWER = ToolAnswer(False, (TextPart("hello"),))
 DONE = CallEnd(Outcome.SUCCEEDED, (TextPart("hello"),), original_bytes=5)
@@ -44,7 +45,7 @@ class Fixture:
 @pytest.fixture
 async def fixture(journal: Journal) -> AsyncIterator[Fixture]:
     upstream, clock = ScriptedUpstream(), FakeClock()
-    async with CallDesk.open(journal, upstream, clock) as desk:
+    async with CallDesk.open(journal, upstream, supervision(clock)) as desk:
         yield Fixture(desk, journal, upstream, clock)
 
 
@@ -183,7 +184,7 @@ async def test_silence_ends_a_call_and_progress_puts_that_off(fixture: Fixture) 
     upstream = TalkingUpstream(notes)
     async with (
         asyncio.timeout(5),
-        CallDesk.open(fixture.journal, upstream, fixture.clock) as desk,
+        CallDesk.open(fixture.journal, upstream, supervision(fixture.clock)) as desk,
     ):
         opened = await desk.start(order, a_target(), None)
         assert await fixture.clock.until_someone_sleeps() == 10
@@ -326,7 +327,7 @@ async def test_a_process_that_stops_leaves_its_calls_as_unknown(journal: Journal
     upstream = ScriptedUpstream(calls=[ScriptedCall(ANSWER, released=asyncio.Event())])
     clock = FakeClock()
 
-    async with asyncio.timeout(5), CallDesk.open(journal, upstream, clock) as desk:
+    async with asyncio.timeout(5), CallDesk.open(journal, upstream, supervision(clock)) as desk:
         await desk.start(an_order(), a_target(), None)
         await clock.until_someone_sleeps()
 

@@ -16,8 +16,8 @@ from mcpgateway.domain import Limits, Reason, Target, Transport
 from mcpgateway.egress import Policy, ResponseTooLarge, guarded_client
 from mcpgateway.errors import UpstreamFailed
 from mcpgateway.sessions import Sessions
-from parley.clock import SystemClock
 from support.mcp_servers import (
+    START_S_MAX,
     demo_process,
     raw_server,
     session_process,
@@ -25,6 +25,7 @@ from support.mcp_servers import (
 )
 from support.mcp_values import a_server, a_target
 from support.ports import free_port
+from support.supervised import supervision
 
 SUM = b'{"a":1,"b":2}'
 ADDED = ToolAnswer(False, (TextPart("3"),))
@@ -48,9 +49,10 @@ def nothing(progress: Progress) -> None:
 
 @asynccontextmanager
 async def sessions_to(url: str) -> AsyncIterator[Sessions]:
+    # A bound for what never ends; servers are started within it.
     async with (
-        asyncio.timeout(20),
-        Sessions.open(Policy().with_url(url), SystemClock()) as sessions,
+        asyncio.timeout(3 * START_S_MAX),
+        Sessions.open(Policy().with_url(url), supervision()) as sessions,
     ):
         yield sessions
 
@@ -263,7 +265,7 @@ async def test_a_response_that_is_too_long_is_not_read_to_its_end() -> None:
 
 
 async def test_loopback_is_refused_unless_it_is_named(demo_url: str) -> None:
-    async with Sessions.open(Policy(), SystemClock()) as sessions:
+    async with Sessions.open(Policy(), supervision()) as sessions:
         with pytest.raises(UpstreamFailed) as caught:
             await sessions.list_tools(target_of(demo_url))
 
@@ -271,7 +273,7 @@ async def test_loopback_is_refused_unless_it_is_named(demo_url: str) -> None:
 
 
 async def test_a_name_that_resolves_to_loopback_is_refused_over_tls() -> None:
-    async with Sessions.open(Policy(), SystemClock()) as sessions:
+    async with Sessions.open(Policy(), supervision()) as sessions:
         with pytest.raises(UpstreamFailed) as caught:
             await sessions.list_tools(target_of("https://localhost:1/mcp"))
 

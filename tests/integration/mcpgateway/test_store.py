@@ -135,6 +135,16 @@ async def test_ensuring_a_server_moves_it_and_keeps_what_an_admin_changed(
     assert moved.settings == replace(FULL, url="https://new.example/mcp", is_enabled=False)
 
 
+async def test_credentials_do_not_move_with_a_server(servers: Servers) -> None:
+    await servers.create(an_id(1), FULL, Credentials({"X-Key": "secret"}), a_request("r1"))
+
+    await servers.ensure(an_id(2), replace(FULL, url="https://new.example/mcp"))
+
+    moved = await servers.get(an_id(1))
+    assert moved.settings.url == "https://new.example/mcp"
+    assert (moved.has_credentials, moved.header_names) == (False, ())
+
+
 async def test_only_enabled_forced_servers_are_forced(servers: Servers) -> None:
     await servers.create(an_id(1), FULL, Credentials(), a_request("r1"))
     await servers.create(an_id(2), PLAIN, Credentials(), a_request("r2"))

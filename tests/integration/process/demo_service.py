@@ -3,12 +3,16 @@
 import asyncio
 import ctypes
 import logging
+import os
+import resource
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
 from parley.process import ConfigurationError, Process, ServiceSettings, run_service
+from parley.process.open_files import LOOK_S
 from parley.settings import Secret, setting
 
 PR_GET_DUMPABLE = 3
@@ -22,6 +26,7 @@ class Mode(StrEnum):
     FAIL = "fail"
     MISCONFIGURED = "misconfigured"
     SHOW = "show"
+    EXHAUST = "exhaust"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +63,25 @@ async def run(settings: DemoSettings, process: Process) -> None:
         case Mode.SHOW:
             logging.getLogger("demo").info("an id: %s", process.new_id())
             say(f"dumpable {ctypes.CDLL(None).prctl(PR_GET_DUMPABLE, 0, 0, 0, 0)}")
+            say(f"open files {resource.getrlimit(resource.RLIMIT_NOFILE)[0]}")
+            say(f"open files at start {process.open_files.limit_at_start}")
             say(f"loop {type(asyncio.get_running_loop()).__module__}")
+        case Mode.EXHAUST:
+            await exhaust(process)
         case _:
             assert_never(settings.mode)
+
+
+async def exhaust(process: Process) -> None:
+    """Open all files that may be open, let twice as much time pass as is between two looks."""
+    opened = []
+    with suppress(OSError):
+        while True:
+            opened.append(os.dup(2))
+    await process.clock.sleep(2 * LOOK_S)
+    for each in opened:
+        os.close(each)
+    await process.clock.sleep(2 * LOOK_S)
 
 
 async def refuse() -> None:

@@ -30,6 +30,15 @@ signal.pause()
 """
 
 
+# Starts the service with fewer open files than are allowed, as a login shell does.
+SHELL = f"""
+import os, resource, sys
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[2]) or hard))
+os.execv(sys.executable, [sys.executable, {str(PROGRAM)!r}])
+"""
+
+
 @asynccontextmanager
 async def started(*arguments: str, **settings: str) -> AsyncIterator[Process]:
     """Start a Python program with the demo's settings, and leave nothing behind."""
@@ -173,5 +182,23 @@ async def test_only_in_production_is_the_memory_out_of_reach(
     environment: str, dumpable: int
 ) -> None:
     code, stdout, stderr = await ended(DEMO_MODE="show", DEMO_ENVIRONMENT=environment)
-    assert (code, stdout) == (0, f"dumpable {dumpable}\nloop uvloop\n")
+    shown = stdout.splitlines()
+    assert (code, shown[0], shown[-1]) == (0, f"dumpable {dumpable}", "loop uvloop")
     assert UUID(stderr.strip().rpartition(" ")[2]).version == 7
+
+
+async def test_a_service_may_open_as_many_files_as_its_hard_limit_allows() -> None:
+    async with started("-c", SHELL, "256", "2000", DEMO_MODE="show") as process:
+        stdout, _ = await process.communicate()
+    lines = stdout.decode().splitlines()
+    assert "open files 2000" in lines
+    assert "open files at start 256" in lines
+
+
+async def test_a_service_without_open_files_left_says_so_once() -> None:
+    async with started("-c", SHELL, "100", "200", DEMO_MODE="exhaust") as process:
+        _, stderr = await process.communicate()
+    told = [each for each in stderr.decode().splitlines() if "files open" in each]
+    again = [each for each in stderr.decode().splitlines() if "can open files again" in each]
+    assert (process.returncode, len(told), len(again)) == (0, 1, 1)
+    assert "EMFILE" in told[0]

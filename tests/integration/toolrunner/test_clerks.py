@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from parley.clock import FakeClock
+from parley.tasks import Completions
 from support.sandboxes import UNCONFINED
 from support.toolrunner_node import running
 from toolrunner.clerks import IDLE_S, Clerks
@@ -75,7 +76,7 @@ class Office:
 async def office(tmp_path: Path) -> AsyncIterator[Office]:
     clock = FakeClock()
     numbers = iter(range(100))
-    async with running_spawner(tmp_path, adoption_s=0) as spawner, asyncio.TaskGroup() as tasks:
+    async with running_spawner(tmp_path, adoption_s=0) as spawner, Completions() as tasks:
         is_open = asyncio.Event()
         is_open.set()
         slow = SlowSpawner(spawner.process, is_open)
@@ -114,7 +115,7 @@ async def test_one_that_ended_is_replaced_at_the_next_question(office: Office) -
 
 
 async def test_nothing_is_kept_of_one_that_could_not_be_started(tmp_path: Path) -> None:
-    async with running_spawner(tmp_path, adoption_s=0) as spawner, asyncio.TaskGroup() as tasks:
+    async with running_spawner(tmp_path, adoption_s=0) as spawner, Completions() as tasks:
         clerks = Clerks(
             spawner=spawner.process,
             workspaces=Workspaces(tmp_path / "workspaces"),

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from parley.api.workspace.v1 import process_pb2, sandbox_pb2
+from parley.process import OpenFiles
+from parley.process.open_files import LIMIT_MAX
 from support.spawned import printed
 from support.toolrunner_node import Client, House, connected, toolrunner
 from toolrunner.domain import Exit, Limits, ProcessId, WorkspaceId
@@ -55,6 +58,34 @@ async def test_a_process_has_the_limits_it_was_given(
         text,
         Exit(exit_code=0),
     )
+
+
+async def test_a_process_may_open_as_many_files_as_the_service_could_at_its_start(
+    tmp_path: Path,
+) -> None:
+    open_files = OpenFiles(limit=1000, limit_at_start=300)
+    async with running_spawner(
+        tmp_path, adoption_s=0, has_groups=False, open_files=open_files
+    ) as running:
+        launch = launch_of(tmp_path, "ulimit -Sn", Limits())
+        assert await printed(running.process, launch) == ("300\n", Exit(exit_code=0))
+
+
+async def test_commands_of_a_service_keep_the_limit_that_it_was_started_with(
+    house: House,
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (500, hard))
+        async with toolrunner(house) as process:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            async with connected(house) as client:
+                seen = await client.run("ulimit -Sn")
+                own = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert seen.output.text == "500\n"
+    assert own[0] == min(own[1], LIMIT_MAX)
 
 
 async def test_whoever_writes_too_long_a_file_is_ended(

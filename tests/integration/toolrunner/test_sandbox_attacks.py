@@ -44,6 +44,8 @@ async def victim(directory: Path) -> AsyncIterator[Service]:
 
 def test_both_levels_were_attacked(request: pytest.FixtureRequest) -> None:
     report = sandbox_at(Level.NONE).report
+    if not IS_ROOT:
+        pytest.skip("without a user of its own for each workspace, landlock does not isolate")
     assert offered() == (Level.LANDLOCK, Level.NS), report.summary
     attacked: dict[str, set[str]] = {}
     for item in request.session.items:
@@ -65,6 +67,25 @@ async def test_e10_the_attributes_of_nothing_of_others_are_changed(jail: Jail) -
     ran = await jail.python(attacks.CHANGING, json.dumps(targets))
     assert judged("E10, attributes", jail.level, ran.text) == {}
     assert [attacks.attributes(path) for path in targets] == before
+
+
+async def test_e10_no_directory_of_others_is_watched(jail: Jail) -> None:
+    other = jail.workspace("w2")
+    keys = jail.directory / "keys"
+    keys.mkdir(mode=0o700)
+    private = (jail.directory, jail.directory / "workspaces", keys, jail.workspace().undo)
+    own = (other.directory, other.root, other.home, other.temporary, other.logs, other.undo)
+    targets = [str(path) for path in (*private, *own)]
+    if jail.level is Level.LANDLOCK:
+        # Open to everybody, and still none of the workspace's.
+        targets += ["/", "/etc", "/tmp", "/var", "/var/log", "/run", "/root", "/home"]
+    ran = await jail.python(attacks.WATCHING, json.dumps(targets))
+    told = json.loads(ran.text)
+    if jail.level is Level.NS:
+        # Directories of these names are the workspace's own there, and lead to its files.
+        ways = {str(jail.directory), str(jail.directory / "workspaces")}
+        told = {name: each for name, each in told.items() if name.split()[1] not in ways}
+    assert judged("E10, watching", jail.level, json.dumps(told)) == {}
 
 
 async def test_e10_nothing_of_others_is_read_or_written(jail: Jail, victim: Service) -> None:

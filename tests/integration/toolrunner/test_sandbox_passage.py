@@ -72,6 +72,16 @@ print(json.dumps([held, bound, libc.prctl(39, 0, 0, 0, 0), os.getresuid(), os.ge
     assert json.loads(ran.text) == [[jail.sandbox.report.passage], [], 1, user, []]
 
 
+async def test_e10_it_watches_no_directory_of_others(jail: Jail) -> None:
+    other = jail.workspace("w2")
+    keys = jail.directory / "keys"
+    keys.mkdir(mode=0o700)
+    own = (other.directory, other.root, other.home, other.temporary, other.logs, other.undo)
+    targets = [str(path) for path in (jail.directory, keys, *own, Path("/root"), Path("/tmp"))]
+    ran = await jail.python(attacks.WATCHING, json.dumps(targets))
+    assert judged("E10, watching from a closed directory", jail.level, ran.text) == {}
+
+
 async def test_e10_it_reads_and_writes_nothing_of_others(jail: Jail, victim: Service) -> None:
     other = jail.put("secret", SECRET, workspace="w2", mode=0o666)
     private = jail.directory / "private"

@@ -197,7 +197,8 @@ async def main():
     other.write_text("hunter2")
     targets = {"read": [str(other), "/etc/shadow", str(directory)], "write": [str(other)],
                "make": [str(directory)]}
-    async with Jail.opened(directory, level) as jail:
+    # At landlock that counts as none; what Landlock governs is kept all the same.
+    async with Jail.opened(directory, level, minimum=Level.NONE) as jail:
         read = await jail.python(attacks.READING, json.dumps(targets))
         called = await jail.python(attacks.CALLING, json.dumps({"victim": [int(victim)]}))
         made = await jail.shell("echo hi > made; cat made; id -u")
@@ -206,11 +207,10 @@ async def main():
 asyncio.run(main())
 """
 NOBODY = 65534
-SYSTEM_PYTHON = "/usr/bin/python3"
 
 
 @pytest.mark.skipif(
-    os.geteuid() != 0 or not Path(SYSTEM_PYTHON).exists(),
+    os.geteuid() != 0 or not os.path.realpath(sys.executable).startswith("/usr/"),
     reason="needs root, to become somebody else, and a Python that everybody can run",
 )
 @pytest.mark.parametrize("level", offered(), ids=lambda level: level.word)
@@ -221,7 +221,7 @@ def test_an_ordinary_user_confines_as_well(level: Level, tmp_path: Path) -> None
         paths = [str(SERVICES), str(SERVICES.parent / "libs"), str(SERVICES.parent / "tests")]
         ended = subprocess.run(
             [
-                *(SYSTEM_PYTHON, "-c", AS_ANOTHER_USER, json.dumps(paths)),
+                *(sys.executable, "-c", AS_ANOTHER_USER, json.dumps(paths)),
                 *(str(directory), level.name, str(os.getpid())),
             ],
             user=NOBODY,

@@ -12,6 +12,7 @@ from parley.clock import SystemClock
 from parley.process import TimeOrderedIds
 from support.conditions import until
 from support.sandboxes import UNCONFINED
+from support.supervised import supervision
 from support.toolrunner_node import running
 from toolrunner.domain import ChatId, ProcessSpec, Scope, WorkspaceId
 from toolrunner.journal_thread import open_journal
@@ -50,6 +51,7 @@ async def processes_in(directory: Path, *, has_groups: bool) -> AsyncIterator[Pr
             workspaces=Workspaces(directory / "workspaces"),
             sandbox=UNCONFINED,
             clock=clock,
+            supervision=supervision(clock),
             new_id=new_id,
             encode_started=lambda record: b"",
             cursor_of=lambda response: 0,

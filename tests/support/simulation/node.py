@@ -31,6 +31,7 @@ from chatd.rpc.claims import reserved
 from chatd.rpc.unbroken import Unbroken
 from chatd.store.chats import PostgresChats
 from parley.bus import Notice
+from parley.tasks import Completions
 from support.simulation.bus import ConnectedBus, SimulatedBus
 from support.simulation.database import SimulatedDatabase
 from support.simulation.executor import ConnectedTools, SimulatedExecutor
@@ -45,6 +46,7 @@ from support.simulation.store import (
     ConnectedWorkers,
     Line,
 )
+from support.supervised import no_supervision
 
 T = TypeVar("T")
 
@@ -139,6 +141,7 @@ class Node:
         self._stopping = asyncio.Event()
         self._waiting: dict[int, asyncio.Future[object]] = {}  # Ordered, unlike a set.
         self._tasks: asyncio.TaskGroup | None = None
+        self._completions: Completions | None = None
         self._running: Counter[ChatId] = Counter()
         self._told: dict[ChatId, int] = {}
         self.crashed_at_s: dict[ChatId, float] = {}
@@ -259,8 +262,8 @@ class Node:
                     reservation.start(state)
 
         if may_claim:
-            assert self._tasks is not None
-            await Unbroken(self._tasks).run(claim)
+            assert self._completions is not None
+            await Unbroken(self._completions).run(claim)
         else:
             await self._chats.once(chat_id, command_for(None), key)
         return await self._chats.is_used(chat_id, key)
@@ -297,6 +300,7 @@ class Node:
             self._chats = ConnectedChats(line, self._applier, self._moved)
             self._turns = self._new_turns()
             self.worker = self._new_worker(ConnectedWorkers(line, self.worker_id))
+            self._completions = await stack.enter_async_context(Completions())
             self._tasks = background = await stack.enter_async_context(asyncio.TaskGroup())
             working = background.create_task(self.worker.run())
             for each in self._start_following(background):
@@ -345,6 +349,7 @@ class Node:
                 offer=self._offer,
                 clock=self._clock,
                 chance=self._world.chance,
+                supervision=no_supervision(self._clock),
             ),
             limits=self._world.limits,
         )

@@ -1,5 +1,6 @@
 """An answer while it is being written."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 from chatd.domain.chat import ModelUse, Role
@@ -117,6 +118,22 @@ def test_use_has_tokens_cost_and_time() -> None:
     answer.take(UsageReported(10, 20, 5, 30, 40))
     clock.advance(1.5)
     profile = ModelProfile("m", 1000, Price(Decimal(1), Decimal(2)))
-    assert answer.use(profile, 2000) == ModelUse(
-        "m", 10, 20, 5, 30, 40, 1000, 50, 2000, 1500, price=profile.price
-    )
+    used = ModelUse("m", 10, 20, 5, 30, 40, 1000, 50, 2000, 1500, price=profile.price)
+    assert answer.use(profile, lambda: 7, 2000) == replace(used, is_estimate=True)
+    answer.take(Finished())
+    assert answer.use(profile, lambda: 7, 2000) == used
+
+
+def test_what_was_written_is_counted_once_however_it_came() -> None:
+    answer = Answer(lambda *_: None, FakeClock())
+    for event in (
+        ReasoningDelta("12345678"),
+        TextDelta("1234"),
+        TextDelta("\u4f1a\u8a71"),
+        ToolInputDelta("a", "one", "[12"),
+        ToolInputDelta("a", "one", "345]"),
+        ToolCallRequested(ToolCall("a", "one", "[12345]")),
+        ToolCallRequested(ToolCall("b", "one", "[1]")),
+    ):
+        answer.take(event)
+    assert answer.output_tokens == (8 + 4 + 6 + 7 + 3) // 4

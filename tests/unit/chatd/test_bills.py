@@ -7,7 +7,16 @@ from decimal import Decimal
 
 import pytest
 
-from chatd.domain.chat import ChatId, ErrorKind, MessageId, ModelUse, Owner, Status, TurnError
+from chatd.domain.chat import (
+    ChatId,
+    ErrorKind,
+    FinishReason,
+    MessageId,
+    ModelUse,
+    Owner,
+    Status,
+    TurnError,
+)
 from chatd.domain.commands import (
     FailTurn,
     Fence,
@@ -19,7 +28,6 @@ from chatd.domain.commands import (
 from chatd.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
 from chatd.domain.model import (
     Finished,
-    FinishReason,
     ModelError,
     ModelEvent,
     ModelRequest,
@@ -36,10 +44,14 @@ PRICE = Price(Decimal("0.5"), Decimal(2))
 PRICED = TurnSetup(ModelProfile("m", price=PRICE, provider="p"))
 USED = UsageReported(10, 3)
 USE = ModelUse("m", 10, 3, cost_micros=11, provider="p", price=PRICE)
-NO_USE = ModelUse("m", provider="p", price=PRICE)
+PARTLY = replace(USE, is_estimate=True)  # Reported, but not to the end.
+# Nothing was reported: 5 bytes were sent and 3 received.
+GUESSED = ModelUse("m", 2, 1, cost_micros=3, provider="p", price=PRICE, is_estimate=True)
+SENT_ONLY = replace(GUESSED, output_tokens=0, cost_micros=1)
 BUSY = ModelError(ErrorKind.OVERLOADED, "busy", is_retryable=True)
 DONE = Bill(CallPurpose.TURN, CallOutcome.DONE, USE)
-FAILED = Bill(CallPurpose.TURN, CallOutcome.FAILED, USE)
+FAILED = Bill(CallPurpose.TURN, CallOutcome.FAILED, PARTLY)
+INTERRUPTED = Bill(CallPurpose.TURN, CallOutcome.INTERRUPTED, GUESSED)
 
 
 class Parts:
@@ -65,6 +77,18 @@ class Stuck:
         for event in self._events:
             yield event
         await asyncio.Event().wait()
+
+
+class Silent:
+    """Is asked and says nothing."""
+
+    def __init__(self) -> None:
+        self.is_asked = asyncio.Event()
+
+    async def __call__(self, _: ModelRequest) -> AsyncIterator[ModelEvent]:
+        self.is_asked.set()
+        await asyncio.Event().wait()
+        yield Finished()
 
 
 class Refusing:
@@ -141,7 +165,7 @@ async def test_a_failure_that_ends_the_turn_is_billed_with_it() -> None:
 async def test_an_answer_that_was_held_back_is_billed_as_failed() -> None:
     stage = Stage(Parts((USED, Finished(FinishReason.CONTENT_FILTER))), setup=PRICED)
     await stage.ask()
-    assert ledger(stage) == [entry(2, 1, FAILED)]
+    assert ledger(stage) == [entry(2, 1, replace(FAILED, use=USE))]
 
 
 async def test_an_answer_without_words_is_billed_without_a_message() -> None:
@@ -157,20 +181,61 @@ async def test_an_interrupted_answer_is_billed_with_what_is_kept_of_it() -> None
         async with stage.running():
             await live_parts(watcher, 1)
             stage.interrupt()
-    interrupted = Bill(CallPurpose.TURN, CallOutcome.INTERRUPTED, USE)
+    interrupted = Bill(CallPurpose.TURN, CallOutcome.INTERRUPTED, PARTLY)
     assert ledger(stage) == [entry(2, 1, interrupted, message_id=2)]
-    assert stage.messages[1].use == USE
+    assert stage.messages[1].use == PARTLY
 
 
-async def test_what_was_said_without_a_report_is_billed_as_not_known() -> None:
+async def test_an_interrupted_answer_without_a_report_is_billed_by_an_estimate() -> None:
     stage = Stage(Stuck(TextDelta("hal")), setup=PRICED)
     stage.send()
     with stage.watch() as watcher:
         async with stage.running():
             await live_parts(watcher, 1)
             stage.interrupt()
-    interrupted = Bill(CallPurpose.TURN, CallOutcome.INTERRUPTED, NO_USE)
-    assert ledger(stage) == [entry(2, 1, interrupted, message_id=2)]
+    assert ledger(stage) == [entry(2, 1, INTERRUPTED, message_id=2)]
+    assert stage.messages[1].use == GUESSED
+
+
+async def test_more_output_than_was_reported_so_far_is_estimated() -> None:
+    stage = Stage(Stuck(UsageReported(10, 1), TextDelta("x" * 400)), setup=PRICED)
+    stage.send()
+    with stage.watch() as watcher:
+        async with stage.running():
+            await live_parts(watcher, 1)
+            stage.interrupt()
+    (made,) = ledger(stage)
+    use = made.bill.use
+    assert (use.input_tokens, use.output_tokens, use.is_estimate) == (10, 100, True)
+
+
+async def test_a_call_that_is_interrupted_before_its_first_word_costs_what_was_sent() -> None:
+    model = Silent()
+    stage = Stage(model, setup=PRICED)
+    stage.send()
+    async with stage.running():
+        await model.is_asked.wait()
+        stage.interrupt()
+    sent = Bill(CallPurpose.TURN, CallOutcome.INTERRUPTED, SENT_ONLY)
+    assert ledger(stage) == [entry(2, 1, sent)]
+
+
+async def test_an_answer_without_a_report_is_billed_by_an_estimate() -> None:
+    stage = Stage(Parts((TextDelta("hal"), Finished())), setup=PRICED)
+    await stage.ask()
+    done = Bill(CallPurpose.TURN, CallOutcome.DONE, GUESSED)
+    assert ledger(stage) == [entry(2, 1, done, message_id=2)]
+
+
+async def test_a_stream_that_was_cut_is_billed_by_an_estimate() -> None:
+    stage = Stage(
+        Parts((TextDelta("hal"), BUSY), (TextDelta("hi"), USED, Finished())), setup=PRICED
+    )
+    stage.send()
+    async with stage.running():
+        stage.clock.advance(await stage.clock.until_someone_sleeps())
+    failed = Bill(CallPurpose.TURN, CallOutcome.FAILED, GUESSED)
+    assert ledger(stage)[0] == entry(2, 1, failed)
 
 
 async def test_a_finished_answer_that_meets_an_interrupt_is_billed_as_done() -> None:
@@ -204,7 +269,7 @@ async def test_a_call_whose_chat_was_taken_away_is_billed_late() -> None:
             )
             stage.chats.chats[CHAT].state = taken
             stage.mailbox.put(taken)
-    aborted = Bill(CallPurpose.TURN, CallOutcome.ABORTED, USE)
+    aborted = Bill(CallPurpose.TURN, CallOutcome.ABORTED, PARTLY)
     assert stage.billed_late == [(entry(2, 1, aborted), ANN.id)]
     assert ledger(stage) == []
 
@@ -249,7 +314,7 @@ async def test_an_interrupted_summary_is_billed_without_an_answer() -> None:
             await stage.clock.until_someone_sleeps()
             stage.interrupt()
     made = ledger(stage)[-1]
-    assert made.bill == Bill(CallPurpose.COMPACTION, CallOutcome.INTERRUPTED, USE)
+    assert made.bill == Bill(CallPurpose.COMPACTION, CallOutcome.INTERRUPTED, PARTLY)
     assert made.message_id is None
 
 
@@ -258,8 +323,8 @@ async def test_counts_that_cannot_be_true_are_not_stored(
 ) -> None:
     stage = Stage(Parts((TextDelta("hi"), UsageReported(10**12 + 1, -1), Finished())), setup=PRICED)
     await stage.ask()
-    unknown = Bill(CallPurpose.TURN, CallOutcome.DONE, NO_USE)
-    assert ledger(stage) == [entry(2, 1, unknown, message_id=2)]
+    guessed = Bill(CallPurpose.TURN, CallOutcome.DONE, GUESSED)
+    assert ledger(stage) == [entry(2, 1, guessed, message_id=2)]
     assert "cannot be true" in caplog.text
 
 

@@ -14,7 +14,7 @@ from chatd.domain.cost import (
     cost_micros,
     is_plausible,
 )
-from chatd.domain.metering import doubt, model_use
+from chatd.domain.metering import Metered, doubt, metered, model_use
 from chatd.domain.model import UsageReported
 from chatd.domain.price import Price
 from chatd.domain.turn import ModelProfile
@@ -73,15 +73,21 @@ def test_a_cost_that_cannot_be_is_not_known(price: Decimal, micros: int | None) 
     profile = ModelProfile("m", price=Price(price))
     usage = UsageReported(TOKENS_MAX)
     assert billed_micros(profile.price, usage) == micros
-    assert model_use(profile, usage, alive_ms=0, model_ms=0).cost_micros == micros
+    assert model_use(profile, Metered(usage, False), alive_ms=0, model_ms=0).cost_micros == micros
     assert (doubt(profile, usage) is None) == (micros is not None)
 
 
 def test_counts_that_cannot_be_true_are_as_good_as_none() -> None:
     profile = ModelProfile("m", 1000, Price(Decimal(1)), provider="p")
-    used = model_use(profile, UsageReported(5, -1), alive_ms=1, model_ms=2)
+    wrong, guess = UsageReported(5, -1), UsageReported(3, 2)
+    call = metered(wrong, is_complete=True, estimated=lambda: guess)
+    used = model_use(profile, call, alive_ms=1, model_ms=2)
     assert used == ModelUse(
         "m",
+        3,
+        2,
+        cost_micros=3,
+        is_estimate=True,
         context_limit_tokens=1000,
         runtime_ms=1,
         model_runtime_ms=2,

@@ -167,7 +167,8 @@ async def test_a_failure_is_tried_again_within_the_time_and_billed() -> None:
         assert await asking.clock.until_someone_sleeps() == 1
         asking.clock.advance(1)
     assert asked.result() == Generated("A title", entry(2, CallOutcome.DONE))
-    assert asking.billed == [(entry(1, CallOutcome.FAILED), ANN.id)]
+    partly = replace(USE, is_estimate=True)
+    assert asking.billed == [(entry(1, CallOutcome.FAILED, partly), ANN.id)]
 
 
 async def test_no_attempt_begins_that_could_not_end_in_time() -> None:
@@ -190,7 +191,14 @@ async def test_a_model_that_says_nothing_is_given_up_at_the_limit() -> None:
         asking.clock.advance(30)
     assert asked.result().kind is ErrorKind.STREAM_SILENCE_TIMEOUT
     use = ModelUse(
-        "own", 5, 2, cost_micros=7, model_runtime_ms=30_000, provider="p", price=OWN.price
+        "own",
+        5,
+        2,
+        cost_micros=7,
+        model_runtime_ms=30_000,
+        provider="p",
+        price=OWN.price,
+        is_estimate=True,
     )
     assert asking.billed == [(entry(1, CallOutcome.FAILED, use), ANN.id)]
 
@@ -201,7 +209,8 @@ async def test_a_generation_that_is_cancelled_is_billed_as_aborted() -> None:
         asked = group.create_task(asking.quick.ask(QUESTION))
         await asking.clock.until_someone_sleeps()
         asked.cancel()
-    assert asking.billed == [(entry(1, CallOutcome.ABORTED), ANN.id)]
+    partly = replace(USE, is_estimate=True)
+    assert asking.billed == [(entry(1, CallOutcome.ABORTED, partly), ANN.id)]
 
 
 async def _failure(asking: Asking) -> ModelError:

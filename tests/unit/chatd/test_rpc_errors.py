@@ -14,6 +14,7 @@ from chatd.domain.errors import (
     GroupsUnavailable,
     InvalidRequest,
     InvalidState,
+    KeyNeeded,
     MediaTypeRefused,
     MessageNotFound,
     ModelNotFound,
@@ -45,7 +46,12 @@ from chatd.domain.workspaces.errors import (
     WorkspaceNotReady,
 )
 from chatd.domain.workspaces.quota import Dimension, QuotaUse
-from chatd.domain.workspaces.secrets import Outcome, SecretNotFound, SecretNotGranted
+from chatd.domain.workspaces.secrets import (
+    Outcome,
+    SecretNotFound,
+    SecretNotGranted,
+    SecretValueNeeded,
+)
 from chatd.domain.workspaces.workspace import State
 from chatd.rpc.errors import ERRORS
 from parley.api.chat.v1.error_reason_pb2 import ErrorReason
@@ -117,7 +123,10 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
     ),
     (
         UsageLimitReached(
-            spent_micros=7, limit_micros=5, resets_at=datetime(2026, 2, 1, tzinfo=UTC)
+            spent_micros=7,
+            limit_micros=5,
+            resets_at=datetime(2026, 2, 1, tzinfo=UTC),
+            retry_after_s=60.0,
         ),
         "RESOURCE_EXHAUSTED",
         "USAGE_LIMIT",
@@ -139,6 +148,18 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         "ALREADY_EXISTS",
         "NAME_TAKEN",
         {"resource": "provider", "name": "ours"},
+    ),
+    (
+        KeyNeeded("https://a:443", "https://b:443"),
+        "FAILED_PRECONDITION",
+        "KEY_NEEDED",
+        {"old_origin": "https://a:443", "new_origin": "https://b:443"},
+    ),
+    (
+        SecretValueNeeded("deploy"),
+        "FAILED_PRECONDITION",
+        "SECRET_VALUE_NEEDED",
+        {"name": "deploy"},
     ),
     (VersionConflict("3"), "ABORTED", "VERSION_CONFLICT", {"etag": "3"}),
     (

@@ -46,6 +46,7 @@ async def test_a_user_at_their_limit_is_refused_until_the_period_ends() -> None:
         await spending.admit(ANN.id, ())
     error = refused.value
     assert (error.spent_micros, error.limit_micros, error.resets_at) == (10, 10, TOMORROW)
+    assert error.retry_after_s == (TOMORROW - clock.now()).total_seconds()
     assert await spending.refusal(CHAT, ANN) == limit_error(Standing(DAILY, 10, TOMORROW))
     clock.advance(86400)
     await spending.admit(ANN.id, ())

@@ -3,7 +3,15 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import MessageId, ModelUse, NewMessage, Role, Status, Visibility
+from chatd.domain.chat import (
+    FinishReason,
+    MessageId,
+    ModelUse,
+    NewMessage,
+    Role,
+    Status,
+    Visibility,
+)
 from chatd.domain.commands import CommitStep, EditMessage, Fence, FinishTurn
 from chatd.domain.ledger import Bill, CallOutcome, CallPurpose
 from chatd.domain.model import (
@@ -64,7 +72,8 @@ async def test_a_plain_answer_takes_one_commit_and_is_shown_as_it_comes() -> Non
         await stage.ask()
         parts = await live_parts(watcher, 2)
     use = ModelUse("demo", input_tokens=10, output_tokens=2)
-    answer = NewMessage(Role.ASSISTANT, (Text("hello"),), use=use)
+    reason = FinishReason.STOP
+    answer = NewMessage(Role.ASSISTANT, (Text("hello"),), use=use, finish_reason=reason)
     bill = Bill(CallPurpose.TURN, CallOutcome.DONE, use)
     assert stage.commits.commands == [FinishTurn(Fence(1, 2, 1), (answer,), bill)]
     assert parts == [

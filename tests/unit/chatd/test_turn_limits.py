@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import ChatState, ErrorKind, TurnError
+from chatd.domain.chat import ChatState, ErrorKind, FinishReason, TurnError
 from chatd.domain.model import (
     Finished,
-    FinishReason,
     Heartbeat,
     ModelEvent,
     ModelRequest,

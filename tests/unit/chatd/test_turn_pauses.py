@@ -4,10 +4,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from chatd.domain.chat import Status
+from chatd.domain.chat import FinishReason, Status
 from chatd.domain.model import (
     Finished,
-    FinishReason,
     ModelEvent,
     ModelRequest,
     ProviderToolResult,

@@ -7,11 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from chatd.domain.chat import ErrorKind, Retry, Status, TurnError
+from chatd.domain.chat import ErrorKind, FinishReason, Retry, Status, TurnError
 from chatd.domain.commands import FailTurn, RecordRetry
 from chatd.domain.model import (
     Finished,
-    FinishReason,
     ModelError,
     ModelEvent,
     ModelRequest,

@@ -3,7 +3,10 @@ from typing import Any
 import pytest
 
 from parley.cli.answer import Answer, Ending, Note, Shown, Text, sanitized
+from parley.cli.chats import message_lines
 from parley.cli.sse import ServerEvent
+
+TEXT = {"type": "text", "text": "half"}
 
 
 def part(**fields: Any) -> ServerEvent:
@@ -94,6 +97,25 @@ def test_a_failed_tool_says_why(result: object) -> None:
 
 def test_reasoning_is_not_part_of_the_answer() -> None:
     assert shown(part(type="reasoning", text="hmm")) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "note"),
+    [
+        ("length", [Note("cut: length limit reached")]),
+        ("content_filter", [Note("cut: content policy of the provider")]),
+        ("interrupted", [Note("cut: interrupted")]),
+        ("stop", []),
+        (None, []),
+    ],
+)
+def test_an_answer_that_is_cut_says_so(reason: str | None, note: list[Note]) -> None:
+    fields = {"id": 1, "role": "assistant", "finish_reason": reason}
+    cut = ServerEvent("message", {"message": {**fields, "content": [TEXT]}})
+    assert shown(cut) == [Text("half"), Text("\n"), *note]
+    assert [line for line in message_lines(cut.data["message"]) if "cut" in line] == [
+        f"({each.line})" for each in note
+    ]
 
 
 def test_a_retry_is_noted() -> None:

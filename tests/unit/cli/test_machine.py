@@ -37,6 +37,15 @@ def test_whatever_is_missing_says_what_that_costs() -> None:
     assert all(finding.cost and not finding.is_there for finding in findings)
 
 
+@pytest.mark.parametrize(("hard", "is_enough"), [(1024, False), (65_536, True)])
+def test_few_open_files_are_told_with_what_they_allow(hard: int, is_enough: bool) -> None:
+    found = machine.find_open_files((512, hard))
+    assert (found.is_there, bool(found.cost)) == (is_enough, not is_enough)
+    assert found.detail == (
+        f"{hard} a service, enough for {hard - 320} connections; commands get 512"
+    )
+
+
 def test_the_probe_answers_on_this_machine(tmp_path: Path) -> None:
     offer = probe_sandbox(tmp_path / "not" / "there")
     assert offer.kernel

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -65,9 +66,12 @@ def test_a_stack_that_does_not_run_has_no_processes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["status", "--json"], invocation(tmp_path)) == 1
-    assert (
-        capsys.readouterr().out == '{\n  "http": null,\n  "models": null,\n  "processes": []\n}\n'
-    )
+    assert json.loads(capsys.readouterr().out) == {
+        "http": None,
+        "public_url": None,
+        "models": None,
+        "processes": [],
+    }
 
 
 def test_an_unknown_option_is_a_configuration_error(tmp_path: Path) -> None:

@@ -73,6 +73,33 @@ def test_each_gateway_has_a_port_of_its_own_and_all_share_the_public_url() -> No
     )
 
 
+def test_replicas_serve_metrics_at_different_addresses() -> None:
+    metrics = {"chatd": (HostPort("0.0.0.0", 9464), HostPort("0.0.0.0", 9465))}
+    ports = Ports(PORTS.http, PORTS.mcp_demo, metrics)
+    caller = {"CHATD_METRICS_LISTEN": "0.0.0.0:9464"}
+    specs = plan(stack(Sizes(chatd=2), ports, caller))
+    chatd = [find(specs, f"chatd-{number}") for number in range(2)]
+    assert [spec.environment["CHATD_METRICS_LISTEN"] for spec in chatd] == [
+        "0.0.0.0:9464",
+        "0.0.0.0:9465",
+    ]
+    assert [spec.metrics for spec in chatd] == [
+        "http://127.0.0.1:9464/metrics",
+        "http://127.0.0.1:9465/metrics",
+    ]
+    assert find(specs, "gateway-0").metrics is None
+
+
+def test_the_public_url_that_was_given_is_the_gateways() -> None:
+    given = Stack(HOME, ONE_OF_EACH, PORTS, Caller("/python", 42, {}), "https://chat.example.org")
+    environment = find(plan(given), "gateway-0").environment
+    assert environment["GATEWAY_PUBLIC_URL"] == "https://chat.example.org"
+
+
+def test_the_variable_of_the_public_url_is_no_problem() -> None:
+    assert problems_of(stack(environment={"GATEWAY_PUBLIC_URL": "https://a.example"})) == ()
+
+
 def test_the_demo_server_gets_an_address_and_mcpgateway_its_url() -> None:
     specs = plan(stack())
     demo = find(specs, "mcp-demo-0")

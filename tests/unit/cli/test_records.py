@@ -33,4 +33,6 @@ async def test_a_table_that_cannot_be_saved_is_told_once_and_saved_later(tmp_pat
         repairing.cancel()
     (line,) = progress.lines
     assert str(home.processes_file) in line
-    assert process_table.load(home.processes_file) == ProcessTable(myself(), HTTP.url, (CHATD,))
+    assert process_table.load(home.processes_file) == ProcessTable(
+        myself(), HTTP.url, (CHATD,), HTTP.url
+    )

@@ -107,3 +107,77 @@ def test_ports_that_are_taken_are_skipped() -> None:
     with socket.create_server((next_one.host, next_one.port)):
         assert refusal(next_one) is not None
         assert free_ports_after(first, 1)[0].port > next_one.port
+
+
+def test_each_replica_gets_a_metrics_address_of_its_own(tmp_path: Path) -> None:
+    http, metrics = any_free_port("127.0.0.1"), any_free_port("127.0.0.1")
+    asked = request(
+        tmp_path,
+        http=str(http),
+        sizes=Sizes(chatd=3),
+        environment={"CHATD_METRICS_LISTEN": str(metrics)},
+    )
+    ports = choose_ports(asked)
+    assert list(ports.metrics) == ["chatd"]
+    assert ports.metrics["chatd"][0] == metrics
+    assert len({*ports.metrics["chatd"], *ports.http, ports.mcp_demo}) == 5
+
+
+def test_one_variable_gives_every_process_metrics_at_its_own_address(tmp_path: Path) -> None:
+    http, first = any_free_port("127.0.0.1"), any_free_port("127.0.0.1")
+    own = any_free_port("127.0.0.1")
+    asked = request(
+        tmp_path,
+        http=str(http),
+        sizes=Sizes(chatd=2, toolrunner=2),
+        environment={"PARLEY_METRICS_LISTEN": str(first), "GATEWAY_METRICS_LISTEN": str(own)},
+    )
+    metrics = choose_ports(asked).metrics
+    assert {service: len(addresses) for service, addresses in metrics.items()} == {
+        "toolrunner": 2,
+        "mcpgateway": 1,
+        "chatd": 2,
+        "gateway": 1,
+    }
+    assert (metrics["toolrunner"][0], metrics["gateway"]) == (first, (own,))
+    assert len({each for addresses in metrics.values() for each in addresses}) == 6
+
+
+def test_any_free_port_is_chosen_for_metrics_at_port_0(tmp_path: Path) -> None:
+    asked = request(
+        tmp_path,
+        http=str(any_free_port("127.0.0.1")),
+        sizes=Sizes(chatd=2),
+        environment={"CHATD_METRICS_LISTEN": "127.0.0.1:0"},
+    )
+    first, second = choose_ports(asked).metrics["chatd"]
+    assert first != second
+    assert 0 not in (first.port, second.port)
+
+
+def test_a_metrics_address_that_is_taken_or_none_is_told_by_its_variable(tmp_path: Path) -> None:
+    http = str(any_free_port("127.0.0.1"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        for wrong in (address, "here", http):
+            asked = request(tmp_path, http=http, environment={"CHATD_METRICS_LISTEN": wrong})
+            with pytest.raises(ConfigurationProblem, match=f"CHATD_METRICS_LISTEN {wrong}"):
+                choose_ports(asked)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "chat.example.org",
+        "ftp://chat.example.org",
+        "https://",
+        "https://a:b",
+        "https://u:p@chat.example.org",
+        "https://chat.example.org/path",
+        "https://chat.example.org?x=1",
+        "https://chat example.org",
+    ],
+)
+def test_a_public_url_that_is_no_origin_is_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ConfigurationProblem, match="--public-url"):
+        prepare(request(tmp_path, http=str(any_free_port("127.0.0.1")), public_url=url))

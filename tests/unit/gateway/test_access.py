@@ -1,9 +1,13 @@
+import random  # noqa: TID251 (an argument)
 from typing import Any
 
 import pytest
 
 from gateway.access import ACCESS, Access, Need, RouteUndeclared
+from gateway.access_log import AccessLog, AccessLogShare
+from gateway.admission import Admission, AdmissionLimits
 from gateway.application import Application, OpenRoute, Surroundings, UserRoute, host_name
+from gateway.client_address import ClientAddresses
 from gateway.settings import PublicUrl
 from parley.telemetry import InMemoryTelemetry
 from support.gateway_routes import every_route
@@ -18,6 +22,9 @@ def around() -> Surroundings:
         public_url=PublicUrl.parse("http://parley.test"),
         allowed_hosts=(),
         new_id=lambda: "id",
+        admission=Admission(AdmissionLimits()),
+        addresses=ClientAddresses(),
+        access_log=AccessLog(AccessLogShare(0.0), random.Random(1)),
     )
 
 
@@ -52,6 +59,8 @@ def test_everything_under_the_api_needs_a_sign_in() -> None:
         "/healthz",
         "/readyz",
         "/openapi.json",
+        "/problems",
+        "/problems/{code}",
     }
 
 

@@ -60,33 +60,36 @@ def test_a_body_becomes_its_type() -> None:
         (b"{}", FieldError("MISSING_FIELD", "This field is required.", pointer="/content")),
         (
             b'{"content":[]}',
-            FieldError("INVALID", "Expected `array` of length >= 1.", pointer="/content"),
+            FieldError("TOO_SHORT", "Give 1 to 100 items; these are 0.", pointer="/content"),
         ),
         (
             b'{"content":[{"type":"text","text":7}]}',
-            FieldError("INVALID", "Expected `str`, got `int`.", pointer="/content/0/text"),
+            FieldError(
+                "WRONG_TYPE",
+                "Give a text (more than spaces), not a number.",
+                pointer="/content/0/text",
+            ),
         ),
         (
             b'{"content":[{"type":"video"}]}',
-            FieldError("INVALID", "Invalid value 'video'.", pointer="/content/0/type"),
+            FieldError(
+                "NOT_A_CHOICE", "Give one of text, file, file-reference.", pointer="/content/0/type"
+            ),
         ),
         (
             b'{"content":[{"type":"text","text":"x"}],"labels":{"-":"x"}}',
             FieldError(
-                "INVALID",
-                "Expected `str` matching regex '^[a-zA-Z0-9][a-zA-Z0-9._/-]*$'.",
-                pointer="/labels",
+                "WRONG_FORMAT",
+                "As a name: Give letters, digits, '.', '_', '/' or '-', beginning with a letter or "
+                "digit.",
+                pointer="/labels/-",
             ),
         ),
         (
             b'{"content":[{"type":"text","text":"x"}],"mode":"fast"}',
-            FieldError(
-                "INVALID",
-                "Invalid enum value 'fast'. Give one of plan.",
-                pointer="/mode",
-            ),
+            FieldError("NOT_A_CHOICE", "Give one of plan.", pointer="/mode"),
         ),
-        (b"[]", FieldError("INVALID", "Expected `object`, got `array`.", pointer="")),
+        (b"[]", FieldError("WRONG_TYPE", "Give an object, not a list.", pointer="")),
         (
             b'{"content":[{"type":"text","text":"a\\u0000"}]}',
             FieldError("NUL", "Leave out the NUL character.", pointer="/content/0/text"),
@@ -98,18 +101,33 @@ def test_what_does_not_fit_is_pointed_at(body: bytes, error: FieldError) -> None
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "line", "column"),
     [
-        b"",
-        b"{",
-        b"nonsense",
-        b'{"content":[{"type":"text","text":"\xff"}]}',
-        b'{"content":[{"type":"text","text":"\\ud800"}]}',
-        b'{"content":[{"type":"text","text":"x"}]} trailing',
+        (b"", 1, 1),
+        (b"{", 1, 2),
+        (b'{"title": NaN}', 1, 11),
+        (b"nonsense", 1, 1),
+        (b'{\n  "content": [1,]}', 2, 17),
+        (b'{\n  "title": "\xc3\xa9",\n  content: 1}', 3, 3),
+        (b'{"content":[{"type":"text","text":"\xff"}]}', 1, 36),
+        (b'{"content":[{"type":"text","text":"x"}]} trailing', 1, 42),
     ],
 )
-def test_what_is_no_json_is_refused_as_such(body: bytes) -> None:
-    assert fault_of(body) == (400, None)
+def test_what_is_no_json_is_refused_with_line_and_column(
+    body: bytes, line: int, column: int
+) -> None:
+    with pytest.raises(HttpRefusal) as refused:
+        decode(body, NewChat)
+
+    assert (refused.value.status, refused.value.code) == (400, "INVALID_JSON")
+    assert refused.value.facts == {"line": line, "column": column}
+    assert refused.value.detail == (
+        f"The body is not one JSON document in UTF-8; see line {line}, column {column}."
+    )
+
+
+def test_half_of_a_surrogate_pair_is_no_json() -> None:
+    assert fault_of(b'{"content":[{"type":"text","text":"\\ud800"}]}') == (400, None)
 
 
 def test_an_escaped_backslash_before_u0000_is_no_nul() -> None:
@@ -154,6 +172,21 @@ def test_a_query_must_be_known_single_and_clean(query: str) -> None:
     assert refused.value.status == 422
 
 
+def test_all_that_is_wrong_with_a_query_is_told_at_once() -> None:
+    with pytest.raises(HttpRefusal) as refused:
+        read_query(request_with(query="limt=1&cursor=a&cursor=b&q=%00"), "limit", "cursor", "q")
+
+    assert [error.document() for error in refused.value.errors] == [
+        {
+            "parameter": "limt",
+            "code": "UNKNOWN_PARAMETER",
+            "detail": "Unknown. Did you mean 'limit'?",
+        },
+        {"parameter": "cursor", "code": "REPEATED", "detail": "Give it once."},
+        {"parameter": "q", "code": "NUL", "detail": "Leave out the NUL character."},
+    ]
+
+
 @pytest.mark.parametrize("text", ["-1", "0", "201", "1.5", "x", "²", "9" * 40, ""])
 def test_a_number_in_a_query_keeps_to_its_range(text: str) -> None:
     with pytest.raises(HttpRefusal):
@@ -165,6 +198,5 @@ def test_a_word_that_is_none_is_answered_with_those_that_are() -> None:
         decode(b'{"signal":"hup"}', SignalInput)
 
     assert refused.value.detail == (
-        "/signal: Invalid enum value 'hup'. "
-        "Give one of interrupt, terminate, kill, hangup, stop, continue."
+        "/signal: Give one of interrupt, terminate, kill, hangup, stop, continue."
     )

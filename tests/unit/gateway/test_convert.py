@@ -46,6 +46,12 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
         created_at=timestamp(1),
         updated_at=timestamp(2),
         client_tools=[chat_pb2.ClientTool(name="ask", input_schema_json='{"type": "object"}')],
+        required_action=chat_pb2.RequiredAction(
+            tool_calls=[
+                chat_pb2.WaitingCall(tool_call_id="t", tool_name="ask", args_json='{"a":1.50}')
+            ],
+            deadline_at=timestamp(50),
+        ),
     )
 
     assert as_sent(chat_to_json(chat)) == {
@@ -72,6 +78,10 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
             "provider": "scripted",
             "status_code": 429,
             "retryable": True,
+        },
+        "required_action": {
+            "tool_calls": [{"tool_call_id": "t", "tool_name": "ask", "args": {"a": 1.5}}],
+            "deadline_at": "2026-01-01T00:00:50Z",
         },
         "versions": {
             "snapshot": 7,

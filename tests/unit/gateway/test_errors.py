@@ -2,19 +2,28 @@ import grpc
 import pytest
 
 from gateway.errors import (
+    FACT_NAMES,
     GENERIC_DETAIL,
     HTTP_STATUS,
+    SHOWN_METADATA,
     Circumstances,
     UpstreamRefused,
     answer_to,
-    pointer_of,
     refusal_of,
 )
+from gateway.field_places import Asked, pointer_of
 from gateway.identity_errors import ERRORS, IdentityRefusal, InvalidRequest, TooManyTokens
+from gateway.inputs import ChatPatch, NewChat, NewMessage
+from gateway.inputs_catalogue import NewTemplate, NewWorkspace
+from gateway.inputs_models import NewModel, NewSpendLimit
+from gateway.inputs_secrets import NewSecret
+from gateway.inputs_users import UserPatch
+from gateway.inputs_workspaces import NewProcess, RestoreInput
 from parley.postgres import DatabaseUnavailable
 from parley.rpc import Problem, Violation
 
-HERE = Circumstances("https://parley.test", "/api/v1/chats", "request-1", "f" * 32)
+CREATION = Asked("/api/v1/chats", (), NewChat)
+HERE = Circumstances("https://parley.test", "/api/v1/chats", "request-1", "f" * 32, CREATION)
 
 
 def upstream(status: grpc.StatusCode, reason: str, message: str = "said") -> UpstreamRefused:
@@ -36,7 +45,7 @@ def test_every_status_of_grpc_has_one_of_http() -> None:
         (grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED", 422),
         (grpc.StatusCode.ABORTED, "VERSION_CONFLICT", 409),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, "QUEUE_FULL", 429),
-        (grpc.StatusCode.RESOURCE_EXHAUSTED, "USAGE_LIMIT", 409),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, "USAGE_LIMIT", 429),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, "MESSAGE_TOO_LARGE", 413),
         (grpc.StatusCode.UNIMPLEMENTED, "UNIMPLEMENTED", 501),
         (grpc.StatusCode.UNAVAILABLE, "DRAINING", 503),
@@ -90,9 +99,10 @@ def test_fields_at_fault_are_pointed_at() -> None:
 
     assert answer.status == 422
     assert answer.document["errors"] == [
-        {"pointer": "/content/0/text", "code": "INVALID", "detail": "too long"},
-        {"pointer": "/title", "code": "INVALID", "detail": "empty"},
+        {"pointer": "/content/0/text", "code": "INVALID", "detail": "Too long."},
+        {"pointer": "/title", "code": "INVALID", "detail": "Empty."},
     ]
+    assert answer.document["detail"] == "/content/0/text: Too long. /title: Empty."
 
 
 def test_metadata_is_shown_only_where_the_table_says_so() -> None:
@@ -103,10 +113,36 @@ def test_metadata_is_shown_only_where_the_table_says_so() -> None:
         {"status": "running", "command": "archive", "worker_id": "w"},
     )
 
-    assert refusal_of(UpstreamRefused(problem)).facts == {
-        "status": "running",
-        "command": "archive",
-    }
+    assert refusal_of(UpstreamRefused(problem)).facts == {"chat_status": "running"}
+
+
+def test_no_fact_hides_a_member_that_every_problem_has() -> None:
+    members = set(answer_to(RuntimeError("x"), HERE).document)
+    facts = {FACT_NAMES.get(name, name) for names in SHOWN_METADATA.values() for name in names}
+
+    assert facts & members == set()
+
+
+@pytest.mark.parametrize(
+    ("reason", "route", "pointer"),
+    [
+        ("MODEL_NOT_FOUND", Asked("/chats", (), NewChat), "/model_id"),
+        ("FILE_NOT_FOUND", Asked("/chats", (), NewChat), "/content"),
+        ("TEMPLATE_NOT_FOUND", Asked("/workspaces", (), NewWorkspace), "/template_id"),
+        ("RESOURCE_NOT_FOUND", Asked("/models", (), NewModel), "/provider_id"),
+        ("MODEL_NOT_FOUND", Asked("/models/{model_id}"), None),
+        ("CHAT_NOT_FOUND", Asked("/chats/{chat_id}", (), ChatPatch), None),
+    ],
+)
+def test_what_a_body_names_and_is_not_there_is_pointed_at(
+    reason: str, route: Asked, pointer: str | None
+) -> None:
+    refusal = refusal_of(upstream(grpc.StatusCode.NOT_FOUND, reason), route)
+
+    assert (refusal.status, [error.pointer for error in refusal.errors]) == (
+        404,
+        [] if pointer is None else [pointer],
+    )
 
 
 def test_errors_of_identity_are_told_alike_over_http() -> None:
@@ -122,34 +158,151 @@ def test_pointers_escape_what_json_pointer_reserves() -> None:
     assert pointer_of("a~b.c[2]") == "/a~0b/c/2"
 
 
+def asked(path: str = "", *query: str, body: type | None = None) -> Asked:
+    return Asked(path, query, body)
+
+
 @pytest.mark.parametrize(
-    ("field", "place"),
+    ("field", "route", "place"),
     [
-        ("content[0].text", {"pointer": "/content/0/text"}),
-        ("content[0].file.file_id", {"pointer": "/content/0/file_id"}),
-        ("content[2].file_reference.start_line", {"pointer": "/content/2/start_line"}),
-        ("client_tools[1].input_schema_json", {"pointer": "/client_tools/1/input_schema"}),
-        ("chat.title", {"pointer": "/title"}),
-        ("model.prices.input", {"pointer": "/prices/input"}),
-        ("user.role", {"pointer": "/role"}),
-        ("limit.limit_micros", {"pointer": "/limit_micros"}),
-        ("model_id", {"pointer": "/model_id"}),
-        ("query", {"parameter": "q"}),
-        ("page_token", {"parameter": "cursor"}),
-        ("page_size", {"parameter": "limit"}),
-        ("request_id", {"parameter": "Idempotency-Key"}),
+        ("content[0].text", asked(body=NewChat), {"pointer": "/content/0/text"}),
+        ("content[0].file.file_id", asked(body=NewMessage), {"pointer": "/content/0/file_id"}),
+        (
+            "content[2].file_reference.start_line",
+            asked(body=NewMessage),
+            {"pointer": "/content/2/start_line"},
+        ),
+        (
+            "client_tools[1].input_schema_json",
+            asked(body=NewChat),
+            {"pointer": "/client_tools/1/input_schema"},
+        ),
+        ("chat.title", asked(body=ChatPatch), {"pointer": "/title"}),
+        ("labels.a/b.c", asked(body=NewChat), {"pointer": "/labels/a~1b.c"}),
+        ("model.prices.input", asked(body=NewModel), {"pointer": "/prices/input"}),
+        ("user.role", asked(body=UserPatch), {"pointer": "/role"}),
+        ("limit.limit_micros", asked(body=NewSpendLimit), {"pointer": "/limit_micros"}),
+        ("secret.hosts", asked(body=NewSecret), {"pointer": "/hosts"}),
+        ("template.git.url", asked(body=NewTemplate), {"pointer": "/git/url"}),
+        (
+            "template.parameters[1].options",
+            asked(body=NewTemplate),
+            {"pointer": "/parameters/1/options"},
+        ),
+        ("parameters.cpus", asked(body=NewWorkspace), {"pointer": "/parameters/cpus"}),
+        ("spec.command", asked(body=NewProcess), {"pointer": "/command"}),
+        ("spec.argv.arguments", asked(body=NewProcess), {"pointer": "/argv"}),
+        ("spec.environment['A=B']", asked(body=NewProcess), {"pointer": "/environment/A=B"}),
+        ("spec.program", asked(body=NewProcess), {"pointer": ""}),
+        ("paths", asked(body=RestoreInput), {"pointer": "/paths"}),
+        ("paths", asked("/diff", "paths"), {"parameter": "paths"}),
+        ("repository", asked("/diff", "repository"), {"parameter": "repository"}),
+        ("repository", asked(body=RestoreInput), {"pointer": "/repository"}),
+        ("query", asked("/chats", "q"), {"parameter": "q"}),
+        ("query", asked("/templates", "query"), {"parameter": "query"}),
+        ("page_token", asked("/chats", "cursor"), {"parameter": "cursor"}),
+        ("page_size", asked("/chats", "limit"), {"parameter": "limit"}),
+        ("since_cursor", asked("/output", "cursor"), {"parameter": "cursor"}),
+        ("chat_id", asked("/chats/{chat_id}/pin", body=ChatPatch), {"parameter": "chat_id"}),
+        ("request_id", asked(body=NewChat), {"parameter": "Idempotency-Key"}),
+        ("chat.etag", asked(body=ChatPatch), {"parameter": "If-Match"}),
     ],
 )
 def test_a_field_of_a_proto_is_told_as_what_the_client_wrote(
-    field: str, place: dict[str, str]
+    field: str, route: Asked, place: dict[str, str]
 ) -> None:
     problem = Problem(
         grpc.StatusCode.INVALID_ARGUMENT,
         "INVALID_REQUEST",
-        "said",
-        violations=(Violation(field, "wrong"),),
+        f"{field}: is wrong",
+        violations=(Violation(field, "is wrong"),),
     )
 
-    (error,) = refusal_of(UpstreamRefused(problem)).errors
+    refusal = refusal_of(UpstreamRefused(problem), route)
 
-    assert error.document() == {**place, "code": "INVALID", "detail": "wrong"}
+    (error,) = refusal.errors
+    assert error.document() == {**place, "code": "INVALID", "detail": "It is wrong."}
+    where = next(iter(place.values())) or "The body"
+    assert refusal.detail == f"{where}: It is wrong."
+
+
+def test_ids_that_name_nothing_are_told_by_their_places_and_with_their_reason() -> None:
+    problem = Problem(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "UNKNOWN_ID",
+        "chat.mcp_server_ids[1]: names no server",
+        {"resource": "MCP server"},
+        violations=(Violation("chat.mcp_server_ids[1]", "names no server"),),
+    )
+
+    refusal = refusal_of(UpstreamRefused(problem), asked(body=ChatPatch))
+
+    assert (refusal.status, refusal.code, refusal.facts) == (
+        422,
+        "UNKNOWN_ID",
+        {"resource": "MCP server"},
+    )
+    assert refusal.detail == "/mcp_server_ids/1: It names no server."
+
+
+def test_a_spending_limit_is_told_with_its_end_and_numbers_as_numbers() -> None:
+    problem = Problem(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "USAGE_LIMIT",
+        "The limit is reached.",
+        {"spent_micros": "900", "limit_micros": "500", "resets_at": "2026-02-01T00:00:00Z"},
+        retry_after_s=3600.2,
+    )
+
+    answer = answer_to(UpstreamRefused(problem), HERE)
+
+    assert (answer.status, answer.headers) == (429, {"retry-after": "3601"})
+    assert answer.document == {
+        "type": "https://parley.test/problems/USAGE_LIMIT",
+        "title": "Usage limit",
+        "status": 429,
+        "detail": "The limit is reached.",
+        "instance": "/api/v1/chats",
+        "code": "USAGE_LIMIT",
+        "request_id": "request-1",
+        "trace_id": "f" * 32,
+        "retryable": True,
+        "retry_after_ms": 3_600_200,
+        "spent_micros": 900,
+        "limit_micros": 500,
+        "resets_at": "2026-02-01T00:00:00Z",
+    }
+
+
+@pytest.mark.parametrize(
+    ("reason", "metadata", "facts"),
+    [
+        ("QUEUE_FULL", {"queue_length_max": "20"}, {"queue_length_max": 20}),
+        ("TOO_MANY_FILES", {"files_max": "50"}, {"files_max": 50}),
+        ("OUTPUT_GONE", {"oldest_cursor": "4096"}, {"oldest_cursor": 4096}),
+        ("TOO_MANY_PROCESSES", {"scope": "chat", "limit": "64"}, {"scope": "chat", "limit": 64}),
+        (
+            "QUOTA_EXHAUSTED",
+            {"dimension": "live_workspaces", "used": "5", "limit": "5", "remedy": "stop one"},
+            {"dimension": "live_workspaces", "used": 5, "limit": 5, "remedy": "stop one"},
+        ),
+        (
+            "PATH_NOT_FOUND",
+            {"path": "7", "suggestions": "a.py\nb.py"},
+            {"path": "7", "suggestions": ["a.py", "b.py"]},
+        ),
+        ("TOO_MANY_GROUPS", {"groups_max": "100"}, {"groups_max": 100}),
+        ("TOO_MANY_TOKENS", {"tokens_max": "20000"}, {"tokens_max": 20000}),
+        (
+            "FILE_TOO_LARGE",
+            {"size_bytes": "11", "limit_bytes": "10"},
+            {"size_bytes": 11, "limit_bytes": 10},
+        ),
+    ],
+)
+def test_facts_that_are_numbers_or_lists_are_told_as_such(
+    reason: str, metadata: dict[str, str], facts: dict[str, object]
+) -> None:
+    problem = Problem(grpc.StatusCode.FAILED_PRECONDITION, reason, "said", metadata)
+
+    assert refusal_of(UpstreamRefused(problem)).facts == facts

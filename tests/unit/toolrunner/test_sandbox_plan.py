@@ -16,7 +16,6 @@ from toolrunner.sandbox import (
     Report,
     Trials,
     judge,
-    level_of,
     plan,
 )
 
@@ -31,6 +30,7 @@ NO_NAMESPACES = dict.fromkeys(
     "denied",
 )
 CONTAINER = replace(EVERYTHING, failures={**NO_NAMESPACES, Layer.CGROUP: "read-only"})
+ORDINARY = replace(EVERYTHING, is_root=False, failures={**NO_NAMESPACES, Layer.UID: "no root"})
 NO_LANDLOCK = {Layer.LANDLOCK_FILES: "old", Layer.LANDLOCK_NETWORK: "old"}
 PLACE = Place("/w/files", "/w/home", "/w/tmp", uid=20_001)
 EGRESS = Egress(4000)
@@ -48,7 +48,10 @@ def report_of(trials: Trials, level: Level | None = None) -> Report:
         (CONTAINER, Level.LANDLOCK),
         (replace(CONTAINER, landlock_abi=1), Level.LANDLOCK),
         (replace(CONTAINER, landlock_abi=1, is_reachable=False), Level.NONE),
-        (replace(CONTAINER, landlock_abi=6, is_reachable=False), Level.LANDLOCK),
+        # Landlock alone, with the user of the service.
+        (replace(CONTAINER, landlock_abi=6, is_reachable=False), Level.NONE),
+        (ORDINARY, Level.NONE),
+        (replace(EVERYTHING, is_root=False, failures={Layer.UID: "no root"}), Level.NS),
         (replace(CONTAINER, landlock_abi=1, is_reachable=False, passage=2), Level.LANDLOCK),
         (
             replace(
@@ -78,7 +81,31 @@ def report_of(trials: Trials, level: Level | None = None) -> Report:
     ],
 )
 def test_the_level_is_the_strongest_whose_layers_all_work(trials: Trials, level: Level) -> None:
-    assert level_of(trials) is level
+    assert report_of(trials).level is level
+
+
+def test_landlock_with_the_user_of_the_service_counts_as_none_and_is_applied() -> None:
+    with pytest.raises(BelowMinimum) as refused:
+        judge(ORDINARY, minimum=Level.LANDLOCK)
+    for words in ('"none"', "no root", "user namespaces", "TOOLRUNNER_SANDBOX_MINIMUM=none"):
+        assert words in str(refused.value)
+    report = report_of(ORDINARY)
+    assert (report.level, report.applied) == (Level.NONE, Level.LANDLOCK)
+    assert "do not isolate" in report.summary
+    found = plan(report, place=replace(PLACE, uid=-1), profile=Profile.READ_ONLY)
+    assert (found.level, found.profile, found.network) == (
+        Level.NONE,
+        Profile.READ_ONLY,
+        Network.NONE,
+    )
+    assert {Layer.LANDLOCK_FILES, Layer.SECCOMP} <= set(found.layers)
+
+
+def test_a_directory_of_the_services_user_tells_level_none_where_only_landlock_confines() -> None:
+    of_the_service = replace(PLACE, uid=-1)
+    assert plan(report_of(CONTAINER), place=of_the_service).level is Level.NONE
+    assert plan(report_of(CONTAINER), place=PLACE).level is Level.LANDLOCK
+    assert plan(report_of(EVERYTHING), place=of_the_service).level is Level.NS
 
 
 def test_a_node_below_its_minimum_is_refused_and_told_why_and_how() -> None:
@@ -93,6 +120,13 @@ def test_a_node_below_its_minimum_is_refused_and_told_why_and_how() -> None:
 def test_a_level_can_be_held_down_and_never_up() -> None:
     assert report_of(EVERYTHING, Level.UID).level is Level.UID
     assert report_of(CONTAINER, Level.NS).level is Level.LANDLOCK
+
+
+def test_bounds_that_a_user_namespace_cannot_have_are_told_and_the_level_stays() -> None:
+    report = report_of(replace(EVERYTHING, bounds_users=False))
+    told = [each for each in report.missing if each.layer is Layer.RLIMITS]
+    assert [each.cause for each in told] == ["/proc/sys/user cannot be written in a user namespace"]
+    assert (report.level, Layer.RLIMITS in report.layers) == (Level.NS, True)
 
 
 def test_whatever_is_missing_has_cause_effect_and_remedy() -> None:

@@ -141,6 +141,55 @@ def test_who_shares_a_user_changes_only_itself(machine: str, name: str, place: i
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("name", "kinds", "of_the_user"), [("setpriority", (0, 1), 2), ("ioprio_set", (1, 2), 3)]
+)
+def test_who_shares_a_user_slows_down_only_itself(
+    machine: str, name: str, kinds: tuple[int, ...], of_the_user: int
+) -> None:
+    shared = replace(CLOSED, shares_user=True)
+    for kind in kinds:
+        assert asked(machine, shared, name, kind, 0, 19) == ALLOW
+        assert asked(machine, shared, name, kind, 1, 19) == refusal(errno.EPERM)
+    for who in (0, 1000):
+        assert asked(machine, shared, name, of_the_user, who, 19) == refusal(errno.EPERM)
+        assert asked(machine, CLOSED, name, of_the_user, who, 19) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", seccomp.WATCHES)
+def test_directories_are_not_watched_where_names_are_kept(machine: str, name: str) -> None:
+    if NUMBERS[name][MACHINES.index(machine)] >= 0:
+        kept = replace(CLOSED, keeps_names=True)
+        assert asked(machine, kept, name) == refusal(errno.ENOSYS)
+        assert asked(machine, CLOSED, name) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_the_mark_of_a_workspace_is_read_and_not_changed(machine: str, is_shared: bool) -> None:
+    kept = replace(CLOSED, keeps_mark=True, shares_user=is_shared)
+    mark, other = seccomp.RLIMIT_LOCKS, 7
+    assert asked(machine, kept, "setrlimit", mark, 1) == refusal(errno.EPERM)
+    assert asked(machine, kept, "setrlimit", other, 1) == ALLOW
+    for pointer in (1, 1 << 32):
+        assert asked(machine, kept, "prlimit64", 0, mark, pointer) == refusal(errno.EPERM)
+        assert asked(machine, kept, "prlimit64", 0, other, pointer) == ALLOW
+        assert asked(machine, CLOSED, "prlimit64", 0, mark, pointer) == ALLOW
+    assert asked(machine, kept, "prlimit64", 0, mark, 0, 1) == ALLOW
+    others = refusal(errno.EPERM) if is_shared else ALLOW
+    assert asked(machine, kept, "prlimit64", 1, other, 0, 1) == others
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_hiding_from_the_service_succeeds_and_does_nothing(machine: str) -> None:
+    visible = replace(CLOSED, stays_visible=True)
+    assert asked(machine, visible, "prctl", 4, 0) == refusal(0)
+    assert asked(machine, visible, "prctl", 1, 9) == ALLOW
+    assert asked(machine, CLOSED, "prctl", 4, 0) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("name", seccomp.ATTRIBUTES)
 def test_attributes_of_files_are_kept_where_nothing_may_be_written(machine: str, name: str) -> None:
     if NUMBERS[name][MACHINES.index(machine)] >= 0:

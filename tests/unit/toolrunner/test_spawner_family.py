@@ -1,5 +1,6 @@
 """Deaths that come sooner than what is told of the dead; the processes are real."""
 
+import errno
 import json
 import os
 import selectors
@@ -11,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from toolrunner.sandbox import is_readable
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.family import REPORT_OVER, Family, Kept
 from toolrunner.spawner.frames import Frames, Line
 from toolrunner.spawner.kin import Kin
 
 CODE = 7
+WITHIN_S = 10.0
 
 
 @dataclass
@@ -29,6 +32,7 @@ class Stage:
     report: int
     outside: int
     inside: int
+    outside_fd: int
     frames: Frames = field(default_factory=Frames)
 
     def tell(self, **told: object) -> None:
@@ -75,14 +79,19 @@ def stage() -> Iterator[Stage]:
     reading, writing = os.pipe2(os.O_NONBLOCK)
     output = os.open(os.devnull, os.O_RDONLY)
     kept = Kept("p", "w", 1, outside, output, -1, reading)
-    family.kept["p"], family.leaders[outside] = kept, "p"
+    family.kept["p"] = family.starting["p"] = kept
+    family.leaders[outside] = "p"
     family.kin.enter("p", "w", outside)
     selector.register(reading, REPORT_OVER, kept)
-    yield Stage(family, theirs, kept, writing, outside, died(CODE))
-    os.close(output)
+    outside_fd = os.pidfd_open(outside)
+    yield Stage(family, theirs, kept, writing, outside, died(CODE), outside_fd)
+    os.close(outside_fd)
     for fd in (lasting, until):
         os.close(fd)
-    os.waitpid(outside, 0)
+    with suppress(OSError):
+        os.close(output)
+    with suppress(ChildProcessError):
+        os.waitpid(outside, 0)
     selector.close()
     ours.close()
     theirs.close()
@@ -156,3 +165,20 @@ def test_a_report_wakes_the_spawner_once_and_all_of_it_is_read_then(stage: Stage
     stage.family.settle(stage.kept)
     (told,) = stage.heard()
     assert (told["number"], told["pid"], told["layers"]) == (1, stage.inside, [1, 2])
+
+
+def test_one_who_does_not_begin_in_time_is_killed_and_its_start_answered(stage: Stage) -> None:
+    stage.kept.give_up_at = 100.0
+    assert (stage.family.end_late(99.0), stage.heard()) == (100.0, [])
+    assert stage.family.end_late(100.0) is None
+    assert stage.heard() == [{"number": 1, "stage": "start", "errno": errno.ETIMEDOUT}]
+    assert is_readable(stage.outside_fd, WITHIN_S), "it was not killed"
+
+
+def test_one_who_is_forgotten_before_it_began_is_killed(stage: Stage) -> None:
+    stage.family.forget("p")
+    assert (stage.family.starting, stage.family.kept) == ({}, {})
+    assert is_readable(stage.outside_fd, WITHIN_S), "it was not killed"
+    # Its descriptors were closed once, and are of no use to anybody.
+    stage.family.reap()
+    assert [told.get("descriptors") for told in stage.heard()] == [None]

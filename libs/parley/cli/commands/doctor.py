@@ -1,6 +1,7 @@
 """`parley doctor`: what this machine offers, what it lacks, and what that costs."""
 
 import json
+import resource
 from dataclasses import asdict
 
 import click
@@ -43,6 +44,7 @@ def look_around(search_path: str | None, offer: SandboxOffer) -> tuple[machine.F
         machine.find_browser(search_path),
         machine.find_cores(),
         machine.find_memory(),
+        machine.find_open_files(resource.getrlimit(resource.RLIMIT_NOFILE)),
     )
 
 

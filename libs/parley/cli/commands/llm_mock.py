@@ -10,6 +10,7 @@ from parley.cli.options import HomeCommand
 from parley.clock import SystemClock
 from parley.llm_mock import MockError, MockModels, Recording, grammar_help, read_recording
 from parley.process.linux import end_with_parent
+from parley.process.open_files import OpenFiles
 from parley.process.signals import stopping_on_signals
 
 EPILOG = f"""\b
@@ -55,6 +56,7 @@ def llm_mock(
         raise ConfigurationProblem("--replay and the files to replay go together")
     if parent_pid is not None and not end_with_parent(parent_pid):
         return
+    OpenFiles.raised()
     try:
         recordings = tuple(map(read_recording, files))
         uvloop.run(_serve(host, port, seed, behaviour, recordings))

@@ -37,6 +37,10 @@ def show(chat_id: str, count: int, as_json: bool) -> None:
     problem = chat.get("last_error")
     if problem:
         click.echo(sanitized(f"error: {problem.get('message')}"))
+    retry = chat.get("retry")
+    if retry:
+        at, why = retry.get("retrying_at"), retry.get("error")
+        click.echo(sanitized(f"attempt {retry.get('attempt')} failed, next one at {at}: {why}"))
     for message in said["messages"]:
         for line in message_lines(message):
             click.echo(sanitized(line))

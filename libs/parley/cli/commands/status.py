@@ -14,7 +14,7 @@ from parley.cli.invocation import current
 from parley.cli.leftovers import running
 from parley.cli.options import HomeCommand
 from parley.cli.process_table import ProcessRecord, ProcessTable, load
-from parley.cli.readiness import NetworkProbe, Probe
+from parley.cli.readiness import NetworkProbe
 from parley.cli.text_table import text_table
 
 MIB = 1024 * 1024
@@ -31,6 +31,8 @@ class ProcessStatus:
     healthy: bool
     restarts: int
     rss_bytes: int
+    metrics: str | None = None
+    problem: str | None = None  # What a process that is not healthy says of itself.
 
 
 @click.command(cls=HomeCommand)
@@ -46,6 +48,7 @@ def status(as_json: bool) -> None:
     if as_json:
         document = {
             "http": table.http if is_up else None,
+            "public_url": table.public_url if is_up else None,
             "models": models,
             "processes": [asdict(process) for process in found],
         }
@@ -55,30 +58,46 @@ def status(as_json: bool) -> None:
             f"Parley does not run in {home.root}: start it with `{invocation.hint('up')}`"
         )
     if not as_json:
-        click.echo(f"{table.http}\nmodels: {models}\n")
-        click.echo(text_table(COLUMNS, [_row(process) for process in found]), nl=False)
+        public = table.public_url or table.http
+        served = "" if public == table.http else f", served at {table.http}"
+        click.echo(f"{public}{served}\nmodels: {models}\n")
+        click.echo(_table(found), nl=False)
+        for process in found:
+            if process.problem:
+                click.echo(f"\n{process.service}: {process.problem}")
 
 
-async def look_at(table: ProcessTable, probe: Probe) -> tuple[ProcessStatus, ...]:
+async def look_at(table: ProcessTable, probe: NetworkProbe) -> tuple[ProcessStatus, ...]:
     """Return how the processes of `table` are, all asked at once."""
     async with asyncio.TaskGroup() as tasks:
         asked = [tasks.create_task(_look_at(record, probe)) for record in table.processes]
     return tuple(task.result() for task in asked)
 
 
-async def _look_at(record: ProcessRecord, probe: Probe) -> ProcessStatus:
+async def _look_at(record: ProcessRecord, probe: NetworkProbe) -> ProcessStatus:
     process = running(record.identity)
     rss_bytes = 0
     with suppress(psutil.NoSuchProcess):
         rss_bytes = process.memory_info().rss if process is not None else 0
+    is_healthy = process is not None and await probe.is_ready(record.readiness)
+    asks = process is not None and not is_healthy
     return ProcessStatus(
         service=record.service,
         pid=process.pid if process is not None else None,
         address=record.address,
-        healthy=process is not None and await probe.is_ready(record.readiness),
+        healthy=is_healthy,
         restarts=record.restarts,
         rss_bytes=rss_bytes,
+        metrics=record.metrics,
+        problem=await probe.problem(record.readiness) or None if asks else None,
     )
+
+
+def _table(found: tuple[ProcessStatus, ...]) -> str:
+    if not any(process.metrics for process in found):
+        return text_table(COLUMNS, [_row(process) for process in found])
+    rows = [(*_row(process), process.metrics or "-") for process in found]
+    return text_table((*COLUMNS, "metrics"), rows)
 
 
 def _row(process: ProcessStatus) -> tuple[str, ...]:

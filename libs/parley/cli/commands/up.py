@@ -20,6 +20,7 @@ from parley.cli.plan import PROGRAMS
 from parley.cli.progress import Progress, TextProgress
 from parley.cli.request import UpRequest, check_request
 from parley.cli.sandbox_probe import probe_sandbox
+from parley.cli.service_settings import PUBLIC_URL
 from parley.cli.stack import Sizes
 from parley.clock import SystemClock
 
@@ -59,6 +60,11 @@ class StartRefused(CliError):
     help="Use this PostgreSQL, as a role that may create roles, instead of the embedded one "
     "(or PARLEY_DATABASE_URL, which no other user can see).",
 )  # fmt: skip
+@click.option(
+    "--public-url", metavar="URL",
+    help="The origin that people reach it by, such as https://chat.example.org, if that is not "
+    "the address of --http (or GATEWAY_PUBLIC_URL).",
+)  # fmt: skip
 @click.option("--report-fd", type=int, hidden=True)
 @click.option("--called-as", hidden=True)
 def up(
@@ -69,6 +75,7 @@ def up(
     toolrunner: int,
     mcpgateway: int,
     database_url: str | None,
+    public_url: str | None,
     report_fd: int | None,
     called_as: str | None,
 ) -> None:
@@ -83,6 +90,7 @@ def up(
         sizes=Sizes(chatd=chatd, gateway=gateway, toolrunner=toolrunner, mcpgateway=mcpgateway),
         database_url=database_url or invocation.environment.get("PARLEY_DATABASE_URL"),
         environment=invocation.environment,
+        public_url=_origin(public_url or invocation.environment.get(PUBLIC_URL)),
     )
     if is_detached:
         _detach(request, invocation)
@@ -155,6 +163,8 @@ def _detach(request: UpRequest, invocation: Invocation) -> None:
         "--toolrunner", str(sizes.toolrunner), "--mcpgateway", str(sizes.mcpgateway),
         "--called-as", invocation.program,
     ]  # fmt: skip
+    if request.public_url:
+        arguments += ["--public-url", request.public_url]
     environment = dict(invocation.environment)
     if request.database_url:
         # Its password must not be visible in the list of processes for as long as Parley runs.
@@ -168,16 +178,22 @@ def _detach(request: UpRequest, invocation: Invocation) -> None:
 
 def tell_how_to_use(prepared: "Prepared", invocation: Invocation, progress: Progress) -> None:
     """Say what a user needs to know of a stack that is ready."""
-    http = prepared.stack.ports.http[0]
-    # Asked before anything is said: whoever reads the last line may stop the stack at once.
+    http, public_url = prepared.stack.ports.http[0], prepared.stack.public_url
+    # Asked before anything is said: a reader of the last line may stop the stack at once.
     models = default_model_line(prepared.stack.home, http.url)
-    progress.say(f"Parley is ready at {http.url}")
-    progress.confide(f"  log in once:  {http.url}/login?token={prepared.login_token}")
+    progress.say(f"Parley is ready at {public_url}")
+    if public_url != http.url:
+        progress.say(f"  served at:    {http.url}")
+    progress.confide(f"  log in once:  {public_url}/login?token={prepared.login_token}")
     progress.say(f'  try it:       {invocation.hint("run")} "hello"')
     progress.say(f"  stop it:      {invocation.hint('down')}")
     progress.say(f"  models:       {models}")
     if not http.is_loopback:
         progress.say(UNPROTECTED)
+
+
+def _origin(given: str | None) -> str | None:
+    return (given or "").strip().rstrip("/") or None
 
 
 def what_is_missing(search_path: str | None, home: Path) -> list[str]:

@@ -63,6 +63,14 @@ class SecretNotGranted(ChatError):
         self.outcome = outcome
 
 
+class SecretValueNeeded(ChatError):
+    """A stored value would be sent to another host, or in another way."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the value of {name} was not given for this use; give it again")
+        self.name = name
+
+
 @dataclass(frozen=True, slots=True)
 class Secret:
     """A stored secret without its value.
@@ -100,6 +108,22 @@ class Secret:
         if self.delivery is Delivery.ENVIRONMENT:
             return not place
         return any(_meets(pattern, place) for pattern in self.hosts)
+
+    def check_kept_value(self, stored: "Secret") -> None:
+        """Check that the value of `stored` may be kept for this use of it.
+
+        Fewer hosts are fine. Another delivery or header could show the value to others.
+
+        Raises:
+            SecretValueNeeded: the value would be sent where, or in a way, it was not given for.
+        """
+        is_sent_alike = (self.delivery, self.header) == (stored.delivery, stored.header)
+        if not is_sent_alike or not all(map(stored.covers, self.hosts)):
+            raise SecretValueNeeded(self.name)
+
+    def covers(self, pattern: str) -> bool:
+        """Tell whether all that a host pattern means is among the hosts of this secret."""
+        return pattern in self.hosts or any(_meets(own, pattern) for own in self.hosts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,8 @@ class Driver:
 
     async def run(self) -> None:
         """Drive for ever what waits, a bounded number at a time."""
+        # After a failure nothing is driven here any more, whatever was when it happened.
+        self._driving.clear()
         async with asyncio.TaskGroup() as tasks:
             while True:
                 self._news.clear()

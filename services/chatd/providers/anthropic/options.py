@@ -6,7 +6,7 @@ import msgspec
 
 from chatd.domain.chat import ErrorKind
 from chatd.domain.model import ModelError
-from chatd.providers.target import Target
+from chatd.providers.target import HOST_HEADER, Target, is_host_header
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -48,9 +48,12 @@ def options_of(target: Target) -> Options:
         ModelError: one of them is not what it must be.
     """
     try:
-        return msgspec.convert(target.options, Options)
+        options = msgspec.convert(target.options, Options)
     except msgspec.ValidationError as error:
         raise config_error(target, f"has an option that cannot be used: {error}.") from None
+    if any(is_host_header(name) for name in options.extra_headers):
+        raise config_error(target, HOST_HEADER)
+    return options
 
 
 def config_error(target: Target, what: str) -> ModelError:

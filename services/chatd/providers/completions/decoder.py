@@ -7,9 +7,9 @@ error takes precedence over everything, also over an answer that had already fin
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from chatd.domain.chat import FinishReason
 from chatd.domain.model import (
     Finished,
-    FinishReason,
     ModelEvent,
     TextDelta,
     UsageReported,

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ssl import SSLContext, SSLError, create_default_context
 from types import TracebackType
@@ -73,8 +73,20 @@ class Connections:
         if self._all:
             await self._is_empty.wait()  # A transport tells in the next turn that it is closed.
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Response:
-        """Ask, and return the answer once its head is there; whoever gets it closes it.
+    async def post(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        connected: Callable[[], None] = lambda: None,
+    ) -> Response:
+        """Ask, and return the answer once its head is there; the caller closes it.
+
+        Args:
+            url: Where to ask.
+            headers: What is sent beside the framing, which is ours.
+            body: What is asked.
+            connected: Is told right before the request is sent.
 
         Raises:
             HttpError: the exchange failed.
@@ -84,6 +96,7 @@ class Connections:
         head = _head(address, path, headers, len(body))
         connection = self._kept(address) or await self._connected(address)
         try:
+            connected()
             answer = await connection.ask(head, body)
         except BaseException:
             connection.close()

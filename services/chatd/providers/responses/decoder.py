@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
+from chatd.domain.chat import FinishReason
 from chatd.domain.model import (
     Finished,
-    FinishReason,
     ModelEvent,
     ReasoningDelta,
     ReasoningEnded,

@@ -1,10 +1,9 @@
 """The hubs of this process: made when somebody follows a chat, dropped when nobody does."""
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from datetime import datetime
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 from chatd.domain.chat import ChatId, ChatState, Message, MessageId, NewMessage, OwnerId
 from chatd.domain.errors import ChatNotFound
@@ -17,6 +16,7 @@ from chatd.rpc.streams.position import Position, position_in
 from chatd.rpc.streams.subscription import Close, Subscription
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
+from parley.tasks import Starter
 
 POLL_S = 5.0
 
@@ -52,7 +52,7 @@ class Hubs:
         live: LiveChats,
         *,
         relays: Relays,
-        tasks: asyncio.TaskGroup,
+        tasks: Starter,
         clock: Clock,
         news: Callable[[], None] = lambda: None,
     ) -> None:
@@ -237,7 +237,7 @@ class Hubs:
             self._relays.drop(hub.chat_id)
             self.drops.forget(hub.chat_id)
 
-    def _spawn(self, work: Coroutine[object, object, None]) -> object:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> object:
         return self._tasks.create_task(work, context=self._context.copy())
 
     def _ports(self) -> HubPorts:

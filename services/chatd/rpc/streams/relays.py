@@ -21,6 +21,7 @@ from parley.api.chat.v1.event_pb2 import ChatEvent
 from parley.api.chat.v1.frame_pb2 import EncodedConnectResponse, EncodedDelivery
 from parley.clock import Clock
 from parley.rpc import LIMITS
+from parley.tasks import Starter
 
 CONNECT = "/parley.api.chat.v1.StreamService/Connect"
 SILENCE_S_MAX = 30.0
@@ -59,7 +60,7 @@ class PeerRelays:
         peers: Peers,
         *,
         hubs: Callable[[], Followed],
-        tasks: asyncio.TaskGroup,
+        tasks: Starter,
         clock: Clock,
     ) -> None:
         self._own = own

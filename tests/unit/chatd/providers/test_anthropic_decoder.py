@@ -2,9 +2,9 @@ import json
 
 import pytest
 
+from chatd.domain.chat import FinishReason
 from chatd.domain.model import (
     Finished,
-    FinishReason,
     ModelEvent,
     ProviderToolResult,
     ReasoningDelta,

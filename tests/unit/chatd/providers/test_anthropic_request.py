@@ -411,3 +411,10 @@ def test_text_cites_only_what_is_still_there() -> None:
         answered({**text("So"), "citations": [citation]}),
         said(text("b")),
     ]
+
+
+def test_the_host_header_cannot_be_set_as_an_option() -> None:
+    with pytest.raises(ModelError) as refused:
+        AnthropicWire().request(asked(user("hi")), target(extra_headers={"host": "evil.test"}))
+
+    assert refused.value.kind is ErrorKind.CONFIG

@@ -10,10 +10,9 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind
+from chatd.domain.chat import ErrorKind, FinishReason
 from chatd.domain.model import (
     Finished,
-    FinishReason,
     ModelError,
     TextDelta,
     TextEnded,
@@ -206,4 +205,13 @@ def test_a_payload_that_cannot_be_read_fails_the_call(payload: bytes) -> None:
     with pytest.raises(ProviderFailed) as failed:
         wire().decoder().take(payload)
 
-    assert failed.value.failure == Failure("the event stream holds a frame that cannot be read")
+    text = "the event stream holds a frame that cannot be read"
+    assert failed.value.failure == Failure(text, is_garbled=True)
+
+
+@pytest.mark.parametrize("region", ["evil.test/x", "evil.test#", "a.b", "eu-west-1@evil.test"])
+def test_a_region_cannot_name_another_host(region: str) -> None:
+    with pytest.raises(ModelError) as refused:
+        wire().request(asked(user("hi")), target(region=region))
+
+    assert (refused.value.kind, refused.value.is_retryable) == (ErrorKind.CONFIG, False)

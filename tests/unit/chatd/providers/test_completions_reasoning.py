@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from chatd.domain.chat import FinishReason
 from chatd.domain.model import (
     Finished,
-    FinishReason,
     ReasoningDelta,
     ReasoningEnded,
     TextDelta,

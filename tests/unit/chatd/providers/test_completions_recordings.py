@@ -23,10 +23,9 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 
 from chatd.domain.briefing import Briefing
 from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import Message, MessageId, ModelUse, Role
+from chatd.domain.chat import FinishReason, Message, MessageId, ModelUse, Role
 from chatd.domain.model import (
     Finished,
-    FinishReason,
     ModelRequest,
     ReasoningDelta,
     TextDelta,

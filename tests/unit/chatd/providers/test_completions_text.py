@@ -2,7 +2,8 @@
 
 import pytest
 
-from chatd.domain.model import Finished, FinishReason, SourceCited, TextDelta, ToolCallRequested
+from chatd.domain.chat import FinishReason
+from chatd.domain.model import Finished, SourceCited, TextDelta, ToolCallRequested
 from chatd.domain.parts import Source, Text, ToolCall
 from chatd.providers.completions import CompletionsDecoder
 from chatd.providers.wire import ProviderFailed

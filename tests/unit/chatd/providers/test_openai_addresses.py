@@ -134,3 +134,8 @@ def test_no_error_tells_the_key() -> None:
     with pytest.raises(ModelError) as caught:
         address(target(ProviderType.OPENAI, key="secret\nkey"), "responses")
     assert "secret" not in repr(caught.value.turn_error)
+
+
+def test_the_host_header_cannot_be_set_as_an_option() -> None:
+    of = target(ProviderType.OPENAI, extra_headers={"HOST": "evil.test"})
+    assert refusal(of) is ErrorKind.CONFIG

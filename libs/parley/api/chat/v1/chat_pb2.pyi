@@ -456,6 +456,66 @@ class DiffStatus(_message.Message):
 Global___DiffStatus: _TypeAlias = DiffStatus  # noqa: Y015
 
 @_typing.final
+class WaitingCall(_message.Message):
+    """A call of a client tool that waits for its result."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOOL_CALL_ID_FIELD_NUMBER: _builtins.int
+    TOOL_NAME_FIELD_NUMBER: _builtins.int
+    ARGS_JSON_FIELD_NUMBER: _builtins.int
+    tool_call_id: _builtins.str
+    """Id to answer with."""
+    tool_name: _builtins.str
+    """Name of the client tool."""
+    args_json: _builtins.str
+    """Arguments as one JSON object."""
+    def __init__(
+        self,
+        *,
+        tool_call_id: _builtins.str = ...,
+        tool_name: _builtins.str = ...,
+        args_json: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["args_json", b"args_json", "tool_call_id", b"tool_call_id", "tool_name", b"tool_name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WaitingCall: _TypeAlias = WaitingCall  # noqa: Y015
+
+@_typing.final
+class RequiredAction(_message.Message):
+    """What a chat waits for from its client."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    DEADLINE_AT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___WaitingCall]:
+        """The calls without a result; each needs exactly one."""
+
+    @_builtins.property
+    def deadline_at(self) -> _timestamp_pb2.Timestamp:
+        """When the calls are cancelled."""
+
+    def __init__(
+        self,
+        *,
+        tool_calls: _abc.Iterable[Global___WaitingCall] | None = ...,
+        deadline_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["deadline_at", b"deadline_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deadline_at", b"deadline_at", "tool_calls", b"tool_calls"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RequiredAction: _TypeAlias = RequiredAction  # noqa: Y015
+
+@_typing.final
 class Chat(_message.Message):
     """A chat as its readers see it."""
 
@@ -509,6 +569,7 @@ class Chat(_message.Message):
     CLIENT_TOOLS_FIELD_NUMBER: _builtins.int
     DIFF_STATUS_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
+    REQUIRED_ACTION_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id, a UUIDv7."""
     owner_id: _builtins.str
@@ -583,6 +644,10 @@ class Chat(_message.Message):
     def diff_status(self) -> Global___DiffStatus:
         """How the files of its workspace differ; absent if no repository was seen there."""
 
+    @_builtins.property
+    def required_action(self) -> Global___RequiredAction:
+        """What it waits for; absent unless the status is requires_action, and in lists and feeds."""
+
     def __init__(
         self,
         *,
@@ -614,10 +679,11 @@ class Chat(_message.Message):
         client_tools: _abc.Iterable[Global___ClientTool] | None = ...,
         diff_status: Global___DiffStatus | None = ...,
         etag: _builtins.str = ...,
+        required_action: Global___RequiredAction | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "diff_status", b"diff_status", "last_error", b"last_error", "retry", b"retry", "updated_at", b"updated_at", "versions", b"versions"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "diff_status", b"diff_status", "last_error", b"last_error", "required_action", b"required_action", "retry", b"retry", "updated_at", b"updated_at", "versions", b"versions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

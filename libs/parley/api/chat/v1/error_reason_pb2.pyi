@@ -80,11 +80,13 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The file is of a type that is not taken, or of another than was said. Metadata: {"media_type": "text/html"}."""
     ERROR_REASON_STORE_BUSY: _ErrorReason.ValueType  # 28
     """What has to be written is held by others for too long, and nothing was changed; try again. Metadata: {}."""
-    ERROR_REASON_UNKNOWN_ID: _ErrorReason.ValueType  # 40
+    ERROR_REASON_KEY_NEEDED: _ErrorReason.ValueType  # 40
+    """The change would send stored keys to another host; give the key again. Metadata: {"old_origin": "https://a.example:443", "new_origin": "https://b.example:443"}."""
+    ERROR_REASON_UNKNOWN_ID: _ErrorReason.ValueType  # 41
     """An id in the request names nothing that the caller may use; the violations say which. Metadata: {"resource": "workspace"}."""
-    ERROR_REASON_CHECK_UNAVAILABLE: _ErrorReason.ValueType  # 41
+    ERROR_REASON_CHECK_UNAVAILABLE: _ErrorReason.ValueType  # 42
     """Whether an id exists cannot be asked now, and nothing was changed; try again. Metadata: {"resource": "MCP server"}."""
-    ERROR_REASON_CHAT_READ_ONLY: _ErrorReason.ValueType  # 42
+    ERROR_REASON_CHAT_READ_ONLY: _ErrorReason.ValueType  # 43
     """The chat is shared with the caller, who may only read it. Metadata: {"chat_id": "..."}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
@@ -148,10 +150,12 @@ ERROR_REASON_MEDIA_TYPE_REFUSED: ErrorReason.ValueType  # 27
 """The file is of a type that is not taken, or of another than was said. Metadata: {"media_type": "text/html"}."""
 ERROR_REASON_STORE_BUSY: ErrorReason.ValueType  # 28
 """What has to be written is held by others for too long, and nothing was changed; try again. Metadata: {}."""
-ERROR_REASON_UNKNOWN_ID: ErrorReason.ValueType  # 40
+ERROR_REASON_KEY_NEEDED: ErrorReason.ValueType  # 40
+"""The change would send stored keys to another host; give the key again. Metadata: {"old_origin": "https://a.example:443", "new_origin": "https://b.example:443"}."""
+ERROR_REASON_UNKNOWN_ID: ErrorReason.ValueType  # 41
 """An id in the request names nothing that the caller may use; the violations say which. Metadata: {"resource": "workspace"}."""
-ERROR_REASON_CHECK_UNAVAILABLE: ErrorReason.ValueType  # 41
+ERROR_REASON_CHECK_UNAVAILABLE: ErrorReason.ValueType  # 42
 """Whether an id exists cannot be asked now, and nothing was changed; try again. Metadata: {"resource": "MCP server"}."""
-ERROR_REASON_CHAT_READ_ONLY: ErrorReason.ValueType  # 42
+ERROR_REASON_CHAT_READ_ONLY: ErrorReason.ValueType  # 43
 """The chat is shared with the caller, who may only read it. Metadata: {"chat_id": "..."}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

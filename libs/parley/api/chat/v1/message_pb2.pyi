@@ -52,6 +52,50 @@ ROLE_TOOL: Role.ValueType  # 4
 """A tool."""
 Global___Role: _TypeAlias = Role  # noqa: Y015
 
+class _FinishReason:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _FinishReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FinishReason.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FINISH_REASON_UNSPECIFIED: _FinishReason.ValueType  # 0
+    """Unknown: no model wrote the message, or it is older than this field."""
+    FINISH_REASON_STOP: _FinishReason.ValueType  # 1
+    """The model had said everything."""
+    FINISH_REASON_TOOL_CALLS: _FinishReason.ValueType  # 2
+    """The model calls tools."""
+    FINISH_REASON_LENGTH: _FinishReason.ValueType  # 3
+    """The answer is cut: it reached the limit for output tokens, or the end of the window."""
+    FINISH_REASON_CONTENT_FILTER: _FinishReason.ValueType  # 4
+    """The answer is cut: the provider held back the rest under its content policy."""
+    FINISH_REASON_PAUSED: _FinishReason.ValueType  # 5
+    """The provider executes tools itself and is asked to go on in the next message."""
+    FINISH_REASON_INTERRUPTED: _FinishReason.ValueType  # 6
+    """The answer is cut: the turn was interrupted."""
+    FINISH_REASON_OTHER: _FinishReason.ValueType  # 7
+    """Another reason of the provider."""
+
+class FinishReason(_FinishReason, metaclass=_FinishReasonEnumTypeWrapper):
+    """Why an answer ended where it does."""
+
+FINISH_REASON_UNSPECIFIED: FinishReason.ValueType  # 0
+"""Unknown: no model wrote the message, or it is older than this field."""
+FINISH_REASON_STOP: FinishReason.ValueType  # 1
+"""The model had said everything."""
+FINISH_REASON_TOOL_CALLS: FinishReason.ValueType  # 2
+"""The model calls tools."""
+FINISH_REASON_LENGTH: FinishReason.ValueType  # 3
+"""The answer is cut: it reached the limit for output tokens, or the end of the window."""
+FINISH_REASON_CONTENT_FILTER: FinishReason.ValueType  # 4
+"""The answer is cut: the provider held back the rest under its content policy."""
+FINISH_REASON_PAUSED: FinishReason.ValueType  # 5
+"""The provider executes tools itself and is asked to go on in the next message."""
+FINISH_REASON_INTERRUPTED: FinishReason.ValueType  # 6
+"""The answer is cut: the turn was interrupted."""
+FINISH_REASON_OTHER: FinishReason.ValueType  # 7
+"""Another reason of the provider."""
+Global___FinishReason: _TypeAlias = FinishReason  # noqa: Y015
+
 class _ToolOutcome:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -513,6 +557,7 @@ class Usage(_message.Message):
     CACHE_WRITE_TOKENS_FIELD_NUMBER: _builtins.int
     CONTEXT_LIMIT_TOKENS_FIELD_NUMBER: _builtins.int
     COST_MICROS_FIELD_NUMBER: _builtins.int
+    IS_ESTIMATE_FIELD_NUMBER: _builtins.int
     input_tokens: _builtins.int
     """Tokens of the prompt that were neither read from nor written to a cache."""
     output_tokens: _builtins.int
@@ -527,6 +572,8 @@ class Usage(_message.Message):
     """Tokens the model's context holds; 0 if unknown."""
     cost_micros: _builtins.int
     """Cost in millionths of a US dollar; absent when no price is known, 0 when free."""
+    is_estimate: _builtins.bool
+    """Whether tokens and cost are an estimate, because the provider did not report all of them."""
     def __init__(
         self,
         *,
@@ -537,10 +584,11 @@ class Usage(_message.Message):
         cache_write_tokens: _builtins.int = ...,
         context_limit_tokens: _builtins.int = ...,
         cost_micros: _builtins.int | None = ...,
+        is_estimate: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros", "cost_micros", b"cost_micros"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros", "cache_read_tokens", b"cache_read_tokens", "cache_write_tokens", b"cache_write_tokens", "context_limit_tokens", b"context_limit_tokens", "cost_micros", b"cost_micros", "input_tokens", b"input_tokens", "output_tokens", b"output_tokens", "reasoning_tokens", b"reasoning_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros", "cache_read_tokens", b"cache_read_tokens", "cache_write_tokens", b"cache_write_tokens", "context_limit_tokens", b"context_limit_tokens", "cost_micros", b"cost_micros", "input_tokens", b"input_tokens", "is_estimate", b"is_estimate", "output_tokens", b"output_tokens", "reasoning_tokens", b"reasoning_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost_micros: _TypeAlias = _typing.Literal["cost_micros"]  # noqa: Y015
     _WhichOneofArgType__cost_micros: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros"]  # noqa: Y015
@@ -566,6 +614,7 @@ class Message(_message.Message):
     RUNTIME_MS_FIELD_NUMBER: _builtins.int
     MODEL_RUNTIME_MS_FIELD_NUMBER: _builtins.int
     COMPRESSED_FIELD_NUMBER: _builtins.int
+    FINISH_REASON_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Number in its chat, from 1; history order."""
     chat_id: _builtins.str
@@ -584,6 +633,8 @@ class Message(_message.Message):
     """Milliseconds of those that the model took."""
     compressed: _builtins.bool
     """Whether it belongs to a compaction rather than to the conversation."""
+    finish_reason: Global___FinishReason.ValueType
+    """Why the answer ended; assistant messages only."""
     @_builtins.property
     def content(self) -> _containers.RepeatedCompositeFieldContainer[Global___Part]:
         """What it consists of."""
@@ -611,10 +662,11 @@ class Message(_message.Message):
         runtime_ms: _builtins.int = ...,
         model_runtime_ms: _builtins.int = ...,
         compressed: _builtins.bool = ...,
+        finish_reason: Global___FinishReason.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "compressed", b"compressed", "content", b"content", "created_at", b"created_at", "created_by", b"created_by", "id", b"id", "model_id", b"model_id", "model_runtime_ms", b"model_runtime_ms", "revision", b"revision", "role", b"role", "runtime_ms", b"runtime_ms", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "compressed", b"compressed", "content", b"content", "created_at", b"created_at", "created_by", b"created_by", "finish_reason", b"finish_reason", "id", b"id", "model_id", b"model_id", "model_runtime_ms", b"model_runtime_ms", "revision", b"revision", "role", b"role", "runtime_ms", b"runtime_ms", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

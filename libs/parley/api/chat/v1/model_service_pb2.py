@@ -27,13 +27,15 @@ from parley.api.chat.v1 import model_pb2 as parley_dot_api_dot_chat_dot_v1_dot_m
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&parley/api/chat/v1/model_service.proto\x12\x12parley.api.chat.v1\x1a google/protobuf/field_mask.proto\x1a\x1eparley/api/chat/v1/model.proto\x1a#parley/api/identity/v1/access.proto\":\n\x11ListModelsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"X\n\x12ListModelsResponse\x12)\n\x06models\x18\x01 \x03(\x0b\x32\x19.parley.api.chat.v1.Model\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"R\n\x12\x43reateModelRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12(\n\x05model\x18\x02 \x01(\x0b\x32\x19.parley.api.chat.v1.Model\"?\n\x13\x43reateModelResponse\x12(\n\x05model\x18\x01 \x01(\x0b\x32\x19.parley.api.chat.v1.Model\"\x83\x01\n\x12UpdateModelRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12(\n\x05model\x18\x02 \x01(\x0b\x32\x19.parley.api.chat.v1.Model\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"?\n\x13UpdateModelResponse\x12(\n\x05model\x18\x01 \x01(\x0b\x32\x19.parley.api.chat.v1.Model\":\n\x12\x44\x65leteModelRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x10\n\x08model_id\x18\x02 \x01(\t\"\x15\n\x13\x44\x65leteModelResponse\"=\n\x14ListProvidersRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"a\n\x15ListProvidersResponse\x12/\n\tproviders\x18\x01 \x03(\x0b\x32\x1c.parley.api.chat.v1.Provider\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"[\n\x15\x43reateProviderRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12.\n\x08provider\x18\x02 \x01(\x0b\x32\x1c.parley.api.chat.v1.Provider\"H\n\x16\x43reateProviderResponse\x12.\n\x08provider\x18\x01 \x01(\x0b\x32\x1c.parley.api.chat.v1.Provider\"\x8c\x01\n\x15UpdateProviderRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12.\n\x08provider\x18\x02 \x01(\x0b\x32\x1c.parley.api.chat.v1.Provider\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"H\n\x16UpdateProviderResponse\x12.\n\x08provider\x18\x01 \x01(\x0b\x32\x1c.parley.api.chat.v1.Provider\"@\n\x15\x44\x65leteProviderRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x13\n\x0bprovider_id\x18\x02 \x01(\t\"\x18\n\x16\x44\x65leteProviderResponse\"_\n\x15\x41\x64\x64ProviderKeyRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x13\n\x0bprovider_id\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\x10\n\x08personal\x18\x04 \x01(\x08\"F\n\x16\x41\x64\x64ProviderKeyResponse\x12,\n\x03key\x18\x01 \x01(\x0b\x32\x1f.parley.api.chat.v1.ProviderKey\">\n\x18\x44\x65leteProviderKeyRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0e\n\x06key_id\x18\x02 \x01(\t\"\x1b\n\x19\x44\x65leteProviderKeyResponse\"\x19\n\x17ListProviderKeysRequest\"z\n\x18ListProviderKeysResponse\x12-\n\x04keys\x18\x01 \x03(\x0b\x32\x1f.parley.api.chat.v1.ProviderKey\x12/\n\tproviders\x18\x02 \x03(\x0b\x32\x1c.parley.api.chat.v1.Provider\"+\n\x14\x43heckProviderRequest\x12\x13\n\x0bprovider_id\x18\x01 \x01(\t\"X\n\x15\x43heckProviderResponse\x12*\n\x04keys\x18\x01 \x03(\x0b\x32\x1c.parley.api.chat.v1.KeyCheck\x12\x13\n\x0bmodel_names\x18\x02 \x03(\t\":\n\x08KeyCheck\x12\x0e\n\x06key_id\x18\x01 \x01(\t\x12\r\n\x05works\x18\x02 \x01(\x08\x12\x0f\n\x07problem\x18\x03 \x01(\t\"\x1b\n\x19ListModelOverridesRequest\"R\n\x1aListModelOverridesResponse\x12\x34\n\toverrides\x18\x01 \x03(\x0b\x32!.parley.api.chat.v1.ModelOverride\"b\n\x17SetModelOverrideRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x33\n\x08override\x18\x02 \x01(\x0b\x32!.parley.api.chat.v1.ModelOverride\"O\n\x18SetModelOverrideResponse\x12\x33\n\x08override\x18\x01 \x01(\x0b\x32!.parley.api.chat.v1.ModelOverride2\xba\x0e\n\x0cModelService\x12r\n\nListModels\x12%.parley.api.chat.v1.ListModelsRequest\x1a&.parley.api.chat.v1.ListModelsResponse\"\x15\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\x12z\n\x0b\x43reateModel\x12&.parley.api.chat.v1.CreateModelRequest\x1a\'.parley.api.chat.v1.CreateModelResponse\"\x1a\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12z\n\x0bUpdateModel\x12&.parley.api.chat.v1.UpdateModelRequest\x1a\'.parley.api.chat.v1.UpdateModelResponse\"\x1a\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12z\n\x0b\x44\x65leteModel\x12&.parley.api.chat.v1.DeleteModelRequest\x1a\'.parley.api.chat.v1.DeleteModelResponse\"\x1a\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12\x80\x01\n\rListProviders\x12(.parley.api.chat.v1.ListProvidersRequest\x1a).parley.api.chat.v1.ListProvidersResponse\"\x1a\x90\x02\x01\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12\x83\x01\n\x0e\x43reateProvider\x12).parley.api.chat.v1.CreateProviderRequest\x1a*.parley.api.chat.v1.CreateProviderResponse\"\x1a\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12\x83\x01\n\x0eUpdateProvider\x12).parley.api.chat.v1.UpdateProviderRequest\x1a*.parley.api.chat.v1.UpdateProviderResponse\"\x1a\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12\x83\x01\n\x0e\x44\x65leteProvider\x12).parley.api.chat.v1.DeleteProviderRequest\x1a*.parley.api.chat.v1.DeleteProviderResponse\"\x1a\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12\x7f\n\x0e\x41\x64\x64ProviderKey\x12).parley.api.chat.v1.AddProviderKeyRequest\x1a*.parley.api.chat.v1.AddProviderKeyResponse\"\x16\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:admin\x12\x88\x01\n\x11\x44\x65leteProviderKey\x12,.parley.api.chat.v1.DeleteProviderKeyRequest\x1a-.parley.api.chat.v1.DeleteProviderKeyResponse\"\x16\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:admin\x12\x84\x01\n\x10ListProviderKeys\x12+.parley.api.chat.v1.ListProviderKeysRequest\x1a,.parley.api.chat.v1.ListProviderKeysResponse\"\x15\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\x12\x80\x01\n\rCheckProvider\x12(.parley.api.chat.v1.CheckProviderRequest\x1a).parley.api.chat.v1.CheckProviderResponse\"\x1a\x90\x02\x01\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12\x8a\x01\n\x12ListModelOverrides\x12-.parley.api.chat.v1.ListModelOverridesRequest\x1a..parley.api.chat.v1.ListModelOverridesResponse\"\x15\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\x12\x89\x01\n\x10SetModelOverride\x12+.parley.api.chat.v1.SetModelOverrideRequest\x1a,.parley.api.chat.v1.SetModelOverrideResponse\"\x1a\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:adminb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&parley/api/chat/v1/model_service.proto\x12\x12parley.api.chat.v1\x1a google/protobuf/field_mask.proto\x1a\x1eparley/api/chat/v1/model.proto\x1a#parley/api/identity/v1/access.proto\":\n\x11ListModelsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"X\n\x12ListModelsResponse\x12)\n\x06models\x18\x01 \x03(\x0b\x32\x19.parley.api.chat.v1.Model\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"R\n\x12\x43reateModelRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12(\n\x05model\x18\x02 \x01(\x0b\x32\x19.parley.api.chat.v1.Model\"?\n\x13\x43reateModelResponse\x12(\n\x05model\x18\x01 \x01(\x0b\x32\x19.parley.api.chat.v1.Model\"\x83\x01\n\x12UpdateModelRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12(\n\x05model\x18\x02 \x01(\x0b\x32\x19.parley.api.chat.v1.Model\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"?\n\x13UpdateModelResponse\x12(\n\x05model\x18\x01 \x01(\x0b\x32\x19.parley.api.chat.v1.Model\":\n\x12\x44\x65leteModelRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x10\n\x08model_id\x18\x02 \x01(\t\"\x15\n\x13\x44\x65leteModelResponse\"=\n\x14ListProvidersRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"a\n\x15ListProvidersResponse\x12/\n\tproviders\x18\x01 \x03(\x0b\x32\x1c.parley.api.chat.v1.Provider\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"[\n\x15\x43reateProviderRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12.\n\x08provider\x18\x02 \x01(\x0b\x32\x1c.parley.api.chat.v1.Provider\"H\n\x16\x43reateProviderResponse\x12.\n\x08provider\x18\x01 \x01(\x0b\x32\x1c.parley.api.chat.v1.Provider\"\x9e\x01\n\x15UpdateProviderRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12.\n\x08provider\x18\x02 \x01(\x0b\x32\x1c.parley.api.chat.v1.Provider\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x10\n\x03key\x18\x04 \x01(\tB\x03\x80\x01\x01\"H\n\x16UpdateProviderResponse\x12.\n\x08provider\x18\x01 \x01(\x0b\x32\x1c.parley.api.chat.v1.Provider\"@\n\x15\x44\x65leteProviderRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x13\n\x0bprovider_id\x18\x02 \x01(\t\"\x18\n\x16\x44\x65leteProviderResponse\"_\n\x15\x41\x64\x64ProviderKeyRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x13\n\x0bprovider_id\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\x10\n\x08personal\x18\x04 \x01(\x08\"F\n\x16\x41\x64\x64ProviderKeyResponse\x12,\n\x03key\x18\x01 \x01(\x0b\x32\x1f.parley.api.chat.v1.ProviderKey\">\n\x18\x44\x65leteProviderKeyRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0e\n\x06key_id\x18\x02 \x01(\t\"\x1b\n\x19\x44\x65leteProviderKeyResponse\"\x19\n\x17ListProviderKeysRequest\"z\n\x18ListProviderKeysResponse\x12-\n\x04keys\x18\x01 \x03(\x0b\x32\x1f.parley.api.chat.v1.ProviderKey\x12/\n\tproviders\x18\x02 \x03(\x0b\x32\x1c.parley.api.chat.v1.Provider\"+\n\x14\x43heckProviderRequest\x12\x13\n\x0bprovider_id\x18\x01 \x01(\t\"X\n\x15\x43heckProviderResponse\x12*\n\x04keys\x18\x01 \x03(\x0b\x32\x1c.parley.api.chat.v1.KeyCheck\x12\x13\n\x0bmodel_names\x18\x02 \x03(\t\":\n\x08KeyCheck\x12\x0e\n\x06key_id\x18\x01 \x01(\t\x12\r\n\x05works\x18\x02 \x01(\x08\x12\x0f\n\x07problem\x18\x03 \x01(\t\"\x1b\n\x19ListModelOverridesRequest\"R\n\x1aListModelOverridesResponse\x12\x34\n\toverrides\x18\x01 \x03(\x0b\x32!.parley.api.chat.v1.ModelOverride\"b\n\x17SetModelOverrideRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x33\n\x08override\x18\x02 \x01(\x0b\x32!.parley.api.chat.v1.ModelOverride\"O\n\x18SetModelOverrideResponse\x12\x33\n\x08override\x18\x01 \x01(\x0b\x32!.parley.api.chat.v1.ModelOverride2\xba\x0e\n\x0cModelService\x12r\n\nListModels\x12%.parley.api.chat.v1.ListModelsRequest\x1a&.parley.api.chat.v1.ListModelsResponse\"\x15\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\x12z\n\x0b\x43reateModel\x12&.parley.api.chat.v1.CreateModelRequest\x1a\'.parley.api.chat.v1.CreateModelResponse\"\x1a\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12z\n\x0bUpdateModel\x12&.parley.api.chat.v1.UpdateModelRequest\x1a\'.parley.api.chat.v1.UpdateModelResponse\"\x1a\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12z\n\x0b\x44\x65leteModel\x12&.parley.api.chat.v1.DeleteModelRequest\x1a\'.parley.api.chat.v1.DeleteModelResponse\"\x1a\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12\x80\x01\n\rListProviders\x12(.parley.api.chat.v1.ListProvidersRequest\x1a).parley.api.chat.v1.ListProvidersResponse\"\x1a\x90\x02\x01\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12\x83\x01\n\x0e\x43reateProvider\x12).parley.api.chat.v1.CreateProviderRequest\x1a*.parley.api.chat.v1.CreateProviderResponse\"\x1a\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12\x83\x01\n\x0eUpdateProvider\x12).parley.api.chat.v1.UpdateProviderRequest\x1a*.parley.api.chat.v1.UpdateProviderResponse\"\x1a\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12\x83\x01\n\x0e\x44\x65leteProvider\x12).parley.api.chat.v1.DeleteProviderRequest\x1a*.parley.api.chat.v1.DeleteProviderResponse\"\x1a\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12\x7f\n\x0e\x41\x64\x64ProviderKey\x12).parley.api.chat.v1.AddProviderKeyRequest\x1a*.parley.api.chat.v1.AddProviderKeyResponse\"\x16\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:admin\x12\x88\x01\n\x11\x44\x65leteProviderKey\x12,.parley.api.chat.v1.DeleteProviderKeyRequest\x1a-.parley.api.chat.v1.DeleteProviderKeyResponse\"\x16\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:admin\x12\x84\x01\n\x10ListProviderKeys\x12+.parley.api.chat.v1.ListProviderKeysRequest\x1a,.parley.api.chat.v1.ListProviderKeysResponse\"\x15\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\x12\x80\x01\n\rCheckProvider\x12(.parley.api.chat.v1.CheckProviderRequest\x1a).parley.api.chat.v1.CheckProviderResponse\"\x1a\x90\x02\x01\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12\x8a\x01\n\x12ListModelOverrides\x12-.parley.api.chat.v1.ListModelOverridesRequest\x1a..parley.api.chat.v1.ListModelOverridesResponse\"\x15\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\x12\x89\x01\n\x10SetModelOverride\x12+.parley.api.chat.v1.SetModelOverrideRequest\x1a,.parley.api.chat.v1.SetModelOverrideResponse\"\x1a\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:adminb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.chat.v1.model_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_UPDATEPROVIDERREQUEST'].fields_by_name['key']._loaded_options = None
+  _globals['_UPDATEPROVIDERREQUEST'].fields_by_name['key']._serialized_options = b'\200\001\001'
   _globals['_MODELSERVICE'].methods_by_name['ListModels']._loaded_options = None
   _globals['_MODELSERVICE'].methods_by_name['ListModels']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read'
   _globals['_MODELSERVICE'].methods_by_name['CreateModel']._loaded_options = None
@@ -87,39 +89,39 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CREATEPROVIDERRESPONSE']._serialized_start=1001
   _globals['_CREATEPROVIDERRESPONSE']._serialized_end=1073
   _globals['_UPDATEPROVIDERREQUEST']._serialized_start=1076
-  _globals['_UPDATEPROVIDERREQUEST']._serialized_end=1216
-  _globals['_UPDATEPROVIDERRESPONSE']._serialized_start=1218
-  _globals['_UPDATEPROVIDERRESPONSE']._serialized_end=1290
-  _globals['_DELETEPROVIDERREQUEST']._serialized_start=1292
-  _globals['_DELETEPROVIDERREQUEST']._serialized_end=1356
-  _globals['_DELETEPROVIDERRESPONSE']._serialized_start=1358
-  _globals['_DELETEPROVIDERRESPONSE']._serialized_end=1382
-  _globals['_ADDPROVIDERKEYREQUEST']._serialized_start=1384
-  _globals['_ADDPROVIDERKEYREQUEST']._serialized_end=1479
-  _globals['_ADDPROVIDERKEYRESPONSE']._serialized_start=1481
-  _globals['_ADDPROVIDERKEYRESPONSE']._serialized_end=1551
-  _globals['_DELETEPROVIDERKEYREQUEST']._serialized_start=1553
-  _globals['_DELETEPROVIDERKEYREQUEST']._serialized_end=1615
-  _globals['_DELETEPROVIDERKEYRESPONSE']._serialized_start=1617
-  _globals['_DELETEPROVIDERKEYRESPONSE']._serialized_end=1644
-  _globals['_LISTPROVIDERKEYSREQUEST']._serialized_start=1646
-  _globals['_LISTPROVIDERKEYSREQUEST']._serialized_end=1671
-  _globals['_LISTPROVIDERKEYSRESPONSE']._serialized_start=1673
-  _globals['_LISTPROVIDERKEYSRESPONSE']._serialized_end=1795
-  _globals['_CHECKPROVIDERREQUEST']._serialized_start=1797
-  _globals['_CHECKPROVIDERREQUEST']._serialized_end=1840
-  _globals['_CHECKPROVIDERRESPONSE']._serialized_start=1842
-  _globals['_CHECKPROVIDERRESPONSE']._serialized_end=1930
-  _globals['_KEYCHECK']._serialized_start=1932
-  _globals['_KEYCHECK']._serialized_end=1990
-  _globals['_LISTMODELOVERRIDESREQUEST']._serialized_start=1992
-  _globals['_LISTMODELOVERRIDESREQUEST']._serialized_end=2019
-  _globals['_LISTMODELOVERRIDESRESPONSE']._serialized_start=2021
-  _globals['_LISTMODELOVERRIDESRESPONSE']._serialized_end=2103
-  _globals['_SETMODELOVERRIDEREQUEST']._serialized_start=2105
-  _globals['_SETMODELOVERRIDEREQUEST']._serialized_end=2203
-  _globals['_SETMODELOVERRIDERESPONSE']._serialized_start=2205
-  _globals['_SETMODELOVERRIDERESPONSE']._serialized_end=2284
-  _globals['_MODELSERVICE']._serialized_start=2287
-  _globals['_MODELSERVICE']._serialized_end=4137
+  _globals['_UPDATEPROVIDERREQUEST']._serialized_end=1234
+  _globals['_UPDATEPROVIDERRESPONSE']._serialized_start=1236
+  _globals['_UPDATEPROVIDERRESPONSE']._serialized_end=1308
+  _globals['_DELETEPROVIDERREQUEST']._serialized_start=1310
+  _globals['_DELETEPROVIDERREQUEST']._serialized_end=1374
+  _globals['_DELETEPROVIDERRESPONSE']._serialized_start=1376
+  _globals['_DELETEPROVIDERRESPONSE']._serialized_end=1400
+  _globals['_ADDPROVIDERKEYREQUEST']._serialized_start=1402
+  _globals['_ADDPROVIDERKEYREQUEST']._serialized_end=1497
+  _globals['_ADDPROVIDERKEYRESPONSE']._serialized_start=1499
+  _globals['_ADDPROVIDERKEYRESPONSE']._serialized_end=1569
+  _globals['_DELETEPROVIDERKEYREQUEST']._serialized_start=1571
+  _globals['_DELETEPROVIDERKEYREQUEST']._serialized_end=1633
+  _globals['_DELETEPROVIDERKEYRESPONSE']._serialized_start=1635
+  _globals['_DELETEPROVIDERKEYRESPONSE']._serialized_end=1662
+  _globals['_LISTPROVIDERKEYSREQUEST']._serialized_start=1664
+  _globals['_LISTPROVIDERKEYSREQUEST']._serialized_end=1689
+  _globals['_LISTPROVIDERKEYSRESPONSE']._serialized_start=1691
+  _globals['_LISTPROVIDERKEYSRESPONSE']._serialized_end=1813
+  _globals['_CHECKPROVIDERREQUEST']._serialized_start=1815
+  _globals['_CHECKPROVIDERREQUEST']._serialized_end=1858
+  _globals['_CHECKPROVIDERRESPONSE']._serialized_start=1860
+  _globals['_CHECKPROVIDERRESPONSE']._serialized_end=1948
+  _globals['_KEYCHECK']._serialized_start=1950
+  _globals['_KEYCHECK']._serialized_end=2008
+  _globals['_LISTMODELOVERRIDESREQUEST']._serialized_start=2010
+  _globals['_LISTMODELOVERRIDESREQUEST']._serialized_end=2037
+  _globals['_LISTMODELOVERRIDESRESPONSE']._serialized_start=2039
+  _globals['_LISTMODELOVERRIDESRESPONSE']._serialized_end=2121
+  _globals['_SETMODELOVERRIDEREQUEST']._serialized_start=2123
+  _globals['_SETMODELOVERRIDEREQUEST']._serialized_end=2221
+  _globals['_SETMODELOVERRIDERESPONSE']._serialized_start=2223
+  _globals['_SETMODELOVERRIDERESPONSE']._serialized_end=2302
+  _globals['_MODELSERVICE']._serialized_start=2305
+  _globals['_MODELSERVICE']._serialized_end=4155
 # @@protoc_insertion_point(module_scope)

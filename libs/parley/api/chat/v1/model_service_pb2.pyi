@@ -342,15 +342,20 @@ class UpdateProviderRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     PROVIDER_FIELD_NUMBER: _builtins.int
     UPDATE_MASK_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters."""
+    key: _builtins.str
+    """Replaces the installation's stored keys, at most 8 KiB; empty removes them. Needed when the change would send
+    stored keys to another scheme, host or port; the users' own keys of the provider are removed then.
+    """
     @_builtins.property
     def provider(self) -> _model_pb2.Provider:
         """The provider with its id and the fields to change; a non-empty etag must match."""
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """Which fields change."""
+        """Which fields change; "key" means the field below."""
 
     def __init__(
         self,
@@ -358,10 +363,11 @@ class UpdateProviderRequest(_message.Message):
         request_id: _builtins.str = ...,
         provider: _model_pb2.Provider | None = ...,
         update_mask: _field_mask_pb2.FieldMask | None = ...,
+        key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["provider", b"provider", "update_mask", b"update_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["provider", b"provider", "request_id", b"request_id", "update_mask", b"update_mask"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "provider", b"provider", "request_id", b"request_id", "update_mask", b"update_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -25,21 +25,21 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eparley/api/chat/v1/usage.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xce\x01\n\x0bUsageTotals\x12\x13\n\x0b\x63ost_micros\x18\x01 \x01(\x03\x12\x14\n\x0cpriced_calls\x18\x02 \x01(\x03\x12\x16\n\x0eunpriced_calls\x18\x03 \x01(\x03\x12\x14\n\x0cinput_tokens\x18\x04 \x01(\x03\x12\x15\n\routput_tokens\x18\x05 \x01(\x03\x12\x19\n\x11\x63\x61\x63he_read_tokens\x18\x06 \x01(\x03\x12\x1a\n\x12\x63\x61\x63he_write_tokens\x18\x07 \x01(\x03\x12\x18\n\x10model_runtime_ms\x18\x08 \x01(\x03\"U\n\x08UsageRow\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12/\n\x06totals\x18\x03 \x01(\x0b\x32\x1f.parley.api.chat.v1.UsageTotals\"\x99\x01\n\nSpendLimit\x12\x11\n\x07user_id\x18\x01 \x01(\tH\x00\x12\x12\n\x08group_id\x18\x02 \x01(\tH\x00\x12\x12\n\x08\x65veryone\x18\x03 \x01(\x08H\x00\x12\x14\n\x0climit_micros\x18\x04 \x01(\x03\x12/\n\x06period\x18\x05 \x01(\x0e\x32\x1f.parley.api.chat.v1.LimitPeriodB\t\n\x07subject\"\x81\x01\n\x0bSpendStatus\x12-\n\x05limit\x18\x01 \x01(\x0b\x32\x1e.parley.api.chat.v1.SpendLimit\x12\x14\n\x0cspent_micros\x18\x02 \x01(\x03\x12-\n\tresets_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*p\n\x0bLimitPeriod\x12\x1c\n\x18LIMIT_PERIOD_UNSPECIFIED\x10\x00\x12\x14\n\x10LIMIT_PERIOD_DAY\x10\x01\x12\x15\n\x11LIMIT_PERIOD_WEEK\x10\x02\x12\x16\n\x12LIMIT_PERIOD_MONTH\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eparley/api/chat/v1/usage.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x86\x02\n\x0bUsageTotals\x12\x13\n\x0b\x63ost_micros\x18\x01 \x01(\x03\x12\x14\n\x0cpriced_calls\x18\x02 \x01(\x03\x12\x16\n\x0eunpriced_calls\x18\x03 \x01(\x03\x12\x14\n\x0cinput_tokens\x18\x04 \x01(\x03\x12\x15\n\routput_tokens\x18\x05 \x01(\x03\x12\x19\n\x11\x63\x61\x63he_read_tokens\x18\x06 \x01(\x03\x12\x1a\n\x12\x63\x61\x63he_write_tokens\x18\x07 \x01(\x03\x12\x18\n\x10model_runtime_ms\x18\x08 \x01(\x03\x12\x17\n\x0f\x65stimated_calls\x18\t \x01(\x03\x12\x1d\n\x15\x65stimated_cost_micros\x18\n \x01(\x03\"U\n\x08UsageRow\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12/\n\x06totals\x18\x03 \x01(\x0b\x32\x1f.parley.api.chat.v1.UsageTotals\"\x99\x01\n\nSpendLimit\x12\x11\n\x07user_id\x18\x01 \x01(\tH\x00\x12\x12\n\x08group_id\x18\x02 \x01(\tH\x00\x12\x12\n\x08\x65veryone\x18\x03 \x01(\x08H\x00\x12\x14\n\x0climit_micros\x18\x04 \x01(\x03\x12/\n\x06period\x18\x05 \x01(\x0e\x32\x1f.parley.api.chat.v1.LimitPeriodB\t\n\x07subject\"\x81\x01\n\x0bSpendStatus\x12-\n\x05limit\x18\x01 \x01(\x0b\x32\x1e.parley.api.chat.v1.SpendLimit\x12\x14\n\x0cspent_micros\x18\x02 \x01(\x03\x12-\n\tresets_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*p\n\x0bLimitPeriod\x12\x1c\n\x18LIMIT_PERIOD_UNSPECIFIED\x10\x00\x12\x14\n\x10LIMIT_PERIOD_DAY\x10\x01\x12\x15\n\x11LIMIT_PERIOD_WEEK\x10\x02\x12\x16\n\x12LIMIT_PERIOD_MONTH\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.chat.v1.usage_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LIMITPERIOD']._serialized_start=671
-  _globals['_LIMITPERIOD']._serialized_end=783
+  _globals['_LIMITPERIOD']._serialized_start=727
+  _globals['_LIMITPERIOD']._serialized_end=839
   _globals['_USAGETOTALS']._serialized_start=88
-  _globals['_USAGETOTALS']._serialized_end=294
-  _globals['_USAGEROW']._serialized_start=296
-  _globals['_USAGEROW']._serialized_end=381
-  _globals['_SPENDLIMIT']._serialized_start=384
-  _globals['_SPENDLIMIT']._serialized_end=537
-  _globals['_SPENDSTATUS']._serialized_start=540
-  _globals['_SPENDSTATUS']._serialized_end=669
+  _globals['_USAGETOTALS']._serialized_end=350
+  _globals['_USAGEROW']._serialized_start=352
+  _globals['_USAGEROW']._serialized_end=437
+  _globals['_SPENDLIMIT']._serialized_start=440
+  _globals['_SPENDLIMIT']._serialized_end=593
+  _globals['_SPENDSTATUS']._serialized_start=596
+  _globals['_SPENDSTATUS']._serialized_end=725
 # @@protoc_insertion_point(module_scope)

@@ -60,6 +60,8 @@ class UsageTotals(_message.Message):
     CACHE_READ_TOKENS_FIELD_NUMBER: _builtins.int
     CACHE_WRITE_TOKENS_FIELD_NUMBER: _builtins.int
     MODEL_RUNTIME_MS_FIELD_NUMBER: _builtins.int
+    ESTIMATED_CALLS_FIELD_NUMBER: _builtins.int
+    ESTIMATED_COST_MICROS_FIELD_NUMBER: _builtins.int
     cost_micros: _builtins.int
     """Cost of the priced calls in millionths of a US dollar."""
     priced_calls: _builtins.int
@@ -76,6 +78,10 @@ class UsageTotals(_message.Message):
     """Prompt tokens written to caches."""
     model_runtime_ms: _builtins.int
     """Milliseconds that models took."""
+    estimated_calls: _builtins.int
+    """Calls whose tokens and cost are an estimate, because the provider did not report all of them."""
+    estimated_cost_micros: _builtins.int
+    """Cost of those calls, which is part of `cost_micros`."""
     def __init__(
         self,
         *,
@@ -87,10 +93,12 @@ class UsageTotals(_message.Message):
         cache_read_tokens: _builtins.int = ...,
         cache_write_tokens: _builtins.int = ...,
         model_runtime_ms: _builtins.int = ...,
+        estimated_calls: _builtins.int = ...,
+        estimated_cost_micros: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_read_tokens", b"cache_read_tokens", "cache_write_tokens", b"cache_write_tokens", "cost_micros", b"cost_micros", "input_tokens", b"input_tokens", "model_runtime_ms", b"model_runtime_ms", "output_tokens", b"output_tokens", "priced_calls", b"priced_calls", "unpriced_calls", b"unpriced_calls"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_read_tokens", b"cache_read_tokens", "cache_write_tokens", b"cache_write_tokens", "cost_micros", b"cost_micros", "estimated_calls", b"estimated_calls", "estimated_cost_micros", b"estimated_cost_micros", "input_tokens", b"input_tokens", "model_runtime_ms", b"model_runtime_ms", "output_tokens", b"output_tokens", "priced_calls", b"priced_calls", "unpriced_calls", b"unpriced_calls"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -66,6 +66,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """ALREADY_EXISTS: another group has this name, in whatever case. Metadata: {"resource": "group", "name": "Research"}."""
     ERROR_REASON_TOO_MANY_GROUPS: _ErrorReason.ValueType  # 21
     """FAILED_PRECONDITION: the user belongs to as many groups as a user may. Metadata: {"groups_max": "100"}."""
+    ERROR_REASON_TOKEN_FOR_ANOTHER_USER: _ErrorReason.ValueType  # 30
+    """PERMISSION_DENIED: service tokens are issued for oneself only. Metadata: {"user_id": "..."}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `identity.parley`."""
@@ -114,4 +116,6 @@ ERROR_REASON_NAME_TAKEN: ErrorReason.ValueType  # 20
 """ALREADY_EXISTS: another group has this name, in whatever case. Metadata: {"resource": "group", "name": "Research"}."""
 ERROR_REASON_TOO_MANY_GROUPS: ErrorReason.ValueType  # 21
 """FAILED_PRECONDITION: the user belongs to as many groups as a user may. Metadata: {"groups_max": "100"}."""
+ERROR_REASON_TOKEN_FOR_ANOTHER_USER: ErrorReason.ValueType  # 30
+"""PERMISSION_DENIED: service tokens are issued for oneself only. Metadata: {"user_id": "..."}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -38,7 +38,7 @@ class IssueServiceTokenRequest(_message.Message):
     name: _builtins.str
     """What the holder calls itself, 1 to 64 characters; need not be unique."""
     user_id: _builtins.str
-    """User the holder acts for, whose role may not exceed the caller's; empty means the caller."""
+    """User the holder acts for: the caller, which empty means too. A token for another person is refused."""
     lifetime_s: _builtins.int
     """Seconds the token is accepted, 60 to 31622400 (366 days); 0 means 7776000 (90 days)."""
     @_builtins.property

@@ -130,6 +130,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """What starts processes ended, and the node starts anew; try again. Metadata: {}."""
     ERROR_REASON_GIT_FAILED: _ErrorReason.ValueType  # 60
     """Git cannot do what is asked. Metadata: {"path": "...", "problem": "..."}."""
+    ERROR_REASON_SECRET_VALUE_NEEDED: _ErrorReason.ValueType  # 70
+    """The change would send a stored secret to another host or in another way; give its value again. Metadata: {"name": "..."}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `workspace.parley`."""
@@ -242,4 +244,6 @@ ERROR_REASON_SPAWNER_GONE: ErrorReason.ValueType  # 52
 """What starts processes ended, and the node starts anew; try again. Metadata: {}."""
 ERROR_REASON_GIT_FAILED: ErrorReason.ValueType  # 60
 """Git cannot do what is asked. Metadata: {"path": "...", "problem": "..."}."""
+ERROR_REASON_SECRET_VALUE_NEEDED: ErrorReason.ValueType  # 70
+"""The change would send a stored secret to another host or in another way; give its value again. Metadata: {"name": "..."}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -86,7 +86,9 @@ class PutSecretRequest(_message.Message):
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
     value: _builtins.bytes
-    """The value, at most 64 KiB; stored encrypted; empty keeps the stored one."""
+    """The value, at most 64 KiB; stored encrypted; empty keeps the stored one, which is refused when hosts are added or
+    the delivery or header changes.
+    """
     shared: _builtins.bool
     """Whether it is the installation's rather than the caller's own."""
     @_builtins.property

@@ -1,0 +1,77 @@
+"""What happens when a background task fails: it is logged, counted, and a loop runs again.
+
+Only cancellation leaves a background task. What must end a process is awaited by its composition
+root instead: opening what it needs, its serving sockets, and the request to stop.
+"""
+
+import logging
+import random  # noqa: TID251 (only the type; it is an argument)
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from opentelemetry.metrics import Counter, Meter
+
+from parley.clock import Clock
+
+FAILURES: Final = "parley.background.failures"
+PAUSE_FIRST_S: Final = 0.1
+PAUSE_LAST_S: Final = 30.0
+#: A loop that ran for so long before it failed begins again with the shortest pause.
+HEALTHY_S: Final = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Supervision:
+    """Runs background work of one process so that its failures stay there.
+
+    Attributes:
+        clock: Time between a failure and the next run.
+        rng: Sets apart the pauses of different processes.
+        failures: Counts failures by the name of the task.
+    """
+
+    clock: Clock
+    rng: random.Random
+    failures: Counter
+
+    @classmethod
+    def of(cls, meter: Meter, clock: Clock, rng: random.Random) -> "Supervision":
+        """Return the supervision of a process whose failures `meter` counts."""
+        failures = meter.create_counter(
+            FAILURES,
+            unit="{failure}",
+            description="Failures of background tasks, by task; each is in the log with its cause.",
+        )
+        return cls(clock, rng, failures)
+
+    async def keep(self, name: str, run: Callable[[], Awaitable[Any]]) -> None:
+        """Run a loop until it returns, and run it again whenever it fails."""
+        failures = 0
+        while True:
+            began_s = self.clock.monotonic()
+            try:
+                await run()
+                return
+            except Exception:
+                self._note(name)
+            is_healthy = self.clock.monotonic() - began_s >= HEALTHY_S
+            failures = 1 if is_healthy else failures + 1
+            await self.clock.sleep(self._pause_s(failures))
+
+    async def once(self, name: str, work: Awaitable[Any]) -> None:
+        """Run work that ends by itself."""
+        try:
+            await work
+        except Exception:
+            self._note(name)
+
+    def _note(self, name: str) -> None:
+        logger.exception("the background task %s failed; the process goes on", name)
+        self.failures.add(1, {"task": name})
+
+    def _pause_s(self, failures: int) -> float:
+        doubled_s = PAUSE_FIRST_S * 2.0 ** min(failures - 1, 16)
+        return min(PAUSE_LAST_S, doubled_s) * self.rng.uniform(0.5, 1.0)

@@ -1,0 +1,124 @@
+"""Where in an HTTP request a field is that another service names as its proto does.
+
+Services behind the gateway tell faults by the path of the proto's field, such as
+`content[0].file.file_id`. Clients wrote JSON, a query, a path and headers, so they are told the
+JSON Pointer (`/content/0/file_id`) or the name of the parameter or header.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+#: Field of a proto -> parameters or headers that it may come from; the first that is taken counts.
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    "page_size": ("limit",),
+    "page_token": ("cursor",),
+    "query": ("q", "query"),
+    "condition.max_wait_ms": ("wait",),
+    "condition.until": ("until",),
+    "condition.pattern": ("pattern",),
+    "since_cursor": ("cursor",),
+    "budget.max_bytes": ("max_bytes",),
+    "after_sequence": ("after",),
+}
+HEADERS: Mapping[str, str] = {
+    "request_id": "Idempotency-Key",
+    "authorization": "Authorization",
+    "etag": "If-Match",
+}
+
+_STEP = re.compile(r"\[(?P<index>[^\]]*)\]|\.?(?P<name>[^.\[]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a route reads of a request.
+
+    Attributes:
+        path: The path, with its parameters in braces.
+        query: The parameters that it takes.
+        body: What it reads as JSON, if anything.
+    """
+
+    path: str = ""
+    query: tuple[str, ...] = ()
+    body: type[msgspec.Struct] | None = None
+
+
+#: What is known before the route is.
+ANYTHING = Asked()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a request: a pointer into the body, or the name of a parameter or header."""
+
+    pointer: str | None = None
+    parameter: str | None = None
+
+
+def place_of(field: str, asked: Asked) -> Place:
+    """Return where a proto's field is in a request of this route.
+
+    A field that the client did not write is told as the whole body, if there is one.
+    """
+    last = field.rpartition(".")[2]
+    if last in HEADERS:
+        return Place(parameter=HEADERS[last])
+    for name in PARAMETERS.get(field, (field,)):
+        if name in asked.query or f"{{{name}}}" in asked.path:
+            return Place(parameter=name)
+    if f"{{{last}}}" in asked.path:
+        return Place(parameter=last)
+    if asked.body is None:
+        return Place()
+    steps = [found["name"] or found["index"].strip("'\"") for found in _STEP.finditer(field)]
+    return Place(pointer=_pointer(inspect.type_info(asked.body), steps))
+
+
+def pointer_of(path: str) -> str:
+    """Return a path like "content[0].text" as a JSON Pointer."""
+    steps = path.replace("[", ".").replace("]", "").split(".")
+    return "".join(f"/{escaped(step)}" for step in steps if step)
+
+
+def escaped(step: str) -> str:
+    """Return one step of a JSON Pointer with its special characters escaped."""
+    return step.replace("~", "~0").replace("/", "~1")
+
+
+def _pointer(kind: Any, steps: list[str]) -> str:
+    """Return the steps that lead somewhere in a body of this kind; others exist only in protos."""
+    kinds = _members(kind)
+    if not steps or not kinds:
+        return ""
+    step, rest = steps[0], steps[1:]
+    for found in kinds:
+        match found:
+            case inspect.StructType(fields=fields):
+                name = step.removesuffix("_json")
+                inner = next((each.type for each in fields if each.encode_name == name), None)
+                if inner is not None:
+                    return f"/{escaped(name)}{_pointer(inner, rest)}"
+            case inspect.VarTupleType(item_type=item) if step.isdigit():
+                return f"/{step}{_pointer(item, rest)}"
+            case inspect.DictType():
+                # A key may have dots itself.
+                return f"/{escaped('.'.join(steps))}"
+    return _pointer(kind, rest)
+
+
+def _members(kind: Any) -> list[Any]:
+    match kind:
+        case inspect.Metadata(type=inner):
+            return _members(inner)
+        case inspect.UnionType(types=members):
+            return [found for member in members for found in _members(member)]
+        case inspect.StructType() | inspect.VarTupleType() | inspect.DictType():
+            return [kind]
+        case _:
+            return []

@@ -1,0 +1,103 @@
+"""Helpers that the spawner forks to make namespaces: what they say, and how long it waits.
+
+The spawner does one thing at a time, so a helper that never answers would stop every workspace.
+Each wait has a bound, after which the helper is killed. A helper is never among the processes of a
+workspace, where it could be stopped.
+"""
+
+import errno
+import os
+import select
+import signal
+import socket
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
+
+NUMBER = struct.Struct("=i")
+GO = b"g"
+#: Most helpers need a few milliseconds.
+HELPER_S = 10.0
+
+
+def forked(make: Callable[[socket.socket], None]) -> tuple[socket.socket, int]:
+    """Fork a helper; return a channel to it, on which nothing waits longer than `HELPER_S`."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        in_child(theirs, lambda: make(theirs))
+    theirs.close()
+    ours.settimeout(HELPER_S)
+    return ours, pid
+
+
+def in_child(channel: socket.socket, make: Callable[[], None]) -> NoReturn:
+    """Do something, say what the kernel said if it refuses, and end."""
+    try:
+        make()
+    except OSError as error:
+        with suppress(OSError):
+            channel.send(NUMBER.pack(-(error.errno or errno.EIO)))
+    finally:
+        os._exit(0)
+
+
+def heard(channel: socket.socket) -> int:
+    """Return the number that a helper says.
+
+    Raises:
+        OSError: The helper says that the kernel refused, ended, or took too long.
+    """
+    return heard_with(channel, 0)[0]
+
+
+def heard_with(channel: socket.socket, descriptors_max: int) -> tuple[int, list[int]]:
+    """Return the number that a helper says, and the descriptors that it hands over.
+
+    Raises:
+        OSError: The helper says that the kernel refused, ended, or took too long.
+    """
+    try:
+        said, fds, _, _ = socket.recv_fds(channel, NUMBER.size, descriptors_max)
+    except TimeoutError as error:
+        raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)) from error
+    number: int = NUMBER.unpack(said)[0] if len(said) == NUMBER.size else -errno.ECHILD
+    if number < 0:
+        for fd in fds:
+            os.close(fd)
+        raise OSError(-number, os.strerror(-number))
+    return number, fds
+
+
+def reap(pid: int, within_s: float = HELPER_S) -> None:
+    """Take the end of a child; one that does not end in time is killed.
+
+    One that the kernel holds after that is left to whoever reaps all children.
+    """
+    pid_fd = os.pidfd_open(pid)
+    try:
+        for number in (0, signal.SIGKILL):
+            if number:
+                signal.pidfd_send_signal(pid_fd, number)
+            if is_readable(pid_fd, within_s):
+                os.waitpid(pid, 0)
+                return
+    finally:
+        os.close(pid_fd)
+
+
+def is_readable(fd: int, within_s: float) -> bool:
+    """Tell whether a descriptor can be read in time; `select` refuses numbers above 1023."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(within_s * 1000))
+
+
+def kill(pid: int) -> None:
+    """Kill a child that was not reaped, and take its end."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    with suppress(OSError):
+        reap(pid)
