@@ -298,8 +298,9 @@ class _PathEndpoint:
                 visitor = await self._visitor(route, request)
                 guest = self._guest(request, visitor.user.id)
                 duration = duration_of(route.method, route.path)
-                async with self._admission.admitted(guest, duration):
+                async with self._admission.admitted(guest, duration) as is_open:
                     response = await handle_user(request, visitor)
+                    is_open()
                     await response(scope, receive, send)
             case _:
                 assert_never(route)

@@ -108,9 +108,9 @@ class GatewaySettings(ServiceSettings):
         at_least=1,
     )
     user_calls_max: int = setting(
-        "Requests of one user that are carried out at a time, without streams and those that "
-        "last; further ones wait for their turn.",
-        default=16,
+        "Requests of one user that are carried out at a time, without those that last and with "
+        "streams only until they are open; further ones wait for their turn.",
+        default=8,
         at_least=1,
     )
     trusted_proxies: tuple[ProxyNetwork, ...] = setting(

@@ -42,7 +42,7 @@ async def run(settings: Settings, process: Process) -> None:
     """Serve processes and files until the process is asked to stop, then leave none behind."""
     # Nothing that this process makes is anyone else's to read, unless it says so.
     os.umask(0o077)
-    directory = _data_directory(settings.data_directory)
+    directory = _data_directory(settings)
     # Whatever a spawner that was killed leaves behind comes to this process.
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
@@ -182,7 +182,10 @@ def _locked(directory: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def _data_directory(directory: Path) -> Path:
+def _data_directory(settings: Settings) -> Path:
+    directory = settings.data_directory
+    if settings.data_directory_shared:
+        directory /= f"{settings.address.host}-{settings.address.port}"
     try:
         directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         if os.geteuid() == 0:

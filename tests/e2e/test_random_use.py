@@ -9,6 +9,7 @@ import random  # noqa: TID251 (seeded, and passed on)
 from collections.abc import Iterator
 from contextlib import suppress
 
+import asyncpg
 import pytest
 
 from parley.clock import SystemClock
@@ -79,10 +80,14 @@ async def test_random_use_ends_no_process_and_breaks_nothing(
     await use.run(actions, ACTORS)
     await come_to_rest(client)
     after = two_chatd.status()["processes"]
+    connection = await asyncpg.connect(two_chatd.endpoints()["database"])
+    taken_over = await connection.fetch("SELECT chat_id FROM chat.chat_exec WHERE takeovers > 0")
+    await connection.close()
     audit = two_chatd.parley("audit")
     print(dict(sorted(use.answers.items())))
     assert use.failures == []
     assert {each["service"]: each["restarts"] for each in after} == dict.fromkeys(before, 0)
     assert {each["service"]: each["pid"] for each in after} == before
+    assert taken_over == []
     assert complaints(two_chatd) == []
     assert audit.returncode == 0, audit.stdout + audit.stderr

@@ -13,6 +13,7 @@ from support.http_client import HttpClient
 CHATS = "/api/v1/chats"
 WORKSPACES = "/api/v1/workspaces"
 READ_EVENTS_MAX = 20
+CHANGES = ({"title": "another"}, {"pin_order": 1}, {"labels": {"a": "b"}}, {"mode": "plan"})
 
 
 @dataclass
@@ -110,6 +111,17 @@ async def edit(use: RandomUse) -> None:
             await use.asked("edit", "PATCH", f"{path}/messages/{message['id']}", use.content())
 
 
+async def take_from_queue(use: RandomUse) -> None:
+    if path := use.a_chat():
+        found = await use.asked("messages", "GET", f"{path}/messages?limit=20")
+        if queued := (found or {}).get("queued_messages"):
+            waiting = f"{path}/queue/{use.rng.choice(queued)['id']}"
+            if use.rng.random() < 0.5:
+                await use.asked("promote", "POST", f"{waiting}/promote", {})
+            else:
+                await use.asked("drop", "DELETE", waiting)
+
+
 async def follow(use: RandomUse) -> None:
     path = use.a_chat()
     if path is None:
@@ -176,6 +188,8 @@ WEIGHTS: dict[Action, int] = {
     to_chat("send", "POST", "/messages", RandomUse.content): 16,
     to_chat("interrupt", "POST", "/interrupt"): 12,
     edit: 6,
+    take_from_queue: 5,
+    to_chat("change", "PATCH", "", lambda use: use.rng.choice(CHANGES)): 4,
     to_chat("archive", "POST", "/archive"): 4,
     to_chat("unarchive", "POST", "/unarchive"): 4,
     to_chat("compact", "POST", "/compact"): 1,

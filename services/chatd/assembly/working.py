@@ -130,7 +130,7 @@ def _worker(
     settings, process = around.ground.settings, around.ground.process
     return Worker(
         worker_id,
-        address=str(settings.advertise or settings.listen),
+        address=str(settings.address),
         ports=WorkerPorts(
             leases=workers,
             claims=workers,

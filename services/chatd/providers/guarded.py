@@ -13,7 +13,7 @@ from chatd.domain.model import (
     TakeEvent,
 )
 from chatd.providers.breaker import Breaker, Breakers
-from chatd.providers.classifier import OVERLOADED
+from chatd.providers.classifier import OVERLOADED, UNAVAILABLE
 from chatd.providers.target import Target
 from chatd.providers.wire import Wire
 from parley.clock import Clock
@@ -110,7 +110,7 @@ class GuardedModel:
             await self._models.answer(self._wire, request, self._target, took)
         except ModelError as error:
             is_settled = True
-            self._failed(error.kind, is_unreachable=error.is_unreachable)
+            self._failed(error.kind, error.detail if error.is_unreachable else None)
             raise
         finally:
             if not is_settled:
@@ -119,22 +119,25 @@ class GuardedModel:
     def _given_up(self, asked_s: float) -> None:
         """Settle a call that was closed before it said a word."""
         if self._clock.monotonic() - asked_s >= self._silent_s:
-            self._failed(ErrorKind.STARTUP_TIMEOUT, is_unreachable=True)
+            self._failed(ErrorKind.STARTUP_TIMEOUT, "it did not begin to answer in time")
         else:
             self._breaker.abandoned()
 
-    def _failed(self, kind: ErrorKind, *, is_unreachable: bool) -> None:
-        now_s = self._clock.monotonic()
-        self._breaker.failed(kind, now_s, self._chance(), is_unreachable=is_unreachable)
+    def _failed(self, kind: ErrorKind, unreachable: str | None) -> None:
+        self._breaker.failed(kind, self._clock.monotonic(), self._chance(), unreachable)
 
     def _held_back(self, wait_s: float) -> ModelError:
-        name = self._target.provider_name
+        name, unreachable = self._target.provider_name, self._breaker.unreachable
+        detail = "too many calls failed; this one was not made"
+        message, kind = OVERLOADED, ErrorKind.OVERLOADED
+        if unreachable is not None:
+            message, kind, detail = UNAVAILABLE, ErrorKind.TIMEOUT, f"{unreachable}; {detail}"
         return ModelError(
-            ErrorKind.OVERLOADED,
-            OVERLOADED.format(provider=name or "The AI provider"),
+            kind,
+            message.format(provider=name or "The AI provider"),
             is_retryable=True,
             retry_after_s=wait_s,
             provider=name,
-            detail="too many calls failed; this one was not made",
-            is_unreachable=self._breaker.is_unreachable,
+            detail=detail,
+            is_unreachable=unreachable is not None,
         )

@@ -39,6 +39,7 @@ BUS = {"bus.listen", "bus.send"}
 LOOPS = {
     "chatd": {
         *BUS,
+        "calls.store",
         "chats.follow",
         "chats.run",
         "configuration.follow",
@@ -81,6 +82,7 @@ LOOPS = {
     },
     "mcpgateway": {*BUS, "lease.renew", "revocations.follow", "sessions.expire"},
     "toolrunner": {
+        "commands.check",
         "file_workers.expire",
         "node.register",
         "processes.expire",
@@ -195,6 +197,7 @@ async def running(name: str, directory: Path, database: str) -> AsyncIterator[Pr
             assert not serving.done()
         finally:
             process.stopping.set()
+            await asyncio.wait((serving,))
 
 
 def loops_of(tasks: InjectableTasks) -> dict[str, asyncio.Task[Any]]:

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -27,7 +28,6 @@ from toolrunner.spawner import descendants, running_processes
 
 WITHIN_S = 60
 
-SYSTEM_PYTHON = "/usr/bin/python3"
 
 #: Leaves nothing by which a process is usually known: parent, session, directory, files, variables.
 DAEMON = """
@@ -192,7 +192,7 @@ asyncio.run(main())
 
 
 @pytest.mark.skipif(
-    os.geteuid() != 0 or not Path(SYSTEM_PYTHON).exists(),
+    os.geteuid() != 0 or not os.path.realpath(sys.executable).startswith("/usr/"),
     reason="needs root, to become somebody else, and a Python that everybody can run",
 )
 @pytest.mark.skipif(Level.LANDLOCK not in offered(), reason="this machine has no Landlock")
@@ -202,7 +202,7 @@ def test_landlock_of_an_ordinary_user_counts_as_none_and_closes_what_can_be(
     os.chown(directory, USER, USER)
     paths = [str(SERVICES), str(SERVICES.parent / "libs"), str(SERVICES.parent / "tests")]
     ended = subprocess.run(
-        [SYSTEM_PYTHON, "-c", AS_ANOTHER_USER, json.dumps(paths), str(directory)],
+        [sys.executable, "-c", AS_ANOTHER_USER, json.dumps(paths), str(directory)],
         user=USER,
         group=USER,
         extra_groups=[],
