@@ -4,6 +4,7 @@
 run: ## Set everything up and run Parley in the foreground
 	@scripts/run
 
+test: export TESTS_END_WITH_PARENT = 1
 test: ## Set everything up, run all checks and all tests
 	@scripts/test
 

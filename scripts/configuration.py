@@ -29,7 +29,8 @@ with its prefix that it does not know is a problem too.
 
 A secret may also be given by a file: `CHATD_DATABASE_URL_FILE` names a file that holds what
 `CHATD_DATABASE_URL` would. Addresses are `unix:/path.sock`, `tcp:host:port` or `tls:host:port`; a
-list is separated by commas. An empty variable counts as not set.
+list is separated by commas, and `tls:chatd-1..3:7002` in a list means three addresses. An empty
+variable counts as not set.
 """
 
 COMMAND = """\

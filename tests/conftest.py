@@ -1,5 +1,6 @@
 """What holds for all tests: patience, the simulated seeds, what is told, and several workers."""
 
+import os
 import signal
 from collections.abc import Generator
 
@@ -8,8 +9,16 @@ from hypothesis import HealthCheck, settings
 from xdist import is_xdist_worker
 from xdist.remote import Producer
 
+from parley.process.linux import end_with_parent
 from support import second_chance
-from support.parallel_run import WholeFiles, end_leftovers, end_undisturbed, marks_of_workers
+from support.leftover_processes import end_leftovers
+from support.parallel_run import (
+    WholeFiles,
+    end_undisturbed,
+    marks_of_process,
+    marks_of_workers,
+)
+from support.run_guard import end_with, start_guard
 from support.told_results import keep_attacks, told_results
 
 SEEDS = 1000
@@ -28,6 +37,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="these tests failed beside others: tell which pass now, and fail if they are many",
     )
+    parser.addoption(
+        "--end-with",
+        action="append",
+        type=int,
+        metavar="PID",
+        help="end the run when this process ends",
+    )
     parser.getgroup("toolrunner").addoption(
         "--full-size",
         action="store_true",
@@ -35,10 +51,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     # Jobs of a shell in the background ignore Ctrl-C, and so would every program that tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if config.getoption("--end-with"):
+        end_with(config.getoption("--end-with"))
+    if hasattr(config, "workerinput"):
+        # A worker whose run was killed would go on for a while.
+        end_with_parent(os.getppid())
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if not session.config.getoption("numprocesses"):
+        start_guard(marks_of_process(session.config))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

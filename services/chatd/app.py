@@ -27,6 +27,7 @@ from chatd.news import (
     follow_config,
     follow_groups,
     follow_limits,
+    follow_notes,
     follow_sweeps,
     follow_users,
     follow_workspaces,
@@ -39,7 +40,6 @@ from chatd.rpc.file_servicer import FileServicer
 from chatd.rpc.model_servicer import ModelServicer
 from chatd.rpc.references import References
 from chatd.rpc.settings_servicer import SettingsServicer
-from chatd.rpc.streams.hubs import Hubs
 from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
 from chatd.rpc.workspace_servicer import WorkspaceAccessServicer
 from chatd.settings import Settings
@@ -125,7 +125,7 @@ async def _open_parts(ground: Ground, faults: Faults, stack: AsyncExitStack) -> 
         Nodes(ground.toolrunners),
     )
     worker_id = WorkerId(ground.process.new_id())
-    workspaces = open_workspaces(ground, catalogue, doors, worker_id)
+    workspaces = open_workspaces(ground, catalogue, doors, worker_id, chats.switchboard.noted)
     around = Surroundings(ground, faults, chats, catalogue, budget, barring, workspaces)
     working = await open_working(around, worker_id, stack)
     tasks = await stack.enter_async_context(BackgroundTasks(ground.process.supervision))
@@ -140,12 +140,13 @@ async def _open_parts(ground: Ground, faults: Faults, stack: AsyncExitStack) -> 
         groups=budget.groups,
         tasks=tasks,
     )
-    _connect(chats, working, streaming.hubs)
+    _connect(chats, working, streaming)
     return Parts(around, working, streaming, doors, beats, tasks)
 
 
-def _connect(chats: ChatRooms, working: Working, hubs: Hubs) -> None:
+def _connect(chats: ChatRooms, working: Working, streaming: Streaming) -> None:
     """Have everybody told what happens to chats: readers before those who do something about it."""
+    hubs = streaming.hubs
 
     def appended(
         before: ChatState, after: ChatState, messages: tuple[NewMessage, ...], at: datetime | None
@@ -161,7 +162,7 @@ def _connect(chats: ChatRooms, working: Working, hubs: Hubs) -> None:
             working.labelling.resting.moved,
         ),
         appended=(appended, hubs.appended),
-        noted=(hubs.heard,),
+        noted=(streaming.feeds.noted,),
     )
 
 
@@ -179,6 +180,7 @@ def _loops(parts: Parts) -> dict[str, Callable[[], Awaitable[object]]]:
         "diffs.look": working.diffs.run,
         "calls.store": working.open_calls.run,
         "chats.follow": lambda: follow_chats(bus, chats.chats, hubs, worker),
+        "notes.follow": lambda: follow_notes(bus, parts.streaming.feeds),
         "sweeps.follow": lambda: follow_sweeps(bus, worker),
         "limits.follow": lambda: follow_limits(bus, budget.spending),
         "configuration.follow": lambda: follow_config(bus, catalogue.configuration),

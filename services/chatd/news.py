@@ -17,6 +17,7 @@ from parley.bus import Bus, Notice, Resync
 from parley.postgres import DatabaseUnavailable
 
 CHAT_TOPIC = "chat"
+NOTED_TOPIC = "chat.noted"
 SWEEP_TOPIC = "chat.sweep"
 LIMITS_TOPIC = "chat.limits"
 SERVERS_TOPIC = "mcp.servers"
@@ -51,6 +52,29 @@ async def follow_chats(
                 case Resync():
                     # Runners need no more than this: every renewal compares what they missed.
                     followers.heard_of_gap()
+
+
+class NotedChats(Protocol):
+    """Those who follow how chats look in lists."""
+
+    def noted(self, chat_id: ChatId) -> None:
+        """Learn that a chat looks different, though its execution did not move."""
+        ...
+
+    def heard_of_gap(self) -> None:
+        """Learn that news may have been lost."""
+        ...
+
+
+async def follow_notes(bus: Bus, lists: NotedChats) -> None:
+    """Tell of chats whose titles and the like changed elsewhere."""
+    async with bus.subscribe(NOTED_TOPIC) as notices:
+        async for notice in notices:
+            match notice:
+                case Notice(_, chat_id):
+                    lists.noted(ChatId(chat_id))
+                case Resync():
+                    lists.heard_of_gap()
 
 
 async def follow_sweeps(bus: Bus, worker: Worker) -> None:

@@ -79,6 +79,41 @@ class Settings(ServiceSettings):
     model: str = setting(
         "The default model by its name, after its provider's and a slash if need be.", default=""
     )
+    model_attempts_max: int = setting(
+        "How often a call of a model is tried before its turn ends with an error.",
+        default=25,
+        at_least=1,
+    )
+    model_backoff_first_s: float = setting(
+        "Seconds to wait after the first failed attempt; twice as long after each further one.",
+        default=1.0,
+        at_least=0.1,
+    )
+    model_backoff_max_s: float = setting(
+        "The longest such wait in seconds, to which as much again may come by chance.",
+        default=60.0,
+        at_least=0.1,
+    )
+    model_hint_max_s: float = setting(
+        "Seconds that a provider may ask to wait; if it asks for more, the turn ends.",
+        default=600.0,
+        at_least=0,
+    )
+    model_unreachable_max_s: float = setting(
+        "Seconds for which a provider is tried that cannot be reached or sends not a single byte.",
+        default=180.0,
+        at_least=0,
+    )
+    model_startup_s: float = setting(
+        "Seconds until the first data of an answer, after which the attempt has failed.",
+        default=60.0,
+        at_least=1,
+    )
+    model_silence_s: float = setting(
+        "Seconds without any data within an answer, after which the attempt has failed.",
+        default=600.0,
+        at_least=1,
+    )
     faultpoints_directory: Path | None = setting(
         "For tests of failures, never in production: the directory that arms faults.", default=None
     )
@@ -86,6 +121,10 @@ class Settings(ServiceSettings):
     def __post_init__(self) -> None:
         if self.lease_renew_s * 3 > self.lease_s:
             raise ValueError("CHATD_LEASE_RENEW_S is more than a third of CHATD_LEASE_S: lower it")
+        if self.model_backoff_first_s > self.model_backoff_max_s:
+            raise ValueError(
+                "CHATD_MODEL_BACKOFF_FIRST_S is more than CHATD_MODEL_BACKOFF_MAX_S: lower it"
+            )
         if self.faultpoints_directory and self.environment is Environment.PRODUCTION:
             raise ValueError(
                 "CHATD_FAULTPOINTS_DIRECTORY is not for production: unset it, or set "

@@ -2,14 +2,15 @@
 
 Every request of a user holds a place while it lasts, streams included, and a user gets a fair share
 of these. Requests that last take a call to another service each for as long as they do, so there is
-a bound on those. Of all others only some of a user are carried out at a time and the rest wait for
-them in order; one whose client goes away meanwhile is dropped without having been carried out.
+a bound on those. Of all others, and of streams that are being opened, only some of a user are
+carried out at a time and the rest wait for them in order; one whose client goes away meanwhile is
+dropped without having been carried out.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, Protocol, assert_never
@@ -53,11 +54,16 @@ class AdmissionLimits:
     user_requests_max: int = 10_000
     address_requests_max: int = 15_000
     user_lasting_max: int = 200
-    user_calls_max: int = 16
+    user_calls_max: int = 8
 
 
 class Presence(Protocol):
     """The client of a request, as far as it is known whether it is still there."""
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is known to be gone."""
+        ...
 
     def when_gone(self, tell: Callable[[], None]) -> Callable[[], None]:
         """Have `tell` called once the client is gone, which may be at once; return how not to."""
@@ -113,8 +119,10 @@ class Admission:
         )
 
     @asynccontextmanager
-    async def admitted(self, guest: Guest, duration: Duration) -> AsyncIterator[None]:
-        """Let a request in for as long as the context lasts.
+    async def admitted(self, guest: Guest, duration: Duration) -> AsyncIterator[Callable[[], None]]:
+        """Let a request in for as long as the context lasts; give what to call once it is open.
+
+        Opening a stream is carried out as brief requests are; what follows is not.
 
         Raises:
             HttpRefusal: The user or the address has too many already (429), all together have
@@ -125,22 +133,13 @@ class Admission:
             match duration:
                 case Duration.BRIEF:
                     async with self._turn(guest):
-                        yield
-                case Duration.LASTING:
-                    with_room = self._lasting.get(guest.user_id, 0)
-                    if with_room >= self._limits.user_lasting_max:
-                        raise self._refusal(
-                            "TOO_MANY_LASTING_REQUESTS",
-                            f"You have {with_room} requests open that wait, watch or transfer "
-                            "files, which is the most; end some, then try again.",
-                        )
-                    self._lasting[guest.user_id] = with_room + 1
-                    try:
-                        yield
-                    finally:
-                        self._end_lasting(guest.user_id)
+                        yield _nothing
                 case Duration.STREAM:
-                    yield
+                    async with self._turn(guest) as end_turn:
+                        yield end_turn
+                case Duration.LASTING:
+                    with self._lasts(guest.user_id):
+                        yield _nothing
                 case _:
                     assert_never(duration)
         finally:
@@ -176,30 +175,53 @@ class Admission:
             self._refused.add(1, {"code": code})
         return HttpRefusal(status, code, detail, retry_after_s=RETRY_AFTER_S)
 
-    def _end_lasting(self, user_id: str) -> None:
-        left = self._lasting[user_id] - 1
-        if left:
-            self._lasting[user_id] = left
-        else:
-            del self._lasting[user_id]
+    @contextmanager
+    def _lasts(self, user_id: str) -> Iterator[None]:
+        """Count a request that lasts while it does."""
+        count = self._lasting.get(user_id, 0)
+        if count >= self._limits.user_lasting_max:
+            raise self._refusal(
+                "TOO_MANY_LASTING_REQUESTS",
+                f"You have {count} requests open that wait, watch or transfer files, which is the "
+                "most; end some, then try again.",
+            )
+        self._lasting[user_id] = count + 1
+        try:
+            yield
+        finally:
+            left = self._lasting[user_id] - 1
+            if left:
+                self._lasting[user_id] = left
+            else:
+                del self._lasting[user_id]
 
     @asynccontextmanager
-    async def _turn(self, guest: Guest) -> AsyncIterator[None]:
-        """Wait until fewer requests of the user than may be are carried out."""
+    async def _turn(self, guest: Guest) -> AsyncIterator[Callable[[], None]]:
+        """Wait until fewer requests of the user than may be are carried out; give what ends it."""
         if not guest.user_id:
-            yield
+            yield _nothing
             return
+        if guest.presence is not None and guest.presence.is_gone:
+            raise _client_gone()
         turns = self._turns.get(guest.user_id)
         if turns is None:
             turns = self._turns[guest.user_id] = _Turns()
         if turns.running < self._limits.user_calls_max:
             turns.running += 1
         elif not await self._waited(turns, guest.presence):
-            raise HttpRefusal(499, "CLIENT_CLOSED_REQUEST", "The client went away.")
+            raise _client_gone()
+        is_over = False
+
+        def end() -> None:
+            nonlocal is_over
+            if not is_over:
+                is_over = True
+                self._end_turn(guest.user_id, turns)
+
         try:
-            yield
+            yield end
         finally:
-            self._end_turn(guest.user_id, turns)
+            end()
 
     async def _waited(self, turns: _Turns, presence: Presence | None) -> bool:
         """Return whether it is this request's turn; False if its client is gone."""
@@ -241,3 +263,11 @@ class Admission:
                 following.set_result(True)
                 return
         turns.running -= 1
+
+
+def _nothing() -> None:
+    """Do nothing: the request is carried out until it is over."""
+
+
+def _client_gone() -> HttpRefusal:
+    return HttpRefusal(499, "CLIENT_CLOSED_REQUEST", "The client went away.")

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from gateway.access_log import AccessLog
 from gateway.admission import Admission, AdmissionLimits
 from gateway.application import Application, Surroundings, served_operation
 from gateway.chatd import Chatd
@@ -196,6 +197,7 @@ def _application(
         new_id=process.new_id,
         admission=_admission(settings, process),
         addresses=addresses,
+        access_log=AccessLog(settings.access_log, process.random),
     )
     return Application(routes(rooms), around)
 

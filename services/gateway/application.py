@@ -22,6 +22,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.access import ACCESS, Access, Need, RouteUndeclared
+from gateway.access_log import AccessLog, Served
 from gateway.admission import Admission, Duration, Guest
 from gateway.authentication import Authentication, SignedIn
 from gateway.bodies import drain
@@ -127,6 +128,7 @@ class Surroundings:
         new_id: Gives requests without an id theirs.
         admission: Bounds what one user or address may have open.
         addresses: Tells where requests come from.
+        access_log: Is told of each request that is over.
     """
 
     authentication: Authentication
@@ -136,6 +138,7 @@ class Surroundings:
     new_id: Callable[[], str]
     admission: Admission
     addresses: ClientAddresses
+    access_log: AccessLog
 
 
 def served_operation() -> str:
@@ -207,6 +210,21 @@ class Application:
                 await _send_answer(answer, receive, sending)
             finally:
                 self._record(span, scope, sending, started_at)
+                self._log_access(scope, sending, request_id, time.perf_counter() - started_at)
+
+    def _log_access(
+        self, scope: Scope, sending: "_Sending", request_id: str, duration_s: float
+    ) -> None:
+        served = Served(
+            method=scope["method"],
+            route=scope.get(ROUTE, ""),
+            status=sending.status,
+            duration_s=duration_s,
+            request_id=request_id,
+            user_id=scope.get(USER_ID, ""),
+            chat_id=scope.get("path_params", {}).get("chat_id", ""),
+        )
+        self._around.access_log.write(served)
 
     def _answer(self, error: Exception, span: Span, request: Request, request_id: str) -> Answer:
         trace_id = f"{span.get_span_context().trace_id:032x}"
@@ -215,7 +233,8 @@ class Application:
         asked = request.scope.get(ASKED, ANYTHING)
         at = Circumstances(str(self._around.public_url), path, request_id, trace_id, asked)
         if is_ours_to_fix(error):
-            _log.error("%s %r failed", request.method, path, exc_info=error)
+            found_by = {"request_id": request_id}
+            _log.error("%s %r failed", request.method, path, exc_info=error, extra=found_by)
         return answer_to(error, at)
 
     def _check_host(self, request: Request) -> None:
@@ -279,8 +298,9 @@ class _PathEndpoint:
                 visitor = await self._visitor(route, request)
                 guest = self._guest(request, visitor.user.id)
                 duration = duration_of(route.method, route.path)
-                async with self._admission.admitted(guest, duration):
+                async with self._admission.admitted(guest, duration) as is_open:
                     response = await handle_user(request, visitor)
+                    is_open()
                     await response(scope, receive, send)
             case _:
                 assert_never(route)

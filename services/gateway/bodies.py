@@ -261,11 +261,12 @@ def idempotency_key(request: Request) -> str | None:
     key = "" if match is None else match[1] or match[2] or ""
     key = re.sub(r'\\(["\\])', r"\1", key)
     if not 1 <= len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not key.isascii():
+        detail = f"Give 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII characters."
         raise HttpRefusal(
             400,
             "INVALID_IDEMPOTENCY_KEY",
-            f"Give 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII characters.",
-            errors=(FieldError("INVALID", "Not a key.", parameter="Idempotency-Key"),),
+            f"Idempotency-Key: {detail}",
+            errors=(FieldError("WRONG_FORMAT", detail, parameter="Idempotency-Key"),),
         )
     return key
 
@@ -294,6 +295,11 @@ def _check_media_type(request: Request, *accepted: str) -> None:
             415,
             "UNSUPPORTED_MEDIA_TYPE",
             f"Send the body as Content-Type: {' or '.join(accepted)}.",
+            errors=(
+                FieldError(
+                    "NOT_A_CHOICE", f"Give one of {', '.join(accepted)}.", parameter="Content-Type"
+                ),
+            ),
         )
 
 

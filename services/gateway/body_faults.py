@@ -67,7 +67,7 @@ def _faults(value: object, kind: Any, pointer: str, about: str = "") -> Iterator
             yield from _text_faults(value, kind, pointer, about)
         case inspect.EnumType() | inspect.LiteralType():
             yield from _choice_faults(value, _words(kind), pointer)
-        case inspect.IntType():
+        case inspect.IntType() | inspect.FloatType():
             yield from _number_faults(value, kind, pointer)
         case inspect.BytesType():
             yield from _base64_faults(value, pointer)
@@ -163,13 +163,17 @@ def _choice_faults(value: object, words: list[str], pointer: str) -> Iterator[Fi
         )
 
 
-def _number_faults(value: object, kind: inspect.IntType, pointer: str) -> Iterator[FieldError]:
-    if isinstance(value, bool) or not isinstance(value, int):
-        yield _wrong_kind(value, "a whole number", pointer)
+def _number_faults(
+    value: object, kind: inspect.IntType | inspect.FloatType, pointer: str
+) -> Iterator[FieldError]:
+    is_whole = isinstance(kind, inspect.IntType)
+    wanted = "a whole number" if is_whole else "a number"
+    if isinstance(value, bool) or not isinstance(value, int if is_whole else int | float):
+        yield _wrong_kind(value, wanted, pointer)
         return
     least, most = kind.ge, kind.le
     if (least is not None and value < least) or (most is not None and value > most):
-        yield FieldError("NOT_IN_RANGE", f"Give a whole number {_span(least, most)}.", pointer)
+        yield FieldError("NOT_IN_RANGE", f"Give {wanted} {_span(least, most)}.", pointer)
 
 
 def _base64_faults(value: object, pointer: str) -> Iterator[FieldError]:

@@ -3,6 +3,7 @@
 As everywhere, a field that is not named here never leaves; the value of a key is in no proto.
 """
 
+from decimal import Decimal
 from typing import Any
 
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -232,11 +233,16 @@ def _with_options(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _prices_to_proto(prices: PricesInput) -> model_pb2.Prices:
     return model_pb2.Prices(
-        input=prices.input,
-        output=prices.output,
-        cache_read=prices.cache_read,
-        cache_write=prices.cache_write,
+        input=_decimal(prices.input),
+        output=_decimal(prices.output),
+        cache_read=_decimal(prices.cache_read),
+        cache_write=_decimal(prices.cache_write),
     )
+
+
+def _decimal(price: float | None) -> str:
+    """Return a price as the digits that were written, without an exponent; empty for none."""
+    return "" if price is None else format(Decimal(str(price)).normalize(), "f")
 
 
 def _prices_to_json(model: model_pb2.Model, name: str) -> Json | None:
@@ -244,8 +250,11 @@ def _prices_to_json(model: model_pb2.Model, name: str) -> Json | None:
         return None
     prices: model_pb2.Prices = getattr(model, name)
     return {
-        "input": prices.input or None,
-        "output": prices.output or None,
-        "cache_read": prices.cache_read or None,
-        "cache_write": prices.cache_write or None,
+        name: embedded_json(text) if text else None
+        for name, text in (
+            ("input", prices.input),
+            ("output", prices.output),
+            ("cache_read", prices.cache_read),
+            ("cache_write", prices.cache_write),
+        )
     }

@@ -59,7 +59,7 @@ HTTP_STATUS_OF_REASON: Mapping[str, int] = {
 }
 #: Reason -> facts of it that clients are shown.
 SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
-    "TRANSITION_NOT_ALLOWED": ("status", "command"),
+    "TRANSITION_NOT_ALLOWED": ("status",),
     "QUEUE_FULL": ("queue_length_max",),
     "NOT_EDITABLE": ("role",),
     "BAD_TOOL_RESULT": ("tool_call_id", "problem"),
@@ -89,6 +89,16 @@ SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
     "TOKEN_ALREADY_ISSUED": ("token_id",),
     "TOO_MANY_GROUPS": ("groups_max",),
     "TOO_MANY_TOKENS": ("tokens_max",),
+}
+#: Facts whose names mean something else in a problem document.
+FACT_NAMES: Mapping[str, str] = {"status": "chat_status"}
+#: Reason -> field of a body that may have named what is not there.
+REFERENCES: Mapping[str, str] = {
+    "FILE_NOT_FOUND": "content",
+    "MODEL_NOT_FOUND": "model_id",
+    "RESOURCE_NOT_FOUND": "provider_id",
+    "SECRET_NOT_FOUND": "secret_names",
+    "TEMPLATE_NOT_FOUND": "template_id",
 }
 #: Facts that are numbers, and facts that are lists with an item per line.
 NUMBERS = frozenset(
@@ -150,6 +160,7 @@ PREDICATES = frozenset(
         "are",
         "begins",
         "belongs",
+        "describes",
         "binds",
         "can",
         "cannot",
@@ -327,17 +338,28 @@ def _refusal_of_problem(problem: Problem, asked: Asked) -> HttpRefusal:
     if status == 500:
         return HttpRefusal(500, "INTERNAL", GENERIC_DETAIL[500])
     errors = tuple(_field_error(violation, asked) for violation in problem.violations)
+    detail = _told(errors) if errors else _detail(problem, reason, status)
     shown = SHOWN_METADATA.get(reason, ())
     return HttpRefusal(
         status,
         reason,
-        _told(errors) if errors else _detail(problem, reason, status),
-        errors=errors,
+        detail,
+        errors=errors or _missing(reason, detail, asked),
         facts={
-            name: _fact(name, problem.metadata[name]) for name in shown if name in problem.metadata
+            FACT_NAMES.get(name, name): _fact(name, problem.metadata[name])
+            for name in shown
+            if name in problem.metadata
         },
         retry_after_s=problem.retry_after_s,
     )
+
+
+def _missing(reason: str, detail: str, asked: Asked) -> tuple[FieldError, ...]:
+    """Return where a body named something that is not there."""
+    place = place_of(REFERENCES[reason], asked) if reason in REFERENCES else None
+    if place is None or not place.pointer:
+        return ()
+    return (FieldError("INVALID", detail, pointer=place.pointer),)
 
 
 def _detail(problem: Problem, reason: str, status: int) -> str:
@@ -354,7 +376,7 @@ def _detail(problem: Problem, reason: str, status: int) -> str:
     # A reason that only repeats the status comes from grpc itself, with text for operators.
     if reason == problem.status.name or not problem.message:
         return GENERIC_DETAIL.get(status, HTTPStatus(status).phrase if status != 499 else "")
-    return problem.message
+    return _whole_sentence(problem.message)
 
 
 def _fact(name: str, text: str) -> object:
@@ -373,7 +395,11 @@ def _field_error(violation: Violation, asked: Asked) -> FieldError:
 
 def _sentence(phrase: str) -> str:
     """Return "is blank" as "It is blank.", and a phrase that asks for something as it is."""
-    whole = phrase if phrase.endswith((".", "?")) else f"{phrase}."
     if phrase.partition(" ")[0] in PREDICATES:
-        return f"It {whole}"
+        return _whole_sentence(f"It {phrase}")
+    return _whole_sentence(phrase)
+
+
+def _whole_sentence(phrase: str) -> str:
+    whole = phrase if phrase.endswith((".", "?")) else f"{phrase}."
     return whole[:1].upper() + whole[1:]

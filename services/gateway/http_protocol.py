@@ -20,6 +20,7 @@ from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
 from gateway.errors import PROBLEM_MEDIA_TYPE
 from gateway.open_connections import OpenConnections, Refused
+from gateway.request_head import fault_of
 
 HEAD_BYTES_MAX = 64 * 1024
 HEAD_S_MAX = 10.0
@@ -42,6 +43,10 @@ class HeadLimits:
 
 class HeadTooLarge(Exception):
     """A request whose head is larger than heads may be."""
+
+
+class HeadRefused(Exception):
+    """A request whose head says something that cannot be."""
 
 
 class _CountedWebSocket(WSProtocol):
@@ -72,11 +77,12 @@ class BoundedProtocol(HttpToolsProtocol):
         self._open_connections = open_connections
         self._refused: Refused | None = None
         self._refused_unheard = True
-        self._is_gone = False
+        self.is_gone = False
         self._when_gone: dict[Callable[[], None], None] = {}
         self._held_bytes = 0
         self._chunk_bytes = 0
         self._field_bytes = 0
+        self._fault = ""
         self._is_head_awaited = True
         self._head_timer: asyncio.TimerHandle | None = None
 
@@ -102,14 +108,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self._open_connections.leave(self)
         if self._refused is not None:
             self._open_connections.lingered()
-        self._is_gone = True
+        self.is_gone = True
         for tell in list(self._when_gone):
             tell()
         super().connection_lost(exc)
 
     def when_gone(self, tell: Callable[[], None]) -> Callable[[], None]:
         """Have `tell` called once the client is gone, which may be at once; return how not to."""
-        if self._is_gone:
+        if self.is_gone:
             tell()
         else:
             self._when_gone[tell] = None
@@ -166,7 +172,12 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Start the request."""
+        """Start the request, unless its head says what cannot be."""
+        version: str = self.parser.get_http_version()
+        self._fault = fault_of(version, self.url, self.headers)
+        if self._fault:
+            # The parser ends with it and has `send_400_response` called.
+            raise HeadRefused
         self._is_head_awaited = False
         self._stop_waiting()
         self._forget_held()
@@ -189,7 +200,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large(self._limits))
         else:
             detail = "This is not a request of HTTP/1.1 with a method that is known here."
-            self._refuse(HTTPStatus.BAD_REQUEST, detail)
+            self._refuse(HTTPStatus.BAD_REQUEST, self._fault or detail)
 
     def _count(self, field_bytes: int) -> None:
         self._field_bytes += field_bytes

@@ -135,7 +135,12 @@ class NewChat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ChatPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of PATCH /chats/{chat_id}; labels are replaced as a whole."""
 
-    title: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | UnsetType = UNSET
+    title: (
+        Annotated[
+            str, msgspec.Meta(min_length=1, max_length=200, pattern=r"\S", description=NOT_BLANK)
+        ]
+        | UnsetType
+    ) = UNSET
     labels: Labels | UnsetType | None = UNSET
     pin_order: Place | UnsetType | None = UNSET
     mode: Mode | UnsetType | None = UNSET

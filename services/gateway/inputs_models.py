@@ -13,15 +13,10 @@ from gateway.inputs import Count, Effort, Id, JsonObject, Name
 
 PROMPT_CHARACTERS_MAX = 128 * 1024
 DAYS_MAX = 3650
+#: In US dollars per million tokens.
+PRICE_MAX = 999_999_999
 
-#: Money is a decimal number in a text, because a JSON number is a binary fraction in most clients.
-Price = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^([0-9]{1,9}(\.[0-9]{1,12})?)?$",
-        description='a decimal number in quotes, such as "3.75", or "" if it is unknown',
-    ),
-]
+Price = Annotated[float, msgspec.Meta(ge=0, le=PRICE_MAX)]
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 Days = Annotated[int, msgspec.Meta(ge=0, le=DAYS_MAX)]
 Address = Annotated[str, msgspec.Meta(max_length=2048)]
@@ -58,12 +53,12 @@ class LimitPeriod(StrEnum):
 
 
 class PricesInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Prices in US dollars per million tokens, as exact decimals; an empty one is unknown."""
+    """Prices in US dollars per million tokens; null is unknown, and 0 is free."""
 
-    input: Price = ""
-    output: Price = ""
-    cache_read: Price = ""
-    cache_write: Price = ""
+    input: Price | None = None
+    output: Price | None = None
+    cache_read: Price | None = None
+    cache_write: Price | None = None
 
 
 class NewModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

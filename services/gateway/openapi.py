@@ -44,7 +44,7 @@ PROBLEM: Mapping[str, object] = {
     "description": "A problem document of RFC 9457; programs switch on its code.",
     "required": ["type", "title", "status", "detail", "instance", "code", "retryable"],
     "properties": {
-        "type": TEXT,
+        "type": {"type": "string", "description": "The address of a page that says what to do."},
         "title": TEXT,
         "status": {"type": "integer"},
         "detail": TEXT,
@@ -60,8 +60,11 @@ PROBLEM: Mapping[str, object] = {
                 "type": "object",
                 "required": ["code", "detail"],
                 "properties": {
-                    "pointer": TEXT,
-                    "parameter": TEXT,
+                    "pointer": {"type": "string", "description": "JSON Pointer into the body."},
+                    "parameter": {
+                        "type": "string",
+                        "description": "Name in the query, the path or the headers.",
+                    },
                     "code": TEXT,
                     "detail": TEXT,
                 },

@@ -70,6 +70,19 @@ OF_REQUESTS: Mapping[str, Kind] = {
     "UPGRADE_REQUIRED": Kind(
         "This path is a WebSocket.", "Connect with a client for WebSockets, version 13."
     ),
+    "BAD_FRAME": Kind(
+        "A text frame of a terminal is no control message.",
+        "Send input as binary frames, and text only as docs/terminals.md describes it.",
+    ),
+    "FRAME_TOO_LARGE": Kind(
+        "A frame of a terminal has too many bytes.", "Send the input in smaller frames."
+    ),
+    "TOO_MANY_FRAMES": Kind(
+        "More frames came in a second than a terminal takes.", "Send fewer and larger frames."
+    ),
+    "VIEW_ONLY": Kind(
+        "This connection to the terminal only looks.", "Connect without view_only to write."
+    ),
     "HTTP_VERSION_TOO_OLD": Kind(
         "Streams need HTTP/1.1.",
         "Use it; a proxy in between may have to be told so, such as nginx with "

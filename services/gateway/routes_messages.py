@@ -93,6 +93,7 @@ class MessageRoutes:
         document = {
             "message": message_to_json(answer.message),
             "deleted_message_ids": [*answer.deleted_message_ids],
+            "dropped_queued_messages": [*map(queued_to_json, answer.dropped_queued_messages)],
             "snapshot_version": answer.chat.versions.snapshot,
         }
         return json_response(document, status=202)

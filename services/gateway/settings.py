@@ -5,6 +5,7 @@ from ipaddress import ip_address
 from typing import Self
 from urllib.parse import urlsplit
 
+from gateway.access_log import AccessLogShare
 from gateway.client_address import ProxyNetwork
 from parley.process import ServiceSettings
 from parley.rpc import Address, Scheme
@@ -107,15 +108,20 @@ class GatewaySettings(ServiceSettings):
         at_least=1,
     )
     user_calls_max: int = setting(
-        "Requests of one user that are carried out at a time, without streams and those that "
-        "last; further ones wait for their turn.",
-        default=16,
+        "Requests of one user that are carried out at a time, without those that last and with "
+        "streams only until they are open; further ones wait for their turn.",
+        default=8,
         at_least=1,
     )
     trusted_proxies: tuple[ProxyNetwork, ...] = setting(
         "Addresses and networks of proxies whose X-Forwarded-For tells the client's address; from "
         "all others it is ignored.",
         default=(),
+    )
+    access_log: AccessLogShare = setting(
+        "Whether each request is logged when it is over: on, off, or a share such as 0.1, with "
+        "which all that failed are logged nevertheless.",
+        default=AccessLogShare(1.0),
     )
     public_url: PublicUrl = setting(
         "The http or https origin that clients use; links, cookies and origin checks follow it."

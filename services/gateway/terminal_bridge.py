@@ -17,7 +17,9 @@ import grpc
 import msgspec
 from starlette.types import Message, Receive, Scope, Send
 
+from gateway.bodies import decode
 from gateway.convert_workspaces import process_to_json
+from gateway.errors import HttpRefusal, UpstreamRefused, refusal_of
 from gateway.inputs_workspaces import Cells, Signal
 from gateway.websockets import closed
 from parley.api.workspace.v1 import process_pb2, workspace_pb2
@@ -221,9 +223,10 @@ class TerminalBridge:
 
 def _control(text: str) -> api.AttachRequest:
     try:
-        control: Resize | SendSignal = msgspec.json.decode(text, type=Resize | SendSignal)
-    except (msgspec.DecodeError, ValueError) as error:
-        raise BadFrame("BAD_FRAME", f"Text is for control messages: {error}.") from error
+        control: Resize | SendSignal = decode(text.encode(), Resize | SendSignal)  # type: ignore[arg-type]
+    except (HttpRefusal, UnicodeEncodeError) as error:
+        why = error.detail if isinstance(error, HttpRefusal) else "It is no UTF-8."
+        raise BadFrame("BAD_FRAME", f"Text is for control messages. {why}") from error
     match control:
         case Resize(rows, columns):
             size = process_pb2.TerminalSize(rows=rows, columns=columns)
@@ -253,10 +256,11 @@ def _failed(error: grpc.aio.AioRpcError, cursor: int) -> Over:
     if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
         return _closed(cursor, workspace_pb2.StreamEnd())
     is_about_them = problem.reason != error.code().name
+    refusal = refusal_of(UpstreamRefused(problem))
     said = {
         "type": "problem",
         "code": problem.reason if is_about_them else "INTERNAL",
-        "detail": problem.message if is_about_them else "Something went wrong at the node.",
+        "detail": refusal.detail if is_about_them else "Something went wrong at the node.",
         "cursor": cursor,
     }
     return Over(CloseCode.REFUSED if is_about_them else CloseCode.FAILED, said)

@@ -31,6 +31,7 @@ from toolrunner.rpc.presenting import Presenter
 from toolrunner.rpc.process_servicer import ProcessServicer, encode_started
 from toolrunner.settings import Settings
 from toolrunner.shares import Shares
+from toolrunner.socket_memory import SocketMemory
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, prctl
 from toolrunner.tickets import TicketBooth
 from toolrunner.workspaces import PASSABLE, PRIVATE
@@ -42,7 +43,7 @@ async def run(settings: Settings, process: Process) -> None:
     """Serve processes and files until the process is asked to stop, then leave none behind."""
     # Nothing that this process makes is anyone else's to read, unless it says so.
     os.umask(0o077)
-    directory = _data_directory(settings.data_directory)
+    directory = _data_directory(settings)
     # Whatever a spawner that was killed leaves behind comes to this process.
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
@@ -135,6 +136,7 @@ def _quotas(process: Process, workshop: Workshop) -> Quotas:
         Census(workshop.spawner.pid, workshop.workspaces.by_user, workshop.workspaces.by_mark),
         Programs(workshop.spawner.process, process.new_id),
         Shares(process.clock),
+        SocketMemory(workshop.spawner.process, process.clock),
         workshop.directory,
         process.clock,
     )
@@ -182,7 +184,10 @@ def _locked(directory: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def _data_directory(directory: Path) -> Path:
+def _data_directory(settings: Settings) -> Path:
+    directory = settings.data_directory
+    if settings.data_directory_shared:
+        directory /= f"{settings.address.host}-{settings.address.port}"
     try:
         directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         if os.geteuid() == 0:

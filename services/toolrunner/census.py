@@ -21,12 +21,20 @@ PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 TICKS_S: Final = os.sysconf("SC_CLK_TCK")
 BLOCK_BYTES: Final = 512
 #: Where /proc tells what, counted from what follows the name.
-STATE, PARENT, GROUP, SESSION, TIMES, STARTED, RESIDENT = 0, 1, 2, 3, slice(11, 15), 19, 21
+STATE, PARENT, GROUP, SESSION, TIMES, THREADS, STARTED, RESIDENT = (
+    *(0, 1, 2, 3),
+    slice(11, 15),
+    *(17, 19, 21),
+)
 DEAD: Final = (b"Z", b"X")
 #: More than the kernel has to say of one.
 STAT_BYTES: Final = 4096
 #: Asking a process for its children takes about as long as looking at so many.
 ASKING: Final = 2
+#: What a pipe may hold when its user has many of them; the first some hundred may hold more.
+PIPE_BYTES: Final = 8192
+PIPE_PREFIX: Final = "pipe:["
+SOCKET_PREFIX: Final = "socket:["
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +137,22 @@ class Census:
         stat = f"{self.proc}/{pid}/stat"
         with suppress(OSError, IndexError), open(stat, "rb", buffering=0) as file:
             words = words_of(file.read(STAT_BYTES))
-            return None if words[STATE] in DEAD else _member(pid, words)
+            if words[STATE] in DEAD and int(words[THREADS]) <= 1:
+                return None
+            if words[STATE] in DEAD:
+                words[RESIDENT] = self._resident_of_threads(pid)
+            return _member(pid, words)
         return None
+
+    def _resident_of_threads(self, pid: int) -> bytes:
+        """Return the pages of a process whose first thread ended, which then tells of none."""
+        for thread in os.listdir(f"{self.proc}/{pid}/task"):
+            stat = f"{self.proc}/{pid}/task/{thread}/stat"
+            with suppress(OSError, IndexError), open(stat, "rb", buffering=0) as file:
+                words = words_of(file.read(STAT_BYTES))
+                if words[STATE] not in DEAD:
+                    return words[RESIDENT]
+        return b"0"
 
     def _line(self, pid: int, found: Mapping[int, Member]) -> list[int] | None:
         """Return a process and those above it, up to the spawner; None if it is not below it."""
@@ -192,27 +214,64 @@ def proportional_bytes(member: Member) -> int:
     return member.resident_bytes
 
 
-def hidden_bytes(members: tuple[Member, ...]) -> dict[int, int]:
-    """Return the memory that processes hold open without having it mapped, by pid.
+@dataclass(frozen=True, slots=True)
+class Unmapped:
+    """Memory that processes hold by descriptors without having it mapped, by pid.
 
-    What several hold is counted for the first.
+    Attributes:
+        own_bytes: Files in memory and pipes.
+        socket_bytes: What lies in the buffers of sockets, as far as it is known of each.
+    """
+
+    own_bytes: dict[int, int] = field(default_factory=dict)
+    socket_bytes: dict[int, int] = field(default_factory=dict)
+
+
+def unmapped_by(members: tuple[Member, ...], sockets: Mapping[int, int]) -> Unmapped:
+    """Return what processes hold; what several hold is counted for the first.
+
+    Args:
+        members: The processes.
+        sockets: What sockets have in their buffers, by inode.
     """
     counted: set[int] = set()
-    held: dict[int, int] = {}
+    held = Unmapped()
     for member in members:
         directory = f"/proc/{member.seen.pid}/fd"
         with suppress(OSError):
             for name in os.listdir(directory):
-                with suppress(OSError):
-                    path = f"{directory}/{name}"
-                    if not os.readlink(path).startswith("/memfd:"):
-                        continue
-                    status = os.stat(path)
-                    if status.st_ino not in counted:
-                        counted.add(status.st_ino)
-                        size = status.st_blocks * BLOCK_BYTES
-                        held[member.seen.pid] = held.get(member.seen.pid, 0) + size
+                with suppress(OSError, ValueError):
+                    _count(held, member.seen.pid, f"{directory}/{name}", counted, sockets)
     return held
+
+
+def _count(
+    held: Unmapped, pid: int, path: str, counted: set[int], sockets: Mapping[int, int]
+) -> None:
+    link = os.readlink(path)
+    if link.startswith("/memfd:"):
+        status = os.stat(path)
+        inode, size, sizes = status.st_ino, status.st_blocks * BLOCK_BYTES, held.own_bytes
+    elif link.startswith(PIPE_PREFIX):
+        inode, size, sizes = int(link[len(PIPE_PREFIX) : -1]), PIPE_BYTES, held.own_bytes
+    elif link.startswith(SOCKET_PREFIX):
+        inode = int(link[len(SOCKET_PREFIX) : -1])
+        size, sizes = sockets.get(inode, 0), held.socket_bytes
+    else:
+        return
+    if inode not in counted:
+        counted.add(inode)
+        sizes[pid] = sizes.get(pid, 0) + size
+
+
+def descriptors_max(members: tuple[Member, ...]) -> int:
+    """Return how many descriptors processes may have open, without looking at each."""
+    slots = 0
+    for member in members:
+        with suppress(OSError, ValueError), open(f"/proc/{member.seen.pid}/status") as file:
+            found = next((line for line in file if line.startswith("FDSize:")), "FDSize: 0")
+            slots += int(found.split()[1])
+    return slots
 
 
 def set_nice(member: Member, nice: int) -> None:

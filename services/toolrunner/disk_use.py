@@ -7,6 +7,7 @@ and then in any case, the more rarely the longer it takes.
 """
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -47,6 +48,8 @@ class Use:
         space: What was free before it was looked.
         at_s: When, by the monotonic clock.
         took_s: How long it took.
+        is_partial: Whether there is something that could not be looked at, which counts as more
+            than is allowed.
     """
 
     disk_bytes: int
@@ -54,6 +57,7 @@ class Use:
     space: Space
     at_s: float
     took_s: float
+    is_partial: bool = False
 
 
 def is_due(use: Use | None, quota: Quota, space: Space, now_s: float) -> bool:
@@ -75,7 +79,12 @@ def is_due(use: Use | None, quota: Quota, space: Space, now_s: float) -> bool:
 
 def overrun(use: Use, quota: Quota) -> QuotaExceeded | None:
     """Return what of a quota is passed."""
-    return passed(quota, use.disk_bytes, use.inodes)
+    problem = passed(quota, use.disk_bytes, use.inodes)
+    if problem is not None or not use.is_partial:
+        return problem
+    if quota.disk_bytes:
+        return QuotaExceeded("disk_bytes", quota.disk_bytes + 1, quota.disk_bytes, is_partial=True)
+    return QuotaExceeded("inodes", quota.inodes + 1, quota.inodes, is_partial=True)
 
 
 def passed(quota: Quota, disk_bytes: int, inodes: int) -> QuotaExceeded | None:
@@ -85,6 +94,19 @@ def passed(quota: Quota, disk_bytes: int, inodes: int) -> QuotaExceeded | None:
     if quota.inodes and inodes > quota.inodes:
         return QuotaExceeded("inodes", inodes, quota.inodes)
     return None
+
+
+def devices(workspace: Workspace) -> frozenset[int]:
+    """Return the file systems on which processes of a workspace write what counts."""
+    paths = {*places(workspace)}
+    if workspace.particulars.files is None:
+        # An overlay is one by itself.
+        paths.add(workspace.root)
+    found = set()
+    for path in paths:
+        with suppress(FileNotFoundError):
+            found.add(os.stat(path).st_dev)
+    return frozenset(found)
 
 
 def places(workspace: Workspace) -> tuple[Path, ...]:

@@ -186,16 +186,22 @@ class QuotaExceeded(ToolrunnerError):
         dimension: What of: `disk_bytes` or `inodes`.
         used: How much.
         limit: How much it may.
+        is_partial: Whether something could not be looked at, which counts as more than it may.
     """
 
-    def __init__(self, dimension: str, used: int, limit: int) -> None:
+    def __init__(self, dimension: str, used: int, limit: int, *, is_partial: bool = False) -> None:
         super().__init__(
-            f"the workspace uses {used} of {limit} {dimension}, so nothing can be written; remove "
-            "files that are not needed with a command (rm), then write again"
+            "the node cannot look into all directories and open files of the workspace, which "
+            "counts as more than it may use, so nothing can be written; make them readable with a "
+            "command (chmod -R u+rwX .) or remove them, then write again"
+            if is_partial
+            else f"the workspace uses {used} of {limit} {dimension}, so nothing can be written; "
+            "remove files that are not needed with a command (rm), then write again"
         )
         self.dimension = dimension
         self.used = used
         self.limit = limit
+        self.is_partial = is_partial
 
 
 class StaleOwner(ToolrunnerError):

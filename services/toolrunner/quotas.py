@@ -10,31 +10,36 @@ and when it is too much everything that runs in it is ended.
 
 import asyncio
 import logging
+import os
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from parley.clock import Clock
 from toolrunner.census import (
+    PIPE_BYTES,
     Census,
     Member,
     Members,
-    hidden_bytes,
+    descriptors_max,
     proportional_bytes,
+    unmapped_by,
 )
-from toolrunner.disk_use import Space, Use, is_due, overrun, places
+from toolrunner.disk_use import Space, Use, devices, is_due, overrun, places
+from toolrunner.disk_walk import Walked, walked
 from toolrunner.domain import WorkspaceId
 from toolrunner.errors import SpawnerGone
-from toolrunner.files.beneath import Root
+from toolrunner.held_files import Held, held_by
 from toolrunner.hosting.programs import ProgramFailed, Programs
 from toolrunner.live import MEMORY
 from toolrunner.processes import Processes
-from toolrunner.sandbox import tasks_now
+from toolrunner.sandbox import SocketUse, tasks_now
 from toolrunner.shares import Shares
+from toolrunner.socket_memory import SocketMemory
 from toolrunner.spawner import children_of, send
-from toolrunner.trees import measure
-from toolrunner.workspaces import Workspaces
+from toolrunner.workspaces import Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +61,8 @@ PIDS: Final = "pids"
 #: Between looking and counting a few end and begin.
 PIDS_SPARE: Final = 4
 FULL_LOOKS: Final = 3
+#: Descriptors that are sent and not received at so many looks in a row are kept there on purpose.
+IN_FLIGHT_LOOKS: Final = 3
 
 
 @dataclass
@@ -67,10 +74,13 @@ class Quotas:
     census: Census
     programs: Programs
     shares: Shares
+    sockets: SocketMemory
     directory: Path
     clock: Clock
     _uses: dict[WorkspaceId, Use] = field(default_factory=dict)
     _full: dict[WorkspaceId, int] = field(default_factory=dict)
+    #: At how many looks in a row a socket had descriptors that nobody had received.
+    _in_flight: dict[WorkspaceId, dict[int, int]] = field(default_factory=dict)
     _is_deserted: bool = False
 
     async def run(self) -> None:
@@ -108,27 +118,35 @@ class Quotas:
         members = {} if self._is_deserted else await asyncio.to_thread(self.census.take, leaders)
         is_close = await self._bound_processes(members)
         if members:
-            is_close |= await asyncio.to_thread(self._bound_memories, members)
+            sockets = await self.sockets.take(members)
+            is_close |= await asyncio.to_thread(self._bound_memories, members, sockets)
         await self.shares.look(members)
         await self._bound_disk(members)
         return is_close
 
-    def _bound_memories(self, members: Members) -> bool:
+    def _bound_memories(self, members: Members, sockets: Mapping[WorkspaceId, SocketUse]) -> bool:
         """Hold all workspaces to what memory they may have; return whether one is near that."""
         shared_bytes = _shared_bytes()
         # All of them, and not up to the first that is near.
-        near = [self._bound_memory(each, own, shared_bytes) for each, own in members.items()]
+        near = [
+            self._bound_memory(each, own, shared_bytes, sockets.get(each, SocketUse()))
+            for each, own in members.items()
+        ]
         return any(near)
 
     def _bound_memory(
-        self, workspace_id: WorkspaceId, members: tuple[Member, ...], shared_bytes: int
+        self,
+        workspace_id: WorkspaceId,
+        members: tuple[Member, ...],
+        shared_bytes: int,
+        sockets: SocketUse,
     ) -> bool:
         """Kill whoever has most until the rest keeps the bound; return whether it is near."""
         bound = self.workspaces.quota_of(workspace_id).memory_bytes
         if not bound:
             return False
-        # Most of the time there is hardly any on the whole machine.
-        hidden = hidden_bytes(members) if shared_bytes > bound // 4 else {}
+        may_hide = _may_hide(members, shared_bytes, sockets, bound)
+        hidden = hidden_bytes(members, sockets) if may_hide else {}
         total = sum(each.resident_bytes for each in members) + sum(hidden.values())
         if total <= bound:
             return total > bound // 2
@@ -169,24 +187,40 @@ class Quotas:
     async def _bound_disk(self, members: Members) -> None:
         space = Space.of(self.directory)
         for workspace_id in {*members, *self.workspaces.overruns}:
-            quota = self.workspaces.quota_of(workspace_id)
-            if not self.workspaces.at(workspace_id).directory.is_dir():
-                self.forget(workspace_id)
-                continue
-            before = self._uses.get(workspace_id)
-            if not is_due(before, quota, space, self.clock.monotonic()):
-                continue
-            use = await self._measured(workspace_id, space)
-            self._uses[workspace_id] = use
-            problem = overrun(use, quota)
-            if problem is None:
-                self.workspaces.overruns.pop(workspace_id, None)
-                continue
-            known = self.workspaces.overruns.get(workspace_id)
-            self.workspaces.overruns[workspace_id] = problem
-            # Whoever removes files may go on, however much there is left to remove.
-            if known is None or problem.used > known.used:
-                await self._end(workspace_id, problem.dimension, members)
+            try:
+                await self._bound_disk_of(workspace_id, space, members)
+            except OSError as error:
+                # One that vanishes, or cannot be looked at, does not spare the others.
+                logger.warning(
+                    "what a workspace takes of the disk could not be measured: %s",
+                    error,
+                    extra={"workspace_id": workspace_id},
+                )
+
+    async def _bound_disk_of(
+        self, workspace_id: WorkspaceId, space: Space, members: Members
+    ) -> None:
+        quota = self.workspaces.quota_of(workspace_id)
+        if _is_gone(self.workspaces.at(workspace_id).directory):
+            self.forget(workspace_id)
+            return
+        before = self._uses.get(workspace_id)
+        if not is_due(before, quota, space, self.clock.monotonic()):
+            return
+        use = await self._measured(workspace_id, space, members.get(workspace_id, ()))
+        self._uses[workspace_id] = use
+        problem = overrun(use, quota)
+        if problem is None and self._in_flight.get(workspace_id):
+            # To be looked at again at once: what these hold is not seen.
+            del self._uses[workspace_id]
+        if problem is None:
+            self.workspaces.overruns.pop(workspace_id, None)
+            return
+        known = self.workspaces.overruns.get(workspace_id)
+        self.workspaces.overruns[workspace_id] = problem
+        # Whoever removes files may go on, however much there is left to remove.
+        if known is None or problem.used > known.used:
+            await self._end(workspace_id, problem.dimension, members)
 
     async def _end(self, workspace_id: WorkspaceId, dimension: str, members: Members) -> None:
         logger.warning(
@@ -201,18 +235,48 @@ class Quotas:
         """Know nothing of a workspace any more."""
         self._uses.pop(workspace_id, None)
         self._full.pop(workspace_id, None)
+        self._in_flight.pop(workspace_id, None)
         self.workspaces.overruns.pop(workspace_id, None)
 
-    async def _measured(self, workspace_id: WorkspaceId, space: Space) -> Use:
+    async def _measured(
+        self, workspace_id: WorkspaceId, space: Space, members: tuple[Member, ...]
+    ) -> Use:
         started_s = self.clock.monotonic()
-        paths = places(self.workspaces.at(workspace_id))
+        workspace = self.workspaces.at(workspace_id)
+        try:
+            paths = await asyncio.to_thread(places, workspace)
+            named = await self._named(paths)
+        except PermissionError:
+            named = Walked(0, 0, unread=1)
+        held = await asyncio.to_thread(_held, workspace, members)
+        now_s = self.clock.monotonic()
+        return Use(
+            disk_bytes=named.disk_bytes + held.disk_bytes,
+            inodes=named.inodes + len(held.sizes),
+            space=space,
+            at_s=now_s,
+            took_s=now_s - started_s,
+            is_partial=bool(named.unread or held.unread or self._hides(workspace_id, held)),
+        )
+
+    def _hides(self, workspace_id: WorkspaceId, held: Held) -> bool:
+        """Tell whether descriptors are kept where nobody can see what they hold.
+
+        Between sending and receiving they are so for a moment, and not at several looks.
+        """
+        before = self._in_flight.get(workspace_id, {})
+        self._in_flight[workspace_id] = {each: before.get(each, 0) + 1 for each in held.in_flight}
+        return any(each >= IN_FLIGHT_LOOKS for each in self._in_flight[workspace_id].values())
+
+    async def _named(self, paths: tuple[Path, ...]) -> Walked:
+        """Return what all files take that have a name."""
+        if not paths:
+            return Walked(0, 0, 0)
         try:
             disk_bytes = await self._total(paths, "--block-size=1")
-            inodes = await self._total(paths, "--inodes")
+            return Walked(disk_bytes, await self._total(paths, "--inodes"), unread=0)
         except (ProgramFailed, ValueError):
-            disk_bytes, inodes = await asyncio.to_thread(_walked, paths)
-        now_s = self.clock.monotonic()
-        return Use(disk_bytes, inodes, space, now_s, now_s - started_s)
+            return await asyncio.to_thread(walked, map(str, paths), entries_max=ENTRIES_MAX)
 
     async def _total(self, paths: tuple[Path, ...], kind: str) -> int:
         """Have a program of the machine add up, which is many times as fast as we are."""
@@ -226,6 +290,38 @@ class Quotas:
         return int(told[-1].split()[0])
 
 
+def _may_hide(
+    members: tuple[Member, ...], shared_bytes: int, sockets: SocketUse, bound: int
+) -> bool:
+    """Tell whether processes may hold much that they have not mapped; mostly none has any."""
+    least = bound // 4
+    known_bytes = sockets.total_bytes + sum(sockets.by_inode.values())
+    if shared_bytes > least or known_bytes > least:
+        return True
+    return descriptors_max(members) * PIPE_BYTES > least
+
+
+def hidden_bytes(members: tuple[Member, ...], sockets: SocketUse) -> dict[int, int]:
+    """Return what processes have without having it mapped, by pid.
+
+    What lies in sockets of which nobody is known counts for those who have the other ones.
+    """
+    held = unmapped_by(members, sockets.by_inode)
+    known_bytes = sum(held.socket_bytes.values())
+    found = {
+        pid: held.own_bytes.get(pid, 0) + held.socket_bytes.get(pid, 0)
+        for pid in {*held.own_bytes, *held.socket_bytes}
+    }
+    rest_bytes = max(0, sockets.total_bytes - known_bytes)
+    if not rest_bytes:
+        return found
+    holders = held.socket_bytes or {each.seen.pid: 1 for each in members}
+    whole = sum(holders.values()) or 1
+    for pid, part in holders.items():
+        found[pid] = found.get(pid, 0) + rest_bytes * part // whole
+    return found
+
+
 def _shared_bytes() -> int:
     """Return the memory of the machine that may be no process's."""
     with open("/proc/meminfo") as file:
@@ -235,13 +331,16 @@ def _shared_bytes() -> int:
     return 0
 
 
-def _walked(paths: tuple[Path, ...]) -> tuple[int, int]:
-    disk_bytes = inodes = 0
-    for path in paths:
-        root = Root.open_directory(str(path))
-        try:
-            found = measure(root, entries_max=ENTRIES_MAX)
-        finally:
-            root.close()
-        disk_bytes, inodes = disk_bytes + found[0], inodes + found[1]
-    return disk_bytes, inodes
+def _is_gone(directory: Path) -> bool:
+    try:
+        os.stat(directory)
+    except FileNotFoundError:
+        return True
+    except PermissionError:
+        # Closed, and there.
+        return False
+    return False
+
+
+def _held(workspace: Workspace, members: tuple[Member, ...]) -> Held:
+    return held_by((each.seen.pid for each in members), devices(workspace))

@@ -38,6 +38,11 @@ class Settings(ServiceSettings):
     data_directory: Path = setting(
         "The directory of its journal and its workspaces; each toolrunner needs its own."
     )
+    data_directory_shared: bool = setting(
+        "Whether several toolrunners are given the same data directory; each then uses the one "
+        "inside that is named after its own address.",
+        default=False,
+    )
     adoption_s: float = setting(
         "How long processes outlive a toolrunner that was killed, until the next one takes over.",
         default=30.0,

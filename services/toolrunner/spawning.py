@@ -22,7 +22,7 @@ from toolrunner.domain import (
     WorkspaceId,
 )
 from toolrunner.errors import SpawnerGone, ToolrunnerError
-from toolrunner.sandbox import Confinement, Layer
+from toolrunner.sandbox import Confinement, Layer, SocketUse
 
 GRACE_S: Final = 3.0
 #: After SIGKILL only the kernel can keep a process, so waiting is for a machine under load; who was
@@ -219,6 +219,11 @@ class SpawnerProcess:
             self._exits.pop(launch.process_id, None)
             raise
         return _launched(answer, answer["fds"])
+
+    async def socket_use(self, workspace_id: WorkspaceId) -> SocketUse:
+        """Return what the sockets of a workspace have, where it has a network of its own."""
+        answer = await self._ask(op="socket_use", workspace=workspace_id)
+        return SocketUse(answer["total_bytes"], dict(answer["largest"]))
 
     def serve_doors(self, on_door: OnDoor) -> None:
         """Have `on_door` called for each door, also for those that opened before.

@@ -195,7 +195,9 @@ class Workspaces:
             QuotaExceeded: The workspace uses more than it may.
         """
         if (overrun := self.overruns.get(workspace_id)) is not None:
-            raise QuotaExceeded(overrun.dimension, overrun.used, overrun.limit)
+            raise QuotaExceeded(
+                overrun.dimension, overrun.used, overrun.limit, is_partial=overrun.is_partial
+            )
 
     def quota_of(self, workspace_id: WorkspaceId) -> Quota:
         """Return what a workspace may use."""

@@ -61,6 +61,7 @@ def test_every_reason_has_a_page() -> None:
 
 def test_every_code_that_the_code_names_has_a_page_and_no_page_is_about_nothing() -> None:
     named = {*codes_given_to("HttpRefusal", "services/gateway"), *RefusalReason}
+    named |= {*codes_given_to("BadFrame", "services/gateway")}
     named |= {*codes_given_to("Problem", "services", "libs/parley/rpc", "libs/parley/identity")}
 
     assert named - set(PROBLEM_KINDS) == set()

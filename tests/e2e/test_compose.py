@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from parley.cli.model_providers import PROVIDER_VARIABLES
 from parley.identity import CertificateFiles, ServiceName, server_name
-from support.compose_file import document, interpolated, services
+from parley.rpc import Address
+from support.compose_file import ComposeService, document, interpolated, services
 from support.compose_stack import ONE_SHOTS, ComposeStack, compose_stack, said
 from support.http_client import HttpClient
 
@@ -19,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 OURS = ("gateway", "chatd", "toolrunner", "mcpgateway")
 #: What gives each workspace a user of its own.
 TOOLRUNNER_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID"]
+PORTS = {"gateway": 7001, "chatd": 7002, "toolrunner": 7003, "mcpgateway": 7004}
 KNOWN_KEYS = frozenset(
     {
         "build",
@@ -99,8 +103,11 @@ def test_what_ends_is_waited_for(service: str) -> None:
 
 @pytest.mark.parametrize("service", EVERY_SERVICE)
 def test_secrets_are_files(service: str) -> None:
+    passed_on = {f"CHATD_{setting}" for setting in PROVIDER_VARIABLES.values()}
     for name, value in given(service).get("environment", {}).items():
-        if SECRET_WORDS.search(name):
+        if name in passed_on:
+            assert value == ""
+        elif SECRET_WORDS.search(name):
             assert name.endswith("_FILE")
             assert str(value).startswith("/run/parley/")
 
@@ -120,8 +127,84 @@ def test_toolrunner_cannot_reach_the_database() -> None:
 def test_each_service_can_be_scaled_by_itself(service: str) -> None:
     assert "container_name" not in given(service)
     variables = {f"{service.upper()}_REPLICAS": "3"}
-    numbers = {name: found.replicas for name, found in services(document(variables)).items()}
-    assert {name: numbers[name] for name in OURS} == dict.fromkeys(OURS, 2) | {service: 3}
+    found = services(document(variables))
+    expected = dict.fromkeys(OURS, 2) | {service: 3}
+    assert {name: found[name].replicas for name in OURS} == expected
+    # The same variable gives every service the addresses of all replicas.
+    assert {name: set(told_addresses(found, name)) for name in OURS} == {
+        name: {f"tls:parley-{name}-{number + 1}:{PORTS[name]}" for number in range(count)}
+        for name, count in expected.items()
+    }
+
+
+def told_addresses(found: Mapping[str, ComposeService], name: str) -> Iterator[str]:
+    """Yield the addresses of a service that the services are told, ranges written out."""
+    for service in OURS:
+        variables = {f"{service.upper()}_{name.upper()}"}
+        if service == name:
+            variables |= {f"{service.upper()}_ADVERTISE"}
+        for variable in variables & set(found[service].environment):
+            for part in found[service].environment[variable].split(","):
+                yield from Address.expanded(part)
+
+
+@pytest.mark.parametrize("service", ["chatd", "toolrunner"])
+def test_who_is_reached_by_name_finds_its_own(service: str) -> None:
+    advertised = given(service)["environment"][f"{service.upper()}_ADVERTISE"]
+    assert advertised == f"tls:parley-{service}-1..2:{PORTS[service]}"
+
+
+def test_workspaces_and_journals_are_in_a_volume_with_a_name() -> None:
+    mounts = {mount.target: mount.volume for mount in services(DOCUMENT)["toolrunner"].mounts}
+    directory = given("toolrunner")["environment"]["TOOLRUNNER_DATA_DIRECTORY"]
+    assert mounts[directory] == "toolrunner-data"
+    assert given("toolrunner")["environment"]["TOOLRUNNER_DATA_DIRECTORY_SHARED"] == "true"
+    for name in EVERY_SERVICE:
+        assert all(mount.volume for mount in services(DOCUMENT)[name].mounts)
+
+
+def test_keys_of_providers_are_passed_on_from_the_environment() -> None:
+    variables = {name: f"value of {name}" for name in PROVIDER_VARIABLES}
+    environment = services(document(variables))["chatd"].environment
+    assert {name: environment[f"CHATD_{name}"] for name in PROVIDER_VARIABLES.values()} == {
+        setting: f"value of {name}" for name, setting in PROVIDER_VARIABLES.items()
+    }
+
+
+@pytest.mark.parametrize("service", OURS)
+def test_every_service_serves_metrics(service: str) -> None:
+    name = f"{service.upper()}_METRICS_LISTEN"
+    assert given(service)["environment"][name] == "0.0.0.0:9464"
+    other = document({"METRICS_PORT": "9999"})["services"][service]["environment"]
+    assert other[name] == "0.0.0.0:9999"
+
+
+@pytest.mark.parametrize("service", STAYING)
+def test_what_stays_has_limits_that_a_variable_changes(service: str) -> None:
+    prefix = service.upper().replace("-", "_")
+    limits = given(service)["deploy"]["resources"]["limits"]
+    assert set(limits) == {"cpus", "memory", "pids"}
+    assert re.fullmatch(r"[1-9]\d*[mg]", limits["memory"])
+    assert int(limits["pids"]) > 0
+    changed = document({f"{prefix}_MEMORY": "3g", f"{prefix}_PIDS": "7", f"{prefix}_CPUS": "1.5"})
+    assert changed["services"][service]["deploy"]["resources"]["limits"] == {
+        "cpus": "1.5",
+        "memory": "3g",
+        "pids": "7",
+    }
+
+
+@pytest.mark.parametrize("service", EVERY_SERVICE)
+def test_images_have_a_tag_that_a_variable_changes(service: str) -> None:
+    name, _, tag = given(service)["image"].partition(":")
+    assert re.fullmatch(r"\d+\.\d+(\.\d+)?", tag)
+    variables = {"IMAGE_TAG": "9.9.9", "POSTGRES_IMAGE": "postgres:99.1"}
+    changed = document(variables)["services"][service]["image"]
+    assert changed == ("postgres:99.1" if name == "postgres" else "parley:9.9.9")
+
+
+def test_the_tag_of_the_image_is_the_version_of_parley() -> None:
+    assert given("gateway")["image"] == f"parley:{version('parley')}"
 
 
 def test_only_http_is_published_and_only_on_this_machine() -> None:
@@ -221,6 +304,25 @@ def test_a_service_is_given_what_it_needs_and_nothing_more(stack: ComposeStack) 
         "toolrunner": everyone,
         "mcpgateway": everyone | {"database_url", "master.keyring"},
     }
+
+
+@pytest.mark.slow
+async def test_each_toolrunner_has_a_directory_of_its_own_in_the_volume(
+    stack: ComposeStack,
+) -> None:
+    volume = stack.placement.directory(
+        stack.replica("toolrunner", 1), "/var/lib/parley/toolrunner"
+    ).resolve()
+    ports = [stack.port("toolrunner", number, 7003) for number in (1, 2)]
+    assert {path.name for path in volume.iterdir()} == {f"127.0.0.1-{port}" for port in ports}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("service", OURS)
+async def test_every_replica_serves_its_metrics(stack: ComposeStack, service: str) -> None:
+    for number in (1, 2):
+        client = HttpClient(stack.port(service, number, 9464))
+        assert (await client.request("GET", "/metrics")).status == 200
 
 
 @pytest.mark.slow

@@ -104,7 +104,7 @@ async def test_a_group_shares_and_limits_from_its_first_member_to_its_end(
 
     await asked(owner, 200, "PUT", membership)
     await until(seen, [shared["id"]])
-    await until(sending, (409, "USAGE_LIMIT"))
+    await until(sending, (429, "USAGE_LIMIT"))
     await until(reading, 200)
     await until(standing, (500, group["id"]))
 

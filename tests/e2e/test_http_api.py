@@ -205,3 +205,45 @@ def test_the_command_lists_shows_sends_and_interrupts(stack: LocalStack) -> None
     assert queued.stderr.startswith("Queued as ")
     stopped = stack.parley("interrupt", chat_id, "--json")
     assert json.loads(stopped.stdout)["status"] in ("interrupting", "running", "waiting")
+
+
+async def test_a_model_that_was_deleted_is_named_and_never_replaced(stack: LocalStack) -> None:
+    client = client_of(stack)
+    provider = {"name": "gone", "type": "openai_compatible", "base_url": "http://127.0.0.1:9"}
+    provider_id = (await asked(client, 201, "POST", "/api/v1/providers", provider))["id"]
+    body = {"provider_id": provider_id, "name": "m", "display_name": "The old one"}
+    model = await asked(client, 201, "POST", "/api/v1/models", body)
+    assert model["is_default"] is False
+    created = await asked(client, 201, "POST", CHATS, prompt("repeat after me: one"))
+    path = f"{CHATS}/{created['id']}"
+    await at_rest(client, path)
+    await asked(client, 200, "PATCH", path, {"model_id": model["id"]})
+    await asked(client, 204, "DELETE", f"/api/v1/models/{model['id']}")
+
+    await asked(client, 202, "POST", f"{path}/messages", prompt("repeat after me: two"))
+    failed = await at_rest(client, path)
+    assert (failed["status"], failed["model_id"]) == ("error", model["id"])
+    assert failed["last_error"]["kind"] == "model_unavailable"
+    assert "The old one was removed" in failed["last_error"]["message"]
+
+    await asked(client, 200, "PATCH", path, {"model_id": None})
+    await asked(client, 202, "POST", f"{path}/messages", prompt("repeat after me: three"))
+    assert (await at_rest(client, path))["status"] == "waiting"
+    await asked(client, 204, "DELETE", f"/api/v1/providers/{provider_id}")
+
+
+async def test_status_tells_a_default_that_is_stored(stack: LocalStack) -> None:
+    client = client_of(stack)
+    provider = {"name": "stored", "type": "openai_compatible", "base_url": "http://127.0.0.1:9"}
+    provider_id = (await asked(client, 201, "POST", "/api/v1/providers", provider))["id"]
+    body = {"provider_id": provider_id, "name": "m", "display_name": "Stored one"}
+    model = await asked(client, 201, "POST", "/api/v1/models", body)
+    try:
+        before = stack.status()["models"]
+        await asked(client, 200, "PATCH", f"/api/v1/models/{model['id']}", {"is_default": True})
+        after = stack.status()["models"]
+    finally:
+        await asked(client, 204, "DELETE", f"/api/v1/providers/{provider_id}")
+    assert before.startswith("the scripted demo answers; make another model the default")
+    assert after == "Stored one by default"
+    assert stack.status()["models"].startswith("the scripted demo answers")

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from parley.rpc import Address
 from support.ports import free_ports
 
 FILE = Path(__file__).resolve().parent.parent.parent / "compose.yaml"
@@ -130,6 +131,7 @@ class Placement:
 
     def here(self, text: str, replica: Replica) -> str:
         """Return a word of the file as the replica is to read it on this machine."""
+        text = ",".join(each for part in text.split(",") for each in Address.expanded(part))
         text = _PATH.sub(lambda found: self._path(found[0], replica), text)
         text = _LOCAL_HOST.sub(lambda found: self._own(found, replica), text)
         for place in sorted(self._places, key=len, reverse=True):

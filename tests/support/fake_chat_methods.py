@@ -111,7 +111,12 @@ class FakeChatMethods(ChatServiceServicer):
         gone = [message.id for message in known if message.id >= request.message_id]
         message = self._message(request)
         known[:] = [each for each in known if each.id not in gone] + [message]
-        return chats_api.EditMessageResponse(message=message, deleted_message_ids=gone, chat=chat)
+        return chats_api.EditMessageResponse(
+            message=message,
+            deleted_message_ids=gone,
+            chat=chat,
+            dropped_queued_messages=self._fake.queues.pop(request.chat_id, []),
+        )
 
     async def DeleteQueuedMessage(  # noqa: N802
         self, request: Any, context: Any

@@ -1,7 +1,6 @@
 """Running programs in workspaces of a real spawner, as confined as a level says.
 
-Only the standard library and toolrunner: a test also runs this as another user, whose Python has
-nothing else.
+Some tests run this as another user too.
 """
 
 import asyncio

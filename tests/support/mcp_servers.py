@@ -8,6 +8,8 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
+# Python and the SDK of MCP take seconds to load, and many times that beside other tests.
+START_S_MAX = 120.0
 SESSION_SERVER = Path(__file__).with_name("mcp_session_server.py")
 
 
@@ -27,8 +29,8 @@ def session_process(port: int, transport: str) -> "Iterator[subprocess.Popen[byt
 
 
 async def until_listening(port: int) -> None:
-    """Wait until something accepts connections there."""
-    async with asyncio.timeout(20):
+    """Wait until something accepts connections there, however slow the machine is."""
+    async with asyncio.timeout(START_S_MAX):
         while True:
             with contextlib.suppress(OSError):
                 _, writer = await asyncio.open_connection("127.0.0.1", port)

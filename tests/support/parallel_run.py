@@ -1,9 +1,9 @@
 """A run of several workers: which tests one of them takes together, and that it leaves nothing."""
 
+import os
+import secrets
 import signal
-from contextlib import suppress
 
-import psutil
 import pytest
 from xdist.dsession import DSession
 from xdist.remote import Producer
@@ -14,7 +14,10 @@ from xdist.workermanage import NodeManager
 SHARED = {
     "tests/e2e/": (
         "test_bad_input.py",
+        "test_backup.py",
         "test_compose.py",
+        "test_killed_runs.py",
+        "test_operating.py",
         "test_provider_faults.py",
         "test_readme.py",
         "test_real_keys.py",
@@ -23,7 +26,6 @@ SHARED = {
     ),
     "tests/faults/": (),
 }
-STOP_S_MAX = 20.0
 
 
 class WholeFiles(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types.
@@ -63,25 +65,10 @@ def end_undisturbed() -> None:
     signal.signal(signal.SIGINT, lambda *_: None)
 
 
-def end_leftovers(marks: tuple[str, ...]) -> None:
-    """End all processes that mention one of `marks`: their worker was killed before they were."""
-    found = [process for process in psutil.process_iter() if _mentions(process, marks)]
-    for process in found:
-        _send(process, signal.SIGTERM)
-    _, left = psutil.wait_procs(found, timeout=STOP_S_MAX)
-    for process in left:
-        _send(process, signal.SIGKILL)
-    psutil.wait_procs(left, timeout=STOP_S_MAX)
-
-
-def _mentions(process: psutil.Process, marks: tuple[str, ...]) -> bool:
-    try:
-        words = [*process.cmdline(), *process.environ().values(), process.cwd()]
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return False
-    return any(mark in word for word in words for mark in marks)
-
-
-def _send(process: psutil.Process, number: signal.Signals) -> None:
-    with suppress(psutil.NoSuchProcess):
-        process.send_signal(number)
+def marks_of_process(config: pytest.Config) -> tuple[str, ...]:
+    """Return what tells the processes that the tests of this process start, from now on."""
+    # What keeps the environment of this process, and what has only a home below its directory.
+    stamp = f"{os.getpid()}-{secrets.token_hex(8)}"
+    os.environ["STARTED_BY_TESTS"] = stamp  # noqa: TID251 (for the children of this process)
+    basetemp = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+    return stamp, f"{basetemp}/"

@@ -235,7 +235,7 @@ async def served_chats(
         )
         stack.callback(telling.hubs.close)
         telling.begin(tasks)
-        stores = Stores.over(pool, chats)
+        stores = Stores.over(pool, chats, telling.feeds.noted)
         door = Door(stores.reading, groups, bar)
         nodes = Nodes(toolrunners or Channels((), no_channel))
         limits = PostgresLimits(pool)

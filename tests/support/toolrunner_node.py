@@ -7,7 +7,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import grpc
@@ -48,6 +48,8 @@ class House:
     clock: SystemClock = field(default_factory=SystemClock)
     settings: dict[str, str] = field(default_factory=dict)
     sandbox_level: str = "none"
+    #: Whom a real toolrunner runs as; None for the user of the tests.
+    user: int | None = None
 
     @classmethod
     def build(cls, directory: Path) -> "House":
@@ -55,6 +57,12 @@ class House:
         TrustFile(directory / "trust.json").add_key(ServiceName.CHATD, key)
         SigningKey.generate().save(directory / "key.pem")
         return cls(directory, key)
+
+    def given_to(self, user: int) -> "House":
+        """Return the same for another user, who owns all of it."""
+        for path in (self.directory, *self.directory.rglob("*")):
+            os.chown(path, user, user)
+        return replace(self, user=user)
 
     @property
     def address(self) -> Address:
@@ -247,6 +255,9 @@ async def toolrunner(house: House, **settings: str) -> AsyncIterator[Process]:
         "toolrunner",
         env={**house.environment(), **settings},
         stderr=PIPE,
+        user=house.user,
+        group=house.user,
+        extra_groups=None if house.user is None else [],
     )
     try:
         yield process

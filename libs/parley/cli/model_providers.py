@@ -47,12 +47,3 @@ def found_providers(caller: Mapping[str, str]) -> tuple[str, ...]:
     if host and host != OPENAI_HOST:
         names = [f"OpenAI-compatible at {host}", *(name for name in names if name != "OpenAI")]
     return tuple(names)
-
-
-def models_line(caller: Mapping[str, str]) -> str:
-    """Return in one line which providers there are, or what answers without one."""
-    providers = found_providers(caller)
-    if not providers:
-        return f"the scripted demo answers; {HOW_TO_GET_ONE}"
-    model = caller.get("PARLEY_MODEL", "").strip()
-    return ", ".join(providers) + (f", {model} by default" if model else "")

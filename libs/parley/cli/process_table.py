@@ -38,8 +38,6 @@ class ProcessTable:
     supervisor: ProcessIdentity | None = None
     http: str | None = None
     processes: tuple[ProcessRecord, ...] = ()
-    #: Which model providers its environment named, in one line.
-    models: str = ""
     #: The origin that people reach it by, which may be that of a proxy in front of it.
     public_url: str | None = None
 
@@ -58,7 +56,6 @@ def load(path: Path) -> ProcessTable:
             supervisor=None if supervisor is None else ProcessIdentity(**supervisor),
             http=found["http"],
             processes=tuple(_record(record) for record in found["processes"]),
-            models=str(found.get("models", "")),
             public_url=found.get("public_url"),
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError):

@@ -6,7 +6,6 @@ import psutil
 
 from parley.cli import process_table
 from parley.cli.database import StackDatabase
-from parley.cli.model_providers import models_line
 from parley.cli.process_table import ProcessIdentity, ProcessRecord, ProcessTable
 from parley.cli.progress import Progress
 from parley.cli.stack import Stack
@@ -37,7 +36,6 @@ class Records:
             supervisor=myself(),
             http=self.stack.ports.http[0].url,
             processes=(() if first is None else (first,)) + self._services,
-            models=models_line(self.stack.caller.environment),
             public_url=self.stack.public_url,
         )
         path = self.stack.home.processes_file

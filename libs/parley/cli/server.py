@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from parley.cli.errors import CliError, ConfigurationProblem
+from parley.cli.home import Home
 from parley.cli.invocation import Invocation
 
 
@@ -38,6 +39,20 @@ def find_server(invocation: Invocation) -> Server:
     if not api_key:
         raise ConfigurationProblem("PARLEY_URL is set without PARLEY_API_KEY: set both")
     return Server(url.rstrip("/"), api_key)
+
+
+def local_server(home: Home, url: str) -> Server:
+    """Return the stack that runs in a home at an address; without a key it will refuse.
+
+    Raises:
+        ConfigurationProblem: the file with the key cannot be used.
+    """
+    try:
+        found = home.api_key_file.read_text().strip()
+    except OSError as error:
+        raise ConfigurationProblem(f"{home.api_key_file} cannot be read: {error}") from error
+    _check_key(found, str(home.api_key_file))
+    return Server(url, found)
 
 
 def _local(invocation: Invocation, api_key: str) -> Server:

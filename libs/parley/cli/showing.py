@@ -58,9 +58,16 @@ def show_turn(
         raise
     match answer.ending:
         case Ending.ERROR:
-            raise CliError(sanitized(answer.problem or "the turn failed") + f" (chat {chat_id})")
+            problem = answer.problem or _last_error(api, chat_id)
+            raise CliError(sanitized(problem) + f" (chat {chat_id})")
         case Ending.REQUIRES_ACTION:
             raise NeedsAction(f"chat {chat_id} waits for results of tools that run elsewhere")
+
+
+def _last_error(api: Api, chat_id: str) -> str:
+    """Return why the last turn failed; the status comes before the event that says so."""
+    error = api.call("GET", chat_path(chat_id)).get("last_error") or {}
+    return str(error.get("message") or "the turn failed")
 
 
 def _stop(api: Api, chat_id: str) -> None:

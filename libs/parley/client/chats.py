@@ -61,6 +61,7 @@ class ErrorKind(StrEnum):
     USAGE_LIMIT = "usage_limit"
     MISSING_KEY = "missing_key"
     PROVIDER_DISABLED = "provider_disabled"
+    MODEL_UNAVAILABLE = "model_unavailable"
     CONTENT_FILTER = "content_filter"
     CONTEXT_OVERFLOW = "context_overflow"
     CRASH_LOOP = "crash_loop"

@@ -21,6 +21,7 @@ from parley.clock import Clock, SystemClock
 from parley.process.ids import TimeOrderedIds
 from parley.process.linux import end_with_parent, forbid_inspection
 from parley.process.open_files import OpenFiles, watched_open_files
+from parley.process.own_address import with_own_address
 from parley.process.service_settings import Environment, ServiceSettings
 from parley.process.signals import stopping_on_signals
 from parley.process.watchdog import watched_event_loop
@@ -128,9 +129,15 @@ async def _live(
                 for secret in _secrets(settings):
                     telemetry.redact(secret.reveal())
                 process = _process(name, instance, stopping, telemetry, open_files)
-                return await _outcome(name, run(settings, process), telemetry)
+                return await _outcome(name, _as_itself(settings, process, run), telemetry)
         except TelemetryError as error:
             return _refuse(name, (str(error),))
+
+
+async def _as_itself(
+    settings: S, process: Process, run: Callable[[S, Process], Awaitable[None]]
+) -> None:
+    await run(await with_own_address(settings, process.clock), process)
 
 
 async def _outcome(name: str, running: Awaitable[None], telemetry: Telemetry) -> int:

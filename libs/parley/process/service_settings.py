@@ -21,8 +21,10 @@ class ServiceSettings:
     """What a service needs before its own settings; derive from it, keyword-only."""
 
     listen: Address = setting("The address where the service's gRPC side listens.")
-    advertise: Address | None = setting(
-        "The address others reach it by, if that is not the one it listens on.", default=None
+    advertise: tuple[Address, ...] = setting(
+        "The address others reach it by, if that is not the one it listens on. Of several it takes "
+        "its own: the one whose host is this machine and whose port is the one it listens on.",
+        default=(),
     )
     trust_file: Path = setting("The file with the public keys of the services it believes.")
     signing_key_file: Path = setting("The file with the private key its own tokens are signed by.")
@@ -47,3 +49,8 @@ class ServiceSettings:
         "The OpenTelemetry collector's gRPC address, http://host:port or https://host:port.",
         default=None,
     )
+
+    @property
+    def address(self) -> Address:
+        """Where others reach it."""
+        return self.advertise[0] if self.advertise else self.listen

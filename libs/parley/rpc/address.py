@@ -1,5 +1,6 @@
 """Where a service listens and is reached."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import ip_address
@@ -9,6 +10,10 @@ from parley.rpc.errors import AddressInvalid
 
 # sockaddr_un holds 108 bytes, one of them the terminating zero.
 UNIX_PATH_BYTES_MAX = 107
+RANGE_MAX = 256
+
+# Two dots follow each other in no host name.
+_RANGE = re.compile(r"(\d{1,9})\.\.(\d{1,9})")
 
 
 class Scheme(StrEnum):
@@ -46,6 +51,22 @@ class Address:
         if problem is not None:
             raise AddressInvalid(text, problem)
         return cls(scheme, place)
+
+    @classmethod
+    def expanded(cls, text: str) -> tuple[str, ...]:
+        """Return the addresses that an entry of a list means: "tls:name-1..3:7002" means three.
+
+        Raises:
+            AddressInvalid: The range is none, or has more than 256 numbers.
+        """
+        found = _RANGE.search(text)
+        if found is None or text.startswith(Scheme.UNIX):
+            return (text,)
+        first, last = int(found[1]), int(found[2])
+        if not first <= last < first + RANGE_MAX:
+            raise AddressInvalid(text, f"the range is not of 1 to {RANGE_MAX} growing numbers")
+        before, after = text[: found.start()], text[found.end() :]
+        return tuple(f"{before}{number}{after}" for number in range(first, last + 1))
 
     @property
     def host(self) -> str:

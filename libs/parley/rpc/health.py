@@ -75,12 +75,13 @@ class Health(HealthServicer):  # type: ignore[misc]
         """Send the status of one service now and whenever it changes."""
         sent = None
         while True:
-            changed = self._changed
+            # Read before the status: what comes during the write is told in another round.
+            changed, is_finished = self._changed, self._is_finished
             status = self._status(request.service)
             if status != sent:
                 await context.write(_Response(status=status))
                 sent = status
-            if self._is_finished:
+            if is_finished:
                 return
             await changed.wait()
 

@@ -47,8 +47,14 @@ def _value(value_type: Any, text: str) -> object:
 
 
 def _several(value_type: Any, text: str) -> tuple[object, ...]:
-    """Read a comma-separated list, each entry of which must be good."""
-    return tuple(_value(value_type, part.strip()) for part in text.split(",") if part.strip())
+    """Read a comma-separated list, each entry of which must be good; some types have ranges."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if hasattr(value_type, "expanded"):
+        try:
+            parts = [each for part in parts for each in value_type.expanded(part)]
+        except ValueError as error:
+            raise ValueError(f"cannot be used: {error}") from None
+    return tuple(_value(value_type, part) for part in parts)
 
 
 def _bool(text: str) -> bool:

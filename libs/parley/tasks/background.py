@@ -83,7 +83,10 @@ class BackgroundTasks:
         """Start work that ends by itself; if it fails, that is logged and counted."""
         known_as = name or name_of(coro)
         work = self._supervision.once(known_as, coro)
-        return self._group.create_task(work, name=known_as, context=context)
+        task = self._group.create_task(work, name=known_as, context=context)
+        # A task that is cancelled before its first step never awaits the coroutine.
+        task.add_done_callback(lambda _: coro.close())
+        return task
 
     async def complete(self, work: Coroutine[Any, Any, T], context: Context | None = None) -> T:
         """Return the result of work, or raise its error; cancelling this lets the work go on."""

@@ -48,7 +48,7 @@ async def open_chats(
     )
     return ChatRooms(
         chats=chats,
-        stores=Stores.over(ground.pool, chats),
+        stores=Stores.over(ground.pool, chats, switchboard.noted),
         partials=partials,
         writer=writer,
         live=live,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from chatd.assembly.ground import Ground
 from chatd.assembly.models import Catalogue
+from chatd.assembly.patience import retry_policy
 from chatd.assembly.spending import Budget
 from chatd.assembly.switchboard import Switchboard
 from chatd.domain.ports import Setups
@@ -53,7 +54,12 @@ def open_labelling(
         calls,
     )
     labeller = Labeller(
-        QuickModel(ports, clock=process.clock, chance=process.random.random),
+        QuickModel(
+            ports,
+            clock=process.clock,
+            chance=process.random.random,
+            retries=retry_policy(ground.settings),
+        ),
         PostgresNotes(ground.pool),
         jobs,
         rest=resting.add,

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from chatd.assembly.ground import Ground
+from chatd.assembly.patience import silent_s
 from chatd.domain.model import ModelRequest, TakeEvent
 from chatd.domain.price_book import PriceBook, shipped_book
 from chatd.engine.beats import Beats
@@ -85,7 +86,7 @@ async def open_catalogue(ground: Ground, beats: Beats, stack: AsyncExitStack) ->
         configuration=configuration,
         changes=changes,
         changed=changed,
-        model=_routed(configuration, http, process),
+        model=_routed(configuration, http, process, silent_s(ground.settings)),
         book=book,
         discovery=discovery,
         ports=ModelPorts(Providers(changes, box), Models(changes), configuration, book, check),
@@ -93,13 +94,16 @@ async def open_catalogue(ground: Ground, beats: Beats, stack: AsyncExitStack) ->
     )
 
 
-def _routed(configuration: ConfigurationCache, http: HttpModels, process: Process) -> RoutedModel:
+def _routed(
+    configuration: ConfigurationCache, http: HttpModels, process: Process, silent_max_s: float
+) -> RoutedModel:
     """Return all models as one, each call traced and each credential behind its own breaker."""
     guarded = GuardedModels(
         http,
         breakers=Breakers(),
         clock=process.clock,
         chance=process.random.random,
+        silent_s=silent_max_s,
     )
 
     def make(call: Call, request: ModelRequest, take: TakeEvent) -> Awaitable[None]:

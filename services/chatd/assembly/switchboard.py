@@ -5,7 +5,7 @@ from datetime import datetime
 
 from chatd.domain.chat import ChatId, ChatState, NewMessage
 from chatd.domain.workers import is_ownerless
-from chatd.news import CHAT_TOPIC, SWEEP_TOPIC
+from chatd.news import CHAT_TOPIC, NOTED_TOPIC, SWEEP_TOPIC
 from chatd.store.applying import Appended
 from parley.bus import Bus, Notice
 
@@ -21,14 +21,14 @@ class Switchboard:
         self._bus = bus
         self._moved: tuple[Callable[[ChatState], None], ...] = ()
         self._appended: tuple[Appended, ...] = ()
-        self._noted: tuple[Callable[[ChatId, int], None], ...] = ()
+        self._noted: tuple[Callable[[ChatId], None], ...] = ()
 
     def connect(
         self,
         *,
         moved: tuple[Callable[[ChatState], None], ...],
         appended: tuple[Appended, ...],
-        noted: tuple[Callable[[ChatId, int], None], ...],
+        noted: tuple[Callable[[ChatId], None], ...],
     ) -> None:
         """Have these told from now on, in this order."""
         self._moved, self._appended, self._noted = moved, appended, noted
@@ -52,11 +52,11 @@ class Switchboard:
         for tell in self._appended:
             tell(before, after, messages, at)
 
-    def noted(self, chat_id: ChatId, snapshot_version: int) -> None:
+    def noted(self, chat_id: ChatId, snapshot_version: int = 0) -> None:
         """Tell that a chat looks different, though its execution did not move."""
         for tell in self._noted:
-            tell(chat_id, snapshot_version)
-        self._bus.publish(Notice(CHAT_TOPIC, chat_id, snapshot_version))
+            tell(chat_id)
+        self._bus.publish(Notice(NOTED_TOPIC, chat_id, snapshot_version))
 
     def offer(self) -> None:
         """Tell every process that there may be something to sweep."""

@@ -7,6 +7,7 @@ from chatd.assembly.chats import ChatRooms
 from chatd.assembly.ground import Ground
 from chatd.assembly.labelling import Labelling, open_labelling
 from chatd.assembly.models import Catalogue
+from chatd.assembly.patience import turn_limits
 from chatd.assembly.spending import Budget
 from chatd.assembly.tools import open_tools
 from chatd.assembly.workspaces import WorkspaceRooms
@@ -115,6 +116,7 @@ async def open_working(around: Surroundings, worker_id: WorkerId, stack: AsyncEx
         may_act=lambda: worker.may_act(),
         ended=labelling.labeller.ended,
         unbilled=around.budget.bills.add,
+        limits=turn_limits(ground.settings),
     )
     workers = PostgresWorkers(ground.pool, ground.lease_session)
     stack.callback(workers.close)
@@ -128,7 +130,7 @@ def _worker(
     settings, process = around.ground.settings, around.ground.process
     return Worker(
         worker_id,
-        address=str(settings.advertise or settings.listen),
+        address=str(settings.address),
         ports=WorkerPorts(
             leases=workers,
             claims=workers,

@@ -1,5 +1,6 @@
 """The control plane of workspaces, put together over one database and the channels to nodes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from chatd.assembly.doors import Doors
@@ -60,9 +61,13 @@ class WorkspaceRooms:
 
 
 def open_workspaces(
-    ground: Ground, catalogue: Catalogue, doors: Doors, worker_id: WorkerId
+    ground: Ground,
+    catalogue: Catalogue,
+    doors: Doors,
+    worker_id: WorkerId,
+    noted: Callable[[ChatId], None],
 ) -> WorkspaceRooms:
-    """Return the control plane of this process."""
+    """Return the control plane of this process; `noted` is told of chats that look different."""
     process, configuration = ground.process, catalogue.configuration
     changes = Changes(process.clock)
 
@@ -73,6 +78,7 @@ def open_workspaces(
 
     def bound(chat_id: ChatId) -> None:
         catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0)
+        noted(chat_id)
 
     workspaces, nodes = PostgresWorkspaces(ground.pool, moved), PostgresNodes(ground.pool)
     known = NodeList(nodes, map(str, ground.settings.toolrunner))
@@ -101,7 +107,6 @@ def open_workspaces(
         policies=policies,
         chance=process.random.random,
     )
-    watch = WorkspaceWatch(workspaces, changes, process.clock, process.stopping)
     return WorkspaceRooms(
         control=control,
         sites=sites,
@@ -114,7 +119,7 @@ def open_workspaces(
                 control,
                 known,
                 host,
-                watch,
+                WorkspaceWatch(workspaces, changes, process.clock, process.stopping),
                 doors.tickets(sites),
                 policies.tell,
                 WorkspaceReferences(doors.owners, secrets, GatewayGrantees(ground.gateways)),

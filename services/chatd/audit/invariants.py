@@ -75,12 +75,13 @@ FAMILIES = (
     ),
     SqlInvariant(
         "pins_are_numbered_in_order",
-        "The pinned chats of a user are roots, numbered 1, 2, 3 without a gap.",
+        "The pinned chats of a user are roots, numbered 1, 2, 3 without a gap, or archived.",
         """
         SELECT id::text FROM (
             SELECT id, parent_chat_id, pin_order,
                 row_number() OVER (PARTITION BY owner_id ORDER BY pin_order, id) AS place
-            FROM chat.chats WHERE pin_order <> 0) AS pinned
+            FROM chat.chats JOIN chat.chat_exec ON chat_id = id
+            WHERE pin_order <> 0 AND NOT archived) AS pinned
         WHERE pin_order <> place OR parent_chat_id IS NOT NULL
         """,
     ),

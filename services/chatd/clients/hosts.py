@@ -6,7 +6,7 @@ from typing import Final
 
 import grpc
 
-from chatd.clients.failures import AMBIGUOUS
+from chatd.clients.failures import AMBIGUOUS, plain_problem
 from chatd.clients.grants import Granted, nothing_granted
 from chatd.clients.nodes import answered
 from chatd.clients.recipes import failure_of, level_of, recipe_to_proto
@@ -23,7 +23,6 @@ from chatd.domain.workspaces.recipe import Kind
 from chatd.domain.workspaces.workspace import Failure, FailureKind, Workspace
 from parley.api.workspace.v1 import host_service_pb2, workspace_pb2
 from parley.api.workspace.v1.host_service_pb2_grpc import WorkspaceHostServiceStub
-from parley.rpc import problem_of
 
 PREPARE_S: Final = 3600.0
 STOP_S: Final = 120.0
@@ -177,7 +176,7 @@ async def _told(call: Awaitable[object]) -> None:
 
 
 def _trouble(error: grpc.aio.AioRpcError) -> Exception:
-    problem = problem_of(error)
+    problem = plain_problem(error)
     if error.code() in AMBIGUOUS or error.code() is grpc.StatusCode.UNAUTHENTICATED:
         return HostAway(f"{problem.reason}: {problem.message}")
     return HostRefused(problem.reason, problem.message)

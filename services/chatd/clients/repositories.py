@@ -5,7 +5,7 @@ from typing import Final
 
 import grpc
 
-from chatd.clients.failures import MOVED
+from chatd.clients.failures import MOVED, plain_problem
 from chatd.clients.sites import PreferredSites
 from chatd.clients.users import user_of
 from chatd.domain.chat import ChatId, Owner
@@ -17,7 +17,7 @@ from chatd.domain.workspaces.ports import Site, Sites
 from parley.api.workspace.v1 import git_pb2, git_service_pb2, workspace_pb2
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
 from parley.clock import Clock
-from parley.rpc import Address, Channels, acting_for, problem_of
+from parley.rpc import Address, Channels, acting_for
 
 ANSWER_S: Final = 30.0
 #: Of the tools of a workspace, those that change no file; one whose output is read may do so.
@@ -67,7 +67,7 @@ class NodeRepositories:
                     git_service_pb2.GetStatusRequest(context=context), timeout=ANSWER_S
                 )
         except grpc.aio.AioRpcError as error:
-            problem = problem_of(error)
+            problem = plain_problem(error)
             if problem.reason in MOVED:
                 raise _Moved(problem.message) from error
             raise RepositoriesUnknown(problem.message) from error

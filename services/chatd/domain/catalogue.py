@@ -162,8 +162,8 @@ class Catalogue:
     def default(self) -> Model | None:
         """Return the model that answers where none is named.
 
-        An administrator's choice wins over the environment's; without both it is the first that
-        can be used, and the demo only when there is nothing else.
+        An administrator's choice wins over the environment's; without both it is the demo. A model
+        that an administrator adds is not the default before somebody makes it so.
         """
         live = [model for model in self.models.values() if not model.is_deleted]
         for model in live:
@@ -171,7 +171,7 @@ class Catalogue:
                 return model
         if self.given_default_id in self.models:
             return self.models[self.given_default_id]
-        usable = [model for model in live if self.is_usable(model)]
+        usable = [model for model in live if model.is_given and self.is_usable(model)]
         real = [model for model in usable if model.id != DEMO_MODEL_ID]
         return next(iter(real or usable), None)
 

@@ -69,6 +69,7 @@ class ErrorKind(StrEnum):
     USAGE_LIMIT = "usage_limit"
     MISSING_KEY = "missing_key"
     PROVIDER_DISABLED = "provider_disabled"
+    MODEL_UNAVAILABLE = "model_unavailable"
     CONTENT_FILTER = "content_filter"
     CONTEXT_OVERFLOW = "context_overflow"
     CRASH_LOOP = "crash_loop"
@@ -107,6 +108,7 @@ class Retry:
     delay_ms: int
     retrying_at: datetime
     error: TurnError
+    unreachable_since: datetime | None = None  # First of the attempts that reached nobody.
 
 
 @dataclass(frozen=True, slots=True)

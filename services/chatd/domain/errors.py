@@ -33,7 +33,7 @@ ChatError
 └── InvalidRequest          the request itself is wrong; `field` says where
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 
@@ -288,12 +288,25 @@ class KeyNeeded(ChatError):
 
 
 class InvalidRequest(ChatError):
-    """The request itself is wrong."""
+    """The request itself is wrong.
 
-    def __init__(self, field: str, problem: str) -> None:
-        super().__init__(f"{field}: {problem}")
+    Attributes:
+        field: The first field at fault.
+        problem: What is wrong with it.
+        faults: Every field at fault with what is wrong with it.
+    """
+
+    def __init__(self, field: str, problem: str, *others: tuple[str, str]) -> None:
         self.field = field
         self.problem = problem
+        self.faults = ((field, problem), *others)
+        super().__init__("; ".join(f"{field}: {problem}" for field, problem in self.faults))
+
+    @classmethod
+    def together(cls, refusals: Sequence["InvalidRequest"]) -> "InvalidRequest":
+        """Return the faults of several refusals as one."""
+        (field, problem), *others = (fault for each in refusals for fault in each.faults)
+        return cls(field, problem, *others)
 
 
 class UnknownIds(ChatError):

@@ -176,6 +176,7 @@ class ModelError(Exception):
         provider: str = "",
         status_code: int = 0,
         detail: str = "",
+        is_unreachable: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -185,6 +186,7 @@ class ModelError(Exception):
         self.provider = provider
         self.status_code = status_code
         self.detail = detail
+        self.is_unreachable = is_unreachable  # No byte of an answer came.
 
     @property
     def turn_error(self) -> TurnError:

@@ -12,6 +12,10 @@ from chatd.domain.price_book import BookEntry, PriceBook
 from chatd.domain.turn import ModelProfile
 
 OUTPUT_TOKENS_MAX = 32_000
+CHOOSE_ANOTHER = (
+    "choose another one for the chat or with the next message, or take the choice away and the "
+    "default answers."
+)
 ORDER = tuple(effort for effort in ReasoningEffort if effort is not ReasoningEffort.DEFAULT)
 
 
@@ -32,7 +36,7 @@ def resolve(
 ) -> Resolved:
     """Return the model that answers a message.
 
-    A model that was deleted is replaced by the default.
+    A model that somebody chose is never replaced; where none was chosen the default answers.
 
     Args:
         catalogue: What there is.
@@ -41,18 +45,21 @@ def resolve(
         own_keys: The providers that the user has keys of their own for.
 
     Raises:
-        ModelError: the model is switched off, or there is no key for it.
+        ModelError: the model was removed or switched off, there is no key for it, or there is no
+            default.
     """
-    model = catalogue.models.get(choice.model_id)
-    if model is None or model.is_deleted:
-        model = catalogue.default()
+    model = catalogue.models.get(choice.model_id) if choice.model_id else catalogue.default()
     if model is None:
-        raise _unusable(
-            ErrorKind.CONFIG, "No model is set up; ask an administrator to add one.", None
-        )
+        raise unknown_model(choice.model_id) if choice.model_id else _no_default()
     provider = usable_provider(catalogue, model, own_keys)
     effort = clamped(choice.reasoning_effort, model, book.find(model.name))
     return Resolved(model, provider, effort)
+
+
+def unknown_model(model_id: str) -> ModelError:
+    """Return what a turn fails with whose model is not known here."""
+    message = f"The model {model_id} is not known here any more; {CHOOSE_ANOTHER}"
+    return _unusable(ErrorKind.MODEL_UNAVAILABLE, message, None)
 
 
 def usable_provider(catalogue: Catalogue, model: Model, own_keys: Collection[str] = ()) -> Provider:
@@ -63,11 +70,11 @@ def usable_provider(catalogue: Catalogue, model: Model, own_keys: Collection[str
     """
     provider = catalogue.providers.get(model.provider_id)
     if model.is_deleted or provider is None or provider.is_deleted:
-        message = f"The model {model.display_name} was removed; choose another one."
-        raise _unusable(ErrorKind.CONFIG, message, provider)
+        message = f"The model {model.display_name} was removed; {CHOOSE_ANOTHER}"
+        raise _unusable(ErrorKind.MODEL_UNAVAILABLE, message, provider)
     if not model.is_enabled:
-        message = f"The model {model.display_name} is switched off; choose another one."
-        raise _unusable(ErrorKind.CONFIG, message, provider)
+        message = f"The model {model.display_name} is switched off; {CHOOSE_ANOTHER}"
+        raise _unusable(ErrorKind.MODEL_UNAVAILABLE, message, provider)
     if not provider.is_enabled:
         message = (
             f"{provider.display_name} is switched off; choose a model of another provider, "
@@ -153,6 +160,14 @@ def price_of(model: Model, entry: BookEntry | None) -> Price | None:
 def turn_choice(asked: ModelChoice | None, chat: ModelChoice) -> ModelChoice:
     """Return what a turn is asked to run with: as its message says, else as its chat does."""
     return (asked or NO_CHOICE).over(chat)
+
+
+def _no_default() -> ModelError:
+    message = (
+        "No model is the default; choose one for the chat, or ask an administrator to make one "
+        "the default."
+    )
+    return _unusable(ErrorKind.CONFIG, message, None)
 
 
 def _unusable(kind: ErrorKind, message: str, provider: Provider | None) -> ModelError:

@@ -9,11 +9,20 @@ from chatd.domain.model import ModelError
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How patient a turn is with its model."""
+    """How patient a turn is with its model.
+
+    Attributes:
+        attempts_max: How often one history is tried.
+        backoff_first_s: The wait after the first failure; it doubles with each one.
+        backoff_max_s: The longest such wait, jitter aside.
+        unreachable_max_s: How long attempts go on of which none gets a byte of an answer.
+        hint_max_s: The longest wait that a provider may ask for.
+    """
 
     attempts_max: int = 25
     backoff_first_s: float = 1.0
     backoff_max_s: float = 60.0
+    unreachable_max_s: float = 180.0
     hint_max_s: float = 600.0
     # Everybody who asks the same provider is told the same moment, and comes back one by one.
     hint_share_s: float = 0.2
@@ -36,18 +45,27 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An attempt that failed: how often this history was tried, and how many chats run beside."""
+    """An attempt that failed.
+
+    Attributes:
+        error: Why.
+        attempt: How often this history was tried.
+        chats_running: How many chats run in this process.
+        unreachable_s: For how long attempts have failed without a byte of an answer.
+    """
 
     error: ModelError
     attempt: int
     chats_running: int = 1
+    unreachable_s: float = 0.0
 
 
 def after_failure(failed: Failed, chance: float, policy: RetryPolicy) -> RetryIn | GiveUp:
     """Decide what follows a failed attempt; `chance` is between 0 and 1.
 
     The provider's hint is a floor. Jitter comes on top, so that chats that failed together do not
-    come back together; the more of them there are, the wider it is.
+    come back together; the more of them there are, the wider it is. A provider that nobody answers
+    for is tried for a while only, and at the end of that while for the last time.
     """
     error, attempt = failed.error, failed.attempt
     if not error.is_retryable or attempt >= policy.attempts_max:
@@ -59,7 +77,11 @@ def after_failure(failed: Failed, chance: float, policy: RetryPolicy) -> RetryIn
     backoff_s = min(policy.backoff_first_s * 2**doublings, policy.backoff_max_s)
     crowd_s = min(failed.chats_running * policy.hint_share_s, policy.hint_spread_max_s)
     jitter_s = max(backoff_s, crowd_s) if hint_s else backoff_s
-    return RetryIn(max(backoff_s, hint_s) + chance * jitter_s)
+    delay_s = max(backoff_s, hint_s) + chance * jitter_s
+    if not error.is_unreachable:
+        return RetryIn(delay_s)
+    left_s = policy.unreachable_max_s - failed.unreachable_s
+    return RetryIn(min(delay_s, left_s)) if left_s > 0 else GiveUp(_unreachable(error, policy))
 
 
 def after_failed_step(failed: Failed, chance: float, policy: RetryPolicy) -> RetryIn | GiveUp:
@@ -80,6 +102,19 @@ def spent(state: ChatState, policy: RetryPolicy) -> TurnError | None:
         "The turn was stopped because none of its attempts came to an end.",
         ErrorKind.CRASH_LOOP,
         detail=f"{policy.attempts_max} attempts; send a message to try again",
+    )
+
+
+def _unreachable(error: ModelError, policy: RetryPolicy) -> TurnError:
+    minutes = f"{policy.unreachable_max_s / 60:.2g} minutes"
+    return TurnError(
+        f"{error.provider or 'The AI provider'} could not be reached for {minutes}. "
+        "Check its address and that it runs, then send the message again.",
+        error.kind,
+        detail=error.detail,
+        provider=error.provider,
+        status_code=error.status_code,
+        is_retryable=True,
     )
 
 

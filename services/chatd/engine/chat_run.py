@@ -7,7 +7,7 @@ answer, a chat that is somebody else's is left alone.
 """
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import assert_never
 
 from chatd.domain.chat import ChatState, ModelUse, NewMessage, Retry, Status, TurnError
@@ -201,13 +201,16 @@ class ChatRun:
         session.unfinished = None
         attempt = session.state.generation_attempt
         limits = self._world.limits.retries
-        failed = Failed(error, attempt, self._world.chats_running())
+        since = _unreachable_since(session.state.retry, error, clock.now())
+        unreachable_s = 0.0 if since is None else (clock.now() - since).total_seconds()
+        failed = Failed(error, attempt, self._world.chats_running(), unreachable_s)
         match after_failed_step(failed, self._world.chance(), limits):
             case GiveUp(final):
                 await self._fail(final)
             case RetryIn(delay_s):
                 retrying_at = clock.now() + timedelta(seconds=delay_s)
-                retry = Retry(attempt, round(delay_s * 1000), retrying_at, error.turn_error)
+                delay_ms = round(delay_s * 1000)
+                retry = Retry(attempt, delay_ms, retrying_at, error.turn_error, since)
                 bill = session.billed(CallOutcome.FAILED)
                 await session.apply(RecordRetry(session.fence, retry, bill))
 
@@ -292,6 +295,13 @@ class ChatRun:
         entry = self._session.unbilled()
         if entry is not None:
             self._world.unbilled(entry, self._session.owner.id)
+
+
+def _unreachable_since(before: Retry | None, error: ModelError, now: datetime) -> datetime | None:
+    """Return when the first of the present row of attempts failed that reached nobody."""
+    if not error.is_unreachable:
+        return None
+    return now if before is None else before.unreachable_since or now
 
 
 def _use_of_answer(inherited: OpenCall | None) -> ModelUse | None:

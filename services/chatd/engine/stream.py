@@ -125,7 +125,9 @@ class ModelStream:
         left_s = self._opened_s + limits.total_s - now_s
         if left_s < wait_s:
             return left_s, self._too_long()
-        return wait_s, self._error(kind, f"{self._name} {what}.", is_retryable=True)
+        is_unreachable = kind is ErrorKind.STARTUP_TIMEOUT
+        message = f"{self._name} {what}."
+        return wait_s, self._error(kind, message, is_retryable=True, is_unreachable=is_unreachable)
 
     @property
     def _name(self) -> str:
@@ -147,11 +149,21 @@ class ModelStream:
         return self._error(ErrorKind.GENERIC, message, is_retryable=False, detail=detail)
 
     def _error(
-        self, kind: ErrorKind, message: str, *, is_retryable: bool, detail: str = ""
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        is_retryable: bool,
+        detail: str = "",
+        is_unreachable: bool = False,
     ) -> ModelError:
-        provider = self._provider
         return ModelError(
-            kind, message, is_retryable=is_retryable, provider=provider, detail=detail
+            kind,
+            message,
+            is_retryable=is_retryable,
+            provider=self._provider,
+            detail=detail,
+            is_unreachable=is_unreachable,
         )
 
 

@@ -56,10 +56,15 @@ class _Second:
 
 
 class Breaker:
-    """One credential's state; every call that is let through is settled in one of three ways."""
+    """One credential's state; every call that is let through is settled in one of three ways.
+
+    Attributes:
+        unreachable: Why the last call that failed reached nobody; None if it did not fail so.
+    """
 
     def __init__(self, policy: BreakerPolicy | None = None) -> None:
         self._policy = policy or BreakerPolicy()
+        self.unreachable: str | None = None
         self._failures = 0
         self._openings = 0
         self._open_until_s: float | None = None
@@ -86,6 +91,7 @@ class Breaker:
 
     def succeeded(self, repeated_at_s: float | None = None) -> None:
         """Note that a call was answered; a repetition says when it was let through."""
+        self.unreachable = None
         self._failures = self._openings = 0
         self._open_until_s = self._probe_until_s = None
         if repeated_at_s is not None:
@@ -93,8 +99,11 @@ class Breaker:
                 if second.number == int(repeated_at_s) and second.retries:
                     second.retries -= 1
 
-    def failed(self, kind: ErrorKind, now_s: float, chance: float) -> None:
+    def failed(
+        self, kind: ErrorKind, now_s: float, chance: float, unreachable: str | None = None
+    ) -> None:
         """Note that a call failed; `chance` is between 0 and 1."""
+        self.unreachable = unreachable
         if kind not in TOO_MUCH:
             self.abandoned()
             return

@@ -15,7 +15,12 @@ from chatd.providers.wire import Failure
 
 UNAVAILABLE = "{provider} is temporarily unavailable."
 CLOSED = "{provider} closed the stream before the answer was complete."
+GARBLED = "{provider} sent an answer that cannot be read."
 OVERLOADED = "{provider} is overloaded at the moment."
+HELD_BACK = (
+    "Parley holds this call back, because too many calls to {provider} failed just now. "
+    "It makes the call by itself when the time is over."
+)
 RATE_LIMITED = "{provider} limits how fast we may ask."
 USED_UP = "The usage limit for AI is reached. Ask an administrator, or check budget and billing."
 NOT_SIGNED_IN = "{provider} did not accept our sign-in. Check its key and what that may do."
@@ -63,6 +68,10 @@ def _any(signals: Signals) -> bool:
 
 def _is_cut_off(signals: Signals) -> bool:
     return signals.failure.is_cut_off
+
+
+def _is_garbled(signals: Signals) -> bool:
+    return signals.failure.is_garbled
 
 
 def _is_torn(signals: Signals) -> bool:
@@ -139,6 +148,8 @@ def _words(pattern: str) -> re.Pattern[str]:
 
 
 RULES = (
+    # Before all words: those of bytes that make no sense mean nothing.
+    Rule(ErrorKind.TIMEOUT, True, GARBLED, sign=_is_garbled),
     Rule(
         ErrorKind.GENERIC,
         False,
@@ -263,6 +274,7 @@ def classify(
         provider="" if label == SOMEBODY else label,
         status_code=signals.status_code,
         detail=rule.code or _detail(signals, rule.kind),
+        is_unreachable=failure.is_unreachable and rule.is_retryable,
     )
 
 

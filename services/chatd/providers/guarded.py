@@ -13,7 +13,7 @@ from chatd.domain.model import (
     TakeEvent,
 )
 from chatd.providers.breaker import Breaker, Breakers
-from chatd.providers.classifier import OVERLOADED
+from chatd.providers.classifier import HELD_BACK
 from chatd.providers.target import Target
 from chatd.providers.wire import Wire
 from parley.clock import Clock
@@ -36,8 +36,15 @@ class GuardedModels:
     """Puts every target behind the breaker of its credential."""
 
     def __init__(
-        self, models: Models, *, breakers: Breakers, clock: Clock, chance: Callable[[], float]
+        self,
+        models: Models,
+        *,
+        breakers: Breakers,
+        clock: Clock,
+        chance: Callable[[], float],
+        silent_s: float = SILENT_S,
     ) -> None:
+        self._silent_s = silent_s
         self._models = models
         self._breakers = breakers
         self._clock = clock
@@ -47,7 +54,13 @@ class GuardedModels:
         """Return the model that a target is."""
         breaker = self._breakers.of(target.provider_id, credential_id)
         return GuardedModel(
-            self._models, wire, target, breaker=breaker, clock=self._clock, chance=self._chance
+            self._models,
+            wire,
+            target,
+            breaker=breaker,
+            clock=self._clock,
+            chance=self._chance,
+            silent_s=self._silent_s,
         )
 
 
@@ -63,7 +76,9 @@ class GuardedModel:
         breaker: Breaker,
         clock: Clock,
         chance: Callable[[], float],
+        silent_s: float = SILENT_S,
     ) -> None:
+        self._silent_s = silent_s
         self._models = models
         self._wire = wire
         self._target = target
@@ -95,7 +110,7 @@ class GuardedModel:
             await self._models.answer(self._wire, request, self._target, took)
         except ModelError as error:
             is_settled = True
-            self._failed(error.kind)
+            self._failed(error.kind, error.detail if error.is_unreachable else None)
             raise
         finally:
             if not is_settled:
@@ -103,21 +118,26 @@ class GuardedModel:
 
     def _given_up(self, asked_s: float) -> None:
         """Settle a call that was closed before it said a word."""
-        if self._clock.monotonic() - asked_s >= SILENT_S:
-            self._failed(ErrorKind.STARTUP_TIMEOUT)
+        if self._clock.monotonic() - asked_s >= self._silent_s:
+            self._failed(ErrorKind.STARTUP_TIMEOUT, "it did not begin to answer in time")
         else:
             self._breaker.abandoned()
 
-    def _failed(self, kind: ErrorKind) -> None:
-        self._breaker.failed(kind, self._clock.monotonic(), self._chance())
+    def _failed(self, kind: ErrorKind, unreachable: str | None) -> None:
+        self._breaker.failed(kind, self._clock.monotonic(), self._chance(), unreachable)
 
     def _held_back(self, wait_s: float) -> ModelError:
-        name = self._target.provider_name
+        name, unreachable = self._target.provider_name, self._breaker.unreachable
+        detail = "too many calls failed; this one was not made"
+        kind = ErrorKind.OVERLOADED
+        if unreachable is not None:
+            kind, detail = ErrorKind.TIMEOUT, f"{unreachable}; {detail}"
         return ModelError(
-            ErrorKind.OVERLOADED,
-            OVERLOADED.format(provider=name or "The AI provider"),
+            kind,
+            HELD_BACK.format(provider=name or "the AI provider"),
             is_retryable=True,
             retry_after_s=wait_s,
             provider=name,
-            detail="too many calls failed; this one was not made",
+            detail=detail,
+            is_unreachable=unreachable is not None,
         )

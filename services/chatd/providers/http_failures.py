@@ -5,7 +5,13 @@ import ssl
 from dataclasses import replace
 
 from chatd.providers.failure_detail import BODY_BYTES_MAX, told_by
-from chatd.providers.http import AddressInvalid, HeaderInvalid, HttpError, Response
+from chatd.providers.http import (
+    AddressInvalid,
+    AnswerMalformed,
+    HeaderInvalid,
+    HttpError,
+    Response,
+)
 from chatd.providers.wire import Failure
 from parley.settings import Secret
 from parley.telemetry import Redactor
@@ -45,8 +51,12 @@ def failure_of_error(error: HttpError | OSError, *, is_begun: bool = False) -> F
             return Failure(f"malformed configuration: {told}")
         case ssl.SSLCertVerificationError():
             return Failure(f"certificate verify failed: {told}", is_transport=True)
+        case AnswerMalformed() if is_begun:
+            return Failure(f"the stream cannot be read: {told}", is_garbled=True)
         case _:
-            return Failure(told, is_transport=True, is_cut_off=is_begun)
+            return Failure(
+                told, is_transport=True, is_cut_off=is_begun, is_unreachable=not is_begun
+            )
 
 
 def without_key(failure: Failure, api_key: Secret) -> Failure:

@@ -16,7 +16,7 @@ from chatd.domain.model import (
     TakeEvent,
 )
 from chatd.domain.ports import LanguageModel
-from chatd.domain.resolution import usable_provider
+from chatd.domain.resolution import unknown_model, usable_provider
 from chatd.providers.credentials import OF_THE_KEY, Credential, SetAside
 from chatd.providers.switching import Reader, for_reader
 from chatd.providers.target import Target
@@ -131,11 +131,7 @@ class RoutedModel:
         snapshot = await self._configuration.current()
         model = snapshot.catalogue.models.get(request.model)
         if model is None:
-            raise ModelError(
-                ErrorKind.CONFIG,
-                "The model of this chat does not exist any more; choose another one.",
-                is_retryable=False,
-            )
+            raise unknown_model(request.model)
         user = UserConfig()
         if request.owner_id:
             user = await self._configuration.user(OwnerId(request.owner_id))

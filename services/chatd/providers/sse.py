@@ -147,4 +147,5 @@ def _is_json(data: bytes) -> bool:
 
 
 def _too_large(event_bytes_max: int) -> ProviderFailed:
-    return ProviderFailed(Failure(f"an event has more than {event_bytes_max} bytes"))
+    text = f"an event has more than {event_bytes_max} bytes and cannot be read"
+    return ProviderFailed(Failure(text, is_garbled=True))

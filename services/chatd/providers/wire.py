@@ -72,7 +72,9 @@ class Failure:
         headers: Headers of the answer, names in lower case.
         body: The beginning of the answer's body.
         is_cut_off: The stream ended before its last event.
+        is_garbled: The stream holds bytes that make no sense, such as broken JSON.
         is_transport: The connection failed; the provider itself said nothing.
+        is_unreachable: It failed before the first byte of an answer.
         reset_code: Name of the HTTP/2 code that the other side closed with; else empty.
     """
 
@@ -81,7 +83,9 @@ class Failure:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     is_cut_off: bool = False
+    is_garbled: bool = False
     is_transport: bool = False
+    is_unreachable: bool = False
     reset_code: str = ""
 
 

@@ -1,9 +1,12 @@
 """The calls that arrange chats: fields, archive, deletion, read marks, shares."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from chatd.domain.chat import ChatId, Owner
+from chatd.domain.checks import all_of
 from chatd.domain.choice import ModelChoice
 from chatd.domain.errors import ChatNotFound, InvalidRequest
 from chatd.domain.views import Grantee, GranteeKind, Reader
@@ -162,52 +165,48 @@ def changes_of(chat: chat_pb2.Chat, paths: tuple[str, ...]) -> ChatChanges:
             raise InvalidRequest(
                 "update_mask", f"cannot change {path[:64]}; there are {', '.join(CHANGEABLE)}"
             )
-    return ChatChanges(
-        title=fields.title(chat.title, "chat.title") if "title" in paths else None,
-        labels=fields.labels(chat.labels, "chat.labels") if "labels" in paths else None,
-        pin_order=(
-            fields.whole(chat.pin_order, "chat.pin_order", at_least=0)
-            if "pin_order" in paths
-            else None
-        ),
-        mode=mode_of(chat.mode, "chat.mode") if "mode" in paths else None,
-        model_id=fields.model_id(chat.model_id, "chat.model_id") if "model_id" in paths else None,
-        reasoning_effort=(
-            effort_of(chat.reasoning_effort) if "reasoning_effort" in paths else None
-        ),
-        workspace_id=(
-            fields.optional_uuid(chat.workspace_id, "chat.workspace_id")
-            if "workspace_id" in paths
-            else None
-        ),
-        mcp_server_ids=(
-            fields.mcp_server_ids(chat.mcp_server_ids, "chat.mcp_server_ids")
-            if "mcp_server_ids" in paths
-            else None
-        ),
-    )
+    checks: Mapping[str, Callable[[], Any]] = {
+        "title": lambda: fields.title(chat.title, "chat.title"),
+        "labels": lambda: fields.labels(chat.labels, "chat.labels"),
+        "pin_order": lambda: fields.whole(chat.pin_order, "chat.pin_order", at_least=0),
+        "mode": lambda: mode_of(chat.mode, "chat.mode"),
+        "model_id": lambda: fields.model_id(chat.model_id, "chat.model_id"),
+        "reasoning_effort": lambda: effort_of(chat.reasoning_effort),
+        "workspace_id": lambda: fields.optional_uuid(chat.workspace_id, "chat.workspace_id"),
+        "mcp_server_ids": lambda: fields.mcp_server_ids(chat.mcp_server_ids, "chat.mcp_server_ids"),
+    }
+    named = tuple(dict.fromkeys(paths))
+    return ChatChanges(**dict(zip(named, all_of(checks[path] for path in named), strict=True)))
 
 
 def _grantees(request: api.SetSharesRequest, owner: Owner) -> tuple[Grantee, ...]:
     if len(request.shares) > SHARES_MAX:
         raise InvalidRequest("shares", f"holds more than {SHARES_MAX} shares")
-    grantees: dict[Grantee, None] = {}
-    for index, share in enumerate(request.shares):
-        field = f"shares[{index}]"
-        match share.WhichOneof("grantee"):
-            case "user_id":
-                grantee = Grantee(
-                    GranteeKind.USER, fields.uuid_of(share.user_id, f"{field}.user_id")
-                )
-            case "group_id":
-                grantee = Grantee(
-                    GranteeKind.GROUP, fields.uuid_of(share.group_id, f"{field}.group_id")
-                )
-            case _:
-                raise InvalidRequest(field, "names nobody")
-        if grantee == Grantee(GranteeKind.USER, owner.id):
-            raise InvalidRequest(f"{field}.user_id", "is the owner")
-        if grantee in grantees:
-            raise InvalidRequest(field, "is named twice")
-        grantees[grantee] = None
-    return tuple(grantees)
+    grantees = all_of(
+        partial(_grantee, share, f"shares[{index}]", owner)
+        for index, share in enumerate(request.shares)
+    )
+    all_of(
+        partial(_check_once, grantee, grantees[:index], f"shares[{index}]")
+        for index, grantee in enumerate(grantees)
+    )
+    return grantees
+
+
+def _grantee(share: api.Share, field: str, owner: Owner) -> Grantee:
+    match share.WhichOneof("grantee"):
+        case "user_id":
+            grantee = Grantee(GranteeKind.USER, fields.uuid_of(share.user_id, f"{field}.user_id"))
+        case "group_id":
+            group_id = fields.uuid_of(share.group_id, f"{field}.group_id")
+            grantee = Grantee(GranteeKind.GROUP, group_id)
+        case _:
+            raise InvalidRequest(field, "names nobody")
+    if grantee == Grantee(GranteeKind.USER, owner.id):
+        raise InvalidRequest(f"{field}.user_id", "is the owner")
+    return grantee
+
+
+def _check_once(grantee: Grantee, before: tuple[Grantee, ...], field: str) -> None:
+    if grantee in before:
+        raise InvalidRequest(field, "is named twice")

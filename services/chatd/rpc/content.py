@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from chatd.clients import lifecycle
 from chatd.clients.workspace import toolset
 from chatd.domain import parts
+from chatd.domain.checks import all_of
 from chatd.domain.errors import InvalidRequest
 from chatd.domain.views import FILES_MAX, ClientTool
 from chatd.rpc import fields
@@ -45,7 +47,9 @@ def content_from_proto(content: Sequence[message_pb2.Part]) -> tuple[parts.Part,
         raise InvalidRequest("content", f"has more than {PARTS_MAX} parts")
     if sum(part.ByteSize() for part in content) > CONTENT_BYTES_MAX:
         raise InvalidRequest("content", f"is longer than {CONTENT_BYTES_MAX} bytes")
-    written = tuple(_part(part, f"content[{index}]") for index, part in enumerate(content))
+    written = all_of(
+        partial(_part, part, f"content[{index}]") for index, part in enumerate(content)
+    )
     if len(file_ids_of(written)) > FILES_MAX:
         raise InvalidRequest("content", f"refers to more than {FILES_MAX} files")
     return written
@@ -99,32 +103,42 @@ def client_tools_from_proto(tools: Sequence[chat_pb2.ClientTool]) -> tuple[Clien
     """
     if len(tools) > CLIENT_TOOLS_MAX:
         raise InvalidRequest("client_tools", f"holds more than {CLIENT_TOOLS_MAX} tools")
-    names: set[str] = set()
-    for index, tool in enumerate(tools):
-        field = f"client_tools[{index}]"
-        if not _TOOL_NAME.fullmatch(tool.name):
-            raise InvalidRequest(
-                f"{field}.name", "is not 1 to 64 letters, digits, underscores and hyphens"
-            )
-        if tool.name in names:
-            raise InvalidRequest(f"{field}.name", "is the name of two tools")
-        if tool.name in _OWN_TOOL_NAMES:
-            raise InvalidRequest(
-                f"{field}.name", "is the name of a tool that Parley offers; choose another one"
-            )
-        if _MCP_TOOL_NAME.fullmatch(tool.name):
-            raise InvalidRequest(
-                f"{field}.name",
-                "looks like a tool of an MCP server; leave out the two underscores",
-            )
-        names.add(tool.name)
-        described = f"{field}.description"
-        fields.clean(tool.description, described, bytes_max=TOOL_DESCRIPTION_BYTES_MAX)
-        shape = f"{field}.input_schema_json"
-        fields.json_value(tool.input_schema_json, shape, bytes_max=TOOL_SCHEMA_BYTES_MAX)
-        if (problem := schema_problem(tool.input_schema_json)) is not None:
-            raise InvalidRequest(shape, problem)
+    names = [tool.name for tool in tools]
+    all_of(
+        check
+        for index, tool in enumerate(tools)
+        for field in (f"client_tools[{index}]",)
+        for check in (
+            partial(_check_tool_name, tool.name, f"{field}.name", names[:index]),
+            partial(
+                fields.clean,
+                tool.description,
+                f"{field}.description",
+                bytes_max=TOOL_DESCRIPTION_BYTES_MAX,
+            ),
+            partial(_check_schema, tool.input_schema_json, f"{field}.input_schema_json"),
+        )
+    )
     return tuple(ClientTool(tool.name, tool.description, tool.input_schema_json) for tool in tools)
+
+
+def _check_tool_name(name: str, field: str, before: Sequence[str]) -> None:
+    if not _TOOL_NAME.fullmatch(name):
+        raise InvalidRequest(field, "is not 1 to 64 letters, digits, underscores and hyphens")
+    if name in before:
+        raise InvalidRequest(field, "is the name of two tools")
+    if name in _OWN_TOOL_NAMES:
+        raise InvalidRequest(field, "is the name of a tool that Parley offers; choose another one")
+    if _MCP_TOOL_NAME.fullmatch(name):
+        raise InvalidRequest(
+            field, "looks like a tool of an MCP server; leave out the two underscores"
+        )
+
+
+def _check_schema(schema_json: str, field: str) -> None:
+    fields.json_value(schema_json, field, bytes_max=TOOL_SCHEMA_BYTES_MAX)
+    if (problem := schema_problem(schema_json)) is not None:
+        raise InvalidRequest(field, problem)
 
 
 def results_from_proto(
@@ -146,7 +160,7 @@ def results_from_proto(
     ordered = sorted(
         enumerate(results), key=lambda each: places.get(each[1].tool_call_id, len(places))
     )
-    return tuple(_result(result, f"results[{index}]", names) for index, result in ordered)
+    return all_of(partial(_result, result, f"results[{index}]", names) for index, result in ordered)
 
 
 def _result(result: api.ClientToolResult, field: str, names: dict[str, str]) -> parts.ToolResult:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import grpc
 
+from chatd.domain.chat import Status
 from chatd.domain.errors import (
     BadToolResult,
     ChatArchived,
@@ -46,6 +47,14 @@ from parley.rpc import ErrorTable, Problem, Violation
 DOMAIN = "chat.parley"
 RETRY_STORE_AFTER_S = 1.0
 RETRY_GROUPS_AFTER_S = 2.0
+#: What to do about a chat whose status does not allow something.
+NEXT_STEPS: Mapping[Status, str] = {
+    Status.WAITING: "Nothing runs in it; send a message first.",
+    Status.RUNNING: "Wait until its turn ends, or interrupt it, then try again.",
+    Status.INTERRUPTING: "Wait until its turn has ended, then try again.",
+    Status.REQUIRES_ACTION: "Send the results of its tools, or interrupt it, then try again.",
+    Status.ERROR: "Its last turn failed; send a message to go on.",
+}
 
 
 def _problem(
@@ -162,8 +171,8 @@ def _not_allowed(error: TransitionNotAllowed) -> Problem:
     return _problem(
         grpc.StatusCode.FAILED_PRECONDITION,
         ErrorReason.ERROR_REASON_TRANSITION_NOT_ALLOWED,
-        f"The chat is {error.status}; this is not possible now. Wait or interrupt it, "
-        "then try again.",
+        f"The chat is {error.status.replace('_', ' ')}, in which this is not possible. "
+        f"{NEXT_STEPS[error.status]}",
         {"status": error.status, "command": error.command},
     )
 
@@ -349,7 +358,7 @@ def _invalid(error: InvalidRequest) -> Problem:
         ErrorReason.Name(ErrorReason.ERROR_REASON_INVALID_REQUEST).removeprefix("ERROR_REASON_"),
         str(error),
         {"field": error.field},
-        violations=(Violation(error.field, error.problem),),
+        violations=tuple(Violation(field, problem) for field, problem in error.faults),
     )
 
 

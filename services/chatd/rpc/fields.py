@@ -99,6 +99,8 @@ def labels(given: Mapping[str, str], field: str = "labels") -> dict[str, str]:
 
 def whole(number: int, field: str, *, at_least: int, at_most: int = INTEGER_MAX) -> int:
     """Return a number within its bounds."""
+    if number < at_least and at_most == INTEGER_MAX:
+        raise InvalidRequest(field, f"is less than {at_least}")
     if not at_least <= number <= at_most:
         raise InvalidRequest(field, f"is not between {at_least} and {at_most}")
     return number

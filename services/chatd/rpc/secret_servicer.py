@@ -10,6 +10,7 @@ import msgspec
 from chatd.clients.grants import DELIVERIES as SENT
 from chatd.clients.grants import grant_to_proto
 from chatd.domain.chat import Owner
+from chatd.domain.checks import all_of
 from chatd.domain.errors import InvalidRequest, NotPermitted
 from chatd.domain.workspaces.commands import Grant
 from chatd.domain.workspaces.secrets import (
@@ -226,18 +227,16 @@ def secret_to_proto(secret: Secret) -> secret_pb2.Secret:
 
 
 def _secret_of(given: secret_pb2.Secret, owner_id: str, request_id: str) -> Secret:
-    if not NAME.fullmatch(given.name):
-        raise InvalidRequest("secret.name", "needs 1 to 64 letters, digits, '_' and '-'")
     delivery = DELIVERIES.get(given.delivery)
     if delivery is None:
         raise InvalidRequest("secret.delivery", "is not known")
-    if given.header and (
-        not HEADER.fullmatch(given.header) or given.header.lower() in OF_THE_MESSAGE
-    ):
-        raise InvalidRequest("secret.header", "is no header that can carry a secret")
-    username = fields.words(given.username, "secret.username", characters_max=255)
-    if ":" in username or not username.isprintable():
-        raise InvalidRequest("secret.username", "holds a colon or a control character")
+    checks: tuple[Callable[[], object], ...] = (
+        lambda: _check_name(given.name),
+        lambda: _check_header(given.header),
+        lambda: _username_of(given),
+        lambda: _hosts_of(given, delivery),
+    )
+    all_of(checks)
     return Secret(
         id=new_secret_id(owner_id, given.name, request_id),
         name=given.name,
@@ -245,9 +244,26 @@ def _secret_of(given: secret_pb2.Secret, owner_id: str, request_id: str) -> Secr
         delivery=delivery,
         hosts=_hosts_of(given, delivery),
         description=fields.words(given.description, "secret.description", characters_max=500),
-        username=username,
+        username=_username_of(given),
         header=given.header,
     )
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise InvalidRequest("secret.name", "needs 1 to 64 letters, digits, '_' and '-'")
+
+
+def _check_header(header: str) -> None:
+    if header and (not HEADER.fullmatch(header) or header.lower() in OF_THE_MESSAGE):
+        raise InvalidRequest("secret.header", "is no header that can carry a secret")
+
+
+def _username_of(given: secret_pb2.Secret) -> str:
+    username = fields.words(given.username, "secret.username", characters_max=255)
+    if ":" in username or not username.isprintable():
+        raise InvalidRequest("secret.username", "holds a colon or a control character")
+    return username
 
 
 def _hosts_of(given: secret_pb2.Secret, delivery: Delivery) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from chatd.domain.chat import (
     Role,
     Visibility,
 )
+from chatd.domain.checks import all_of
 from chatd.domain.choice import ModelChoice, ReasoningEffort
 from chatd.domain.commands import BusyBehavior, EditMessage, SendMessage
 from chatd.domain.errors import (
@@ -106,10 +107,10 @@ class SendingCalls:
         """Create a chat with its first message and start its turn."""
         owner = caller_as_owner()
         key = fields.client_key_of(request, request.request_id)
-        content = content_from_proto(request.content)
-        new = _new_chat(request, owner, content)
+        new = _asked_chat(request, owner)
         if new.file_ids:
-            content = await self._with_files(content, new.file_ids, owner.id)
+            written = content_from_proto(request.content)
+            content = await self._with_files(written, new.file_ids, owner.id)
             new = _new_chat(request, owner, content)
 
         group_ids = await self._admission.to_new_chat(new.id, owner, key)
@@ -198,6 +199,7 @@ class SendingCalls:
         return api.EditMessageResponse(
             message=message_to_proto(chat_id, outcome.turn_message),
             deleted_message_ids=deleted,
+            dropped_queued_messages=[queued_to_proto(queued) for queued in outcome.dropped],
             chat=chat_to_proto(outcome.chat),
         )
 
@@ -277,6 +279,35 @@ def mode_of(value: "chat_pb2.ChatMode.ValueType", field: str = "mode") -> ChatMo
     return mode
 
 
+def _asked_chat(request: api.CreateChatRequest, owner: Owner) -> NewChat:
+    """Return the chat that is asked for; what is said of its files is still to be looked up.
+
+    Raises:
+        InvalidRequest: all that is wrong with the request.
+    """
+    try:
+        return _new_chat(request, owner, content_from_proto(request.content))
+    except InvalidRequest:
+        # The first fault ended it; now the others are looked for as well.
+        checks: tuple[Callable[[], object], ...] = (
+            lambda: content_from_proto(request.content),
+            lambda: _new_chat_id(request, owner.id),
+            lambda: fields.words(
+                request.title, "title", characters_max=fields.TITLE_CHARACTERS_MAX
+            ),
+            lambda: fields.model_id(request.model_id),
+            lambda: effort_of(request.reasoning_effort),
+            lambda: mode_of(request.mode),
+            lambda: fields.optional_uuid(request.workspace_id, "workspace_id"),
+            lambda: fields.mcp_server_ids(request.mcp_server_ids),
+            lambda: fields.labels(request.labels),
+            lambda: _prompt(request.system_prompt),
+            lambda: client_tools_from_proto(request.client_tools),
+        )
+        all_of(checks)
+        raise
+
+
 def _new_chat(request: api.CreateChatRequest, owner: Owner, content: tuple[Part, ...]) -> NewChat:
     own_title = fields.words(request.title, "title", characters_max=fields.TITLE_CHARACTERS_MAX)
     choice = ModelChoice(fields.model_id(request.model_id), effort_of(request.reasoning_effort))
@@ -300,13 +331,17 @@ def _new_chat(request: api.CreateChatRequest, owner: Owner, content: tuple[Part,
 
 def _first_messages(system_prompt: str, message: NewMessage) -> tuple[NewMessage, ...]:
     """Return the beginning of the history; more instructions come first, for the model only."""
-    prompt = fields.clean(system_prompt, "system_prompt", bytes_max=SYSTEM_PROMPT_BYTES_MAX)
+    prompt = _prompt(system_prompt)
     if not prompt.strip():
         return (message,)
     instructions = NewMessage(
         Role.SYSTEM, (parts.Text(prompt),), message.created_by, visibility=Visibility.MODEL
     )
     return (instructions, message)
+
+
+def _prompt(text: str) -> str:
+    return fields.clean(text, "system_prompt", bytes_max=SYSTEM_PROMPT_BYTES_MAX)
 
 
 def _new_chat_id(request: api.CreateChatRequest, owner_id: OwnerId) -> ChatId:

@@ -1,6 +1,6 @@
 """A root chat and its children as one: they are put away, taken back and removed together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from chatd.domain.chat import ChatId, ChatState, OwnerId, Status
@@ -8,7 +8,7 @@ from chatd.domain.commands import SetArchived
 from chatd.domain.errors import ChatNotFound, InvalidRequest
 from chatd.domain.transitions import decide
 from chatd.store.expecting import expect
-from chatd.store.pins import lock_pins, move_pin
+from chatd.store.pins import leave_pins, lock_pins, move_pin, return_pin
 from chatd.store.rows import state_of
 from chatd.store.statements import STATE_COLUMNS, decision_statement
 from parley.postgres import Connection, Pool, typed_outages
@@ -41,10 +41,17 @@ class Families:
     """Changes whole families or nothing.
 
     `moved` is told every state that was written, after the commit; a chat that was removed moves
-    one last time, so that whoever follows it looks and finds it gone.
+    one last time, so that whoever follows it looks and finds it gone. `noted` is told of every
+    other chat that looks different then, such as those with another place among the pinned.
     """
 
-    def __init__(self, pool: Pool, moved: Callable[[ChatState], None]) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        moved: Callable[[ChatState], None],
+        noted: Callable[[ChatId], None] = lambda _: None,
+    ) -> None:
+        self._noted = noted
         self._pool = pool
         self._moved = moved
 
@@ -74,10 +81,12 @@ class Families:
                     statement = decision_statement(seen, decision)
                     await connection.execute(statement.text, *statement.arguments)
                     written.append(decision.state)
-                if archived:
-                    await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=0)
-        for state in written:
-            self._moved(state)
+                repinned = (
+                    await leave_pins(connection, owner_id=owner_id)
+                    if archived
+                    else await return_pin(connection, owner_id=owner_id, chat_id=chat_id)
+                )
+        self._tell(written, repinned)
 
     async def delete(self, chat_id: ChatId, *, owner_id: OwnerId, etag: str = "") -> None:
         """Remove a root chat and its children for good, whatever they do at the moment.
@@ -94,10 +103,15 @@ class Families:
                 await lock_pins(connection, owner_id)
                 family = await self._lock(connection, chat_id, owner_id)
                 await expect(connection, chat_id, owner_id=owner_id, etag=etag)
-                await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=0)
+                repinned = await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=0)
                 await connection.execute(DELETE_FAMILY, chat_id, owner_id)
-        for state in family:
-            self._moved(_gone(state))
+        self._tell([_gone(state) for state in family], repinned - {chat_id})
+
+    def _tell(self, moved: Sequence[ChatState], noted: Iterable[ChatId]) -> None:
+        for state in moved:
+            self._moved(state)
+        for chat_id in noted:
+            self._noted(chat_id)
 
     async def _lock(
         self,

@@ -6,7 +6,7 @@ user has to be locked to keep an order. Only the execution has an index by its t
 of titles and the like are found by the rows' own, among the chats of the users asked for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -24,6 +24,8 @@ ROW_XID = """
     (present.xid - (present.xid - c.xmin::text::bigint) % 4294967296)
 """
 
+CREATED_XID = "c.created_xid::text::bigint AS created_xid"
+
 # The chats of $1 that changed in a transaction not older than $2, and what was deleted.
 SELECT_CHANGES = f"""
     WITH present AS MATERIALIZED (
@@ -31,10 +33,16 @@ SELECT_CHANGES = f"""
             pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS horizon)
     SELECT present.horizon, present.xid AS present_xid, changed.*
     FROM present LEFT JOIN LATERAL (
-        SELECT {VIEW_COLUMNS}, {ROW_XID} AS row_xid FROM {CHATS}
+        SELECT {VIEW_COLUMNS}, {CREATED_XID}, {ROW_XID} AS row_xid FROM {CHATS}
         WHERE c.owner_id = ANY ($1::uuid[])
             AND (e.changed_xid >= $2::text::xid8 OR $4::boolean AND {ROW_XID} >= $2::text::bigint)
         ORDER BY greatest(e.changed_xid::text::bigint, {ROW_XID}), c.id LIMIT $3) changed ON true
+"""
+
+# Those of some chats that belong to $1, whatever of them changed.
+SELECT_NOTED = f"""
+    SELECT {VIEW_COLUMNS}, {CREATED_XID} FROM {CHATS}
+    WHERE c.id = ANY ($2::uuid[]) AND c.owner_id = ANY ($1::uuid[])
 """
 
 SELECT_DELETED = """
@@ -46,6 +54,14 @@ SELECT_DELETED = """
 FORGET_DELETED = (
     "DELETE FROM chat.deleted_chats WHERE deleted_at < clock_timestamp() - $1::interval"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedChat:
+    """A chat as it is now, and the transaction that made it."""
+
+    view: ChatView
+    created_xid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +77,7 @@ class FeedChanges:
 
     horizon: int
     present: int
-    chats: tuple[ChatView, ...]
+    chats: tuple[ChangedChat, ...]
     deleted: tuple[tuple[ChatId, OwnerId], ...]
 
 
@@ -78,7 +94,13 @@ class PostgresFeeds:
         return horizon
 
     async def changes(
-        self, owners: Sequence[OwnerId], since: int, *, limit: int, is_thorough: bool
+        self,
+        owners: Sequence[OwnerId],
+        since: int,
+        *,
+        limit: int,
+        is_thorough: bool,
+        noted: Collection[ChatId] = (),
     ) -> FeedChanges:
         """Return what changed of the chats of some users.
 
@@ -87,15 +109,22 @@ class PostgresFeeds:
             since: The horizon of an earlier look.
             limit: How many of each kind at most.
             is_thorough: Whether to look for changes beside the execution too.
+            noted: Chats that are looked at in any case.
         """
         with typed_outages():
             # Deletions first: what is deleted in between is found by the next look.
             gone = await self._pool.fetch(SELECT_DELETED, owners, str(since), limit)
             rows = await self._pool.fetch(SELECT_CHANGES, owners, str(since), limit, is_thorough)
+            more = await self._pool.fetch(SELECT_NOTED, owners, [*noted]) if noted else []
+        changed = {
+            row["view_id"]: ChangedChat(view_of(row), row["created_xid"])
+            for row in (*rows, *more)
+            if row["view_id"] is not None
+        }
         return FeedChanges(
             rows[0]["horizon"],
             rows[0]["present_xid"],
-            tuple(view_of(row) for row in rows if row["view_id"] is not None),
+            tuple(changed.values()),
             tuple((ChatId(str(row["chat_id"])), OwnerId(str(row["owner_id"]))) for row in gone),
         )
 

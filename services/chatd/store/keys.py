@@ -11,12 +11,13 @@ from typing import Any, Protocol
 import asyncpg
 import msgspec
 
-from chatd.domain.chat import ChatId, Message, OwnerId
+from chatd.domain.chat import ChatId, Message, OwnerId, QueuedMessage
 from chatd.domain.commands import Command
 from chatd.domain.errors import ChatError, ChatNotFound, RequestIdReused
 from chatd.domain.views import ChatView
 from chatd.store.applying import Applied
 from chatd.store.constraints import Constraint
+from chatd.store.queued_rows import queue_of
 from chatd.store.rows import message_of
 from chatd.store.statements import ClientKey
 from chatd.store.view_rows import CHATS, VIEW_COLUMNS, view_of
@@ -60,10 +61,12 @@ class Recorded(msgspec.Struct, frozen=True):
     Attributes:
         turn_id: The message whose turn it started or left running.
         is_queued: Whether the queue changed, so that a message waits.
+        dropped: The queue that it dropped; None for none.
     """
 
     turn_id: int
     is_queued: bool
+    dropped: str | None = None
 
 
 class _OfMessage:
@@ -86,6 +89,7 @@ class Outcome:
         is_queued: Whether the request changed the queue.
         snapshot_version: The chat's version that the request made.
         happened_at: When.
+        dropped: The queued messages that the request dropped.
     """
 
     chat: ChatView
@@ -93,6 +97,7 @@ class Outcome:
     is_queued: bool
     snapshot_version: int
     happened_at: datetime
+    dropped: tuple[QueuedMessage, ...] = ()
 
 
 class Keys:
@@ -144,10 +149,12 @@ class Keys:
             row = await self._pool.fetchrow(SELECT_OUTCOME, chat_id, owner_id, key)
         if row is None:
             raise ChatNotFound(chat_id)
+        recorded = msgspec.json.decode(row["outcome"], type=Recorded)
         return Outcome(
             chat=view_of(row),
             turn_message=message_of(_OfMessage(row)),
-            is_queued=msgspec.json.decode(row["outcome"], type=Recorded).is_queued,
+            is_queued=recorded.is_queued,
             snapshot_version=row["used_version"],
             happened_at=row["used_at"],
+            dropped=queue_of(recorded.dropped),
         )

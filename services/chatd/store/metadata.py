@@ -1,6 +1,6 @@
 """What is no execution: titles, labels, pins, modes, models, and how far the owner has read."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from chatd.domain.chat import ChatId, MessageId, OwnerId
@@ -56,10 +56,14 @@ class ChatChanges:
 
 
 class Metadata:
-    """Changes chats without touching their execution."""
+    """Changes chats without touching their execution.
 
-    def __init__(self, pool: Pool) -> None:
+    `noted` is told of every chat that looks different, after the commit.
+    """
+
+    def __init__(self, pool: Pool, noted: Callable[[ChatId], None] = lambda _: None) -> None:
         self._pool = pool
+        self._noted = noted
 
     async def change(
         self, chat_id: ChatId, *, owner_id: OwnerId, changes: ChatChanges, etag: str = ""
@@ -71,13 +75,14 @@ class Metadata:
             InvalidRequest: a chat that is archived or a child cannot be pinned.
             VersionConflict: the chat has another etag.
         """
+        repinned: frozenset[ChatId] = frozenset()
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
                 if changes.pin_order is not None:
                     await lock_pins(connection, owner_id)
                 await expect(connection, chat_id, owner_id=owner_id, etag=etag)
                 if changes.pin_order is not None:
-                    await self._pin(connection, chat_id, owner_id, changes.pin_order)
+                    repinned = await self._pin(connection, chat_id, owner_id, changes.pin_order)
                 found = await connection.fetchval(
                     UPDATE_CHAT,
                     chat_id,
@@ -92,6 +97,8 @@ class Metadata:
                 )
         if found is None:
             raise ChatNotFound(chat_id)
+        for changed_id in {chat_id, *repinned}:
+            self._noted(changed_id)
 
     async def mark_read(self, chat_id: ChatId, *, owner_id: OwnerId, message_id: int) -> MessageId:
         """Move the read mark forward; return where it is.
@@ -103,6 +110,7 @@ class Metadata:
             mark = await self._pool.fetchval(MARK_READ, chat_id, owner_id, message_id)
         if mark is None:
             raise ChatNotFound(chat_id)
+        self._noted(chat_id)
         return MessageId(mark)
 
     async def _pin(
@@ -111,7 +119,7 @@ class Metadata:
         chat_id: ChatId,
         owner_id: OwnerId,
         place: int,
-    ) -> None:
+    ) -> frozenset[ChatId]:
         row = await connection.fetchrow(SELECT_PINNABLE, chat_id, owner_id)
         if row is None:
             raise ChatNotFound(chat_id)
@@ -119,4 +127,4 @@ class Metadata:
             raise InvalidRequest("chat.pin_order", "only root chats can be pinned")
         if place and row["archived"]:
             raise InvalidRequest("chat.pin_order", "take the chat back before pinning it")
-        await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=place)
+        return await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=place)

@@ -79,6 +79,9 @@ chats = Table(
     ),
     Column("summarised_until", BigInteger, nullable=False, server_default=text("0")),
     Column("diff_status", JSONB, nullable=True),
+    Column(
+        "created_xid", TransactionId, nullable=False, server_default=text("pg_current_xact_id()")
+    ),
     PrimaryKeyConstraint("id", name=Constraint.CHATS_KEY),
     ForeignKeyConstraint(
         ["parent_chat_id"], ["chat.chats.id"], name=Constraint.CHATS_PARENT, ondelete="CASCADE"

@@ -1,5 +1,7 @@
 """With whom root chats are shared; only the owner sees and changes it."""
 
+from collections.abc import Callable
+
 import asyncpg
 
 from chatd.domain.chat import ChatId, OwnerId
@@ -36,10 +38,14 @@ INSERT_SHARES = """
 
 
 class Shares:
-    """Shares in PostgreSQL."""
+    """Shares in PostgreSQL.
 
-    def __init__(self, pool: Pool) -> None:
+    `noted` is told of every chat whose shares changed, after the commit.
+    """
+
+    def __init__(self, pool: Pool, noted: Callable[[ChatId], None] = lambda _: None) -> None:
         self._pool = pool
+        self._noted = noted
 
     async def get(self, chat_id: ChatId, *, owner_id: OwnerId) -> tuple[Share, ...]:
         """Return with whom a root chat is shared.
@@ -70,6 +76,7 @@ class Shares:
                 await connection.execute(DELETE_SHARES, chat_id, *wanted)
                 await connection.execute(INSERT_SHARES, chat_id, *wanted)
                 rows = await connection.fetch(SELECT_SHARES, chat_id)
+        self._noted(chat_id)
         return tuple(map(_share_of, rows))
 
     async def _lock(

@@ -10,8 +10,10 @@ from functools import lru_cache
 
 from chatd.domain.chat import ChatState, MessageId
 from chatd.domain.transitions import Decision
+from chatd.domain.writes import ClearQueue
 from chatd.store.clauses import CHOICE, Clause, clause_of, numbered
 from chatd.store.codec import error_to_json, pending_to_json, retry_to_json
+from chatd.store.queued_rows import queue_column
 
 STATE_COLUMNS = """
     e.chat_id, e.status, e.archived, e.snapshot_version, e.history_version, e.queue_version,
@@ -47,15 +49,19 @@ GUARD = """
 
 # What a repetition needs to answer as the first time: the turn's message, and whether the queue
 # changed instead. The time is that of every row which the statement writes.
-STORE_KEY = """
+_STORE_KEY = """
     keyed AS (
         INSERT INTO chat.client_keys
             (chat_id, key, body_hash, snapshot_version, outcome, created_at)
-        SELECT chat_id, {p1}::text, {p2}::bytea, snapshot_version,
-            json_build_object('turn_id', turn_id, 'is_queued', queue_version = snapshot_version),
+        SELECT chat_id, {{p1}}::text, {{p2}}::bytea, snapshot_version,
+            json_build_object(
+                'turn_id', turn_id, 'is_queued', queue_version = snapshot_version{dropped}),
             changed_at
         FROM guard)
 """
+STORE_KEY = _STORE_KEY.format(dropped="")
+# The same for a statement that drops the queue: what was in it, which its snapshot still shows.
+STORE_KEY_DROPPING = _STORE_KEY.format(dropped=f", 'dropped', {queue_column('guard.chat_id')}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,9 @@ def decision_statement(
         clauses.append(clause)
         next_id = MessageId(next_id + clause.message_count)
     if client_key is not None:
-        clauses.append(Clause(STORE_KEY, (client_key.key, client_key.body_hash)))
+        is_dropping = any(isinstance(write, ClearQueue) for write in decision.writes)
+        store_key = STORE_KEY_DROPPING if is_dropping else STORE_KEY
+        clauses.append(Clause(store_key, (client_key.key, client_key.body_hash)))
     shape = tuple((clause.text, len(clause.arguments)) for clause in clauses)
     is_choosing = any(clause.is_choosing for clause in clauses)
     text = _text(shape, len(arguments), is_choosing=is_choosing)

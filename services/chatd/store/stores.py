@@ -1,8 +1,10 @@
 """Everything that the outside asks of the store, in one value."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
+from chatd.domain.chat import ChatId
 from chatd.store.attachments import Attachments
 from chatd.store.chats import PostgresChats
 from chatd.store.families import Families
@@ -30,16 +32,21 @@ class Stores:
     attachments: Attachments
 
     @classmethod
-    def over(cls, pool: Pool, chats: PostgresChats) -> Self:
-        """Return all rooms over one pool; what they write, `chats` learns."""
+    def over(
+        cls, pool: Pool, chats: PostgresChats, noted: Callable[[ChatId], None] = lambda _: None
+    ) -> Self:
+        """Return all rooms over one pool; what they write, `chats` learns.
+
+        `noted` is told of chats that look different though their execution did not move.
+        """
         return cls(
             chats=chats,
             reading=Reading(pool),
             listing=Listing(pool),
             ownership=Ownership(pool),
             keys=Keys(pool, chats),
-            metadata=Metadata(pool),
-            families=Families(pool, chats.noticed),
-            shares=Shares(pool),
+            metadata=Metadata(pool, noted),
+            families=Families(pool, chats.noticed, noted),
+            shares=Shares(pool, noted),
             attachments=Attachments(pool),
         )

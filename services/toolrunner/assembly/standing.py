@@ -90,7 +90,7 @@ def _facts(
     return NodeFacts(
         node_id=node_id,
         name=settings.name or socket.gethostname(),
-        address=str(settings.advertise or settings.listen),
+        address=str(settings.address),
         version=version("parley"),
         journal_generation=journal_generation,
         workspaces_max=settings.workspaces_max,

@@ -88,7 +88,7 @@ _REMEDIES: Final = {
     Reason.TOO_LARGE: "Send less at a time.",
     Reason.TOO_SLOW: "Try again.",
     Reason.TOO_MANY: "Close other connections of this workspace first.",
-    Reason.BAD_ANSWER: "The host did not answer in HTTP/1.1.",
+    Reason.BAD_ANSWER: "The answer of the host cannot be passed on as it is.",
     Reason.PASSWORD_WANTED: "Nothing inside the workspace holds a password, nor has to.",
 }
 _STATUS: Final = {

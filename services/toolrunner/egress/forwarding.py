@@ -18,8 +18,16 @@ from toolrunner.egress.heads import (
 )
 from toolrunner.egress.hosts import Place
 from toolrunner.egress.limits import Limits
-from toolrunner.egress.masking import Mask
-from toolrunner.egress.relaying import Meter, Reading, head_of, joint, pump, pump_body
+from toolrunner.egress.masking import Mask, spellings
+from toolrunner.egress.relaying import (
+    Meter,
+    Reading,
+    head_of,
+    joint,
+    pump,
+    pump_body,
+    pump_chunks,
+)
 from toolrunner.egress.targets import TLS, TOKEN_MARK, Plain, Secured
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -27,6 +35,7 @@ CLOSE: Final = ("Connection", "close")
 WITHOUT_BODY: Final = frozenset({204, 304})
 REFUSAL_HEADER: Final = "X-Parley-Egress"
 HTTPS: Final = "https://"
+CONTENT_ENCODING: Final = "content-encoding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +84,17 @@ class Forwarding:
             answer = await self._answer_head(line, limits)
             if answer.status == 401 and self.explanation:
                 raise Refused(Reason.PASSWORD_WANTED, self.explanation)
+            length = self._length(answer)
+            is_chunked = bool(masked) and length != 0 and self._is_chunked(answer)
             answered()
             mask = Mask(masked)
             writer.write(mask.pass_on(self._answer(answer)) + mask.finish())
-            await pump(
-                Reading(line.reader, limits.idle_s),
-                writer,
-                received,
-                length=self._length(answer),
-                pass_on=mask.pass_on,
-            )
-            writer.write(mask.finish())
+            back = Reading(line.reader, limits.idle_s)
+            if is_chunked:
+                await pump_chunks(back, writer, received, pass_on=mask.pass_on, finish=mask.finish)
+            else:
+                await pump(back, writer, received, length=length, pass_on=mask.pass_on)
+                writer.write(mask.finish())
             await writer.drain()
             # An answer that comes before the whole request is an answer all the same.
             body.cancel()
@@ -103,8 +112,10 @@ class Forwarding:
                 raise Refused(Reason.SECRET_UNAVAILABLE, problem) from None
             # Compressed, an answer could repeat the secret unseen.
             added = ((name, value), ("Accept-Encoding", "identity"))
-            dropped = (name.lower(), "authorization", "accept-encoding")
-            masked = (self.secret.value, value.rpartition(" ")[2].encode())
+            # And a part of an answer could hold a part of the secret.
+            dropped = (name.lower(), "authorization", "accept-encoding", "range", "if-range")
+            sent = value.rpartition(" ")[2].encode()
+            masked = (*spellings(self.secret.value), *spellings(sent))
         fields = (
             ("Host", _authority(self.target)),
             *passed_on(self.head.fields, without=dropped),
@@ -131,8 +142,29 @@ class Forwarding:
             if answer.status >= 200:
                 return answer
 
+    def _is_chunked(self, answer: ResponseHead) -> bool:
+        """Tell whether an answer that may repeat a secret comes in chunks.
+
+        Raises:
+            Refused: It is encoded so that a secret in it would not be seen.
+        """
+        coding = (answer.get("transfer-encoding") or "").lower()
+        contents = {
+            value.lower() for key, value in answer.fields if key.lower() == CONTENT_ENCODING
+        }
+        if coding not in ("", "chunked") or contents - {"", "identity"}:
+            raise Refused(
+                Reason.BAD_ANSWER,
+                f"{self.target.place} answers in an encoding that was not asked for, in which a "
+                "secret could not be found.",
+            )
+        return coding == "chunked"
+
     def _answer(self, answer: ResponseHead) -> bytes:
-        fields = (*map(self._brought_back, passed_on(answer.fields)), CLOSE)
+        # Where both are told, the length is not that of the body.
+        dropped = ("content-length",) if answer.get("transfer-encoding") is not None else ()
+        kept = (each for each in passed_on(answer.fields) if each[0].lower() not in dropped)
+        fields = (*map(self._brought_back, kept), CLOSE)
         return written(f"HTTP/1.1 {answer.status} {answer.phrase}", fields)
 
     def _brought_back(self, field: tuple[str, str]) -> tuple[str, str]:

@@ -1,10 +1,35 @@
 """A server that repeats a secret in its answer does not tell the workspace."""
 
+import base64
+import html
+import json
 from collections.abc import Iterable
 from typing import Final
+from urllib.parse import quote, quote_plus
 
 #: Shorter ones would be found by chance in what has nothing to do with them.
 SECRET_BYTES_MIN: Final = 8
+
+
+def spellings(value: bytes) -> set[bytes]:
+    """Return a secret as servers commonly repeat it: as it is, and as formats would write it."""
+    found = {value, base64.b64encode(value), base64.urlsafe_b64encode(value)}
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return found
+    for written in (quote(text, safe=""), quote(text), quote_plus(text)):
+        found |= {written.encode(), _lower_escapes(written)}
+    plain = json.dumps(text, ensure_ascii=False)[1:-1]
+    escaped = json.dumps(text)[1:-1]
+    found |= {each.encode() for each in (plain, escaped, plain.replace("/", "\\/"))}
+    return found | {html.escape(text, quote=is_quoted).encode() for is_quoted in (True, False)}
+
+
+def _lower_escapes(text: str) -> bytes:
+    """Return a text with its percent signs followed by small letters."""
+    first, *rest = text.split("%")
+    return "%".join((first, *(each[:2].lower() + each[2:] for each in rest))).encode()
 
 
 class Mask:

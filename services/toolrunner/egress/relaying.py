@@ -12,6 +12,7 @@ from toolrunner.egress.heads import END, Body
 PIECE_BYTES: Final = 64 * 1024
 CHUNK_LINE_BYTES_MAX: Final = 1024
 CHUNK_BYTES_MAX: Final = 1 << 30
+LAST_CHUNK: Final = b"0\r\n\r\n"
 
 Pass = Callable[[bytes], bytes]
 
@@ -147,11 +148,49 @@ async def pump_body(source: Reading, sink: asyncio.StreamWriter, body: Body, met
     Raises:
         Refused: It is cut short, unreadable or too much.
     """
-    async for piece in (
-        _counted(source, body.length) if body.length is not None else _chunks(source)
-    ):
+    if body.length is None:
+        await pump_chunks(source, sink, meter)
+        return
+    async for piece in _counted(source, body.length):
         meter.add(len(piece))
         sink.write(piece)
+        await sink.drain()
+
+
+async def pump_chunks(
+    source: Reading,
+    sink: asyncio.StreamWriter,
+    meter: Meter,
+    *,
+    pass_on: Pass | None = None,
+    finish: Callable[[], bytes] = bytes,
+) -> None:
+    """Pass on a body that comes in chunks, in chunks of our own.
+
+    What looks at it sees the content alone, so that nothing hides where two chunks meet.
+    Extensions and trailers stay behind.
+
+    Args:
+        source: Where it comes from.
+        sink: Where it goes.
+        meter: Counts what comes, lengths and extensions included.
+        pass_on: Returns what of a piece can be sent so far.
+        finish: Returns what was held back until the end.
+
+    Raises:
+        Refused: It is cut short, unreadable or too much.
+    """
+    async for piece in _contents(source, meter):
+        await _send_chunk(sink, pass_on(piece) if pass_on is not None else piece)
+    await _send_chunk(sink, finish())
+    sink.write(LAST_CHUNK)
+    await sink.drain()
+
+
+async def _send_chunk(sink: asyncio.StreamWriter, content: bytes) -> None:
+    # An empty one would be the last.
+    if content:
+        sink.write(b"%x\r\n%b\r\n" % (len(content), content))
         await sink.drain()
 
 
@@ -164,16 +203,18 @@ async def _counted(source: Reading, length: int) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def _chunks(source: Reading) -> AsyncIterator[bytes]:
-    """Yield chunks as they are sent on; extensions and trailers stay behind."""
-    while length := _chunk_length(await source.line()):
-        yield b"%x\r\n" % length
+async def _contents(source: Reading, meter: Meter) -> AsyncIterator[bytes]:
+    """Yield what is in chunks."""
+    while True:
+        line = await source.line()
+        length = _chunk_length(line)
+        meter.add(len(line) + length)
+        if not length:
+            return
         async for piece in _counted(source, length):
             yield piece
         if b"".join([piece async for piece in _counted(source, 2)]) != b"\r\n":
             raise Refused(Reason.MALFORMED, "A chunk does not end where it says.")
-        yield b"\r\n"
-    yield b"0\r\n\r\n"
 
 
 def _chunk_length(line: bytes) -> int:

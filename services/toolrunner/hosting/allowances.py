@@ -13,9 +13,8 @@ from typing import Any, Final, TypeVar
 
 from parley.clock import Clock
 from toolrunner.disk_use import Space, Use, is_due, overrun
+from toolrunner.disk_walk import walked
 from toolrunner.domain import Quota
-from toolrunner.files.beneath import Root
-from toolrunner.trees import measure
 
 T = TypeVar("T")
 
@@ -49,19 +48,13 @@ async def _watch(quota: Quota, directory: Path, clock: Clock) -> None:
         started_s = clock.monotonic()
         if not is_due(use, quota, space, started_s):
             continue
-        disk_bytes, inodes = await asyncio.to_thread(_measured, directory, quota)
+        found = await asyncio.to_thread(
+            walked,
+            (str(directory),),
+            entries_max=quota.inodes + 1 if quota.inodes else ENTRIES_MAX,
+        )
         now_s = clock.monotonic()
-        use = Use(disk_bytes, inodes, space, now_s, now_s - started_s)
+        is_partial = found.unread > 0
+        use = Use(found.disk_bytes, found.inodes, space, now_s, now_s - started_s, is_partial)
         if (problem := overrun(use, quota)) is not None:
             raise problem
-
-
-def _measured(directory: Path, quota: Quota) -> tuple[int, int]:
-    try:
-        root = Root.open_directory(str(directory))
-    except OSError:
-        return 0, 0
-    try:
-        return measure(root, entries_max=quota.inodes + 1 if quota.inodes else ENTRIES_MAX)
-    finally:
-        root.close()

@@ -12,7 +12,8 @@ from typing import Final
 from toolrunner.confining import Sandbox
 from toolrunner.domain import Limits, WorkspaceId
 from toolrunner.files.beneath import Root
-from toolrunner.hosting.programs import OnLine, Programs
+from toolrunner.hosting.programs import OnLine, ProgramFailed, Programs
+from toolrunner.hosting.told_lines import led_names, told
 from toolrunner.sandbox import Confinement, Layer, Network, NotEnforceable, Place, Profile, plan
 from toolrunner.trees import hand_over
 from toolrunner.users import FIRST
@@ -117,22 +118,36 @@ class GitRuns:
         environment: Mapping[str, str] = MappingProxyType({}),
         limit_s: float = QUICK_S,
         on_line: OnLine = lambda line: None,
+        asked_host: str = "",
     ) -> tuple[str, ...]:
-        """Run git on a bench; return the last lines that it printed.
+        """Run git on a bench; return the last lines that it printed, as it printed them.
+
+        What `on_line` and a failure tell is for people: no private address but `asked_host`, and
+        no directory of the node.
 
         Raises:
             ProgramFailed: It did not end well, or not in time.
         """
-        return await self.programs.run(
-            (*GIT, *options, *words),
-            workspace_id=WorkspaceId(bench.name),
-            directory=bench.directory,
-            environment={**GIT_ENVIRONMENT, **environment},
-            limit_s=limit_s,
-            on_line=on_line,
-            confinement=self.confinement(bench, network),
-            limits=self.limits,
-        )
+        names = {**led_names(environment), str(bench.directory): "."}
+        names |= dict.fromkeys(bench.readable, "(the node's copy)")
+
+        def shown(line: str) -> str:
+            return told(line, names, asked_host)
+
+        try:
+            return await self.programs.run(
+                (*GIT, *options, *words),
+                workspace_id=WorkspaceId(bench.name),
+                directory=bench.directory,
+                environment={**GIT_ENVIRONMENT, **environment},
+                limit_s=limit_s,
+                on_line=lambda line: on_line(shown(line)),
+                confinement=self.confinement(bench, network),
+                limits=self.limits,
+            )
+        except ProgramFailed as error:
+            output = tuple(map(shown, error.output))
+            raise ProgramFailed(error.program, error.cause, output) from error
 
     async def clear_locks(self, bench: Bench) -> None:
         """Remove the locks that a git left behind which was killed.

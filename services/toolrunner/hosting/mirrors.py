@@ -152,6 +152,7 @@ class Mirrors:
             options=pinned(fetch.remote, addresses),
             environment=variables,
             on_line=fetch.on_line,
+            asked_host=fetch.remote.host,
         )
         fetch.on_line(f"fetching {url}")
         await going(

@@ -137,12 +137,12 @@ class Remotes:
         try:
             found = await self.resolver.addresses(remote.host, remote.port)
         except (OSError, TimeoutError, UnicodeError) as error:
-            raise RemoteRefused(f"the host {remote.host!r} has no address: {error}") from error
-        inside = [each for each in found if not is_public(each)]
-        if inside and remote.host.lower() not in self.private_hosts:
+            raise RemoteRefused(f"the host {remote.host!r} has no address") from error
+        is_inside = not all(map(is_public, found))
+        if is_inside and remote.host.lower() not in self.private_hosts:
             raise RemoteRefused(
-                f"the host {remote.host!r} has the address {inside[0]}, which is not public; if "
-                "that is meant, name the host in TOOLRUNNER_GIT_PRIVATE_HOSTS"
+                f"the host {remote.host!r} has an address that is not public; if that is meant, "
+                "have the operator name the host in TOOLRUNNER_GIT_PRIVATE_HOSTS"
             )
         return found
 

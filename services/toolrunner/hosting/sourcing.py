@@ -295,7 +295,7 @@ def _failure_of(error: Exception) -> Exception:
             return SourceFailed(str(error), is_full="No space left" in str(error))
         case OSError():
             is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            return SourceFailed(f"its files cannot be made: {error}", is_full=is_full)
+            return SourceFailed(f"its files cannot be made: {error.strerror}", is_full=is_full)
         case _:
             return error
 

@@ -8,6 +8,7 @@ from toolrunner.sandbox.launch import confine, prepared_filter, tasks_now
 from toolrunner.sandbox.makers import is_readable
 from toolrunner.sandbox.plan import DOOR_PORT, NICE, Egress, Place, judge, plan
 from toolrunner.sandbox.seccomp import RLIMIT_LOCKS
+from toolrunner.sandbox.socket_diag import SocketUse, open_diag, socket_use
 from toolrunner.sandbox.user_limits import bound_process, host_limits
 from toolrunner.sandbox.values import (
     ORDER,
@@ -41,6 +42,7 @@ __all__ = [
     "Profile",
     "Report",
     "SandboxError",
+    "SocketUse",
     "Trials",
     "Used",
     "bound_process",
@@ -50,8 +52,10 @@ __all__ = [
     "is_readable",
     "judge",
     "make_cell",
+    "open_diag",
     "own_group",
     "plan",
     "prepared_filter",
+    "socket_use",
     "tasks_now",
 ]

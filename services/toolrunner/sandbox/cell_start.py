@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from toolrunner.sandbox.makers import NUMBER, in_child
 from toolrunner.sandbox.mounts import mount_proc_alone
+from toolrunner.sandbox.socket_diag import open_diag
 from toolrunner.sandbox.syscalls import (
     CLONE_NEWIPC,
     CLONE_NEWNET,
@@ -126,6 +127,7 @@ def begin_cell(channel: socket.socket, plan: CellPlan) -> None:
             bound_namespace(plan.limits)
     if plan.is_apart:
         _raise_loopback()
+        held.append(_diag())
     if plan.port:
         # A socket stays in the network that it was made in, whoever accepts from it.
         door = socket.create_server(("127.0.0.1", plan.port), backlog=DOOR_BACKLOG)
@@ -147,6 +149,13 @@ def _act_as(user: int) -> None:
     """Have the namespaces that this process makes belong to a user, and keep all rights."""
     prctl(PR_SET_SECUREBITS, NO_SETUID_FIXUP)
     os.seteuid(user)
+
+
+def _diag() -> int:
+    """Return what tells of all sockets of this network; where the kernel does not, nothing does."""
+    with suppress(OSError):
+        return open_diag().detach()
+    return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _raise_loopback() -> None:

@@ -40,6 +40,7 @@ from toolrunner.sandbox.makers import (
     reap,
 )
 from toolrunner.sandbox.mounts import Kind, build_tree, kind_of, taken_proc
+from toolrunner.sandbox.socket_diag import SocketUse, socket_use
 from toolrunner.sandbox.syscalls import (
     CAP_SYS_ADMIN,
     CLONE_NEWPID,
@@ -78,6 +79,7 @@ class Cell:
         door: A socket that listens inside, for the egress proxy, which is outside; -1 for none.
         outer: The namespace of users around that of the processes; -1 for none.
         proc: A mount namespace with nothing in it but the `/proc` of the cell; -1 for none.
+        diag: A socket that tells of all sockets of its network; -1 for none.
         limits: What its processes may have of what the kernel counts for a user.
         trees: Mount namespaces, by the kind of process that uses them.
     """
@@ -87,6 +89,7 @@ class Cell:
     outer: int = -1
     door: int = -1
     proc: int = -1
+    diag: int = -1
     limits: Limits = field(default_factory=dict)
     trees: dict[Kind, int] = field(default_factory=dict)
 
@@ -186,12 +189,26 @@ class Cell:
             raise OSError(errno.EIO, "the tree of files cannot be built")
         return fds[0]
 
+    def socket_use(self) -> SocketUse:
+        """Return what the sockets of its network have; nothing if it has no network of its own."""
+        if self.diag < 0:
+            return SocketUse()
+        own = os.dup(self.diag)
+        try:
+            diag = socket.socket(fileno=own)
+        except OSError:
+            # This kernel does not tell.
+            os.close(own)
+            return SocketUse()
+        with diag:
+            return socket_use(diag)
+
     def close(self, *, is_dead: bool = False) -> None:
         """Kill everything inside; whoever made the cell still has to reap its first process."""
         if not is_dead:
             with suppress(ProcessLookupError):
                 os.kill(self.first, signal.SIGKILL)
-        others = [fd for fd in (self.outer, self.door, self.proc) if fd >= 0]
+        others = [fd for fd in (self.outer, self.door, self.proc, self.diag) if fd >= 0]
         for fd in (*self.fds, *self.trees.values(), *others):
             with suppress(OSError):
                 os.close(fd)
@@ -347,7 +364,7 @@ def make_cell(confinement: Confinement, limits: Limits | None = None) -> Cell:
             first = heard(ours)
             # Only now: two who speak at once are heard in any order.
             ours.send(GO)
-            _, fds = heard_with(ours, len(KINDS) + 3)
+            _, fds = heard_with(ours, len(KINDS) + 4)
             if not fds:
                 raise OSError(errno.ECHILD, "the first process ended")
         except OSError:
@@ -361,9 +378,10 @@ def make_cell(confinement: Confinement, limits: Limits | None = None) -> Cell:
     namespaces, others = fds[:count], fds[count:]
     # In this order, as far as they are there.
     outer = others.pop(0) if plan.has_outer else -1
+    diag = others.pop(0) if plan.is_apart else -1
     door = others.pop(0) if plan.port else -1
     proc = others.pop(0) if others else -1
-    return Cell(first, tuple(namespaces), outer, door, proc, limits or {})
+    return Cell(first, tuple(namespaces), outer, door, proc, diag, limits or {})
 
 
 def _go_back(own: int) -> None:

@@ -39,6 +39,8 @@ def prepared_filter(confinement: Confinement) -> bytes:
         and not is_hidden
         and not confinement.may_watch,
         keeps_mark=not confinement.has(Layer.PID_NAMESPACE),
+        # Only root looks into what its user closed.
+        stays_visible=not confinement.has(Layer.UID),
     )
     return seccomp.program(openings)
 

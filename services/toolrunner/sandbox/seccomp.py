@@ -43,6 +43,7 @@ NAMESPACES = 0x7E020000
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 MSG_FASTOPEN = 0x20000000
 X32_BIT = 0x40000000
+PR_SET_DUMPABLE = 4
 #: A limit that the kernel stopped to look at, and still hands on to children.
 RLIMIT_LOCKS = 10
 
@@ -76,6 +77,8 @@ class Openings:
         keeps_attributes: No file's mode, owner, times or attributes may be changed, which Landlock
             does not look at.
         keeps_names: No directory may be watched with inotify.
+        stays_visible: A process may not hide what it has open from the service, which has the same
+            user: the call that would do so succeeds and does nothing, as programs insist on it.
         keeps_mark: The limit that marks processes of a workspace may not be changed.
     """
 
@@ -87,6 +90,7 @@ class Openings:
     keeps_attributes: bool = False
     keeps_names: bool = False
     keeps_mark: bool = False
+    stays_visible: bool = False
 
 
 #: Calls about a process, whose number is the first argument; 0 is who calls.
@@ -147,6 +151,15 @@ def _refuse_values(index: int, *values: int) -> _Assembly:
     for value in values:
         body.jump(_IF_EQUAL, value, 0, 1)
         body.end(refusal(errno.EPERM))
+    body.end(ALLOW)
+    return body
+
+
+def _ignore_value(index: int, value: int) -> _Assembly:
+    body = _Assembly()
+    body.argument(index)
+    body.jump(_IF_EQUAL, value, 0, 1)
+    body.end(refusal(0))
     body.end(ALLOW)
     return body
 
@@ -291,6 +304,8 @@ def program(openings: Openings, machine: str = MACHINE) -> bytes:
         bodies |= {name: _refuse_kinds(*kinds) for name, kinds in _ABOUT_KINDS.items()}
     if openings.shares_user or openings.keeps_mark:
         bodies["prlimit64"] = _limits_of(openings)
+    if openings.stays_visible:
+        bodies["prctl"] = _ignore_value(0, PR_SET_DUMPABLE)
     if openings.keeps_mark:
         bodies["setrlimit"] = _refuse_values(0, RLIMIT_LOCKS)
     for name, body in bodies.items():

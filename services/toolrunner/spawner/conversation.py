@@ -6,12 +6,14 @@ In:  {"number", "op": "start", "id", "workspace", "argv", "root", "workdir", "en
      {"number", "op": "signal", "id", "signal", "leader_only", "tell_gone"}
      {"number", "op": "end", "signal"}
      {"number", "op": "end_workspace", "workspace", "directory", "signal", "tell_gone"}
+     {"number", "op": "socket_use", "workspace"}
      {"op": "close_input", "id"}, {"op": "forget", "id"}
      {"number", "op": "adopt", "secret"}, {"op": "quit"}
 Out: {"number", "pid", "layers", "descriptors"}, {"number", "stage", "errno"}, {"number", "count"},
      {"adopted": id, "pid", "status", "layers", "is_oom_killed", "stage", "errno", "descriptors"},
      {"number", "version", "pid"}, {"exited": id, "status", "is_oom_killed"}, {"gone": id},
-     {"idle": true}, {"door": workspace, "descriptors"}
+     {"idle": true}, {"door": workspace, "descriptors"},
+     {"number", "total_bytes", "largest": [[inode, bytes]]}
 """
 
 import os
@@ -27,7 +29,7 @@ from toolrunner.spawner.family import Family, Kept
 from toolrunner.spawner.frames import CHUNK_BYTES, Frames, Line
 
 #: Spawners and services of different versions do not understand one another.
-VERSION = 5
+VERSION = 6
 #: Between an unexpected failure and the next thing that is done.
 FAILED_S = 0.1
 
@@ -164,6 +166,8 @@ class Conversation:
                 self.family.end(message)
             case "end_workspace":
                 self.family.end_workspace(message)
+            case "socket_use":
+                self.family.tell_sockets(message)
             case "close_input":
                 self.family.close_input(message["id"])
             case "forget":

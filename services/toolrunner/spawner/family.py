@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolrunner.sandbox import Confinement, Layer, is_readable, prepared_filter
+from toolrunner.sandbox import Confinement, Layer, SocketUse, is_readable, prepared_filter
 from toolrunner.spawner.child import STOP_SIGNALS, Ends, Way, become, set_size
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.frames import CHUNK_BYTES, Line
@@ -29,6 +29,8 @@ REPORT_S = 2.0
 #: then, which may stop it.
 START_S = 20.0
 START_STAGE = "start"
+#: Of so many sockets it is told how much each has.
+SOCKETS_TOLD = 1000
 
 
 @dataclass
@@ -409,6 +411,18 @@ class Family:
         if number in STOP_SIGNALS:
             for each in stopped:
                 send(each, signal.SIGCONT)
+
+    def tell_sockets(self, message: dict[str, Any]) -> None:
+        """Tell what the sockets of a workspace have, where it has a network of its own."""
+        uses = [cell.socket_use() for cell in self.kin.cells.of(message["workspace"])]
+        largest = SocketUse(by_inode={k: v for use in uses for k, v in use.by_inode.items()})
+        self.line.tell(
+            {
+                "number": message["number"],
+                "total_bytes": sum(use.total_bytes for use in uses),
+                "largest": [*largest.largest(SOCKETS_TOLD).items()],
+            }
+        )
 
     def leave(self, workspace: str) -> None:
         """Let the cells of a workspace rest, if nobody is left in them."""

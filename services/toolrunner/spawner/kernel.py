@@ -22,7 +22,7 @@ KILL_ROUND_S = 0.01
 CONTENT_BYTES = 4096
 KILL_ROUNDS_MAX = 500
 #: Where /proc tells what, counted from what follows the name.
-STATE, PARENT, GROUP, SESSION, STARTED = 0, 1, 2, 3, 19
+STATE, PARENT, GROUP, SESSION, THREADS, STARTED = 0, 1, 2, 3, 17, 19
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -68,7 +68,8 @@ def look(pid: int) -> Seen | None:
     """Return a process, or None if there is none that is not dead."""
     with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:
         words = words_of(stat.read())
-        if words[STATE] not in (b"Z", b"X"):
+        # A process whose first thread ended goes on as long as it has others.
+        if words[STATE] not in (b"Z", b"X") or int(words[THREADS]) > 1:
             return Seen(
                 pid, int(words[PARENT]), int(words[GROUP]), int(words[SESSION]), int(words[STARTED])
             )

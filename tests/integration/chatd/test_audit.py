@@ -254,7 +254,7 @@ def test_the_program_names_what_offends_and_exits_1(
     offending = [line for line in capsys.readouterr().out.splitlines() if line.startswith("✗")]
     assert offending == [
         f"✗ pins_are_numbered_in_order 1: {EMPTY} "
-        "(The pinned chats of a user are roots, numbered 1, 2, 3 without a gap.)"
+        "(The pinned chats of a user are roots, numbered 1, 2, 3 without a gap, or archived.)"
     ]
 
 
@@ -266,7 +266,8 @@ def test_the_program_prints_json(filled: str, capsys: pytest.CaptureFixture[str]
     assert [each for each in document["invariants"] if each["count"]] == [
         {
             "name": "pins_are_numbered_in_order",
-            "sentence": "The pinned chats of a user are roots, numbered 1, 2, 3 without a gap.",
+            "sentence": "The pinned chats of a user are roots, numbered 1, 2, 3 without a gap, or "
+            "archived.",
             "count": 1,
             "ids": [EMPTY],
         }

@@ -1,11 +1,15 @@
 """Providers that say when to come back or cannot cope: who waits, how long, how many at once."""
 
+import socket
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from chatd.domain.chat import ErrorKind, Status, TurnError
+from chatd.domain.retries import RetryPolicy
+from chatd.engine.turn import TurnLimits
 from support.mock_catalogue import Way
 from support.provider_stage import provider_stage
 from support.virtual_time import in_virtual_time
@@ -13,6 +17,14 @@ from support.virtual_time import in_virtual_time
 OUTAGE_S = 300
 CHATS_IN_OUTAGE = 50
 CHATS_TOLD_TO_WAIT = 200
+
+
+@contextmanager
+def refusing_port() -> Iterator[int]:
+    """Give a port of this machine at which nobody listens, and which nobody else gets."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 def peak_per_s(moments_s: Iterable[float]) -> int:
@@ -59,6 +71,58 @@ async def test_c1_a_wait_that_nobody_would_wait_for_ends_the_turn_and_says_so() 
             status_code=429,
             is_retryable=True,
         )
+
+
+@pytest.mark.parametrize("way", Way)
+@pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("chats", [1, 10])
+@in_virtual_time
+async def test_a_dead_provider_is_told_after_minutes(way: Way, chance: float, chats: int) -> None:
+    with refusing_port() as port:
+        url = f"http://127.0.0.1:{port}"
+        async with provider_stage(chance=lambda: chance, url=url) as stage:
+            began_s = stage.clock.monotonic()
+            asking = [stage.chat() for _ in range(chats)]
+            await stage.ask_all(asking, stage.model(way))
+            took_s = stage.clock.monotonic() - began_s
+    first = asking[0]
+    print(
+        f"dead provider, {way}, chance {chance:g}, {chats} chats: told after {took_s:.0f} s and "
+        f"{len(first.retries) + 1} attempts"
+    )
+    assert 120 <= took_s <= 240
+    for chat in asking:
+        assert chat.error.message == (
+            "Acme could not be reached for 3 minutes. Check its address and that it runs, then "
+            "send the message again."
+        )
+        assert chat.error.is_retryable
+        for told in (*(retry.error for retry in chat.retries), chat.error):
+            assert "Connection refused" in told.detail
+            assert told.kind is ErrorKind.TIMEOUT
+        assert chat.ledger == []
+
+
+@in_virtual_time
+async def test_a_provider_that_never_answers_is_told_after_minutes() -> None:
+    async with provider_stage() as stage:
+        chat = stage.chat()
+        began_s = stage.clock.monotonic()
+        await chat.ask(stage.model(Way.ANTHROPIC, "wait=3600s"))
+        took_s = stage.clock.monotonic() - began_s
+    print(f"a provider that takes requests and says nothing: told after {took_s:.0f} s")
+    assert 180 <= took_s <= 360
+    assert chat.error.kind is ErrorKind.STARTUP_TIMEOUT
+
+
+@in_virtual_time
+async def test_a_provider_that_comes_back_in_between_is_not_given_up() -> None:
+    limits = TurnLimits(retries=RetryPolicy(unreachable_max_s=20.0))
+    async with provider_stage(chance=lambda: 0.0, limits=limits) as stage:
+        chat = stage.chat()
+        await chat.ask(stage.model(Way.ANTHROPIC, "fail=503*5"))
+        assert [retry.unreachable_since for retry in chat.retries] == [None] * 5
+        assert chat.state.status is Status.WAITING
 
 
 @pytest.mark.slow

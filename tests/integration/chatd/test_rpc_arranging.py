@@ -84,27 +84,54 @@ async def test_a_field_that_cannot_be_is_refused_by_name(served: ServedChats) ->
     assert await served.ann.get(chat_id) == before
 
 
-async def test_pins_are_appended_moved_clamped_and_closed_up(served: ServedChats) -> None:
+async def test_a_pin_has_the_place_that_was_asked_for_and_gaps_close(served: ServedChats) -> None:
     a, b, c = [await resting(served) for _ in range(3)]
 
     async def pin(chat_id: str, place: int) -> list[str]:
-        await served.ann.ask(update(chat_id, "pin_order", pin_order=place))
+        answer = (await served.ann.ask(update(chat_id, "pin_order", pin_order=place))).chat
         listed = await served.ann.ask(api.ListChatsRequest())
+        assert answer in listed.chats
         orders = {chat.id: chat.pin_order for chat in listed.chats if chat.pin_order}
         assert list(orders.values()) == list(range(1, len(orders) + 1))
         return list(orders)
 
     assert await pin(a, 9) == [a]
-    assert await pin(b, 1) == [a, b]
-    assert await pin(c, 1) == [a, b, c]
-    assert await pin(c, 1) == [c, a, b]
+    assert await pin(b, 1) == [b, a]
+    assert await pin(c, 1) == [c, b, a]
+    assert await pin(b, 3) == [c, a, b]
     assert await pin(c, 99) == [a, b, c]
     assert await pin(a, 2) == [b, a, c]
     assert await pin(a, 0) == [b, c]
     await served.ann.ask(archive(b))
-    assert await pin(a, 1) == [c, a]
+    assert await pin(a, 1) == [a, c]
     await served.ann.ask(api.DeleteChatRequest(request_id="d", chat_id=c))
     assert await pin(a, 1) == [a]
+
+
+async def test_an_archived_chat_keeps_its_pin_and_returns_to_it(served: ServedChats) -> None:
+    a, b, c = [await resting(served) for _ in range(3)]
+    for chat_id in (c, b, a):
+        await served.ann.ask(update(chat_id, "pin_order", pin_order=1))
+
+    async def pins(archived: bool = False) -> dict[str, int]:
+        listed = await served.ann.ask(api.ListChatsRequest(archived=archived))
+        return {chat.id: chat.pin_order for chat in listed.chats}
+
+    assert await pins() == {a: 1, b: 2, c: 3}
+    for _ in range(2):
+        assert (await served.ann.ask(archive(b))).chat.pin_order == 2
+        assert (await pins(), await pins(archived=True)) == ({a: 1, c: 2}, {b: 2})
+    for _ in range(2):
+        assert (await served.ann.ask(archive(b, False))).chat.pin_order == 2
+        assert await pins() == {a: 1, b: 2, c: 3}
+    # A place that there is no more is the last one.
+    await served.ann.ask(archive(c))
+    await served.ann.ask(update(a, "pin_order", pin_order=0))
+    assert (await served.ann.ask(archive(c, False))).chat.pin_order == 2
+    # An archived chat can be unpinned.
+    await served.ann.ask(archive(c))
+    await served.ann.ask(update(c, "pin_order", pin_order=0))
+    assert (await served.ann.ask(archive(c, False))).chat.pin_order == 0
 
 
 async def test_pinning_at_once_never_gives_one_place_twice(served: ServedChats) -> None:
@@ -132,7 +159,7 @@ async def test_a_family_is_archived_and_taken_back_as_one(served: ServedChats) -
     served.moved.clear()
     for _ in range(2):
         chat = (await served.ann.ask(archive(chat_id))).chat
-        assert (chat.archived, chat.pin_order) == (True, 0)
+        assert (chat.archived, chat.pin_order) == (True, 1)
     assert (await served.ann.get(child_id)).archived
     assert sorted(state.chat_id for state in served.moved) == sorted([chat_id, child_id])
     send = api.SendMessageRequest(request_id="s", chat_id=chat_id, content=[text("hi")])

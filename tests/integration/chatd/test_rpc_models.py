@@ -302,6 +302,22 @@ async def test_a_change_touches_only_what_its_mask_names(served: ServedModels) -
     assert (await served.ada.refusal(request)).reason == "INVALID_REQUEST"
 
 
+async def test_a_model_that_is_added_is_the_default_only_when_that_is_asked_for(
+    served: ServedModels,
+) -> None:
+    async def defaults() -> list[str]:
+        return [each.id for each in await served.ada.listed() if each.is_default]
+
+    provider = await served.ada.provider()
+    first = await served.ada.model(provider.id, "a")
+    assert (first.is_default, await defaults()) == (False, ["scripted"])
+    change = api.UpdateModelRequest(model=model_pb2.Model(id=first.id, is_default=True))
+    change.update_mask.paths.append("is_default")
+    assert (await served.ada.ask(change)).model.is_default
+    await served.ada.model(provider.id, "b")
+    assert await defaults() == [first.id]
+
+
 async def test_there_is_one_default(served: ServedModels) -> None:
     provider = await served.ada.provider()
     first = await served.ada.model(provider.id, "a", is_default=True)
@@ -309,7 +325,9 @@ async def test_there_is_one_default(served: ServedModels) -> None:
     defaults = [each.id for each in await served.ada.listed() if each.is_default]
     assert defaults == [second.id]
     await served.ada.ask(api.DeleteModelRequest(model_id=second.id))
-    assert [each.id for each in await served.ada.listed() if each.is_default] == [first.id]
+    # None takes its place unasked.
+    assert first.id in [each.id for each in await served.ada.listed()]
+    assert [each.id for each in await served.ada.listed() if each.is_default] == ["scripted"]
 
 
 async def test_what_is_deleted_keeps_its_identity_and_frees_its_name(

@@ -41,8 +41,8 @@ async def test_a_list_has_pinned_chats_first_and_then_the_newest_change(
     served: ServedChats,
 ) -> None:
     a, b, c, d = await titled(served, "a", "b", "c", "d")
-    await pin(served, b.id)
     await pin(served, d.id)
+    await pin(served, b.id)
     await served.finish(a.id)
     assert await walk(served.ann) == [["b", "d", "a", "c"]]
     assert await walk(served.ann, page_size=1) == [["b"], ["d"], ["a"], ["c"]]

@@ -243,3 +243,71 @@ async def test_a_call_that_is_cancelled_still_starts_what_it_claimed(served: Ser
         while not served.claims.started:
             await served.pool.execute("SELECT pg_sleep(0.005)")
     assert [each.state.chat_id for each in served.claims.started] == [chat_id]
+
+
+def everything_wrong(chat_id: str) -> dict[str, tuple[Any, list[str]]]:
+    """Return requests with several faults, and the fields at fault."""
+    blank, no_file = text(" "), message_pb2.Part(file=message_pb2.FilePart(file_id="x"))
+    return {
+        "create": (
+            api.CreateChatRequest(
+                request_id="wrong",
+                content=[blank, text("fine"), no_file],
+                workspace_id="mine",
+                mcp_server_ids=["x", "y"],
+                mode=chat_pb2.CHAT_MODE_EXPLORE,
+                client_tools=[
+                    chat_pb2.ClientTool(name="a b", input_schema_json="["),
+                    chat_pb2.ClientTool(name="execute", input_schema_json='{"type": "object"}'),
+                ],
+            ),
+            [
+                "content[0].text",
+                "content[2].file.file_id",
+                "mode",
+                "workspace_id",
+                "mcp_server_ids[0]",
+                "client_tools[0].name",
+                "client_tools[0].input_schema_json",
+                "client_tools[1].name",
+            ],
+        ),
+        "update": (
+            api.UpdateChatRequest(
+                request_id="wrong",
+                chat=chat_pb2.Chat(id=chat_id, title=" ", pin_order=-1, workspace_id="mine"),
+                update_mask=FieldMask(paths=["title", "pin_order", "workspace_id"]),
+            ),
+            ["chat.title", "chat.pin_order", "chat.workspace_id"],
+        ),
+        "share": (
+            api.SetSharesRequest(
+                request_id="wrong",
+                chat_id=chat_id,
+                shares=[api.Share(), api.Share(user_id="x"), api.Share(group_id="y")],
+            ),
+            ["shares[0]", "shares[1].user_id", "shares[2].group_id"],
+        ),
+        "send": (
+            api.SendMessageRequest(
+                request_id="wrong", chat_id=chat_id, content=[blank, no_file, blank]
+            ),
+            ["content[0].text", "content[1].file.file_id", "content[2].text"],
+        ),
+    }
+
+
+@pytest.mark.parametrize("what", ["create", "update", "share", "send"])
+async def test_all_that_is_wrong_with_a_request_is_told_at_once(
+    served: ServedChats, what: str
+) -> None:
+    chat = await served.ann.create()
+    request, at_fault = everything_wrong(chat.id)[what]
+
+    refused = await served.ann.refusal(request)
+
+    assert (refused.status, refused.reason) == (
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "INVALID_REQUEST",
+    )
+    assert [each.field for each in refused.violations] == at_fault

@@ -292,6 +292,27 @@ async def test_an_edit_replaces_a_message_and_tells_what_went(served: ServedChat
     assert await served.ann.texts(chat.id) == ["anew"]
 
 
+async def test_an_edit_tells_which_queued_messages_it_dropped(served: ServedChats) -> None:
+    chat = await served.ann.create("one")
+    waiting = [(await served.ann.send(chat.id, said)).queued_message for said in ("two", "three")]
+    edit = api.EditMessageRequest(
+        request_id="e", chat_id=chat.id, message_id=1, content=[text("one, better")]
+    )
+    answer = await served.ann.ask(edit)
+    assert list(answer.dropped_queued_messages) == waiting
+    assert [each.content[0].text.text for each in waiting] == ["two", "three"]
+    # A repetition tells the same, though other messages wait by now.
+    await served.ann.send(chat.id, "four")
+    assert list((await served.ann.ask(edit)).dropped_queued_messages) == waiting
+    later = api.EditMessageRequest(
+        request_id="f", chat_id=chat.id, message_id=2, content=[text("once more")]
+    )
+    (dropped,) = (await served.ann.ask(later)).dropped_queued_messages
+    assert dropped.content[0].text.text == "four"
+    later.request_id, later.message_id = "g", 3
+    assert list((await served.ann.ask(later)).dropped_queued_messages) == []
+
+
 async def test_only_live_messages_of_users_can_be_edited(served: ServedChats) -> None:
     chat = await served.ann.create()
     await served.finish(chat.id)

@@ -16,7 +16,7 @@ from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import stream_service_pb2 as stream_api
 from parley.identity import Role, User, UserId
 from parley.rpc import acting_for, problem_of
-from support.chat_people import Person
+from support.chat_people import Person, text
 from support.served_chats import ServedChats
 
 
@@ -47,6 +47,27 @@ async def test_a_reader_gets_what_was_said_and_what_is_said_next(served: ServedC
         await served.ann.ask(api.DeleteChatRequest(request_id="d", chat_id=chat.id))
         assert (await events.read()).closed.reason == stream_api.CLOSE_REASON_NOT_FOUND
         assert await events.read() is grpc.aio.EOF
+
+
+async def test_a_reader_is_told_that_an_edit_dropped_the_queue(served: ServedChats) -> None:
+    chat = await served.ann.create("one")
+    await served.ann.send(chat.id, "two")
+    async with asyncio.timeout(10):
+        events = follow(served.ann, chat.id)
+
+        async def next_queue() -> list[str]:
+            while not (event := (await events.read()).event).HasField("queue_update"):
+                pass
+            waiting = event.queue_update.queued_messages
+            return [each.content[0].text.text for each in waiting]
+
+        assert await next_queue() == ["two"]
+        edit = api.EditMessageRequest(
+            request_id="e", chat_id=chat.id, message_id=1, content=[text("anew")]
+        )
+        await served.ann.ask(edit)
+        assert await next_queue() == []
+        events.cancel()
 
 
 async def test_a_reader_is_told_of_every_failed_attempt(served: ServedChats) -> None:

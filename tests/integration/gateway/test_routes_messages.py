@@ -108,6 +108,7 @@ async def test_an_edit_replaces_a_message_and_tells_what_went(stack: GatewayStac
     chat_id = await new_chat(stack)
     await stack.owner.request("POST", f"/api/v1/chats/{chat_id}/messages", HELLO)
     body = HELLO | {"model_id": "m", "reasoning_effort": "minimal"}
+    stack.chatd.queues[chat_id] = [queued()]
 
     reply = await stack.owner.request("PATCH", f"/api/v1/chats/{chat_id}/messages/1", body, KEY)
 
@@ -124,6 +125,7 @@ async def test_an_edit_replaces_a_message_and_tells_what_went(stack: GatewayStac
         {
             "message": {"id": 3, "chat_id": chat_id, **NEW_MESSAGE_JSON},
             "deleted_message_ids": [1, 2],
+            "dropped_queued_messages": [QUEUED_JSON],
             "snapshot_version": 1,
         },
     )
@@ -247,7 +249,7 @@ async def test_a_body_that_cannot_be_is_refused_before_chatd_hears_of_it(
                 {"status": "running", "command": "compact"},
             ),
             409,
-            {"command": "compact"},
+            {"chat_status": "running"},
         ),
         (
             Problem(
@@ -314,7 +316,7 @@ async def test_what_chatd_refuses_keeps_its_reason_and_its_remedy(
     assert (reply.status, document["code"], document["detail"]) == (
         status,
         problem.reason,
-        problem.message,
+        f"{problem.message.capitalize()}.",
     )
     assert document | facts == document
     assert document["retryable"] is (status in (429, 503))

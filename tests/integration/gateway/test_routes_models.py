@@ -40,10 +40,10 @@ MODEL_JSON: dict[str, Any] = {
     "compaction_threshold_percent": 0,
     "default_effort": None,
     "max_effort": "high",
-    "prices": {"input": "3.75", "output": None, "cache_read": None, "cache_write": None},
+    "prices": {"input": 3.75, "output": None, "cache_read": None, "cache_write": None},
     "effective_prices": {
-        "input": "3.75",
-        "output": "15",
+        "input": 3.75,
+        "output": 15,
         "cache_read": None,
         "cache_write": None,
     },
@@ -127,7 +127,7 @@ async def test_a_model_is_made_known(stack: GatewayStack) -> None:
         "compaction_threshold_percent": 80,
         "default_effort": "low",
         "max_effort": "high",
-        "prices": {"input": "3.75"},
+        "prices": {"input": 3.75},
         "options": {"a": [1.50]},
     }
 
@@ -376,8 +376,8 @@ async def test_keys_come_in_and_their_values_never_go_out(stack: GatewayStack) -
 
 
 IMPOSSIBLE_BODIES: tuple[tuple[str, object, str], ...] = (
-    ("models", {"provider_id": "p", "name": "n", "prices": {"input": "-1"}}, "/prices/input"),
-    ("models", {"provider_id": "p", "name": "n", "prices": {"inptu": "1"}}, "/prices/inptu"),
+    ("models", {"provider_id": "p", "name": "n", "prices": {"input": -1}}, "/prices/input"),
+    ("models", {"provider_id": "p", "name": "n", "prices": {"inptu": 1}}, "/prices/inptu"),
     ("models", {"provider_id": "p", "name": "n", "options": []}, "/options"),
     ("models", {"provider_id": "p"}, "/name"),
     ("providers", {"name": "Not This", "type": "openai"}, "/name"),

@@ -17,6 +17,7 @@ from mcpgateway.egress import Policy, ResponseTooLarge, guarded_client
 from mcpgateway.errors import UpstreamFailed
 from mcpgateway.sessions import Sessions
 from support.mcp_servers import (
+    START_S_MAX,
     demo_process,
     raw_server,
     session_process,
@@ -48,8 +49,9 @@ def nothing(progress: Progress) -> None:
 
 @asynccontextmanager
 async def sessions_to(url: str) -> AsyncIterator[Sessions]:
+    # A bound for what never ends; servers are started within it.
     async with (
-        asyncio.timeout(20),
+        asyncio.timeout(3 * START_S_MAX),
         Sessions.open(Policy().with_url(url), supervision()) as sessions,
     ):
         yield sessions

@@ -101,6 +101,98 @@ async def test_a_secret_is_added_and_is_nowhere_in_the_workspace(tmp_path: Path)
     assert VALUE.decode() not in repr(passage)
 
 
+def chunked(*pieces: bytes, extension: bytes = b"") -> bytes:
+    """Return an answer in chunks, with a trailer that repeats the last of them."""
+    chunks = (b"%x%b\r\n%b\r\n" % (len(each), extension, each) for each in pieces if each)
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 7\r\n\r\n"
+    return head + b"".join(chunks) + b"0\r\nX-Again: " + pieces[-1] + b"\r\n\r\n"
+
+
+def content_of(answer: bytes) -> bytes:
+    """Return what an answer in chunks holds, which has to end."""
+    head, _, rest = answer.partition(b"\r\n\r\n")
+    assert b"content-length" not in head.lower()
+    content = b""
+    while True:
+        length, _, rest = rest.partition(b"\r\n")
+        if not int(length, 16):
+            assert rest == b"\r\n"
+            return content
+        content += rest[: int(length, 16)]
+        assert rest[int(length, 16) :][:2] == b"\r\n"
+        rest = rest[int(length, 16) + 2 :]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, len(VALUE), 1000])
+@pytest.mark.parametrize("extension", [b"", b";a=b"])
+async def test_a_secret_that_is_cut_into_chunks_is_masked(
+    tmp_path: Path, size: int, extension: bytes
+) -> None:
+    text = b"<" + VALUE + b"|" + VALUE[:5] + b"|" + VALUE + b">"
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    async with staged(tmp_path, grants=(API,), values={"api": SecretValue("", VALUE)}) as stage:
+        stage.secured.answer = chunked(*pieces, extension=extension)
+        answer = await stage.ask(SECURED + b"\r\n")
+
+    stars = b"*" * len(VALUE)
+    assert content_of(answer) == b"<" + stars + b"|" + VALUE[:5] + b"|" + stars + b">"
+    assert b"X-Again" not in answer
+
+
+async def test_chunks_of_an_answer_without_a_secret_stay_as_they_are(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        stage.secured.answer = chunked(b"one", b"two", extension=b";a=b")
+        answer = await stage.ask(SECURED + b"\r\n")
+
+    assert answer.endswith(b"\r\n\r\n3;a=b\r\none\r\n3;a=b\r\ntwo\r\n0\r\nX-Again: two\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        b"5\r\nab",
+        b"5\r\nabcdeXX0\r\n\r\n",
+        b"zz\r\nabcde",
+        b"",
+    ],
+)
+async def test_a_cut_answer_in_chunks_does_not_look_complete(tmp_path: Path, cut: bytes) -> None:
+    async with staged(tmp_path, grants=(API,), values={"api": SecretValue("", VALUE)}) as stage:
+        stage.secured.answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + cut
+        answer = await stage.ask(SECURED + b"\r\n")
+
+    assert not answer.endswith(b"0\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        b"Content-Encoding: gzip\r\nContent-Length: 5\r\n",
+        b"Content-Encoding: identity\r\nContent-Encoding: br\r\nContent-Length: 5\r\n",
+        b"Transfer-Encoding: gzip, chunked\r\n",
+        b"Content-Encoding: zstd\r\n",
+    ],
+)
+async def test_an_answer_in_which_a_secret_would_not_be_found_is_refused(
+    tmp_path: Path, fields: bytes
+) -> None:
+    async with staged(tmp_path, grants=(API,), values={"api": SecretValue("", VALUE)}) as stage:
+        stage.secured.answer = b"HTTP/1.1 200 OK\r\n" + fields + b"\r\nabcde"
+        answer = await stage.ask(SECURED + b"\r\n")
+
+    assert answer.startswith(b"HTTP/1.1 502 ")
+    assert b"reason=bad_answer" in answer
+
+
+async def test_no_part_of_an_answer_is_asked_for_with_a_secret(tmp_path: Path) -> None:
+    async with staged(tmp_path, grants=(API,), values={"api": SecretValue("", VALUE)}) as stage:
+        await stage.ask(SECURED + b"Range: bytes=0-9\r\nIf-Range: x\r\nAccept: y\r\n\r\n")
+
+    [request] = stage.secured.requests
+    assert b"range" not in request.lower()
+    assert b"Accept: y" in request
+
+
 @pytest.mark.parametrize(
     ("grant", "request_text"),
     [

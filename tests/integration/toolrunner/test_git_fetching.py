@@ -4,6 +4,7 @@ import asyncio
 import os
 import pwd
 import shutil
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
@@ -148,6 +149,27 @@ async def test_a_repository_is_fetched_from_the_address_that_was_judged(
     assert told == ("a change",)
     owner = GIT_USER if IS_ROOT else os.geteuid()
     assert bench.directory.stat().st_uid == owner
+
+
+@pytest.mark.parametrize("protocol", ["http", "ssh"])
+async def test_a_failure_tells_no_private_address_and_no_path_of_the_node(
+    jail: Jail, protocol: str
+) -> None:
+    if protocol == "ssh" and shutil.which("ssh") is None:
+        pytest.skip("this machine has no ssh")
+    # Taken and not listened on, so that a connection is refused.
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"{protocol}://{HOST}:{taken.getsockname()[1]}/r.git"
+        lines: list[str] = []
+        mirrors = mirrors_of(jail, protocols=(protocol,))
+        with pytest.raises(ProgramFailed) as failed:
+            async with asyncio.timeout(30), mirrors.fetched(WORKSPACE, url, "", lines.append):
+                pass
+    told = "\n".join((str(failed.value), *lines))
+    assert "exit code 128" in told
+    assert "127.0.0.1" not in told
+    assert str(jail.directory) not in told
 
 
 async def test_nothing_inside_is_asked_for_a_repository(jail: Jail, served: Server) -> None:

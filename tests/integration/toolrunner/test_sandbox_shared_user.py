@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from parley.clock import SystemClock
+from support.forked_user import USER
 from support.jail import Jail
 from support.sandboxes import offered, tell
 from toolrunner.census import Census
@@ -25,8 +27,7 @@ from toolrunner.sandbox import Layer, Level, Profile
 from toolrunner.spawner import descendants, running_processes
 
 WITHIN_S = 60
-NOBODY = 65534
-SYSTEM_PYTHON = "/usr/bin/python3"
+
 
 #: Leaves nothing by which a process is usually known: parent, session, directory, files, variables.
 DAEMON = """
@@ -134,6 +135,7 @@ sys.path[:0] = json.loads(sys.argv[1])
 from pathlib import Path
 from support import attacks
 from support.jail import Jail
+from support.forked_user import USER
 from toolrunner.sandbox import BelowMinimum, Layer, Level
 
 SLOWING = '''
@@ -190,19 +192,19 @@ asyncio.run(main())
 
 
 @pytest.mark.skipif(
-    os.geteuid() != 0 or not Path(SYSTEM_PYTHON).exists(),
+    os.geteuid() != 0 or not os.path.realpath(sys.executable).startswith("/usr/"),
     reason="needs root, to become somebody else, and a Python that everybody can run",
 )
 @pytest.mark.skipif(Level.LANDLOCK not in offered(), reason="this machine has no Landlock")
 def test_landlock_of_an_ordinary_user_counts_as_none_and_closes_what_can_be(
     directory: Path,
 ) -> None:
-    os.chown(directory, NOBODY, NOBODY)
+    os.chown(directory, USER, USER)
     paths = [str(SERVICES), str(SERVICES.parent / "libs"), str(SERVICES.parent / "tests")]
     ended = subprocess.run(
-        [SYSTEM_PYTHON, "-c", AS_ANOTHER_USER, json.dumps(paths), str(directory)],
-        user=NOBODY,
-        group=NOBODY,
+        [sys.executable, "-c", AS_ANOTHER_USER, json.dumps(paths), str(directory)],
+        user=USER,
+        group=USER,
         extra_groups=[],
         capture_output=True,
         text=True,
@@ -213,7 +215,7 @@ def test_landlock_of_an_ordinary_user_counts_as_none_and_closes_what_can_be(
     found = json.loads(ended.stdout)
     tried = {**found["watched"], **found["slowed"]}
     successes = {name: detail for name, (is_success, detail) in tried.items() if is_success}
-    tell("E10, E18 as nobody at landlock", Level.LANDLOCK, len(successes), len(tried))
+    tell("E10, E18 of an ordinary user", Level.LANDLOCK, len(successes), len(tried))
     assert successes == {}
     assert (found["nice"], found["own"]) == (os.nice(0), os.nice(0))
     # It may still change its own files, and read its limits.

@@ -9,6 +9,7 @@ CALLING = (Path(__file__).parent / "calling.py").read_text()
 BORROWING = (Path(__file__).parent / "borrowing.py").read_text()
 MEDDLING = (Path(__file__).parent / "meddling.py").read_text()
 EXHAUSTING = (Path(__file__).parent / "exhausting.py").read_text()
+BUFFERING = (Path(__file__).parent / "buffering.py").read_text()
 CHANGING = (Path(__file__).parent / "changing.py").read_text()
 WATCHING = (Path(__file__).parent / "watching.py").read_text()
 

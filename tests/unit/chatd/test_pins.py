@@ -9,7 +9,9 @@ A, B, C, D = map(ChatId, "abcd")
 @pytest.mark.parametrize(
     ("chat_id", "place", "expected"),
     [
-        (D, 1, (A, B, C, D)),
+        (D, 1, (D, A, B, C)),
+        (D, 2, (A, D, B, C)),
+        (D, 99, (A, B, C, D)),
         (D, 0, (A, B, C)),
         (A, 0, (B, C)),
         (C, 1, (C, A, B)),
@@ -18,7 +20,7 @@ A, B, C, D = map(ChatId, "abcd")
         (B, 2, (A, B, C)),
     ],
 )
-def test_a_pin_is_appended_moved_or_removed(
+def test_a_pin_is_put_where_it_was_wanted_or_removed(
     chat_id: ChatId, place: int, expected: tuple[ChatId, ...]
 ) -> None:
     assert moved((A, B, C), chat_id, place) == expected

@@ -47,10 +47,8 @@ UNSET = ReasoningEffort.DEFAULT
         ("", (), "sonnet"),
         ("opus", (), "opus"),
         ("llama", (), "llama"),
-        ("never heard of", (), "sonnet"),
-        ("opus", (replace(OPUS, is_deleted=True),), "sonnet"),
         ("", (replace(SONNET, is_default=False), replace(OPUS, is_default=True)), "opus"),
-        ("", (replace(SONNET, is_default=False),), "sonnet"),
+        ("", (replace(SONNET, is_default=False), replace(LLAMA, is_given=True)), "llama"),
     ],
 )
 def test_a_turn_runs_with_the_model_that_was_chosen_or_else_the_default(
@@ -62,8 +60,16 @@ def test_a_turn_runs_with_the_model_that_was_chosen_or_else_the_default(
 @pytest.mark.parametrize(
     ("wanted", "changed", "kind", "advice"),
     [
-        ("opus", (replace(OPUS, is_enabled=False),), ErrorKind.CONFIG, "choose another"),
-        ("", (replace(SONNET, is_enabled=False),), ErrorKind.CONFIG, "choose another"),
+        ("never heard of", (), ErrorKind.MODEL_UNAVAILABLE, "The model never heard of is not"),
+        (
+            "opus",
+            (replace(OPUS, is_deleted=True),),
+            ErrorKind.MODEL_UNAVAILABLE,
+            f"The model {OPUS.display_name} was removed; choose another",
+        ),
+        ("opus", (replace(OPUS, is_enabled=False),), ErrorKind.MODEL_UNAVAILABLE, "choose another"),
+        ("", (replace(SONNET, is_enabled=False),), ErrorKind.MODEL_UNAVAILABLE, "choose another"),
+        ("", (replace(SONNET, is_default=False),), ErrorKind.CONFIG, "make one the default"),
         (
             "opus",
             (replace(ANTHROPIC, is_enabled=False),),
@@ -77,7 +83,12 @@ def test_a_turn_runs_with_the_model_that_was_chosen_or_else_the_default(
             ErrorKind.MISSING_KEY,
             "add a key of your own",
         ),
-        ("opus", (replace(ANTHROPIC, is_deleted=True),), ErrorKind.CONFIG, "choose another"),
+        (
+            "opus",
+            (replace(ANTHROPIC, is_deleted=True),),
+            ErrorKind.MODEL_UNAVAILABLE,
+            "choose another",
+        ),
     ],
 )
 def test_a_model_that_cannot_be_used_says_what_to_do(

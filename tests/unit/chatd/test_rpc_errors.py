@@ -1,5 +1,7 @@
 from datetime import UTC, datetime
 
+import pytest
+
 from chatd.domain.chat import ChatId, MessageId, QueuedMessageId, Role, Status
 from chatd.domain.errors import (
     BadToolResult,
@@ -208,3 +210,12 @@ def test_every_problem_has_a_status_a_reason_of_the_proto_and_its_facts() -> Non
     ] == [tuple(expected) for _, *expected in EXAMPLES]
     reasons = {*ErrorReason.keys(), *WorkspaceReason.keys()}
     assert {f"ERROR_REASON_{problem.reason}" for problem in problems} <= reasons
+
+
+@pytest.mark.parametrize("status", Status)
+def test_a_status_that_does_not_allow_something_is_told_with_what_does(status: Status) -> None:
+    problem = ERRORS[TransitionNotAllowed](TransitionNotAllowed(status, "archive"))
+
+    advice = "interrupt it" in problem.message
+    assert advice is (status in (Status.RUNNING, Status.REQUIRES_ACTION))
+    assert problem.message.startswith(f"The chat is {status.replace('_', ' ')}, ")

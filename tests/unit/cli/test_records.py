@@ -4,7 +4,6 @@ from pathlib import Path
 from parley.cli import process_table
 from parley.cli.database import StackDatabase
 from parley.cli.home import Home
-from parley.cli.model_providers import models_line
 from parley.cli.ports import HostPort
 from parley.cli.process_table import ProcessIdentity, ProcessRecord, ProcessTable
 from parley.cli.progress import RecordedProgress
@@ -35,5 +34,5 @@ async def test_a_table_that_cannot_be_saved_is_told_once_and_saved_later(tmp_pat
     (line,) = progress.lines
     assert str(home.processes_file) in line
     assert process_table.load(home.processes_file) == ProcessTable(
-        myself(), HTTP.url, (CHATD,), models_line({}), HTTP.url
+        myself(), HTTP.url, (CHATD,), HTTP.url
     )

@@ -1,8 +1,10 @@
+import random  # noqa: TID251 (an argument)
 from typing import Any
 
 import pytest
 
 from gateway.access import ACCESS, Access, Need, RouteUndeclared
+from gateway.access_log import AccessLog, AccessLogShare
 from gateway.admission import Admission, AdmissionLimits
 from gateway.application import Application, OpenRoute, Surroundings, UserRoute, host_name
 from gateway.client_address import ClientAddresses
@@ -22,6 +24,7 @@ def around() -> Surroundings:
         new_id=lambda: "id",
         admission=Admission(AdmissionLimits()),
         addresses=ClientAddresses(),
+        access_log=AccessLog(AccessLogShare(0.0), random.Random(1)),
     )
 
 

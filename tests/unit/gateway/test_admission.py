@@ -25,12 +25,14 @@ class Client:
 
     def __init__(self) -> None:
         self._tell: list[Callable[[], None]] = []
+        self.is_gone = False
 
     def when_gone(self, tell: Callable[[], None]) -> Callable[[], None]:
         self._tell.append(tell)
         return lambda: self._tell.remove(tell)
 
     def go(self) -> None:
+        self.is_gone = True
         for tell in list(self._tell):
             tell()
 
@@ -45,6 +47,7 @@ class Requests:
     def __init__(self, tasks: asyncio.TaskGroup, limits: AdmissionLimits = LIMITS) -> None:
         self.admission = Admission(limits)
         self.begun: list[str] = []
+        self.opens = True
         self.refused: list[tuple[str, int, str]] = []
         self._ends: dict[str, asyncio.Event] = {}
         self._tasks = tasks
@@ -75,8 +78,10 @@ class Requests:
 
     async def _run(self, name: str, guest: Guest, duration: Duration) -> None:
         try:
-            async with self.admission.admitted(guest, duration):
+            async with self.admission.admitted(guest, duration) as is_open:
                 self.begun.append(name)
+                if self.opens:
+                    is_open()
                 await self._ends[name].wait()
         except HttpRefusal as refusal:
             self.refused.append((name, refusal.status, refusal.code))
@@ -113,6 +118,14 @@ async def test_a_request_that_waits_is_dropped_with_its_client() -> None:
     # The one that was being carried out is carried out; the one behind the dropped one has a turn.
     assert requests.begun == ["a", "b", "c"]
     assert not client.is_waited_for
+
+
+async def test_a_request_whose_client_is_gone_already_is_not_carried_out() -> None:
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests, client = Requests(tasks), Client()
+        client.go()
+        requests.make("gone", Duration.BRIEF, client=client)
+    assert (requests.begun, requests.refused) == ([], [("gone", 499, "CLIENT_CLOSED_REQUEST")])
 
 
 async def test_a_cancelled_request_gives_its_turn_to_the_next() -> None:
@@ -152,6 +165,24 @@ async def test_requests_that_last_have_a_bound_of_their_own() -> None:
         requests.make("e", Duration.LASTING)
         await requests.settle()
         assert requests.begun[-1] == "e"
+        requests.end_all()
+
+
+async def test_streams_of_one_user_are_opened_a_few_at_a_time() -> None:
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks)
+        requests.opens = False
+        for name in "abc":
+            requests.make(name, Duration.STREAM)
+        await requests.settle()
+        assert requests.begun == ["a", "b"]
+        requests.opens = True
+        requests.end("a")
+        await requests.settle()
+        requests.make("d", Duration.STREAM)
+        await requests.settle()
+        # The third is open, so that another one can be opened beside the second.
+        assert requests.begun == ["a", "b", "c", "d"]
         requests.end_all()
 
 

@@ -2,8 +2,10 @@ import grpc
 import pytest
 
 from gateway.errors import (
+    FACT_NAMES,
     GENERIC_DETAIL,
     HTTP_STATUS,
+    SHOWN_METADATA,
     Circumstances,
     UpstreamRefused,
     answer_to,
@@ -111,10 +113,36 @@ def test_metadata_is_shown_only_where_the_table_says_so() -> None:
         {"status": "running", "command": "archive", "worker_id": "w"},
     )
 
-    assert refusal_of(UpstreamRefused(problem)).facts == {
-        "status": "running",
-        "command": "archive",
-    }
+    assert refusal_of(UpstreamRefused(problem)).facts == {"chat_status": "running"}
+
+
+def test_no_fact_hides_a_member_that_every_problem_has() -> None:
+    members = set(answer_to(RuntimeError("x"), HERE).document)
+    facts = {FACT_NAMES.get(name, name) for names in SHOWN_METADATA.values() for name in names}
+
+    assert facts & members == set()
+
+
+@pytest.mark.parametrize(
+    ("reason", "route", "pointer"),
+    [
+        ("MODEL_NOT_FOUND", Asked("/chats", (), NewChat), "/model_id"),
+        ("FILE_NOT_FOUND", Asked("/chats", (), NewChat), "/content"),
+        ("TEMPLATE_NOT_FOUND", Asked("/workspaces", (), NewWorkspace), "/template_id"),
+        ("RESOURCE_NOT_FOUND", Asked("/models", (), NewModel), "/provider_id"),
+        ("MODEL_NOT_FOUND", Asked("/models/{model_id}"), None),
+        ("CHAT_NOT_FOUND", Asked("/chats/{chat_id}", (), ChatPatch), None),
+    ],
+)
+def test_what_a_body_names_and_is_not_there_is_pointed_at(
+    reason: str, route: Asked, pointer: str | None
+) -> None:
+    refusal = refusal_of(upstream(grpc.StatusCode.NOT_FOUND, reason), route)
+
+    assert (refusal.status, [error.pointer for error in refusal.errors]) == (
+        404,
+        [] if pointer is None else [pointer],
+    )
 
 
 def test_errors_of_identity_are_told_alike_over_http() -> None:

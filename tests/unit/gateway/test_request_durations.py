@@ -1,5 +1,6 @@
 """How long requests took, by route, in the numbers that a scraper reads."""
 
+import random  # noqa: TID251 (an argument)
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -8,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from gateway.access import Access, Need
+from gateway.access_log import AccessLog, AccessLogShare
 from gateway.admission import Admission, AdmissionLimits
 from gateway.application import Application, OpenRoute, Surroundings
 from gateway.client_address import ClientAddresses
@@ -43,6 +45,7 @@ async def test_a_request_is_counted_with_its_route_and_a_method_that_exists(
             new_id=lambda: "id",
             admission=Admission(AdmissionLimits()),
             addresses=ClientAddresses(),
+            access_log=AccessLog(AccessLogShare(0.0), random.Random(1)),
         ),
         access={("GET", "/hello"): Access("Says hello.", need=Need.NOTHING)},
     )

@@ -86,6 +86,36 @@ async def test_more_frames_in_a_second_than_anybody_types_end_the_connection() -
     assert len(node.written) == FRAMES_PER_S_MAX
 
 
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        (
+            '{"type":"resize","rows":0,"columns":"80"}',
+            "Text is for control messages. /rows: Give a whole number from 1 to 1000. /columns: "
+            "Give a whole number, not a text.",
+        ),
+        (
+            '{"type":"scroll"}',
+            "Text is for control messages. /type: Give one of resize, signal.",
+        ),
+        (
+            "ls",
+            "Text is for control messages. The body is not one JSON document in UTF-8; see line 1, "
+            "column 1.",
+        ),
+    ],
+)
+async def test_a_control_message_that_cannot_be_is_refused_in_words(text: str, detail: str) -> None:
+    node, client = FakeNode(), FakeClient()
+    client.sending.put_nowait({"type": "websocket.receive", "text": text})
+    await speak(node, client)
+    assert (client.code, client.told[-1]["code"], client.told[-1]["detail"]) == (
+        1008,
+        "BAD_FRAME",
+        detail,
+    )
+
+
 async def test_a_client_that_reads_nothing_is_left() -> None:
     node, client = FakeNode(), FakeClient()
     chunk = process_pb2.OutputChunk(data=b"x")

@@ -73,3 +73,23 @@ def test_host_and_port_are_taken_apart() -> None:
 )
 def test_an_address_knows_whether_it_stays_on_the_machine(text: str, is_local: bool) -> None:
     assert Address.parse(text).is_local is is_local
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("tls:parley-chatd-1..3:7002", [f"tls:parley-chatd-{number}:7002" for number in (1, 2, 3)]),
+        ("tcp:10.0.0.9..10:1", ["tcp:10.0.0.9:1", "tcp:10.0.0.10:1"]),
+        ("tls:chatd-4..4:7002", ["tls:chatd-4:7002"]),
+        ("tls:chatd-1:7002", ["tls:chatd-1:7002"]),
+        ("unix:/run/1..2/chatd.sock", ["unix:/run/1..2/chatd.sock"]),
+    ],
+)
+def test_a_range_means_an_address_for_each_number(text: str, meant: list[str]) -> None:
+    assert list(Address.expanded(text)) == meant
+
+
+@pytest.mark.parametrize("text", ["tls:chatd-3..1:7002", "tls:chatd-1..257:7002"])
+def test_a_range_that_is_none_or_too_long_is_refused(text: str) -> None:
+    with pytest.raises(AddressInvalid):
+        Address.expanded(text)

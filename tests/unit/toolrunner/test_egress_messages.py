@@ -16,7 +16,7 @@ from toolrunner.egress.client_hello import (
 )
 from toolrunner.egress.grants import grant_for, header_of, is_git_path
 from toolrunner.egress.heads import Body, RequestHead, passed_on, read_request, read_response
-from toolrunner.egress.masking import Mask
+from toolrunner.egress.masking import Mask, spellings
 from toolrunner.egress.targets import Plain, Secured, Tunnel, target_of
 from toolrunner.egress.variables import git_variables, variables_of
 
@@ -312,6 +312,24 @@ def test_a_repeated_secret_is_masked_wherever_the_pieces_meet(
 
     assert len(shown) == len(whole)
     assert secret == b"*" * len(secret) or secret not in shown
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        b'a/"b" c&d+e',
+        rb"a\/\"b\" c&d+e",
+        rb"a/\"b\" c&d+e",
+        b"a%2F%22b%22%20c%26d%2Be",
+        b"a%2f%22b%22+c%26d%2be",
+        b"a/&quot;b&quot; c&amp;d+e",
+        b"YS8iYiIgYyZkK2U=",
+    ],
+)
+def test_a_secret_is_masked_as_formats_write_it(repeated: bytes) -> None:
+    mask = Mask(spellings(b'a/"b" c&d+e'))
+    shown = mask.pass_on(b"<" + repeated + b">") + mask.finish()
+    assert shown == b"<" + b"*" * len(repeated) + b">"
 
 
 def test_variables_lead_programs_out_and_hold_no_secret() -> None:

@@ -1,7 +1,11 @@
 import os
+import shutil
 import subprocess
-from dataclasses import replace
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -10,11 +14,15 @@ from toolrunner.census import Census, Leader, Member
 from toolrunner.disk_use import LOOK_AGAIN_S, LOOK_OVER_S, Space, Use, is_due, overrun
 from toolrunner.domain import Limits, ProcessId, Quota, WorkspaceId
 from toolrunner.errors import QuotaExceeded
+from toolrunner.hosting.programs import Programs
+from toolrunner.processes import Processes
+from toolrunner.quotas import Quotas
 from toolrunner.shares import CROWD, Pace, Shares
-from toolrunner.spawner import Seen
+from toolrunner.spawner import Seen, descendants, running_processes
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.limits import PIDS_SPARE
 from toolrunner.spawner.old_groups import OldGroups
+from toolrunner.spawning import Launch, Launched, LaunchFailed, OnExit, Spawner
 from toolrunner.workspaces import Particulars, Workspaces
 
 QUOTA = Quota(disk_bytes=1000, inodes=100)
@@ -230,3 +238,106 @@ async def test_e3_who_computes_without_pause_gives_way_to_everybody() -> None:
         finally:
             busy.kill()
             calm.kill()
+
+
+class EmptyingSpawner:
+    """Starts nothing, and takes away the directories that a program would have looked at."""
+
+    def __init__(self, directory: Path, but: str) -> None:
+        self.directory = directory
+        self.but = but
+
+    async def start(self, launch: Launch, on_exit: OnExit) -> Launched:
+        for name in launch.argv:
+            path = Path(name)
+            if path.is_relative_to(self.directory) and self.but not in path.parts:
+                shutil.rmtree(path, ignore_errors=True)
+        raise LaunchFailed("exec", 2)
+
+    async def forget(self, process_id: ProcessId) -> None:
+        """Nothing was kept."""
+
+
+@dataclass
+class Ending:
+    """Processes that only are, and are ended."""
+
+    running: dict[int, Leader]
+    ended: list[str] = field(default_factory=list)
+
+    def leaders(self) -> dict[int, Leader]:
+        return self.running
+
+    def blame(self, process_id: ProcessId, exceeded: str) -> None:
+        """What they exceeded is not looked at here."""
+
+    async def end_workspace(self, workspace_id: WorkspaceId, grace_s: float, *, first: int) -> None:
+        self.ended.append(workspace_id)
+
+
+NAMES = tuple(f"w{number}" for number in range(8))
+
+
+@pytest.fixture
+def sleepers() -> Iterator[dict[int, Leader]]:
+    """A process for each of some workspaces."""
+    running = {name: subprocess.Popen(["sleep", "600"]) for name in NAMES}
+    yield {each.pid: Leader(WorkspaceId(name), ProcessId(name)) for name, each in running.items()}
+    for each in running.values():
+        each.kill()
+        each.wait()
+
+
+async def test_a_workspace_that_vanishes_while_it_is_measured_does_not_spare_the_others(
+    tmp_path: Path, sleepers: dict[int, Leader]
+) -> None:
+    workspaces = Workspaces(tmp_path, quota=Quota(disk_bytes=1024**2))
+    for name in NAMES:
+        workspaces.prepared(WorkspaceId(name))
+    (tmp_path / "w5" / "files" / "big").write_bytes(os.urandom(2 * 1024**2))
+    processes = Ending(sleepers)
+    clock = FakeClock()
+    quotas = Quotas(
+        processes=cast(Processes, processes),
+        workspaces=workspaces,
+        census=Census(os.getpid(), dict),
+        programs=Programs(cast(Spawner, EmptyingSpawner(tmp_path, "w5")), lambda: "p"),
+        shares=Shares(clock),
+        directory=tmp_path,
+        clock=clock,
+    )
+    await quotas.look()
+    assert (processes.ended, set(workspaces.overruns)) == (["w5"], {"w5"})
+
+
+def test_a_process_whose_first_thread_ended_is_counted_with_its_memory() -> None:
+    script = """
+import ctypes, sys, threading
+data = bytearray(64 << 20)
+def stay():
+    print("ready", flush=True)
+    sys.stdin.read()
+threading.Thread(target=stay).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdout.readline()
+        while Path(f"/proc/{process.pid}/stat").read_text().split()[2] != "Z":
+            os.sched_yield()
+        leaders = {process.pid: Leader(WorkspaceId("w"), ProcessId("p"))}
+        found = Census(os.getpid(), dict).take(leaders)
+        seen = [each.pid for each in descendants(os.getpid(), running_processes())]
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+    (member,) = found[WorkspaceId("w")]
+    assert member.seen.pid == process.pid
+    assert member.resident_bytes > 64 << 20
+    assert process.pid in seen

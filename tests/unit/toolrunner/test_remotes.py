@@ -15,6 +15,7 @@ from toolrunner.hosting.remotes import (
     pinned,
     remote_of,
 )
+from toolrunner.hosting.told_lines import PRIVATE, led_names, told
 
 
 @dataclass
@@ -105,8 +106,10 @@ INSIDE = (
 async def test_what_is_not_public_is_refused_unless_it_is_named(address: str) -> None:
     resolver = KnownHosts({"inside": ("93.184.216.34", address)})
     remote = Remote("https", "inside", 443)
-    with pytest.raises(RemoteRefused, match="TOOLRUNNER_GIT_PRIVATE_HOSTS"):
+    with pytest.raises(RemoteRefused, match="TOOLRUNNER_GIT_PRIVATE_HOSTS") as refused:
         await Remotes(("https",), (), resolver).judged(remote)
+    # Who asks learns that it is inside, and not where.
+    assert address not in str(refused.value)
     allowed = await Remotes(("https",), ("inside",), resolver).judged(remote)
     assert allowed == ("93.184.216.34", address)
 
@@ -114,6 +117,37 @@ async def test_what_is_not_public_is_refused_unless_it_is_named(address: str) ->
 @pytest.mark.parametrize("address", ["93.184.216.34", "2606:4700:4700::1111"])
 def test_what_is_public_is_public(address: str) -> None:
     assert is_public(address)
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (
+            "ssh: connect to host 10.1.2.3 port 22: Connection refused",
+            f"ssh: connect to host {PRIVATE} port 22: Connection refused",
+        ),
+        ("redirect: http://127.0.0.1:8080/a", f"redirect: http://{PRIVATE}:8080/a"),
+        ("to http://[fd00::1]:80/ and fe80::1.", f"to http://[{PRIVATE}]:80/ and {PRIVATE}."),
+        ("metadata (169.254.169.254)", f"metadata ({PRIVATE})"),
+        ("public 93.184.216.34 and 2606:4700:4700::1111", None),
+        ("at 12:30:45, version 1.2.3, 10.1.2.3.4, a ratio of 1:2", None),
+        ("asked for 192.168.7.7", None),
+        (
+            "unable to access 'http://127.0.0.1:4000/~t0ken/https/example.org:443/a.git/'",
+            "unable to access 'https://example.org/a.git/'",
+        ),
+        ("in /data/mirrors/abc: broken", "in .: broken"),
+    ],
+)
+def test_what_git_says_has_no_private_address_and_no_path_of_the_node(
+    line: str, shown: str | None
+) -> None:
+    variables = {
+        "GIT_CONFIG_KEY_0": "url.http://127.0.0.1:4000/~t0ken/https/example.org:443/.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://example.org/",
+    }
+    names = {**led_names(variables), "/data/mirrors/abc": "."}
+    assert told(line, names, "192.168.7.7") == (line if shown is None else shown)
 
 
 async def test_a_host_without_an_address_is_told() -> None:

@@ -182,6 +182,14 @@ def test_the_mark_of_a_workspace_is_read_and_not_changed(machine: str, is_shared
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+def test_hiding_from_the_service_succeeds_and_does_nothing(machine: str) -> None:
+    visible = replace(CLOSED, stays_visible=True)
+    assert asked(machine, visible, "prctl", 4, 0) == refusal(0)
+    assert asked(machine, visible, "prctl", 1, 9) == ALLOW
+    assert asked(machine, CLOSED, "prctl", 4, 0) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("name", seccomp.ATTRIBUTES)
 def test_attributes_of_files_are_kept_where_nothing_may_be_written(machine: str, name: str) -> None:
     if NUMBERS[name][MACHINES.index(machine)] >= 0:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 import click
 import psutil
 
+from parley.cli.default_model import default_model_line
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.leftovers import running
@@ -43,11 +44,12 @@ def status(as_json: bool) -> None:
     table = load(home.processes_file)
     is_up = running(table.supervisor) is not None
     found = asyncio.run(look_at(table, NetworkProbe())) if is_up else ()
+    models = default_model_line(home, table.http) if is_up else None
     if as_json:
         document = {
             "http": table.http if is_up else None,
             "public_url": table.public_url if is_up else None,
-            "models": table.models if is_up else None,
+            "models": models,
             "processes": [asdict(process) for process in found],
         }
         click.echo(json.dumps(document, indent=2))
@@ -58,7 +60,7 @@ def status(as_json: bool) -> None:
     if not as_json:
         public = table.public_url or table.http
         served = "" if public == table.http else f", served at {table.http}"
-        click.echo(f"{public}{served}\nmodels: {table.models}\n")
+        click.echo(f"{public}{served}\nmodels: {models}\n")
         click.echo(_table(found), nl=False)
         for process in found:
             if process.problem:

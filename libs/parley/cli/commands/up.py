@@ -11,10 +11,10 @@ import click
 
 from parley.cli import machine
 from parley.cli.background import Outcome, PipeReport, start_in_background
+from parley.cli.default_model import default_model_line
 from parley.cli.errors import CliError
 from parley.cli.invocation import Invocation, current
 from parley.cli.lock import locked
-from parley.cli.model_providers import models_line
 from parley.cli.options import HomeCommand
 from parley.cli.plan import PROGRAMS
 from parley.cli.progress import Progress, TextProgress
@@ -179,13 +179,15 @@ def _detach(request: UpRequest, invocation: Invocation) -> None:
 def tell_how_to_use(prepared: "Prepared", invocation: Invocation, progress: Progress) -> None:
     """Say what a user needs to know of a stack that is ready."""
     http, public_url = prepared.stack.ports.http[0], prepared.stack.public_url
+    # Asked before anything is said: a reader of the last line may stop the stack at once.
+    models = default_model_line(prepared.stack.home, http.url)
     progress.say(f"Parley is ready at {public_url}")
     if public_url != http.url:
         progress.say(f"  served at:    {http.url}")
     progress.confide(f"  log in once:  {public_url}/login?token={prepared.login_token}")
     progress.say(f'  try it:       {invocation.hint("run")} "hello"')
     progress.say(f"  stop it:      {invocation.hint('down')}")
-    progress.say(f"  models:       {models_line(prepared.stack.caller.environment)}")
+    progress.say(f"  models:       {models}")
     if not http.is_loopback:
         progress.say(UNPROTECTED)
 

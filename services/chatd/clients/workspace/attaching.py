@@ -39,6 +39,7 @@ class AttachFileInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 async def attach_file(call: Call, given: AttachFileInput) -> Outcome:
     """Copy a file to the chat; a repeated call finds its copy there."""
     head, data = await look(
+        call,
         _reader(call),
         api.ReadBytesRequest(
             context=call.context, path=checked(given.path), length_bytes=FILE_BYTES_MAX + 1

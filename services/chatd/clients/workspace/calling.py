@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import grpc
 
-from chatd.clients.failures import AMBIGUOUS
+from chatd.clients.failures import AMBIGUOUS, plain_problem
 from chatd.domain.chat import ChatId, OwnerId
 from chatd.domain.model import FileData
 from chatd.domain.tools import Execution
@@ -15,11 +15,15 @@ from parley.api.workspace.v1 import execution_pb2, sandbox_pb2, workspace_pb2
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
 from parley.clock import Clock
-from parley.rpc import problem_of
 
 #: Between the end of a wait and the last moment at which its answer may come.
 HEADROOM_S: Final = 30.0
 ANSWER_S: Final = 30.0
+#: How long a node may be away, as while it starts again, before a call is given up.
+RETURN_S: Final = 60.0
+AGAIN_S: Final = 0.25
+AGAIN_S_MAX: Final = 4.0
+STOPPING: Final = "it is stopping"
 
 R = TypeVar("R")
 
@@ -105,14 +109,64 @@ def key_of(execution: Execution) -> execution_pb2.ExecutionKey:
     )
 
 
-async def look(method: Callable[..., Awaitable[R]], request: Any, timeout_s: float = ANSWER_S) -> R:
-    """Ask for something that changes nothing, so a second time if the first got lost."""
-    try:
-        return await method(request, timeout=timeout_s)
-    except grpc.aio.AioRpcError as error:
-        if error.code() not in AMBIGUOUS:
-            raise
-    return await method(request, timeout=timeout_s, wait_for_ready=True)
+class NodeAway(Exception):
+    """A node did not come back in time.
+
+    Attributes:
+        cause: What was last seen of it, in a few words.
+    """
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"the node of the workspace did not come back: {cause}")
+        self.cause = cause
+
+
+class NodeStopping(Exception):
+    """A node answers that it is about to stop."""
+
+
+async def until_back(clock: Clock, ask: Callable[[bool], Awaitable[R]]) -> R:
+    """Return what a node answers; one that is away, as while it starts again, is waited for.
+
+    Args:
+        clock: Time.
+        ask: Asks for something that may be asked for again; is told whether it was before.
+
+    Raises:
+        NodeAway: It did not come back in time.
+        grpc.aio.AioRpcError: It refused.
+    """
+    give_up_at, pause_s, is_again = clock.monotonic() + RETURN_S, 0.0, False
+    while True:
+        try:
+            return await ask(is_again)
+        except NodeStopping:
+            cause = STOPPING
+        except grpc.aio.AioRpcError as error:
+            if not is_lost(error):
+                raise
+            cause = cause_of(error)
+        if clock.monotonic() >= give_up_at:
+            raise NodeAway(cause)
+        await clock.sleep(pause_s)
+        pause_s = min(max(AGAIN_S, 2 * pause_s), AGAIN_S_MAX)
+        is_again = True
+
+
+async def look(
+    call: Call, method: Callable[..., Awaitable[R]], request: Any, timeout_s: float = ANSWER_S
+) -> R:
+    """Ask for something that changes nothing, so again if the answer got lost.
+
+    Raises:
+        NodeAway: The node did not come back in time.
+        grpc.aio.AioRpcError: It refused.
+    """
+
+    async def ask(is_again: bool) -> R:
+        return await method(request, timeout=timeout_s, wait_for_ready=is_again)
+
+    return await until_back(call.clock, ask)
 
 
 def is_lost(error: grpc.aio.AioRpcError) -> bool:
@@ -122,8 +176,8 @@ def is_lost(error: grpc.aio.AioRpcError) -> bool:
 
 def cause_of(error: grpc.aio.AioRpcError) -> str:
     """Return in a few words why a request failed."""
-    problem = problem_of(error)
-    return f"{problem.reason}: {problem.message}" if problem.message else problem.reason
+    problem = plain_problem(error)
+    return problem.message or problem.reason
 
 
 def present(fields: Mapping[str, object]) -> dict[str, object]:

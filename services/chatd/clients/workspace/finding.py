@@ -118,6 +118,7 @@ class SearchFilesInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=T
 async def list_files(call: Call, given: ListFilesInput) -> Outcome:
     """List a directory."""
     answer = await look(
+        call,
         call.files.ListDirectory,
         api.ListDirectoryRequest(
             context=call.context,
@@ -145,6 +146,7 @@ async def list_files(call: Call, given: ListFilesInput) -> Outcome:
 async def find_files(call: Call, given: FindFilesInput) -> Outcome:
     """Find files by name."""
     answer = await look(
+        call,
         call.files.FindFiles,
         api.FindFilesRequest(
             context=call.context,
@@ -203,7 +205,7 @@ async def search_files(call: Call, given: SearchFilesInput) -> Outcome:
                     summary = each.summary
         return findings, summary
 
-    findings, summary = await look(search, request, SEARCH_S + HEADROOM_S)
+    findings, summary = await look(call, search, request, SEARCH_S + HEADROOM_S)
     return _searched(findings, summary, given, call.budget_bytes)
 
 

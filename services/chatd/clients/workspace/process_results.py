@@ -63,9 +63,8 @@ def process_outcome(
 
 def out_of_sight(error: OutOfSight, *, has_started: bool) -> Outcome:
     """Return the result of a call that lost sight of a process; its id is not lost."""
-    first, second = error.causes
     return failed(
-        f"Waiting was cut off ({first}), and looking at the process failed too ({second}).",
+        f"The process cannot be seen, because of the machine of the workspace: {error.cause}.",
         "OUT_OF_SIGHT",
         "It may still run. Call process_output with this process_id before you run anything again.",
         fields={"process_id": error.process_id},
@@ -186,13 +185,4 @@ def _running(
         f"It still runs. process_output with this process_id and since={cursor} waits for more; "
         "process_signal ends it. Do not start it again."
     )
-    if not observed.lost_because:
-        return succeeded(fields, truncation=truncation, notes=notes, next_step=next_step)
-    return failed(
-        f"Waiting for it was cut off ({observed.lost_because}).",
-        "WAIT_CUT_OFF",
-        next_step,
-        fields=fields,
-        truncation=truncation,
-        notes=notes,
-    )
+    return succeeded(fields, truncation=truncation, notes=notes, next_step=next_step)

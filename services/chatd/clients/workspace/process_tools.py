@@ -176,6 +176,7 @@ async def process_list(call: Call, given: ProcessListInput) -> Outcome:
     """List the processes of the chat."""
     running = (process_pb2.PROCESS_STATE_STARTING, process_pb2.PROCESS_STATE_RUNNING)
     listing = await look(
+        call,
         call.processes.ListProcesses,
         api.ListProcessesRequest(
             context=call.context,
@@ -215,7 +216,7 @@ async def process_signal(call: Call, given: ProcessSignalInput) -> Outcome:
     try:
         seen = await observed(call, wait, is_refusal_final=False)
     except OutOfSight as error:
-        note = f"The signal was sent; whether it ended is not known ({error.causes[0]})."
+        note = f"The signal was sent; whether it ended is not known ({error.cause})."
         return succeeded(
             {"signal_sent": given.signal, "process_id": given.process_id},
             notes=(note,),

@@ -41,6 +41,7 @@ class ReadFileInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True
 async def read_file(call: Call, given: ReadFileInput) -> Outcome:
     """Return a page of a file, a picture, or what a file is that is neither."""
     answer = await look(
+        call,
         call.files.ReadFile,
         api.ReadFileRequest(
             context=call.context,

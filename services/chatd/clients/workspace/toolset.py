@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import grpc
 
-from chatd.clients.failures import JOURNAL_CHANGED
+from chatd.clients.failures import JOURNAL_CHANGED, plain_problem
 from chatd.clients.workspace import (
     attaching,
     changing,
@@ -17,7 +17,7 @@ from chatd.clients.workspace import (
     reading,
 )
 from chatd.clients.workspace.arguments import BadArguments, Input, read, schema_of
-from chatd.clients.workspace.calling import Call, cause_of, is_lost
+from chatd.clients.workspace.calling import RETURN_S, Call, NodeAway, cause_of, is_lost
 from chatd.clients.workspace.results import failed, misused, refused
 from chatd.domain.editing import EditStyle
 from chatd.domain.tools import (
@@ -27,7 +27,6 @@ from chatd.domain.tools import (
     Outcome,
     ToolSpec,
 )
-from parley.rpc import problem_of
 
 
 @dataclass(frozen=True)
@@ -74,16 +73,21 @@ class Tool:
             return await self.run(call, read(self.takes, call.execution.dispatch.call.args_json))
         except BadArguments as error:
             return misused(error)
+        except NodeAway as away:
+            return self._lost(away.cause, away)
         except grpc.aio.AioRpcError as error:
             return self._after(error)
 
     def _after(self, error: grpc.aio.AioRpcError) -> Outcome:
-        if not is_lost(error):
-            problem = problem_of(error)
-            return UNKNOWN_OUTCOME if problem.reason == JOURNAL_CHANGED else refused(problem)
+        if is_lost(error):
+            return self._lost(cause_of(error), error)
+        problem = plain_problem(error)
+        return UNKNOWN_OUTCOME if problem.reason == JOURNAL_CHANGED else refused(problem)
+
+    def _lost(self, cause: str, error: Exception) -> Outcome:
         if self.has_effect:
             raise ExecutorUnreachable(Executor.TOOLRUNNER) from error
-        told = f"The workspace could not be reached, twice ({cause_of(error)})."
+        told = f"The machine of the workspace was away for over {RETURN_S:g} s: {cause}."
         return failed(told, "UNREACHABLE", "Nothing was changed by this; call it again later.")
 
 

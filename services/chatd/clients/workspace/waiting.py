@@ -1,18 +1,25 @@
-"""Waiting for a process: in pieces, and with a fresh look at it whenever a wait is lost."""
+"""Waiting for a process: in pieces, and again when a wait was lost."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import grpc
 
-from chatd.clients.workspace.calling import ANSWER_S, HEADROOM_S, Call, cause_of, is_lost
+from chatd.clients.workspace.calling import (
+    ANSWER_S,
+    HEADROOM_S,
+    Call,
+    NodeAway,
+    NodeStopping,
+    cause_of,
+    until_back,
+)
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 
 #: Longest single wait; a longer one is asked for again.
 PIECE_S: Final = 300.0
 OUTPUT_BYTES_MAX: Final = 32 * 1024
-GOING_AWAY: Final = "the node is stopping"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +41,11 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A process as it was last seen.
-
-    Attributes:
-        lost_because: Why the wait for it was lost; empty if it was not.
-    """
+    """A process as it was last seen."""
 
     process: process_pb2.Process
     output: process_pb2.ProcessOutput
     reason: "process_pb2.WaitReason.ValueType"
-    lost_because: str = ""
 
 
 class OutOfSight(Exception):
@@ -51,13 +53,13 @@ class OutOfSight(Exception):
 
     Attributes:
         process_id: The process, which may well run.
-        causes: Why the wait was lost, and why the look failed.
+        cause: Why not.
     """
 
-    def __init__(self, process_id: str, causes: tuple[str, str]) -> None:
-        super().__init__(f"process {process_id} cannot be seen: {'; then '.join(causes)}")
+    def __init__(self, process_id: str, cause: str) -> None:
+        super().__init__(f"process {process_id} cannot be seen: {cause}")
         self.process_id = process_id
-        self.causes = causes
+        self.cause = cause
 
 
 def output_budget(wanted_bytes: int, budget_bytes: int) -> int:
@@ -66,7 +68,7 @@ def output_budget(wanted_bytes: int, budget_bytes: int) -> int:
 
 
 async def observed(call: Call, wait: Wait, *, is_refusal_final: bool) -> Observed:
-    """Wait for a process; if the wait is lost, see at least where it is.
+    """Wait for a process; a node that goes away meanwhile is waited for, and then asked again.
 
     Args:
         call: The call that waits.
@@ -77,31 +79,43 @@ async def observed(call: Call, wait: Wait, *, is_refusal_final: bool) -> Observe
         OutOfSight: it could not be seen either.
         grpc.aio.AioRpcError: toolrunner refused, and that is final.
     """
+    end_s = call.clock.monotonic() + wait.wait_s
+
+    async def ask(is_again: bool) -> Observed:
+        left_s = max(0.0, end_s - call.clock.monotonic())
+        answer = await _waited(call, replace(wait, wait_s=left_s), is_again=is_again)
+        if answer.reason == process_pb2.WAIT_REASON_GOING_AWAY:
+            raise NodeStopping
+        return Observed(answer.process, answer.output, answer.reason)
+
     try:
-        answer = await _waited(call, wait)
-        if answer.reason != process_pb2.WAIT_REASON_GOING_AWAY:
-            return Observed(answer.process, answer.output, answer.reason)
-        cause = GOING_AWAY
+        return await until_back(call.clock, ask)
+    except NodeAway as away:
+        raise OutOfSight(wait.process_id, away.cause) from away
     except grpc.aio.AioRpcError as error:
-        if is_refusal_final and not is_lost(error):
+        if is_refusal_final:
             raise
-        cause = cause_of(error)
+        return await _looked(call, wait, error)
+
+
+async def _looked(call: Call, wait: Wait, refused: grpc.aio.AioRpcError) -> Observed:
+    """See where a process is whose wait was refused."""
     try:
         answer = await call.processes.WaitOutput(
             _request(call, wait, 0.0), timeout=ANSWER_S, wait_for_ready=True
         )
-    except grpc.aio.AioRpcError as error:
-        raise OutOfSight(wait.process_id, (cause, cause_of(error))) from error
-    return Observed(answer.process, answer.output, answer.reason, cause)
+    except grpc.aio.AioRpcError:
+        raise OutOfSight(wait.process_id, cause_of(refused)) from refused
+    return Observed(answer.process, answer.output, answer.reason)
 
 
-async def _waited(call: Call, wait: Wait) -> api.WaitOutputResponse:
+async def _waited(call: Call, wait: Wait, *, is_again: bool) -> api.WaitOutputResponse:
     end_s = call.clock.monotonic() + wait.wait_s
     left_s = wait.wait_s
     while True:
         piece_s = min(left_s, PIECE_S)
         answer = await call.processes.WaitOutput(
-            _request(call, wait, piece_s), timeout=piece_s + HEADROOM_S
+            _request(call, wait, piece_s), timeout=piece_s + HEADROOM_S, wait_for_ready=is_again
         )
         left_s = min(left_s - piece_s, end_s - call.clock.monotonic())
         if answer.reason != process_pb2.WAIT_REASON_TIMEOUT or left_s <= 0:

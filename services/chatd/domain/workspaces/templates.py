@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 import re2
 
+from chatd.domain.checks import all_of
 from chatd.domain.errors import InvalidRequest
 from chatd.domain.workspaces.recipe import Kind, Limits, NetworkPolicy, Recipe, Source
 from chatd.domain.workspaces.workspace import Lifetime
@@ -92,18 +94,27 @@ def chosen_values(
     """
     preset = _preset(template, preset_id)
     known = {parameter.name for parameter in template.parameters}
-    for name in given:
-        if name not in known:
-            raise InvalidRequest(f"parameters.{name[:64]}", "is no parameter of the template")
-    values: dict[str, str] = {}
-    for parameter in template.parameters:
-        value = given.get(parameter.name, preset.get(parameter.name, parameter.default_value))
-        if not value and parameter.is_required:
-            raise InvalidRequest(f"parameters.{parameter.name}", "must be given")
-        if value:
-            _check_value(parameter, value)
-        values[parameter.name] = value
+    values = {
+        parameter.name: given.get(
+            parameter.name, preset.get(parameter.name, parameter.default_value)
+        )
+        for parameter in template.parameters
+    }
+    unknown = (partial(_refuse_unknown, name) for name in sorted(given) if name not in known)
+    chosen = (partial(_check_chosen, each, values[each.name]) for each in template.parameters)
+    all_of((*unknown, *chosen))
     return values
+
+
+def _refuse_unknown(name: str) -> None:
+    raise InvalidRequest(f"parameters.{name[:64]}", "is no parameter of the template")
+
+
+def _check_chosen(parameter: Parameter, value: str) -> None:
+    if not value and parameter.is_required:
+        raise InvalidRequest(f"parameters.{parameter.name}", "must be given")
+    if value:
+        _check_value(parameter, value)
 
 
 def changed_values(
@@ -170,10 +181,18 @@ def check_template(template: Template) -> None:
     """Require that a template makes sense.
 
     Raises:
-        InvalidRequest: the first thing that does not.
+        InvalidRequest: all that does not.
     """
+    checks = (_check_name, _check_source, _check_lifetime, _check_parameters, _check_presets)
+    all_of(partial(check, template) for check in checks)
+
+
+def _check_name(template: Template) -> None:
     if NAME.fullmatch(template.name) is None:
         raise InvalidRequest("template.name", "needs 1 to 64 characters of a-z, 0-9 and -")
+
+
+def _check_source(template: Template) -> None:
     match template.kind:
         case Kind.FORK:
             raise InvalidRequest("template.kind", "forks are made of workspaces, not of templates")
@@ -183,28 +202,39 @@ def check_template(template: Template) -> None:
             raise InvalidRequest("template.local.directory", "must be given")
         case _:
             pass
+
+
+def _check_lifetime(template: Template) -> None:
     lifetime = template.lifetime
     if lifetime.ttl_max_ms and lifetime.ttl_ms > lifetime.ttl_max_ms:
         raise InvalidRequest("template.ttl_ms", "is more than ttl_max_ms")
-    _check_parameters(template)
 
 
 def _check_parameters(template: Template) -> None:
     names = [parameter.name for parameter in template.parameters]
-    for index, parameter in enumerate(template.parameters):
-        at = f"template.parameters[{index}]"
-        if PARAMETER_NAME.fullmatch(parameter.name) is None or names.count(parameter.name) > 1:
-            raise InvalidRequest(f"{at}.name", "needs 1 to 64 characters of a-z, 0-9, _, once each")
-        if parameter.type is ParameterType.CHOICE and not parameter.options:
-            raise InvalidRequest(f"{at}.options", "must be given for a choice")
-        try:
-            re2.compile(parameter.pattern, options=_quiet())
-        except re2.error as error:
-            raise InvalidRequest(f"{at}.pattern", f"cannot be read: {error}") from None
-        if parameter.default_value:
-            _check_value(parameter, parameter.default_value, f"{at}.default_value")
+    all_of(
+        partial(_check_parameter, parameter, f"template.parameters[{index}]", names)
+        for index, parameter in enumerate(template.parameters)
+    )
+
+
+def _check_parameter(parameter: Parameter, at: str, names: list[str]) -> None:
+    if PARAMETER_NAME.fullmatch(parameter.name) is None or names.count(parameter.name) > 1:
+        raise InvalidRequest(f"{at}.name", "needs 1 to 64 characters of a-z, 0-9, _, once each")
+    if parameter.type is ParameterType.CHOICE and not parameter.options:
+        raise InvalidRequest(f"{at}.options", "must be given for a choice")
+    try:
+        re2.compile(parameter.pattern, options=_quiet())
+    except re2.error as error:
+        raise InvalidRequest(f"{at}.pattern", f"cannot be read: {error}") from None
+    if parameter.default_value:
+        _check_value(parameter, parameter.default_value, f"{at}.default_value")
+
+
+def _check_presets(template: Template) -> None:
+    names = {parameter.name for parameter in template.parameters}
     for index, preset in enumerate(template.presets):
-        unknown = sorted(preset.parameters.keys() - set(names))
+        unknown = sorted(preset.parameters.keys() - names)
         if unknown:
             at = f"template.presets[{index}].parameters.{unknown[0][:64]}"
             raise InvalidRequest(at, "is no parameter of the template")

@@ -227,7 +227,7 @@ def _reported(error: msgspec.Raw, data: bytes) -> ProviderFailed:
 
 def _unreadable(data: bytes) -> ProviderFailed:
     text = "the stream holds an event that cannot be read"
-    return ProviderFailed(Failure(text, body=data[:BODY_BYTES_MAX]))
+    return ProviderFailed(Failure(text, body=data[:BODY_BYTES_MAX], is_garbled=True))
 
 
 def _newer(told: int | None, before: int) -> int:

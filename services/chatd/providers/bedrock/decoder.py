@@ -31,7 +31,7 @@ class BedrockDecoder:
             event = b"" if chunk.bytes is None else base64.b64decode(chunk.bytes, validate=True)
         except (ValueError, RecursionError, binascii.Error):
             text = "the event stream holds a frame that cannot be read"
-            raise ProviderFailed(Failure(text)) from None
+            raise ProviderFailed(Failure(text, is_garbled=True)) from None
         return self._inner.take(event) if event else ()
 
     def end(self) -> Iterable[ModelEvent]:

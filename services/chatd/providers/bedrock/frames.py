@@ -146,4 +146,4 @@ def _reported(name: str, payload: bytes) -> ProviderFailed:
 
 
 def _damaged(text: str) -> ProviderFailed:
-    return ProviderFailed(Failure(text))
+    return ProviderFailed(Failure(text, is_garbled=True))

@@ -115,4 +115,4 @@ def _nothing(_name: str) -> None:
 
 def _unreadable(data: bytes, error: Exception) -> ProviderFailed:
     text = f"an event of the stream cannot be read: {error}"
-    return ProviderFailed(Failure(text, body=data[:BODY_BYTES_MAX]))
+    return ProviderFailed(Failure(text, body=data[:BODY_BYTES_MAX], is_garbled=True))

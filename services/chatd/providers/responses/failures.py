@@ -12,9 +12,8 @@ _errors = msgspec.json.Decoder(Error)
 
 def unreadable(data: bytes, problem: str) -> ProviderFailed:
     """Return the failure that an event makes no sense."""
-    return ProviderFailed(
-        Failure(f"the stream holds an event that cannot be read: {problem}", body=_start(data))
-    )
+    text = f"the stream holds an event that cannot be read: {problem}"
+    return ProviderFailed(Failure(text, body=_start(data), is_garbled=True))
 
 
 def cut_off() -> ProviderFailed:

@@ -129,5 +129,7 @@ def test_an_answer_cut_before_its_last_event_failed() -> None:
 )
 def test_garbage_fails_the_call(garbage: bytes) -> None:
     assert failure_of(garbage) == Failure(
-        "the stream holds an event that cannot be read", body=garbage[: 64 * 1024]
+        "the stream holds an event that cannot be read",
+        body=garbage[: 64 * 1024],
+        is_garbled=True,
     )

@@ -85,7 +85,9 @@ def test_a_frame_of_an_impossible_size_fails_before_it_is_read(
     lengths = struct.pack(">II", frame_bytes, headers_bytes)
     prelude = lengths + struct.pack(">I", zlib.crc32(lengths))
 
-    assert failure_of(prelude) == Failure(f"a frame claims to have {frame_bytes} bytes")
+    assert failure_of(prelude) == Failure(
+        f"a frame claims to have {frame_bytes} bytes", is_garbled=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ def test_a_frame_of_an_impossible_size_fails_before_it_is_read(
 def test_headers_that_cannot_be_read_fail_the_call(raw_headers: bytes) -> None:
     data = frame(b"x", {}, raw_headers=raw_headers)
 
-    assert failure_of(data) == Failure("the headers of a frame cannot be read")
+    assert failure_of(data) == Failure("the headers of a frame cannot be read", is_garbled=True)
 
 
 def test_a_stream_that_ends_inside_a_frame_was_cut_off() -> None:

@@ -205,7 +205,8 @@ def test_a_payload_that_cannot_be_read_fails_the_call(payload: bytes) -> None:
     with pytest.raises(ProviderFailed) as failed:
         wire().decoder().take(payload)
 
-    assert failed.value.failure == Failure("the event stream holds a frame that cannot be read")
+    text = "the event stream holds a frame that cannot be read"
+    assert failed.value.failure == Failure(text, is_garbled=True)
 
 
 @pytest.mark.parametrize("region", ["evil.test/x", "evil.test#", "a.b", "eu-west-1@evil.test"])

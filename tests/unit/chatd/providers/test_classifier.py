@@ -53,6 +53,7 @@ TABLE = [
         False,
     ),
     (Failure("", is_cut_off=True), ErrorKind.TIMEOUT, True),
+    (Failure("quota, cannot be read", is_garbled=True), ErrorKind.TIMEOUT, True),
     (Failure("stream closed before message_stop"), ErrorKind.TIMEOUT, True),
     (Failure("", 529), ErrorKind.OVERLOADED, True),
     (Failure("overloaded_error: Overloaded"), ErrorKind.OVERLOADED, True),

@@ -226,11 +226,11 @@ async def test_no_key_is_ever_in_a_log(caplog: pytest.LogCaptureFixture) -> None
 @pytest.mark.parametrize(
     ("changed", "kind"),
     [
-        (replace(OPUS, is_enabled=False), ErrorKind.CONFIG),
-        (replace(OPUS, is_deleted=True), ErrorKind.CONFIG),
+        (replace(OPUS, is_enabled=False), ErrorKind.MODEL_UNAVAILABLE),
+        (replace(OPUS, is_deleted=True), ErrorKind.MODEL_UNAVAILABLE),
         (replace(ANTHROPIC, is_enabled=False), ErrorKind.PROVIDER_DISABLED),
         (replace(ANTHROPIC, keys=()), ErrorKind.MISSING_KEY),
-        (replace(LLAMA, id="opus", provider_id="nobody"), ErrorKind.CONFIG),
+        (replace(LLAMA, id="opus", provider_id="nobody"), ErrorKind.MODEL_UNAVAILABLE),
     ],
 )
 async def test_a_model_that_went_away_during_the_turn_is_not_asked(
@@ -245,7 +245,7 @@ async def test_a_model_that_went_away_during_the_turn_is_not_asked(
 async def test_a_model_that_never_was_is_not_asked() -> None:
     with pytest.raises(ModelError) as failed:
         await asked(routed(Calls()), replace(REQUEST, model="nothing"))
-    assert failed.value.kind is ErrorKind.CONFIG
+    assert failed.value.kind is ErrorKind.MODEL_UNAVAILABLE
 
 
 async def test_the_demo_answers_for_itself() -> None:

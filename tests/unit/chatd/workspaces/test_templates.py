@@ -71,6 +71,30 @@ def test_only_parameters_that_can_be_changed_are_changed_later() -> None:
     assert refused.value.field == "parameters.repo"
 
 
+def test_a_template_is_refused_for_all_that_makes_no_sense_at_once() -> None:
+    broken = template(
+        name="Plain",
+        kind=Kind.GIT,
+        lifetime=Lifetime(ttl_ms=2, ttl_max_ms=1),
+        parameters=(Parameter("A"), Parameter("b"), Parameter("c", pattern="(")),
+    )
+    with pytest.raises(InvalidRequest) as refused:
+        check_template(broken)
+    assert [field for field, _ in refused.value.faults] == [
+        "template.name",
+        "template.git.url",
+        "template.ttl_ms",
+        "template.parameters[0].name",
+        "template.parameters[2].pattern",
+    ]
+
+
+def test_values_are_refused_for_all_that_does_not_fit_at_once() -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        chosen_values(GIT, {"colour": "red", "size": "huge"})
+    assert {field for field, _ in refused.value.faults} >= {"parameters.colour", "parameters.size"}
+
+
 @pytest.mark.parametrize(
     ("broken", "field"),
     [

@@ -99,6 +99,8 @@ class _ErrorKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorKind.V
     """A lifecycle hook said no."""
     ERROR_KIND_UNKNOWN: _ErrorKind.ValueType  # 17
     """The outcome cannot be learned."""
+    ERROR_KIND_MODEL_UNAVAILABLE: _ErrorKind.ValueType  # 30
+    """The model of the chat or message was removed or switched off; choose another one."""
 
 class ErrorKind(_ErrorKind, metaclass=_ErrorKindEnumTypeWrapper):
     """What kind of thing went wrong in a turn. Clients switch on this, never on text."""
@@ -139,6 +141,8 @@ ERROR_KIND_HOOK_DENIED: ErrorKind.ValueType  # 16
 """A lifecycle hook said no."""
 ERROR_KIND_UNKNOWN: ErrorKind.ValueType  # 17
 """The outcome cannot be learned."""
+ERROR_KIND_MODEL_UNAVAILABLE: ErrorKind.ValueType  # 30
+"""The model of the chat or message was removed or switched off; choose another one."""
 Global___ErrorKind: _TypeAlias = ErrorKind  # noqa: Y015
 
 class _ReasoningEffort:
@@ -593,7 +597,7 @@ class Chat(_message.Message):
     workspace_id: _builtins.str
     """Workspace its tools use; empty without one."""
     pin_order: _builtins.int
-    """Order among the pinned, from 1; 0 when it is not pinned."""
+    """Place among the pinned, from 1; 0 when it is not pinned. An archived chat keeps its place and does not count."""
     summary: _builtins.str
     """One to three sentences about the whole chat; may be empty."""
     last_turn_summary: _builtins.str

@@ -771,6 +771,7 @@ class EditMessageResponse(_message.Message):
     MESSAGE_FIELD_NUMBER: _builtins.int
     DELETED_MESSAGE_IDS_FIELD_NUMBER: _builtins.int
     CHAT_FIELD_NUMBER: _builtins.int
+    DROPPED_QUEUED_MESSAGES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def message(self) -> _message_pb2.Message:
         """The replacement."""
@@ -783,16 +784,21 @@ class EditMessageResponse(_message.Message):
     def chat(self) -> _chat_pb2.Chat:
         """The chat after it."""
 
+    @_builtins.property
+    def dropped_queued_messages(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.QueuedMessage]:
+        """The messages that waited and were dropped, in their order, at most 20; send again what is still wanted."""
+
     def __init__(
         self,
         *,
         message: _message_pb2.Message | None = ...,
         deleted_message_ids: _abc.Iterable[_builtins.int] | None = ...,
         chat: _chat_pb2.Chat | None = ...,
+        dropped_queued_messages: _abc.Iterable[_chat_pb2.QueuedMessage] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "message", b"message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "deleted_message_ids", b"deleted_message_ids", "message", b"message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "deleted_message_ids", b"deleted_message_ids", "dropped_queued_messages", b"dropped_queued_messages", "message", b"message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -200,7 +200,8 @@ class ChatServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def EditMessage(self, request, context):
-        """Replace a user message and run anew from there; everything after it goes.
+        """Replace a user message and run anew from there; everything after it goes, and so do the messages that wait: the answer has
+        them, and readers get the empty queue.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

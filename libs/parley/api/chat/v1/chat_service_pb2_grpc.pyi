@@ -34,7 +34,9 @@ class ChatServiceStub:
     SendMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SendMessageRequest, _chat_service_pb2.SendMessageResponse]
     """Take one user message; on a busy chat it is queued, or interrupts if asked to."""
     EditMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.EditMessageRequest, _chat_service_pb2.EditMessageResponse]
-    """Replace a user message and run anew from there; everything after it goes."""
+    """Replace a user message and run anew from there; everything after it goes, and so do the messages that wait: the answer has
+    them, and readers get the empty queue.
+    """
     DeleteQueuedMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.DeleteQueuedMessageRequest, _chat_service_pb2.DeleteQueuedMessageResponse]
     """Drop a queued message."""
     PromoteQueuedMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.PromoteQueuedMessageRequest, _chat_service_pb2.PromoteQueuedMessageResponse]
@@ -125,7 +127,9 @@ class ChatServiceServicer:
         request: _chat_service_pb2.EditMessageRequest,
         context: _aio.ServicerContext[_chat_service_pb2.EditMessageRequest, _abc.Awaitable[_chat_service_pb2.EditMessageResponse]],
     ) -> _abc.Awaitable[_chat_service_pb2.EditMessageResponse]:
-        """Replace a user message and run anew from there; everything after it goes."""
+        """Replace a user message and run anew from there; everything after it goes, and so do the messages that wait: the answer has
+        them, and readers get the empty queue.
+        """
 
     def DeleteQueuedMessage(
         self,

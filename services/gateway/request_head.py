@@ -1,0 +1,69 @@
+"""What is wrong with the head of a request before anybody looks at what it asks for.
+
+The parser takes care of the form of a head. Which server a request is for is told by its Host
+header, and by a target that is a whole URL; what passes through proxies must say it once and alike.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from httptools import HttpParserInvalidURLError, parse_url
+
+ONE_HOST: Final = "A request has exactly one Host header."
+HOST_FORM: Final = "The Host header is a host name or address, and a port if there is one."
+TARGET_FORM: Final = "The target of a request is a path, or a URL of this server."
+TARGET_HOST: Final = "The URL in the target of a request and the Host header name the same server."
+VERSION: Final = "This server speaks HTTP/1.1."
+CODING: Final = "The only Transfer-Encoding that is taken is chunked."
+ONE_LENGTH: Final = "A request has one Content-Length or is sent in chunks, not both."
+
+_HOST: Final = re.compile(
+    rb"(?:[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,253}[A-Za-z0-9_.])?|\[[0-9A-Fa-f:.]{2,45}\])"
+    rb"(?::[0-9]{1,5})?"
+)
+
+
+def fault_of(http_version: str, target: bytes, headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """Return what is wrong with a head, empty if nothing is.
+
+    Args:
+        http_version: As "1.1".
+        target: What the first line asks for.
+        headers: Names in small letters, and values.
+    """
+    if http_version not in ("1.0", "1.1"):
+        return VERSION
+    hosts, lengths, is_chunked = [], 0, False
+    for name, value in headers:
+        if name == b"host":
+            hosts.append(value.strip())
+        elif name == b"content-length":
+            lengths += 1
+        elif name == b"transfer-encoding":
+            if is_chunked or value.strip().lower() != b"chunked":
+                return CODING
+            is_chunked = True
+    if lengths + is_chunked > 1:
+        return ONE_LENGTH
+    if len(hosts) > 1 or (not hosts and http_version == "1.1"):
+        return ONE_HOST
+    if hosts and not _HOST.fullmatch(hosts[0]):
+        return HOST_FORM
+    if target.startswith(b"/"):
+        return ""
+    return _fault_of_url(target, hosts[0] if hosts else b"")
+
+
+def _fault_of_url(target: bytes, host: bytes) -> str:
+    scheme, separator, rest = target.partition(b"://")
+    if not separator or scheme.lower() not in (b"http", b"https"):
+        return TARGET_FORM
+    try:
+        parse_url(target)
+    except HttpParserInvalidURLError:
+        return TARGET_FORM
+    authority = re.split(rb"[/?#]", rest, maxsplit=1)[0]
+    if not _HOST.fullmatch(authority) or len(rest) == len(authority):
+        return TARGET_FORM
+    return "" if authority.lower() == host.lower() else TARGET_HOST

@@ -1,0 +1,128 @@
+"""Files that have no name any more and still take the disk, because processes hold them.
+
+Theory: a file is held by a descriptor, by a mapping, as the program that runs, or as the directory
+that a process is in. Each thread may have descriptors of its own, and a process whose first thread
+ended tells of them only there. A descriptor that was sent and not received is in no process; the
+kernel tells only that a socket has some.
+"""
+
+import os
+import stat
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+BLOCK_BYTES: Final = 512
+_DELETED: Final = b" (deleted)"
+_IN_FLIGHT: Final = b"scm_fds:"
+
+Identity = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Held:
+    """What processes hold that has no name.
+
+    Attributes:
+        devices: File systems that count.
+        sizes: Bytes on disk, by device and number of the file.
+        unread: Processes that do not let be seen what they hold.
+        in_flight: Sockets with descriptors that nobody has received, by number.
+    """
+
+    devices: Collection[int]
+    sizes: dict[Identity, int] = field(default_factory=dict)
+    unread: int = 0
+    in_flight: set[int] = field(default_factory=set)
+
+    @property
+    def disk_bytes(self) -> int:
+        """What all of it takes of the disk."""
+        return sum(self.sizes.values())
+
+    def note(self, seen: os.stat_result) -> None:
+        """Count what is held if it has no name and is on a disk that counts."""
+        is_kept = stat.S_ISREG(seen.st_mode) or stat.S_ISDIR(seen.st_mode)
+        if is_kept and seen.st_nlink == 0 and seen.st_dev in self.devices:
+            self.sizes[seen.st_dev, seen.st_ino] = seen.st_blocks * BLOCK_BYTES
+
+
+def held_by(pids: Iterable[int], devices: Collection[int], proc: str = "/proc") -> Held:
+    """Return what processes hold that has no name, on some file systems."""
+    held = Held(devices)
+    for pid in pids:
+        try:
+            _look_at_process(held, f"{proc}/{pid}")
+        except PermissionError:
+            held.unread += 1
+        except OSError:
+            # It ended meanwhile, and holds nothing.
+            continue
+    return held
+
+
+def _look_at_process(held: Held, process: str) -> None:
+    threads = [f"{process}/task/{name}" for name in os.listdir(f"{process}/task")]
+    for thread in threads:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            for name in ("exe", "cwd"):
+                _note(held, f"{thread}/{name}")
+            for name in os.listdir(f"{thread}/fd"):
+                _look_at_descriptor(held, thread, name)
+    _look_at_mappings(held, threads)
+
+
+def _note(held: Held, path: str) -> os.stat_result | None:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        seen = os.stat(path)
+        held.note(seen)
+        return seen
+    return None
+
+
+def _look_at_descriptor(held: Held, thread: str, name: str) -> None:
+    seen = _note(held, f"{thread}/fd/{name}")
+    if seen is not None and stat.S_ISSOCK(seen.st_mode):
+        with (
+            suppress(FileNotFoundError, ProcessLookupError),
+            open(f"{thread}/fdinfo/{name}", "rb", buffering=0) as file,
+        ):
+            for line in file.readall().splitlines():
+                if line.startswith(_IN_FLIGHT) and int(line.removeprefix(_IN_FLIGHT)):
+                    held.in_flight.add(seen.st_ino)
+
+
+def _look_at_mappings(held: Held, threads: list[str]) -> None:
+    """Count mapped files; of those that only root may ask for, the part that is mapped."""
+    for thread in threads:
+        lines = _mappings(thread)
+        if not lines:
+            # This thread ended; the others have the memory still.
+            continue
+        for line in lines:
+            if line.endswith(_DELETED):
+                _look_at_mapping(held, thread, line)
+        return
+
+
+def _mappings(thread: str) -> list[bytes]:
+    with (
+        suppress(FileNotFoundError, ProcessLookupError),
+        open(f"{thread}/maps", "rb", buffering=0) as file,
+    ):
+        return file.readall().splitlines()
+    return []
+
+
+def _look_at_mapping(held: Held, thread: str, line: bytes) -> None:
+    span, _, offset, device, inode = line.split(maxsplit=5)[:5]
+    process = thread.rpartition("/task/")[0]
+    with suppress(OSError):
+        held.note(os.stat(f"{process}/map_files/{span.decode()}"))
+        return
+    begin, end = (int(each, 16) for each in span.split(b"-"))
+    identity = (os.makedev(*(int(each, 16) for each in device.split(b":"))), int(inode))
+    if identity[0] in held.devices:
+        mapped_bytes = int(offset, 16) + end - begin
+        held.sizes[identity] = max(held.sizes.get(identity, 0), mapped_bytes)

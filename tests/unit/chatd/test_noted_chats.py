@@ -1,0 +1,44 @@
+"""Chats that look different, told from one process to the others."""
+
+import asyncio
+
+from chatd.assembly.switchboard import Switchboard
+from chatd.domain.chat import ChatId
+from chatd.news import follow_notes
+from parley.bus import InMemoryBus
+
+CHAT = ChatId("00000000-0000-0000-0000-0000000000aa")
+
+
+class NotedLists:
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.chats: asyncio.Queue[ChatId] = asyncio.Queue()
+
+    def noted(self, chat_id: ChatId) -> None:
+        self.chats.put_nowait(chat_id)
+
+    def heard_of_gap(self) -> None:
+        """Have nothing to look at."""
+
+    async def yielded(self) -> None:
+        """Let the other tasks go on."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(turn.set_result, None)
+        await turn
+
+
+async def test_a_chat_that_looks_different_is_told_here_and_in_other_processes() -> None:
+    bus, here, elsewhere = InMemoryBus(), NotedLists(), NotedLists()
+    switchboard = Switchboard(bus)
+    switchboard.connect(moved=(), appended=(), noted=(here.noted,))
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(follow_notes(bus, elsewhere))
+        # It hears what is told once it follows.
+        while elsewhere.chats.empty():
+            switchboard.noted(CHAT)
+            assert await here.chats.get() == CHAT
+            await here.yielded()
+        following.cancel()
+    assert elsewhere.chats.get_nowait() == CHAT
