@@ -24,6 +24,7 @@ ACTIONS, ACTIONS_FULL = 700, 12_000
 ACTORS = 12
 AT_REST = ("waiting", "error", "requires_action")
 REST_S_MAX = 120.0
+CONTEXT_LINES = 40
 COMPLAINTS = ("the background task", "a runner crashed", "Traceback", "a chat was parked")
 
 
@@ -60,9 +61,10 @@ def complaints(stack: LocalStack) -> list[str]:
     for path in sorted(stack.home.logs.iterdir()):
         with suppress(OSError):
             lines = path.read_text(errors="replace").splitlines()
-            found += [
-                f"{path.name}: {line}" for line in lines if any(word in line for word in COMPLAINTS)
-            ]
+            for place, line in enumerate(lines):
+                if any(word in line for word in COMPLAINTS):
+                    around = "\n".join(lines[max(0, place - 1) : place + CONTEXT_LINES])
+                    found.append(f"{path.name}: {around}")
     return found
 
 
@@ -89,5 +91,5 @@ async def test_random_use_ends_no_process_and_breaks_nothing(
     assert {each["service"]: each["restarts"] for each in after} == dict.fromkeys(before, 0)
     assert {each["service"]: each["pid"] for each in after} == before
     assert taken_over == []
-    assert complaints(two_chatd) == []
+    assert complaints(two_chatd) == [], "\n\n".join(complaints(two_chatd))
     assert audit.returncode == 0, audit.stdout + audit.stderr

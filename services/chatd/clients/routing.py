@@ -20,7 +20,11 @@ class RoutedTools:
         self._executors = executors
 
     async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
-        """Return the tools of all executors that answer."""
+        """Return the tools of all executors that answer.
+
+        Raises:
+            ChatError: One of them says so, for example that the chat was deleted meanwhile.
+        """
 
         async def ask(executor: Executor, tools: Tools) -> tuple[ToolSpec, ...]:
             try:
@@ -31,8 +35,12 @@ class RoutedTools:
                 )
                 return ()
 
-        async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(ask(*entry)) for entry in self._executors.items()]
+        try:
+            async with asyncio.TaskGroup() as group:
+                asked = [group.create_task(ask(*entry)) for entry in self._executors.items()]
+        except ExceptionGroup as failures:
+            # In a group the turn could not tell a chat that is gone from a defect.
+            raise failures.exceptions[0] from None
         return tuple(spec for task in asked for spec in task.result())
 
     async def execute(self, execution: Execution) -> Outcome:

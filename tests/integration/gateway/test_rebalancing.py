@@ -169,3 +169,26 @@ async def test_calls_go_where_the_streams_are(gateway: Gateway) -> None:
         assert [next(iter(gateway.links.preferred(f"chat {n}"))) for n in range(20)] == others * 20
         gateway.live.add(address)
     assert {next(iter(gateway.links.preferred(f"chat {n}"))) for n in range(20)} == {first, second}
+
+
+class Failing(Reading):
+    """A reader that fails at its first event."""
+
+    def take(self, kind: str, frame: bytes) -> None:
+        raise RuntimeError("a bug")
+
+
+async def test_a_reader_that_fails_ends_its_own_stream_and_nobody_elses(gateway: Gateway) -> None:
+    first, second = gateway.fakes
+    gateway.live.remove(second)
+    bad, good = chats_for(gateway, 2)
+    failing = Failing()
+    async with asyncio.timeout(30):
+        await gateway.links.open(ANN, bad, failing, cursor="", after_id=0)
+        routed = await gateway.open(good)
+        link = routed.link
+        for subscription in await gateway.until_opened(first, 2):
+            subscription.send(waiting("1.1.1.1.0.0"))
+        await gateway.readings[good].until(1)
+    assert failing.ended is Ending.GOING_AWAY
+    assert (routed.link, gateway.readings[good].ended) == (link, None)

@@ -1,0 +1,33 @@
+"""Tools of several executors, and what is told when one of them refuses."""
+
+import pytest
+
+from chatd.clients.routing import RoutedTools
+from chatd.domain.chat import ChatId, Owner, OwnerId
+from chatd.domain.errors import ChatNotFound
+from chatd.domain.tools import Execution, Executor, Found, Outcome, ToolSpec
+
+CHAT = ChatId("00000000-0000-0000-0000-000000000001")
+ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
+
+
+class ToolsOfNoChat:
+    """Tools of a chat that was deleted."""
+
+    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+        raise ChatNotFound(chat_id)
+
+    async def execute(self, execution: Execution) -> Outcome:
+        raise ChatNotFound(execution.chat_id)
+
+    async def find(self, execution: Execution) -> Found:
+        raise ChatNotFound(execution.chat_id)
+
+    async def cancel(self, execution: Execution) -> None:
+        raise ChatNotFound(execution.chat_id)
+
+
+async def test_that_a_chat_is_gone_is_told_as_it_is_and_not_in_a_group() -> None:
+    tools = RoutedTools({each: ToolsOfNoChat() for each in Executor})
+    with pytest.raises(ChatNotFound):
+        await tools.offer(CHAT, ANN)
