@@ -159,31 +159,34 @@ class Admission:
 
     def _too_many(self, share: FairShare, whose: str) -> HttpRefusal:
         if share.is_full:
-            return self._refusal(
-                "SERVER_BUSY",
-                "There are as many requests open as this server takes; try again shortly.",
-                status=503,
+            detail = "There are as many requests open as this server takes; try again shortly."
+            return self._counted(
+                HttpRefusal(503, "SERVER_BUSY", detail, retry_after_s=RETRY_AFTER_S)
             )
-        return self._refusal(
-            "TOO_MANY_REQUESTS",
+        detail = (
             f"There are as many requests and streams {whose} open as may be ({share.bound()} at "
-            "the moment); close some, then try again.",
+            "the moment); close some, then try again."
+        )
+        return self._counted(
+            HttpRefusal(429, "TOO_MANY_REQUESTS", detail, retry_after_s=RETRY_AFTER_S)
         )
 
-    def _refusal(self, code: str, detail: str, status: int = 429) -> HttpRefusal:
+    def _counted(self, refusal: HttpRefusal) -> HttpRefusal:
         if self._refused is not None:
-            self._refused.add(1, {"code": code})
-        return HttpRefusal(status, code, detail, retry_after_s=RETRY_AFTER_S)
+            self._refused.add(1, {"code": refusal.code})
+        return refusal
 
     @contextmanager
     def _lasts(self, user_id: str) -> Iterator[None]:
         """Count a request that lasts while it does."""
         count = self._lasting.get(user_id, 0)
         if count >= self._limits.user_lasting_max:
-            raise self._refusal(
-                "TOO_MANY_LASTING_REQUESTS",
+            detail = (
                 f"You have {count} requests open that wait, watch or transfer files, which is the "
-                "most; end some, then try again.",
+                "most; end some, then try again."
+            )
+            raise self._counted(
+                HttpRefusal(429, "TOO_MANY_LASTING_REQUESTS", detail, retry_after_s=RETRY_AFTER_S)
             )
         self._lasting[user_id] = count + 1
         try:
@@ -238,9 +241,9 @@ class Admission:
             async with asyncio.timeout(WAIT_S_MAX):
                 has_turn = await turn
         except TimeoutError:
-            raise self._refusal(
-                "TOO_MANY_REQUESTS",
-                f"Other requests of yours took more than {WAIT_S_MAX:g} s; send fewer at once.",
+            detail = f"Other requests of yours took more than {WAIT_S_MAX:g} s; send fewer at once."
+            raise self._counted(
+                HttpRefusal(429, "TOO_MANY_REQUESTS", detail, retry_after_s=RETRY_AFTER_S)
             ) from None
         finally:
             if not has_turn and turn.done() and not turn.cancelled() and turn.result():

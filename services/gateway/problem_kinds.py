@@ -96,6 +96,24 @@ OF_REQUESTS: Mapping[str, Kind] = {
         "A page of another site sent this request with the session of this one.",
         "Call the API with an API key instead of the session cookie.",
     ),
+    "SERVER_BUSY": Kind(
+        "There are as many connections or requests open as this server takes.",
+        "Try again after the time in Retry-After; if it lasts, the operator finds the bounds in "
+        "docs/gateway.md.",
+    ),
+    "TOO_MANY_CONNECTIONS": Kind(
+        "There are as many connections from this address as one address may have.",
+        "Close some, or keep connections and use them again. Behind a reverse proxy, the operator "
+        "names it in GATEWAY_TRUSTED_PROXIES.",
+    ),
+    "TOO_MANY_REQUESTS": Kind(
+        "You, or your address, have as many requests and streams open as may be.",
+        "Close some, then try again after the time in Retry-After.",
+    ),
+    "TOO_MANY_LASTING_REQUESTS": Kind(
+        "You have as many requests open that wait, watch or transfer files as may be.",
+        "End some, then try again after the time in Retry-After.",
+    ),
     "CLIENT_CLOSED_REQUEST": Kind("The client closed the connection.", "Send the request again."),
     "REQUEST_ID_REUSED": Kind(
         "The Idempotency-Key was used before, with another request.",

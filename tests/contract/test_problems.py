@@ -34,7 +34,11 @@ REASONS = {
     for value in reasons.DESCRIPTOR.values
 } - {"UNSPECIFIED"}
 # Codes that are constants elsewhere, or repeat a status of grpc.
-NAMED_ELSEWHERE = {"CANCELLED", "DEADLINE_EXCEEDED", "MESSAGE_TOO_LARGE", "UNAVAILABLE"}
+NAMED_ELSEWHERE = {
+    *("CANCELLED", "DEADLINE_EXCEEDED", "MESSAGE_TOO_LARGE", "UNAVAILABLE"),
+    # Of a connection, before there is a request.
+    "TOO_MANY_CONNECTIONS",
+}
 TOOLS = {*LIFECYCLE_TOOLS, *WORKSPACE_TOOLS} - {"execute"}
 # Fields that services send to each other, and the bytes of files, which have no fields.
 NOT_WRITTEN_BY_CLIENTS = {
