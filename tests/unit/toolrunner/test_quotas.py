@@ -18,6 +18,7 @@ from toolrunner.hosting.programs import Programs
 from toolrunner.processes import Processes
 from toolrunner.quotas import Quotas
 from toolrunner.shares import CROWD, Pace, Shares
+from toolrunner.socket_memory import SocketMemory, SocketMeter
 from toolrunner.spawner import Seen, descendants, running_processes
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.limits import PIDS_SPARE
@@ -297,12 +298,14 @@ async def test_a_workspace_that_vanishes_while_it_is_measured_does_not_spare_the
     (tmp_path / "w5" / "files" / "big").write_bytes(os.urandom(2 * 1024**2))
     processes = Ending(sleepers)
     clock = FakeClock()
+    spawner = EmptyingSpawner(tmp_path, "w5")
     quotas = Quotas(
         processes=cast(Processes, processes),
         workspaces=workspaces,
         census=Census(os.getpid(), dict),
-        programs=Programs(cast(Spawner, EmptyingSpawner(tmp_path, "w5")), lambda: "p"),
+        programs=Programs(cast(Spawner, spawner), lambda: "p"),
         shares=Shares(clock),
+        sockets=SocketMemory(cast(SocketMeter, spawner), clock),
         directory=tmp_path,
         clock=clock,
     )
