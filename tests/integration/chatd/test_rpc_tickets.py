@@ -80,9 +80,9 @@ async def test_nobody_else_gets_one_not_even_a_reader(served: ServedChats) -> No
     await served.ann.ask(
         chats_api.SetSharesRequest(request_id=served.ann.fresh(), chat_id=chat.id, shares=shares)
     )
-    for person in (served.bob, served.eve):
+    for person, reason in ((served.bob, "CHAT_READ_ONLY"), (served.eve, "WORKSPACE_NOT_FOUND")):
         refused = await person.refusal(request(chat.id, view_only=True))
-        assert refused.reason == "WORKSPACE_NOT_FOUND"
+        assert refused.reason == reason
 
 
 async def test_who_does_not_say_what_to_attach_to_is_refused(served: ServedChats) -> None:

@@ -170,7 +170,8 @@ async def test_those_with_whom_a_chat_is_shared_read_and_change_nothing(
             await person.ask(request)
         assert (await download(person, workspace_id=chat.id, path="a.txt"))[1].chunk == b"text"
         for request in changes(chat.id, started.process_id):
-            assert await person.refusal(request) == absent(chat.id)
+            refused = await person.refusal(request)
+            assert (refused.reason, refused.metadata) == ("CHAT_READ_ONLY", {"chat_id": chat.id})
     assert len(toolrunner.requests) == seen + 2 * 4
 
 
