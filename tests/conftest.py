@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    if not session.config.getoption("numprocesses"):
+    if not session.config.getoption("numprocesses", None):
         start_guard(marks_of_process(session.config))
 
 
