@@ -1,7 +1,7 @@
 """Tests that failed beside others and run again alone: those that then pass are told and counted.
 
 Such a test waits for something by time and not by an event, or shares something with another one.
-That is a defect of the test or of what it tests, so only a few are let through, each told by its name.
+That is a defect of the test or of what it tests, so only a few are let through, by name.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
