@@ -54,6 +54,7 @@ LOOPS = {
         "lease.renew",
         "ledger.enter",
         "limits.follow",
+        "notes.follow",
         "partials.write",
         "replicas.look",
         "revocations.follow",
