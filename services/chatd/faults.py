@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from chatd.domain.chat import ChatId, ChatState, Owner, WorkerId
 from chatd.domain.commands import Command
-from chatd.domain.model import ModelEvent, ModelRequest, TakeEvent
+from chatd.domain.model import ModelEvent, ModelRequest, RequestSent, TakeEvent
 from chatd.domain.ports import LanguageModel, Tools
 from chatd.domain.tools import Execution, Found, Outcome, ToolSpec
 from chatd.domain.workers import Claimed
@@ -130,7 +130,8 @@ class _FaultyModel:
             asking = start(asked())
             while (event := await events.get()) is not None:
                 take(event)
-                await self._reached("model.event")
+                if not isinstance(event, RequestSent):  # Nothing of the answer is there yet.
+                    await self._reached("model.event")
             await asking
 
 

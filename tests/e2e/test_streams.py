@@ -94,8 +94,7 @@ def tailed(stack: LocalStack, chat_id: str) -> Iterator[Callable[[], str]]:
 async def test_curl_follows_a_chat_and_resumes_in_the_middle_of_an_answer(
     watched: FaultyStack, points: FaultPoints
 ) -> None:
-    # The first event is that the request was sent; then each is one number.
-    points.arm("model.event", nth=11)
+    points.arm("model.event", nth=10)
     points.arm("FinishTurn.before")
     chat_id = watched.create("count to 40")
     with curled(watched.stack, chat_id) as until:
