@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from chatd.clients.recipes import (
@@ -12,9 +13,17 @@ from chatd.clients.recipes import (
     limits_to_proto,
     network_to_proto,
 )
+from chatd.domain.checks import all_of
 from chatd.domain.errors import InvalidRequest
 from chatd.domain.workspaces.ranking import Ranked
-from chatd.domain.workspaces.recipe import Kind, Limits, Network, NetworkPolicy, Source
+from chatd.domain.workspaces.recipe import (
+    HOST_PATTERN,
+    Kind,
+    Limits,
+    Network,
+    NetworkPolicy,
+    Source,
+)
 from chatd.domain.workspaces.templates import (
     Parameter,
     ParameterType,
@@ -305,18 +314,28 @@ def network_of(given: sandbox_pb2.NetworkPolicy, at: str = "template.") -> Netwo
     """Return a network policy as somebody gives it.
 
     Raises:
-        InvalidRequest: it holds too much.
+        InvalidRequest: it holds too much, or what is no host.
     """
     for name in ("presets", "allowed_hosts", "denied_hosts"):
         hosts = getattr(given, name)
         if len(hosts) > HOSTS_MAX or any(len(host) > 255 for host in hosts):
             raise InvalidRequest(f"{at}network.{name}", "holds too much")
+    all_of(
+        partial(_check_host, host, f"{at}network.{name}[{index}]")
+        for name in ("allowed_hosts", "denied_hosts")
+        for index, host in enumerate(getattr(given, name))
+    )
     return NetworkPolicy(
         access=NETWORKS_OF.get(given.access, Network.NONE),
         presets=tuple(given.presets),
         allowed_hosts=tuple(given.allowed_hosts),
         denied_hosts=tuple(given.denied_hosts),
     )
+
+
+def _check_host(host: str, at: str) -> None:
+    if HOST_PATTERN.fullmatch(host) is None:
+        raise InvalidRequest(at, "is no host; write HOST, HOST:PORT, *.DOMAIN or tcp://HOST:PORT")
 
 
 def limits_of(given: sandbox_pb2.ResourceLimits, at: str = "template.") -> Limits:

@@ -1,12 +1,17 @@
 """Making chats: the row, its execution, its first messages, files and key, in one statement."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+import asyncpg
 
 from chatd.domain.chat import ChatId, ChatState, MessageId, NewMessage, Owner, Status, WorkerId
 from chatd.domain.choice import ReasoningEffort
+from chatd.domain.errors import FileNotFound
 from chatd.domain.views import ChatMode, ClientTool
 from chatd.store.codec import CONTENT_VERSION, choice_to_json, parts_to_json
+from chatd.store.constraints import Constraint
 from chatd.store.statements import ClientKey
 from chatd.store.view_rows import labels_to_json, tools_to_json
 from parley.postgres import Pool, typed_outages
@@ -82,8 +87,12 @@ async def insert_chat(
     claimed_by: WorkerId | None,
     client_key: ClientKey | None,
 ) -> ChatState | None:
-    """Make a running chat; return its state, or None if its id exists already."""
-    with typed_outages():
+    """Make a running chat; return its state, or None if its id exists already.
+
+    Raises:
+        FileNotFound: one of its files was removed in the same moment.
+    """
+    with typed_outages(), _removed_files(new.file_ids):
         row = await pool.fetchrow(
             INSERT_CHAT,
             new.id,
@@ -111,6 +120,17 @@ async def insert_chat(
             new.owner_group_ids,
         )
     return None if row is None else _state_of_new(new, row["worker_id"])
+
+
+@contextmanager
+def _removed_files(file_ids: tuple[str, ...]) -> Iterator[None]:
+    """Tell a file that housekeeping removed while the statement ran."""
+    try:
+        yield
+    except asyncpg.ForeignKeyViolationError as violation:
+        if violation.constraint_name != Constraint.CHAT_FILES_FILE:
+            raise
+        raise FileNotFound(file_ids[0]) from violation
 
 
 def _state_of_new(new: NewChat, worker_id: object) -> ChatState:

@@ -1,14 +1,18 @@
 """Files that a chat's tools hand over."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import ChatId, Owner, OwnerId
-from chatd.domain.errors import ChatNotFound, TooManyFiles
+from chatd.domain.chat import ChatId, NewMessage, Owner, OwnerId, Role
+from chatd.domain.errors import ChatNotFound, FileNotFound, TooManyFiles
 from chatd.domain.model import FileData
+from chatd.domain.parts import Text
 from chatd.domain.views import FILES_MAX
-from chatd.store.attachments import Attachments
+from chatd.store.attachments import INSERT_FILE, Attachments
+from chatd.store.creation import NewChat
+from chatd.store.creation import insert_chat as make_chat
 from chatd.store.file_bytes import PostgresFiles
 from parley.postgres import Pool
 from support.chat_rows import insert_chat
@@ -17,6 +21,11 @@ from support.turn_stage import ANN, CHAT, IDLE
 REPORT = FileData("report.md", "text/markdown", b"# Report\n")
 BEN = Owner(OwnerId("00000000-0000-0000-0000-00000000000b"), "member")
 OTHER = ChatId("00000000-0000-0000-0000-000000000002")
+
+WAITING_FOR_LOCK = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
 
 
 def file_id(number: int) -> str:
@@ -49,3 +58,23 @@ async def test_a_chat_of_somebody_else_takes_no_file(pool: Pool) -> None:
     with pytest.raises(ChatNotFound):
         await Attachments(pool).keep(OTHER, ANN.id, file_id(1), REPORT)
     assert await PostgresFiles(pool).load([file_id(1)], ANN.id) == {}
+
+
+async def test_a_file_that_is_removed_while_its_chat_is_made_is_told(pool: Pool) -> None:
+    await pool.execute(INSERT_FILE, file_id(1), ANN.id, "a", "text/plain", bytes(32), b"a")
+    hello = NewMessage(Role.USER, (Text("hello"),), ANN.id)
+    new = NewChat(CHAT, ANN, "x", True, (hello,), file_ids=(file_id(1),))
+
+    async def make() -> None:
+        with pytest.raises(FileNotFound):
+            await make_chat(pool, new, claimed_by=None, client_key=None)
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks, pool.acquire() as removing:
+        removal = removing.transaction()
+        await removal.start()
+        await removing.execute("DELETE FROM chat.files")
+        tasks.create_task(make())
+        while not await pool.fetchval(WAITING_FOR_LOCK):
+            await pool.execute("SELECT pg_sleep(0.005)")
+        await removal.commit()
+    assert await pool.fetchval("SELECT count(*) FROM chat.chats") == 0

@@ -1,8 +1,16 @@
 """How a workspace is made: everything that its node needs, with all parameters filled in."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
+
+LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+HOST: Final = rf"(?:(?:\*\.{LABEL}\.)?{LABEL}(?:\.{LABEL})*|\[[0-9a-f:.]+\])"
+PORT: Final = r":[1-9][0-9]{0,4}"
+#: `host`, `host:port`, `*.host`, `*.host:port` or `tcp://host:port`, with a name or an address.
+HOST_PATTERN: Final = re.compile(rf"{HOST}(?:{PORT})?|tcp://{HOST}{PORT}", re.IGNORECASE | re.ASCII)
 
 
 class Kind(StrEnum):
