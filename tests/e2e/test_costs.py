@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 CHATS = "/api/v1/chats"
 WAIT_S_MAX = 60.0
-PRICES = {"input": "3", "output": "15"}
+PRICES = {"input": 3, "output": 15}
 # A short lease, so that a crash is noticed soon, and little patience with a dead provider.
 ENVIRONMENT = {
     "CHATD_LEASE_S": "6",

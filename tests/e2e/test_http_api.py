@@ -245,5 +245,5 @@ async def test_status_tells_a_default_that_is_stored(stack: LocalStack) -> None:
     finally:
         await asked(client, 204, "DELETE", f"/api/v1/providers/{provider_id}")
     assert before.startswith("the scripted demo answers; make another model the default")
-    assert after == "Stored one by default"
+    assert after == "stored, Stored one by default"
     assert stack.status()["models"].startswith("the scripted demo answers")

@@ -49,9 +49,9 @@ async def test_an_endpoint_of_openais_kind_answers_with_the_model_that_it_lists(
         MockModels.serving(clock=SystemClock()) as mock,
         running(tmp_path, OPENAI_BASE_URL=f"{mock.url}/v1", OPENAI_API_KEY=KEY) as (stack, said),
     ):
-        assert "models:       OpenAI-compatible at 127.0.0.1" in said
+        assert "models:       127.0.0.1, mock by default" in said
         assert "yes it works" in await told(stack, "run", "repeat after me: yes it works")
-        assert "OpenAI-compatible at 127.0.0.1" in await told(stack, "status")
+        assert "models: 127.0.0.1, mock by default" in await told(stack, "status")
         assert "OpenAI-compatible at 127.0.0.1" in await told(stack, "doctor")
         assert {request.path for request in mock.requests()} == {"/v1/chat/completions"}
         assert KEY not in written_by(stack) + said

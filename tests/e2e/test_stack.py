@@ -67,7 +67,7 @@ def test_status_tells_what_is_documented_and_nothing_else(stack: LocalStack) -> 
     assert status["models"].startswith("the scripted demo answers")
     assert status["http"] == f"http://{stack.http}"
     assert {tuple(process) for process in status["processes"]} == {
-        ("service", "pid", "address", "healthy", "restarts", "rss_bytes", "metrics")
+        ("service", "pid", "address", "healthy", "restarts", "rss_bytes", "metrics", "problem")
     }
     assert set(Counter(process["service"] for process in status["processes"])) == set(SERVICES)
     assert all(process["rss_bytes"] > 0 for process in status["processes"])

@@ -1,5 +1,6 @@
 """Which model answers by default, as the server says, which knows the stored models too."""
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,6 +12,7 @@ from parley.cli.model_providers import HOW_TO_GET_ONE
 from parley.cli.server import local_server
 
 MODELS = "/api/v1/models"
+PROVIDERS = "/api/v1/providers"
 DEMO_ID = "scripted"
 PAGE_MAX = 200
 ASK_S = 2.0
@@ -23,16 +25,23 @@ HOW_TO_CHOOSE = (
 def default_model_line(home: Home, url: str | None) -> str:
     """Return in one line which model answers by default, and how to have another one."""
     try:
-        models = list_models(Api(local_server(home, url or "")))
+        api = Api(local_server(home, url or ""))
+        models = list_models(api)
+        default = next((model for model in models if model.get("is_default")), None)
+        if default is None:
+            return f"none is the default; {HOW_TO_CHOOSE}"
+        if default.get("id") != DEMO_ID:
+            return _named(default, api)
     except CliError as error:
         return f"unknown, the server does not tell: {error}"
-    default = next((model for model in models if model.get("is_default")), None)
-    if default is None:
-        return f"none is the default; {HOW_TO_CHOOSE}"
-    if default.get("id") != DEMO_ID:
-        return f"{sanitized(str(default.get('display_name')))} by default"
     hint = HOW_TO_CHOOSE if len(models) > 1 else HOW_TO_GET_ONE
     return f"the scripted demo answers; {hint}"
+
+
+def _named(model: Mapping[str, Any], api: Api) -> str:
+    provider = api.call("GET", f"{PROVIDERS}/{model['provider_id']}", needs="name", within_s=ASK_S)
+    names = (provider["display_name"], model["display_name"])
+    return f"{', '.join(sanitized(str(name)) for name in names)} by default"
 
 
 def list_models(api: Api) -> list[dict[str, Any]]:

@@ -1,13 +1,21 @@
 """TCP addresses: reading `HOST:PORT`, and finding ports that are free."""
 
+import secrets
 import socket
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
+from pathlib import Path
 
 from parley.cli.errors import ConfigurationProblem
 
 PORT_MAX = 65535
+PORT_FREE_MIN = 10_240
+#: Where Linux says from which to which port connections are given theirs, and what is usual.
+CONNECTIONS_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+CONNECTIONS_BEGIN = 32_768
+TRIES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +92,18 @@ def free_ports_after(
 
 
 def any_free_port(host: str) -> HostPort:
-    """Return an address on `host` that the system says is free."""
+    """Return an address on `host` that is free and stays so until something listens there.
+
+    It lies below the ports that the kernel gives to connections: one of those is free only until
+    another program connects somewhere.
+    """
+    begin = CONNECTIONS_BEGIN
+    with suppress(OSError):
+        begin = int(CONNECTIONS_FILE.read_text().split()[0])
+    for _ in range(TRIES if begin > PORT_FREE_MIN else 0):
+        chosen = HostPort(host, PORT_FREE_MIN + secrets.randbelow(begin - PORT_FREE_MIN))
+        if refusal(chosen) is None:
+            return chosen
     with _listening(HostPort(host, 0)) as listener:
         return HostPort(host, listener.getsockname()[1])
 

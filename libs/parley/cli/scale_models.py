@@ -195,7 +195,7 @@ def _provider(api: Api, base_url: str) -> dict[str, Any]:
         )
     path = f"{PROVIDERS}/{found['id']}"
     if found["base_url"] != base_url:
-        found = api.call("PATCH", path, {"base_url": base_url}, needs="id")
+        found = api.call("PATCH", path, {"base_url": base_url, "key": KEY}, needs="id")
     if not found["keys"]:
         api.call("POST", KEYS, {"provider_id": found["id"], "key": KEY})
     return found

@@ -19,7 +19,8 @@ def home(tmp_path: Path) -> Home:
 
 
 def model(id_: str, **fields: Any) -> dict[str, Any]:
-    return {"id": id_, "display_name": id_.title(), "is_default": False} | fields
+    named = {"id": id_, "provider_id": "p1", "display_name": id_.title()}
+    return named | {"is_default": False} | fields
 
 
 DEMO = model("scripted", is_default=True)
@@ -30,7 +31,7 @@ DEMO = model("scripted", is_default=True)
     [
         ([DEMO], f"the scripted demo answers; {HOW_TO_GET_ONE}"),
         ([DEMO, model("big")], f"the scripted demo answers; {HOW_TO_CHOOSE}"),
-        ([model("scripted"), model("big", is_default=True)], "Big by default"),
+        ([model("scripted"), model("big", is_default=True)], "Acme, Big by default"),
         ([model("big")], f"none is the default; {HOW_TO_CHOOSE}"),
     ],
 )
@@ -38,7 +39,8 @@ def test_the_server_is_asked_which_model_is_the_default(
     home: Home, models: list[dict[str, Any]], line: str
 ) -> None:
     pages = [Answer(200, {"items": [each], "next_cursor": "more"}) for each in models[:-1]]
-    with fake_api(*pages, Answer(200, {"items": models[-1:], "next_cursor": None})) as api:
+    last = Answer(200, {"items": models[-1:], "next_cursor": None})
+    with fake_api(*pages, last, Answer(200, {"name": "acme", "display_name": "Acme"})) as api:
         assert default_model_line(home, api.server.url) == line
 
 
