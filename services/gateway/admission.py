@@ -54,7 +54,7 @@ class AdmissionLimits:
     user_requests_max: int = 10_000
     address_requests_max: int = 15_000
     user_lasting_max: int = 200
-    user_calls_max: int = 8
+    user_calls_max: int = 64
 
 
 class Presence(Protocol):

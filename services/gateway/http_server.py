@@ -18,6 +18,9 @@ from parley.process import ConfigurationError
 GRACE_S: Final = 5
 KEEP_ALIVE_S: Final = 75
 BACKLOG: Final = 2048
+#: How many connections are accepted in one iteration of the event loop. uvloop accepts one for each
+#: listening socket, so clients that connect anew and anew would let all others wait in the backlog.
+ACCEPTS_PER_ITERATION: Final = 32
 #: Of a WebSocket; a little more than a terminal takes at once, so that it can say so.
 FRAME_BYTES_MAX: Final = 128 * 1024
 PING_S: Final = 15.0
@@ -83,8 +86,9 @@ async def serve_http(
     )
     server = _Server(config)
     bound = HttpAddress(address.host, listening.getsockname()[1])
+    sockets = [listening, *(listening.dup() for _ in range(ACCEPTS_PER_ITERATION - 1))]
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(server.serve(sockets=[listening]))
+        tasks.create_task(server.serve(sockets=sockets))
         try:
             yield bound
         finally:

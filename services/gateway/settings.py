@@ -110,7 +110,7 @@ class GatewaySettings(ServiceSettings):
     user_calls_max: int = setting(
         "Requests of one user that are carried out at a time, without those that last and with "
         "streams only until they are open; further ones wait for their turn.",
-        default=8,
+        default=64,
         at_least=1,
     )
     trusted_proxies: tuple[ProxyNetwork, ...] = setting(

@@ -2,15 +2,17 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import Any, NoReturn
 
 import pytest
+import uvloop
 
 from gateway.http_protocol import HeadLimits
-from gateway.http_server import serve_http
-from gateway.open_connections import OpenConnections
+from gateway.http_server import ACCEPTS_PER_ITERATION, serve_http
+from gateway.open_connections import OpenConnections, Refused
 from gateway.settings import HttpAddress
 
 ANYWHERE = HttpAddress("127.0.0.1", 0)
@@ -231,3 +233,46 @@ async def test_many_connections_too_many_are_all_refused_and_counted_no_more() -
         await rest[0].connect()
         await rest[0].send(HEAD + b"Content-Length: 0\r\n\r\n")
         assert await rest[0].answer() == (200, b"0")
+
+
+def test_many_connections_are_accepted_in_one_iteration_of_the_loop() -> None:
+    """Otherwise clients that connect anew and anew let all others wait in the backlog."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(accept_all_that_wait())
+
+
+class CountedConnections(OpenConnections):
+    """Counts what was accepted."""
+
+    accepted = 0
+
+    def enter(self, connection: Any, peer: str) -> Refused | None:
+        self.accepted += 1
+        return super().enter(connection, peer)
+
+
+async def accept_all_that_wait() -> None:
+    connections = 4 * ACCEPTS_PER_ITERATION
+    open_connections = CountedConnections(1000, address_max=1000)
+    async with (
+        asyncio.timeout(20),
+        serve_http(greet, ANYWHERE, open_connections=open_connections) as address,
+    ):
+        # The loop stands still while these connect, so that all of them wait in the backlog.
+        place = (address.host, address.port)
+        with ExitStack() as kept:
+            for _ in range(connections):
+                kept.enter_context(socket.create_connection(place))
+            iterations = 0
+            while open_connections.accepted < connections:
+                await one_iteration()
+                iterations += 1
+    assert iterations <= 8
+
+
+async def one_iteration() -> None:
+    """Wait until the event loop has looked at its sockets once more."""
+    loop = asyncio.get_running_loop()
+    looked = loop.create_future()
+    loop.call_soon(loop.call_soon, looked.set_result, None)
+    await looked
