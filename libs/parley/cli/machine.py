@@ -104,18 +104,17 @@ def find_cores() -> Finding:
     return Finding("cores", count > 1, str(count), cost)
 
 
-def find_open_files(limits: tuple[int, int]) -> Finding:
+def find_open_files(hard: int) -> Finding:
     """Judge how many files a service may open, and so how many connections it can take.
 
     Args:
-        limits: The soft limit that it is started with, and the hard limit that it raises it to.
+        hard: The hard limit, which a service raises its own limit to.
     """
     from parley.process.open_files import LIMIT_MAX, OpenFiles
 
-    at_start, hard = limits
     limit = LIMIT_MAX if hard == resource.RLIM_INFINITY else min(hard, LIMIT_MAX)
-    connections = OpenFiles(limit, at_start).connections_max
-    detail = f"{limit} a service, enough for {connections} connections; commands get {at_start}"
+    connections = OpenFiles(limit, limit).connections_max
+    detail = f"{limit} for a service started from here, enough for {connections} connections"
     is_enough = limit >= OPEN_FILES_MIN
     cost = (
         ""

@@ -50,7 +50,7 @@ def look_around(search_path: str | None, offer: SandboxOffer) -> tuple[machine.F
         machine.find_browser(search_path),
         machine.find_cores(),
         machine.find_memory(),
-        machine.find_open_files(resource.getrlimit(resource.RLIMIT_NOFILE)),
+        machine.find_open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
     )
 
 
