@@ -57,6 +57,8 @@ async def test_the_documented_backup_is_restored_under_another_name(
     shell(BACKUP, first)
     shell(".venv/bin/parley down", first)
     for name in ("parley.dump", "parley-home.tar.gz"):
+        # They hold every chat and the keys.
+        assert (first / name).stat().st_mode & 0o077 == 0
         (first / name).rename(second / name)
 
     assert NEW_DATABASE in RESTORE

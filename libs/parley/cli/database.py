@@ -1,10 +1,10 @@
 """The stack's database: the embedded server or one that was given, with a role for each service."""
 
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psutil
 
@@ -15,6 +15,7 @@ from parley.cli.plan import Readiness, Sign
 from parley.cli.private_files import write_private
 from parley.cli.process_table import ProcessIdentity, ProcessRecord
 from parley.cli.progress import Progress, ending, step
+from parley.cli.role_passwords import read_passwords, write_passwords
 from parley.cli.stop_time import StopTime
 from parley.clock import Clock
 from parley.postgres import (
@@ -140,16 +141,22 @@ async def _provisioned(
 ) -> StackDatabase:
     # Roles belong to the whole server: several databases of one server need several of them.
     owner = DATABASE if given_url is None else urlsplit(given_url).path.strip("/") or DATABASE
+    passwords = read_passwords(home, SCHEMAS)
     roles = {
-        service: _role(home, f"{owner}_{service}", schema, service, is_ours=server is not None)
+        service: _role(passwords, f"{owner}_{service}", schema, is_ours=server is not None)
         for service, schema in SCHEMAS.items()
     }
+    needed = tuple(roles.values())
+
+    def store() -> None:
+        write_passwords(home, passwords | {role.name: role.password for role in needed})
+
     if server is not None:
-        await provision(server.admin_url(), roles=tuple(roles.values()), database=DATABASE)
+        await provision(server.admin_url(), roles=needed, database=DATABASE, store=store)
         url = server.admin_url(DATABASE)
     else:
         assert given_url is not None
-        await provision(given_url, roles=tuple(roles.values()))
+        await provision(given_url, roles=needed, store=store)
         url = given_url
     for service, role in roles.items():
         write_private(
@@ -158,12 +165,10 @@ async def _provisioned(
     return StackDatabase(url, server)
 
 
-def _role(home: Home, name: str, schema: str, service: str, *, is_ours: bool) -> ServiceRole:
+def _role(passwords: Mapping[str, str], name: str, schema: str, *, is_ours: bool) -> ServiceRole:
     """Return the role with the password it had before, or with a new one."""
-    with suppress(FileNotFoundError):
-        before = urlsplit(home.database_url_file(service).read_text().strip())
-        if before.password and unquote(before.username or "") == name:
-            return ServiceRole(name, schema, unquote(before.password))
+    if name in passwords:
+        return ServiceRole(name, schema, passwords[name])
     return ServiceRole(name, schema, secrets.token_urlsafe(24), is_ours=is_ours)
 
 

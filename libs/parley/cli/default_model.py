@@ -16,6 +16,8 @@ PROVIDERS = "/api/v1/providers"
 DEMO_ID = "scripted"
 PAGE_MAX = 200
 ASK_S = 2.0
+#: The end of the line if the default is a real model.
+BY_DEFAULT = " by default"
 HOW_TO_CHOOSE = (
     f'make another model the default: PATCH {MODELS}/ID with {{"is_default": true}} (GET {MODELS} '
     "has the ids)"
@@ -41,7 +43,7 @@ def default_model_line(home: Home, url: str | None) -> str:
 def _named(model: Mapping[str, Any], api: Api) -> str:
     provider = api.call("GET", f"{PROVIDERS}/{model['provider_id']}", needs="name", within_s=ASK_S)
     names = (provider["display_name"], model["display_name"])
-    return f"{', '.join(sanitized(str(name)) for name in names)} by default"
+    return f"{', '.join(sanitized(str(name)) for name in names)}{BY_DEFAULT}"
 
 
 def list_models(api: Api) -> list[dict[str, Any]]:

@@ -117,6 +117,11 @@ class Home:
         """Return the file with the database URL of `service`."""
         return self.keys / f"{service}.database"
 
+    @property
+    def role_passwords_file(self) -> Path:
+        """Return the file with the passwords of all database roles that this home made."""
+        return self.keys / "database_roles.json"
+
     def toolrunner(self, number: int) -> Path:
         """Return the data directory of one toolrunner."""
         return self.root / "toolrunner" / str(number)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from parley.cli.default_model import BY_DEFAULT
 from parley.cli.model_providers import HOW_TO_GET_ONE, found_providers
 from parley.cli.sandbox_probe import SandboxOffer
 
@@ -20,6 +21,10 @@ OPEN_FILES_MIN = 4320
 TOO_WEAK = (
     "commands do not run, because toolrunner does not start below level landlock; remove the "
     "causes below, or set TOOLRUNNER_SANDBOX_MINIMUM if you trust whatever runs here"
+)
+NO_PROVIDER = (
+    "models that are stored in Parley are known only while it runs; without one of them the "
+    f"scripted demo answers; {HOW_TO_GET_ONE}"
 )
 
 
@@ -76,11 +81,20 @@ def find_layers(offer: SandboxOffer) -> tuple[Finding, ...]:
     )
 
 
-def find_models(environment: Mapping[str, str]) -> Finding:
-    """Look for keys of model providers in the environment."""
+def find_models(environment: Mapping[str, str], default: str | None) -> Finding:
+    """Say which model answers by default, and which providers the environment names.
+
+    Args:
+        environment: Where keys of model providers are looked for.
+        default: What the running stack says of its default model; None if no stack runs.
+    """
     providers = found_providers(environment)
-    cost = "" if providers else f"the scripted demo answers; {HOW_TO_GET_ONE}"
-    return Finding("models", bool(providers), ", ".join(providers) or "no key found", cost)
+    named = ", ".join(providers) or "no provider"
+    if default is not None:
+        detail = f"{default}; this environment names {named}"
+        return Finding("models", default.endswith(BY_DEFAULT), detail)
+    cost = "" if providers else NO_PROVIDER
+    return Finding("models", bool(providers), f"this environment names {named}", cost)
 
 
 def find_cores() -> Finding:
@@ -90,18 +104,17 @@ def find_cores() -> Finding:
     return Finding("cores", count > 1, str(count), cost)
 
 
-def find_open_files(limits: tuple[int, int]) -> Finding:
+def find_open_files(hard: int) -> Finding:
     """Judge how many files a service may open, and so how many connections it can take.
 
     Args:
-        limits: The soft limit that it is started with, and the hard limit that it raises it to.
+        hard: The hard limit, which a service raises its own limit to.
     """
     from parley.process.open_files import LIMIT_MAX, OpenFiles
 
-    at_start, hard = limits
     limit = LIMIT_MAX if hard == resource.RLIM_INFINITY else min(hard, LIMIT_MAX)
-    connections = OpenFiles(limit, at_start).connections_max
-    detail = f"{limit} a service, enough for {connections} connections; commands get {at_start}"
+    connections = OpenFiles(limit, limit).connections_max
+    detail = f"{limit} for a service started from here, enough for {connections} connections"
     is_enough = limit >= OPEN_FILES_MIN
     cost = (
         ""

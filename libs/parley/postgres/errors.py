@@ -92,12 +92,8 @@ class NotOwned(DatabaseMisconfigured):
 
     def __init__(self, schema: str, role: str, owners: tuple[str, ...], count: int) -> None:
         named = " and ".join(owners)
-        statements = "; ".join(f'REASSIGN OWNED BY "{owner}" TO "{role}"' for owner in owners)
         self.reason = f"{count} tables and other things of the schema {schema} belong to {named}"
-        self.remedy = (
-            f"start once with --database as a superuser, which gives them to {role}; or, if "
-            f"{named} owns nothing else there, run as a superuser in this database: {statements}"
-        )
+        self.remedy = f"start once with --database as a superuser, which gives them to {role}"
         DatabaseError.__init__(self, f"PostgreSQL cannot be used: {self.reason}; {self.remedy}")
 
 

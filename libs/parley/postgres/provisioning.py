@@ -1,6 +1,6 @@
 """Giving each service its own role and schema, so that none can read another's tables."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import asyncpg
@@ -32,7 +32,11 @@ class ServiceRole:
 
 
 async def provision(
-    admin_url: str, *, roles: Sequence[ServiceRole], database: str | None = None
+    admin_url: str,
+    *,
+    roles: Sequence[ServiceRole],
+    database: str | None = None,
+    store: Callable[[], None] = lambda: None,
 ) -> None:
     """Make roles, schemas and (when named) the database as given; doing it again changes nothing.
 
@@ -40,6 +44,8 @@ async def provision(
         admin_url: A role that may create roles, and the database if one is to be created.
         roles: Who owns which schema. A password given here replaces the role's earlier one.
         database: The database to create and use; without it that of `admin_url` is used.
+        store: Stores the passwords. It is called before they become valid, and only if all roles
+            can be made, so that what was stored is a proof that the roles are the caller's.
 
     A database that is given rather than created keeps the rights that everybody has in it. What is
     in the schemas and belongs to other roles, as after the restore of a dump, is given to `roles`.
@@ -50,19 +56,28 @@ async def provision(
     """
     try:
         with typed_outages():
-            await _provision(admin_url, tuple(roles), database)
+            await _provision(admin_url, tuple(roles), database, store)
     except asyncpg.InsufficientPrivilegeError as error:
         remedy = "give the address of a role that may create roles, schemas and databases"
         raise DatabaseMisconfigured(first_line(error), remedy) from error
 
 
-async def _provision(admin_url: str, roles: tuple[ServiceRole, ...], database: str | None) -> None:
+async def _provision(
+    admin_url: str,
+    roles: tuple[ServiceRole, ...],
+    database: str | None,
+    store: Callable[[], None],
+) -> None:
     admin = await Session(admin_url, "provision").open()
     try:
         # Two of us at once would meet in the catalogues and fail on a concurrent update.
         await admin.execute("SELECT pg_advisory_lock(hashtextextended('parley provision', 0))")
-        for role in roles:
-            await _make_role(admin, role)
+        async with admin.transaction():
+            await _refuse_roles_of_others(admin, roles)
+            for role in roles:
+                await _make_role(admin, role)
+            # Roles with a password that was lost would lock their owner out.
+            store()
         if database is None:
             await _make_schemas(admin, roles, is_own_database=False)
             return
@@ -79,14 +94,27 @@ async def _provision(admin_url: str, roles: tuple[ServiceRole, ...], database: s
         await admin.close()
 
 
+async def _refuse_roles_of_others(
+    admin: "asyncpg.Connection[asyncpg.Record]", roles: tuple[ServiceRole, ...]
+) -> None:
+    names = [role.name for role in roles if not role.is_ours]
+    rows = await admin.fetch(
+        "SELECT rolname FROM pg_roles WHERE rolname = ANY($1) ORDER BY rolname", names
+    )
+    if rows:
+        found = ", ".join(row["rolname"] for row in rows)
+        reason = f"another installation of Parley made the roles {found}"
+        remedy = (
+            "use the home that made them, or give another database; if that home is lost, rename "
+            "each of them (ALTER ROLE name RENAME TO another_name) and start as a superuser"
+        )
+        raise DatabaseMisconfigured(reason, remedy)
+
+
 async def _make_role(admin: "asyncpg.Connection[asyncpg.Record]", role: ServiceRole) -> None:
     name = quoted(role.name)
     if not await admin.fetchval("SELECT 1 FROM pg_roles WHERE rolname = $1", role.name):
         await admin.execute(f"CREATE ROLE {name} LOGIN")
-    elif not role.is_ours:
-        reason = f"its role {role.name} belongs to another installation of Parley"
-        remedy = "use the home that made it, or give another database"
-        raise DatabaseMisconfigured(reason, remedy)
     await admin.execute(f"ALTER ROLE {name} LOGIN PASSWORD '{scram_verifier(role.password)}'")
     if not await admin.fetchval("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
         # Only a member may make a schema that belongs to the role.

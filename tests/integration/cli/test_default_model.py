@@ -1,13 +1,19 @@
 """Which model answers by default, asked of a scripted gateway."""
 
+import json
+import os
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from parley.cli.default_model import HOW_TO_CHOOSE, default_model_line
 from parley.cli.home import Home
+from parley.cli.invocation import Invocation
+from parley.cli.main import run
 from parley.cli.model_providers import HOW_TO_GET_ONE
+from parley.cli.process_table import ProcessIdentity, ProcessTable, save
 from support.fake_api import API_KEY, Answer, fake_api
 
 
@@ -48,3 +54,46 @@ def test_a_server_that_does_not_tell_is_not_guessed_for(home: Home) -> None:
     with fake_api(Answer(503, {"title": "Down", "code": "DOWN"})) as api:
         line = default_model_line(home, api.server.url)
     assert line == "unknown, the server does not tell: Down (DOWN)"
+
+
+def told_by_doctor(
+    home: Home, capsys: pytest.CaptureFixture[str], **environment: str
+) -> dict[str, Any]:
+    assert run(["doctor", "--json"], Invocation(environment, "parley", str(home.root))) == 0
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    (found,) = [each for each in findings if each["name"] == "models"]
+    return dict(found)
+
+
+def test_doctor_asks_the_running_stack_for_its_default_model(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    supervisor = ProcessIdentity(os.getpid(), psutil.Process().create_time())
+    stored = Answer(200, {"items": [model("big", is_default=True)], "next_cursor": None})
+    with fake_api(stored, Answer(200, {"name": "acme", "display_name": "Acme"})) as api:
+        save(ProcessTable(supervisor, http=api.server.url), home.processes_file)
+        found = told_by_doctor(home, capsys)
+    assert (found["is_there"], found["cost"]) == (True, "")
+    assert found["detail"] == "Acme, Big by default; this environment names no provider"
+
+
+def test_doctor_shows_that_the_demo_of_a_running_stack_answers(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    supervisor = ProcessIdentity(os.getpid(), psutil.Process().create_time())
+    with fake_api(Answer(200, {"items": [DEMO], "next_cursor": None})) as api:
+        save(ProcessTable(supervisor, http=api.server.url), home.processes_file)
+        found = told_by_doctor(home, capsys, OPENAI_API_KEY="sk-1")
+    assert not found["is_there"]
+    assert found["detail"].startswith("the scripted demo answers")
+    assert found["detail"].endswith("this environment names OpenAI")
+
+
+def test_doctor_without_a_stack_says_only_what_the_environment_names(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = told_by_doctor(home, capsys, OPENAI_API_KEY="sk-1")
+    assert (named["is_there"], named["detail"]) == (True, "this environment names OpenAI")
+    found = told_by_doctor(home, capsys)
+    assert found["detail"] == "this environment names no provider"
+    assert "stored in Parley are known only while it runs" in found["cost"]

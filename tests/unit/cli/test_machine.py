@@ -39,10 +39,11 @@ def test_whatever_is_missing_says_what_that_costs() -> None:
 
 @pytest.mark.parametrize(("hard", "is_enough"), [(1024, False), (65_536, True)])
 def test_few_open_files_are_told_with_what_they_allow(hard: int, is_enough: bool) -> None:
-    found = machine.find_open_files((512, hard))
+    found = machine.find_open_files(hard)
     assert (found.is_there, bool(found.cost)) == (is_enough, not is_enough)
+    # Nothing of commands: their limit depends on the shell and settings of the start.
     assert found.detail == (
-        f"{hard} a service, enough for {hard - 320} connections; commands get 512"
+        f"{hard} for a service started from here, enough for {hard - 320} connections"
     )
 
 

@@ -7,9 +7,12 @@ from dataclasses import asdict
 import click
 
 from parley.cli import machine
+from parley.cli.default_model import default_model_line
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.invocation import current
+from parley.cli.leftovers import running
 from parley.cli.options import HomeCommand
+from parley.cli.process_table import load
 from parley.cli.sandbox_probe import SandboxOffer, probe_sandbox
 
 
@@ -20,7 +23,10 @@ def doctor(as_json: bool) -> None:
     environment = current().environment
     search_path = environment.get("PATH")
     offer = probe_sandbox(current().home.root)
-    findings = (*look_around(search_path, offer), machine.find_models(environment))
+    findings = (
+        *look_around(search_path, offer),
+        machine.find_models(environment, _default_model()),
+    )
     if as_json:
         click.echo(json.dumps(_document(findings, offer), indent=2))
     else:
@@ -44,8 +50,15 @@ def look_around(search_path: str | None, offer: SandboxOffer) -> tuple[machine.F
         machine.find_browser(search_path),
         machine.find_cores(),
         machine.find_memory(),
-        machine.find_open_files(resource.getrlimit(resource.RLIMIT_NOFILE)),
+        machine.find_open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
     )
+
+
+def _default_model() -> str | None:
+    """Ask the stack that runs in the home, if one does."""
+    home = current().home
+    table = load(home.processes_file)
+    return default_model_line(home, table.http) if running(table.supervisor) is not None else None
 
 
 def _postgres() -> machine.Finding:
