@@ -230,6 +230,10 @@ async def test_a_chat_whose_workspace_was_deleted_works_in_its_scratch_workspace
     await client.request("DELETE", workspace, None, {})
     # What ran there ends, and is not run again elsewhere.
     await rested(client, path)
+    messages = (await asked(client, 200, "GET", f"{path}/messages"))["messages"]
+    parts = [part for message in messages for part in message["content"]]
+    ended, *_ = [part["result"] for part in parts if part["type"] == "tool-result"]
+    assert (ended["ok"], ended["reason"]) == (False, "SIGNALLED")
     async with asyncio.timeout(REST_S_MAX):
         while (await asked(client, 200, "GET", workspace))["state"] != "deleted":
             pass
