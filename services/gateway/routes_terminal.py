@@ -16,7 +16,7 @@ from gateway.paths import chat_id_of, chat_not_found, process_id_of, workspace_i
 from gateway.sign_in_watch import SignInWatch
 from gateway.terminal_bridge import TerminalBridge
 from gateway.websockets import require_websocket
-from gateway.workspaces import WORKSPACE_NOT_FOUND
+from gateway.workspaces import is_chat_missing
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import process_service_pb2 as node_api
 from parley.api.workspace.v1 import workspace_service_pb2 as api
@@ -60,10 +60,11 @@ class TerminalRoutes:
 
     async def attach(self, request: Request, visitor: SignedIn) -> ASGIApp:
         """Be the terminal of a process of a chat's workspace, from a cursor on."""
+        chat_id = chat_id_of(request)
         try:
-            return await self._attach(request, visitor, chat_id_of(request))
+            return await self._attach(request, visitor, chat_id)
         except UpstreamRefused as refused:
-            if refused.problem.reason == WORKSPACE_NOT_FOUND:
+            if is_chat_missing(refused, chat_id):
                 raise chat_not_found() from None
             raise
 

@@ -37,8 +37,13 @@ class Workspaces:
                 user, chat_id, lambda stubs: question(stubs.workspaces)
             )
         except UpstreamRefused as refused:
-            if refused.problem.reason == WORKSPACE_NOT_FOUND:
-                # The path named a chat, and that is what there is not.
+            if is_chat_missing(refused, chat_id):
                 raise chat_not_found() from None
             raise
         return answer
+
+
+def is_chat_missing(refused: UpstreamRefused, chat_id: str) -> bool:
+    """Return whether chatd says that there is no such chat, and not that its workspace is gone."""
+    problem = refused.problem
+    return problem.reason == WORKSPACE_NOT_FOUND and problem.metadata.get("workspace_id") == chat_id

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chatd.domain.workspaces.templates import SCRATCH_ID
 from support.http_client import HttpClient, Reply
 from support.local_stack import LocalStack
 from support.row_sizes import FULL_SIZE, RowSizes
@@ -201,3 +202,55 @@ async def test_a_checkpoint_is_made_and_restored(stack: LocalStack) -> None:
     assert {each["ref"] for each in listed} == {kept["ref"], restored["previous"]["ref"]}
     diff = await asked(client, 200, "GET", f"{path}/diff?base={restored['previous']['ref']}")
     assert "-two\n+one\n" in diff["patch"]
+
+
+async def rested(client: HttpClient, path: str) -> None:
+    """Wait until no turn of a chat runs."""
+    async with asyncio.timeout(REST_S_MAX):
+        while (await asked(client, 200, "GET", path))["status"] not in ("waiting", "error"):
+            pass
+
+
+async def test_a_chat_whose_workspace_was_deleted_works_in_its_scratch_workspace(
+    stack: LocalStack,
+) -> None:
+    client = client_of(stack)
+    made = await asked(client, 202, "POST", "/api/v1/workspaces", {"template_id": SCRATCH_ID})
+    workspace = f"/api/v1/workspaces/{made['id']}"
+    body = {"content": [{"type": "text", "text": "hello"}], "workspace_id": made["id"]}
+    path = f"{CHATS}/{(await asked(client, 201, 'POST', CHATS, body))['id']}"
+    await rested(client, path)
+    processes = f"{path}/processes"
+    sleeps = {"content": [{"type": "text", "text": "run: echo begun > here; sleep 600"}]}
+    await asked(client, 202, "POST", f"{path}/messages", sleeps)
+    async with asyncio.timeout(REST_S_MAX):
+        while not (ran := await asked(client, 200, "GET", f"{processes}?state=running"))["items"]:
+            pass
+    process = f"{processes}/{ran['items'][0]['id']}"
+    await client.request("DELETE", workspace, None, {})
+    # What ran there ends, and is not run again elsewhere.
+    await rested(client, path)
+    messages = (await asked(client, 200, "GET", f"{path}/messages"))["messages"]
+    parts = [part for message in messages for part in message["content"]]
+    ended, *_ = [part["result"] for part in parts if part["type"] == "tool-result"]
+    assert (ended["ok"], ended["reason"]) == (False, "SIGNALLED")
+    async with asyncio.timeout(REST_S_MAX):
+        while (await asked(client, 200, "GET", workspace))["state"] != "deleted":
+            pass
+    assert (await asked(client, 200, "GET", f"{path}/files"))["items"] == []
+    assert (await asked(client, 200, "GET", processes))["items"] == []
+    assert (await asked(client, 200, "GET", f"{path}/git"))["repositories"] == []
+    assert (await asked(client, 200, "GET", f"{path}/checkpoints"))["items"] == []
+    gone = await asked(client, 404, "GET", f"{process}/output")
+    assert gone["code"] == "PROCESS_NOT_FOUND"
+    for read in (f"{path}/diff", f"{path}/files/content?path=a"):
+        assert (await asked(client, 409, "GET", read))["code"] == "WORKSPACE_NOT_READY"
+    renamed = await asked(client, 200, "PATCH", path, {"title": "still"})
+    assert renamed["workspace_id"] == made["id"]
+
+    runs = {"content": [{"type": "text", "text": "run: echo again > scratch.txt"}]}
+    await asked(client, 202, "POST", f"{path}/messages", runs)
+    await rested(client, path)
+    listed = await asked(client, 200, "GET", f"{path}/files")
+    assert [entry["path"] for entry in listed["items"]] == ["scratch.txt"]
+    await asked(client, 201, "POST", processes, {"command": "true"})

@@ -177,6 +177,7 @@ class ModelError(Exception):
         status_code: int = 0,
         detail: str = "",
         is_unreachable: bool = False,
+        is_held_back: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -187,6 +188,7 @@ class ModelError(Exception):
         self.status_code = status_code
         self.detail = detail
         self.is_unreachable = is_unreachable  # No byte of an answer came.
+        self.is_held_back = is_held_back  # The call was not made.
 
     @property
     def turn_error(self) -> TurnError:

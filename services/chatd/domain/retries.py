@@ -1,6 +1,6 @@
 """Whether a failed model call is tried again, and when."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chatd.domain.chat import ChatState, ErrorKind, TurnError
 from chatd.domain.compaction import COMPACTIONS_MAX
@@ -69,7 +69,7 @@ def after_failure(failed: Failed, chance: float, policy: RetryPolicy) -> RetryIn
     """
     error, attempt = failed.error, failed.attempt
     if not error.is_retryable or attempt >= policy.attempts_max:
-        return GiveUp(error.turn_error)
+        return GiveUp(_final(error))
     hint_s = error.retry_after_s or 0.0
     if hint_s > policy.hint_max_s:
         return GiveUp(_asked_to_wait(error, hint_s))
@@ -105,10 +105,25 @@ def spent(state: ChatState, policy: RetryPolicy) -> TurnError | None:
     )
 
 
+def _final(error: ModelError) -> TurnError:
+    """Return what ends a turn; that its last call was not made is no reason by itself."""
+    if not error.is_held_back:
+        return error.turn_error
+    provider = error.provider or "The AI provider"
+    told = (
+        f"{provider} could not be reached. Check its address and that it runs, then send the "
+        "message again."
+        if error.is_unreachable
+        else f"Too many calls to {error.provider or 'the AI provider'} failed. Wait a while, then "
+        "send the message again."
+    )
+    return replace(error.turn_error, message=told)
+
+
 def _unreachable(error: ModelError, policy: RetryPolicy) -> TurnError:
-    minutes = f"{policy.unreachable_max_s / 60:.2g} minutes"
     return TurnError(
-        f"{error.provider or 'The AI provider'} could not be reached for {minutes}. "
+        f"{error.provider or 'The AI provider'} could not be reached for "
+        f"{_duration(policy.unreachable_max_s)}. "
         "Check its address and that it runs, then send the message again.",
         error.kind,
         detail=error.detail,
@@ -116,6 +131,14 @@ def _unreachable(error: ModelError, policy: RetryPolicy) -> TurnError:
         status_code=error.status_code,
         is_retryable=True,
     )
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration as people say it: whole seconds below two minutes."""
+    if seconds >= 120:
+        return f"{seconds / 60:.2g} minutes"
+    whole = max(1, round(seconds))
+    return "1 second" if whole == 1 else f"{whole} seconds"
 
 
 def _asked_to_wait(error: ModelError, hint_s: float) -> TurnError:

@@ -17,10 +17,7 @@ UNAVAILABLE = "{provider} is temporarily unavailable."
 CLOSED = "{provider} closed the stream before the answer was complete."
 GARBLED = "{provider} sent an answer that cannot be read."
 OVERLOADED = "{provider} is overloaded at the moment."
-HELD_BACK = (
-    "Parley holds this call back, because too many calls to {provider} failed just now. "
-    "It makes the call by itself when the time is over."
-)
+HELD_BACK = "Parley holds this call back, because too many calls to {provider} failed just now."
 RATE_LIMITED = "{provider} limits how fast we may ask."
 USED_UP = "The usage limit for AI is reached. Ask an administrator, or check budget and billing."
 NOT_SIGNED_IN = "{provider} did not accept our sign-in. Check its key and what that may do."

@@ -140,4 +140,5 @@ class GuardedModel:
             provider=name,
             detail=detail,
             is_unreachable=unreachable is not None,
+            is_held_back=True,
         )

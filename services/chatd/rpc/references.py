@@ -12,7 +12,7 @@ from chatd.domain.errors import ChatNotFound, UnknownIds, WorkspaceNotFound
 from chatd.domain.references import Grantees, McpServers
 from chatd.domain.views import Grantee, GranteeKind
 from chatd.domain.workspaces.secrets import Secret, SecretNotFound
-from chatd.domain.workspaces.workspace import State, Workspace
+from chatd.domain.workspaces.workspace import Workspace
 
 NO_WORKSPACE = "names no workspace of yours; list yours, or leave it out for a scratch one"
 
@@ -75,7 +75,7 @@ class References:
             workspace = await self._workspaces.own(workspace_id, owner_id)
         except WorkspaceNotFound:
             raise UnknownIds("workspace", {field: NO_WORKSPACE}) from None
-        if workspace.state is State.DELETED or workspace.is_removing:
+        if workspace.is_gone:
             raise UnknownIds("workspace", {field: NO_WORKSPACE})
 
     async def require_servers(

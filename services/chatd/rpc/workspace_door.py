@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from chatd.clients.users import user_of
@@ -27,6 +27,7 @@ class Visit:
         named: The id by which they asked for it: its own, or that of a chat.
         epoch: Number of its placement.
         is_there: Whether it was made; a chat's own is made when something is done in it.
+        is_of_chat: Whether they asked for it by the id of a chat.
     """
 
     workspace_id: str
@@ -34,6 +35,7 @@ class Visit:
     named: str
     epoch: int = 0
     is_there: bool = True
+    is_of_chat: bool = True
 
     def context(self, chat_id: str = "") -> workspace_pb2.WorkspaceContext:
         """Return what a node is told; without a chat the call is a person's, who sees all."""
@@ -145,7 +147,8 @@ class Door:
         except ChatNotFound:
             if self._sites is None:
                 raise WorkspaceNotFound(found_id) from None
-            return self._at(await self._sites.own(found_id, reader.id), owner, found_id)
+            site = await self._sites.own(found_id, reader.id)
+            return replace(self._at(site, owner, found_id), is_of_chat=False)
         if is_owner_only and chat.owner.id != reader.id:
             raise WorkspaceNotFound(found_id)
         if self._sites is None:

@@ -24,7 +24,7 @@ from parley.api.workspace.v1 import (
 )
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceServicer
-from parley.rpc import Refusal, acting_for
+from parley.rpc import Problem, Refusal, acting_for
 
 Context = grpc.aio.ServicerContext
 
@@ -38,6 +38,11 @@ CHECKPOINT_S: Final = 320.0
 PROCESSES: Final = 50
 REQUEST_ID_REUSED: Final = "REQUEST_ID_REUSED"
 WORKSPACE_NOT_FOUND: Final = "WORKSPACE_NOT_FOUND"
+WORKSPACE_NOT_READY: Final = "WORKSPACE_NOT_READY"
+LACKING: Final = (
+    "The machine of this chat's workspace does not have the workspace now; it may have been "
+    "deleted just now. Try again."
+)
 
 R = TypeVar("R")
 
@@ -235,7 +240,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
                     return
         except Refusal as refusal:
             if refusal.problem is not DRAINING:
-                raise
+                raise _told(visit, refusal) from refusal
         finally:
             call.cancel()
         yield api.WatchWorkspaceGitResponse(
@@ -283,6 +288,8 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     ) -> api.ListWorkspaceCheckpointsResponse:
         """List checkpoints, whoever made them."""
         visit = await self._door.for_reading(request.workspace_id)
+        if not visit.is_there:
+            return api.ListWorkspaceCheckpointsResponse()
         asked = git_service_pb2.ListCheckpointsRequest(
             context=visit.context(),
             repository=request.repository,
@@ -335,7 +342,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             async for piece in call:
                 yield piece
         except grpc.aio.AioRpcError as error:
-            raise passed_on(error) from error
+            raise _told(visit, passed_on(error)) from error
         finally:
             call.cancel()
 
@@ -369,16 +376,26 @@ async def _answered(visit: Visit, ask: Callable[[], Awaitable[R]]) -> R:
 
     Raises:
         WorkspaceNotReady: The workspace is still on its way to the node.
-        Refusal: The node refuses, lacks this, or is away.
+        Refusal: The node refuses, lacks this or the workspace, or is away.
     """
     with acting_for(visit.user):
         call = ask()
     try:
         return await answered(call)
     except Refusal as refusal:
-        if refusal.problem.reason == WORKSPACE_NOT_FOUND and not visit.is_there:
-            raise WorkspaceNotReady(visit.workspace_id, State.PREPARING) from refusal
-        raise
+        raise _told(visit, refusal) from refusal
+
+
+def _told(visit: Visit, refusal: Exception) -> Exception:
+    """Return what a visitor is told; that a node lacks a workspace says nothing of the chat."""
+    if not isinstance(refusal, Refusal) or refusal.problem.reason != WORKSPACE_NOT_FOUND:
+        return refusal
+    if not visit.is_there:
+        return WorkspaceNotReady(visit.workspace_id, State.PREPARING)
+    if not visit.is_of_chat:
+        return refusal
+    told = {"workspace_id": visit.workspace_id}
+    return Refusal(Problem(grpc.StatusCode.FAILED_PRECONDITION, WORKSPACE_NOT_READY, LACKING, told))
 
 
 async def _changed(visit: Visit, request_id: str, ask: Callable[[], Awaitable[R]]) -> R:

@@ -20,10 +20,11 @@ _ALL = columns_of("w")
 _SEEN = f"{_ALL}, clock_timestamp() AS now"
 
 # The workspace of a chat c with the root r: what was chosen for one of them, if its owner has it
-# still, else the scratch one of the root.
+# still and it is not deleted or being deleted, else the scratch one of the root.
 _WORKED_IN = """coalesce(
         (SELECT b.id FROM chat.workspaces b
-            WHERE b.id = coalesce(c.workspace_id, r.workspace_id) AND b.owner_id = c.owner_id),
+            WHERE b.id = coalesce(c.workspace_id, r.workspace_id) AND b.owner_id = c.owner_id
+                AND b.state <> 'deleted' AND NOT b.is_removing),
         r.id)"""
 
 # The time of record; for no user.

@@ -314,13 +314,22 @@ async def test_what_a_chat_has_already_passes_when_it_is_gone(served: ServedChat
     assert (await served.ann.ask(request)).chat.id == chat.id
 
 
+GONE = {
+    "removed": "DELETE FROM chat.workspaces WHERE id = $1",
+    "deleted": "UPDATE chat.workspaces SET state = 'deleted' WHERE id = $1",
+    "being deleted": "UPDATE chat.workspaces SET state = 'stopping', is_removing = true, "
+    "node_id = id WHERE id = $1",
+}
+
+
+@pytest.mark.parametrize("how", GONE)
 async def test_a_chat_whose_workspace_is_gone_works_in_its_scratch_one(
-    served: ServedChats,
+    served: ServedChats, how: str
 ) -> None:
     store = served.catalogue.store
     await store.add(workspace(), HASH, LIMITS)
     chat = await served.ann.create(workspace_id=WORKSPACE)
-    await served.pool.execute("DELETE FROM chat.workspaces WHERE id = $1", WORKSPACE)
+    await served.pool.execute(GONE[how], WORKSPACE)
     scratch = replace(workspace(), id=WorkspaceId(chat.id), name="scratch", is_scratch_of_chat=True)
     await store.add_scratch(scratch, served.catalogue.driver.driver_id, 15.0)
     found = await store.of_chat(ChatId(chat.id))

@@ -264,10 +264,26 @@ async def test_a_signal_may_be_followed_by_a_kill(stack: GatewayStack) -> None:
     ("problem", "status", "code", "facts"),
     [
         (
-            Problem(grpc.StatusCode.NOT_FOUND, "WORKSPACE_NOT_FOUND", "There is no such workspace"),
+            Problem(
+                grpc.StatusCode.NOT_FOUND,
+                "WORKSPACE_NOT_FOUND",
+                "There is no such workspace",
+                {"workspace_id": NO_CHAT},
+            ),
             404,
             "CHAT_NOT_FOUND",
             {"detail": "There is no such chat, or you may not see it."},
+        ),
+        (
+            Problem(
+                grpc.StatusCode.NOT_FOUND,
+                "WORKSPACE_NOT_FOUND",
+                "There is no such workspace",
+                {"workspace_id": PROCESS_ID},
+            ),
+            404,
+            "WORKSPACE_NOT_FOUND",
+            {},
         ),
         (
             Problem(grpc.StatusCode.NOT_FOUND, "PROCESS_NOT_FOUND", "no", {"process_id": "p"}),

@@ -321,7 +321,10 @@ async def test_whoever_may_not_follow_repositories_gets_a_problem_and_no_stream(
     stack: GatewayStack,
 ) -> None:
     stack.chatd.refusal = Problem(
-        grpc.StatusCode.NOT_FOUND, "WORKSPACE_NOT_FOUND", "There is none."
+        grpc.StatusCode.NOT_FOUND,
+        "WORKSPACE_NOT_FOUND",
+        "There is none.",
+        {"workspace_id": NO_CHAT},
     )
     reply = await stack.owner.request("GET", f"{CHAT}/git/events")
     assert (reply.status, reply.json()["code"]) == (404, "CHAT_NOT_FOUND")

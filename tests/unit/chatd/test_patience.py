@@ -70,6 +70,47 @@ def test_the_last_attempt_is_at_the_end_of_the_time_for_a_dead_provider() -> Non
     assert last.error.message.startswith("Acme could not be reached for 3 minutes.")
 
 
+@pytest.mark.parametrize(
+    ("unreachable_max_s", "told"),
+    [(1, "1 second"), (30, "30 seconds"), (119, "119 seconds"), (120, "2 minutes")],
+)
+def test_the_time_for_a_dead_provider_is_told_in_seconds_below_two_minutes(
+    unreachable_max_s: float, told: str
+) -> None:
+    policy = RetryPolicy(unreachable_max_s=unreachable_max_s)
+    last = after_failure(Failed(GONE, 9, unreachable_s=unreachable_max_s), 0.5, policy)
+    assert isinstance(last, GiveUp)
+    assert last.error.message.startswith(f"Acme could not be reached for {told}.")
+
+
+@pytest.mark.parametrize(
+    ("is_unreachable", "told"),
+    [
+        (
+            True,
+            "Acme could not be reached. Check its address and that it runs, then send the message "
+            "again.",
+        ),
+        (False, "Too many calls to Acme failed. Wait a while, then send the message again."),
+    ],
+)
+def test_a_turn_that_ends_while_its_call_is_held_back_tells_what_failed(
+    is_unreachable: bool, told: str
+) -> None:
+    held_back = ModelError(
+        ErrorKind.TIMEOUT,
+        "Parley holds this call back",
+        is_retryable=True,
+        provider="Acme",
+        detail="connection refused",
+        is_unreachable=is_unreachable,
+        is_held_back=True,
+    )
+    last = after_failure(Failed(held_back, 4), 0.5, RetryPolicy(attempts_max=4))
+    assert isinstance(last, GiveUp)
+    assert (last.error.message, last.error.detail) == (told, "connection refused")
+
+
 async def test_attempts_that_reach_somebody_begin_the_time_anew() -> None:
     busy = ModelError(ErrorKind.OVERLOADED, "busy", is_retryable=True)
     errors = [GONE, GONE, busy, GONE]

@@ -153,3 +153,8 @@ class Workspace:
     def is_usable(self) -> bool:
         """Return whether tools can work in it."""
         return self.state in USABLE
+
+    @property
+    def is_gone(self) -> bool:
+        """Return whether it is deleted or being deleted, so that nothing of it can be read."""
+        return self.is_removing or self.state is State.DELETED

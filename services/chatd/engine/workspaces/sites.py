@@ -174,13 +174,9 @@ class ChatSites:
         workspace = found.workspace
         if workspace is None:
             workspace = await self._made(chat_id, found)
-        elif workspace.is_scratch_of_chat and workspace.state in AT_REST:
-            workspace = await self._workspaces.restart_scratch(workspace.id)
-            self._driver.poke(workspace)
-        if workspace.state in DRIVEN:
-            workspace = await self._changes.settled(
-                workspace.id, lambda: self._workspaces.get(workspace.id), self._waiting_s
-            )
+        elif workspace.is_scratch_of_chat:
+            workspace = await self._restarted(workspace)
+        workspace = await self._settled(workspace)
         if not workspace.is_usable:
             raise WorkspaceNotReady(workspace.id, workspace.state)
         if found.is_node_lost and workspace is found.workspace:
@@ -190,6 +186,22 @@ class ChatSites:
         known.is_looked_up = True
         return site
 
+    async def _restarted(self, workspace: Workspace) -> Workspace:
+        """Start a scratch workspace that is at rest, or is being stopped or deleted."""
+        if workspace.state is State.STOPPING:
+            workspace = await self._settled(workspace)
+        if workspace.state in AT_REST:
+            workspace = await self._workspaces.restart_scratch(workspace.id)
+            self._driver.poke(workspace)
+        return workspace
+
+    async def _settled(self, workspace: Workspace) -> Workspace:
+        if workspace.state not in DRIVEN:
+            return workspace
+        return await self._changes.settled(
+            workspace.id, lambda: self._workspaces.get(workspace.id), self._waiting_s
+        )
+
     async def seen(self, chat_id: ChatId) -> Site:
         """Return where a chat works for somebody who only looks; makes nothing.
 
@@ -198,7 +210,8 @@ class ChatSites:
             NoNode: there is nowhere to look.
         """
         found = await self._look(chat_id)
-        is_made = found.workspace is not None and found.workspace.has_files
+        workspace = found.workspace
+        is_made = workspace is not None and workspace.has_files and not workspace.is_gone
         return replace(await self._site(found), is_made=is_made)
 
     async def recent(self, chat_id: ChatId) -> Site:

@@ -219,8 +219,7 @@ async def test_an_open_breaker_is_an_error_that_says_when_to_come_back() -> None
         True,
         5.0,
         "Acme",
-        "Parley holds this call back, because too many calls to Acme failed just now. "
-        "It makes the call by itself when the time is over.",
+        "Parley holds this call back, because too many calls to Acme failed just now.",
     )
     clock.advance(5)
     assert await ask(model) == list(GOOD)

@@ -9,6 +9,7 @@ from chatd.clients.in_memory_host import InMemoryHost
 from chatd.domain.chat import ChatId, Owner, WorkerId
 from chatd.domain.choice import ModelChoice
 from chatd.domain.views import ChatMode
+from chatd.domain.workspaces.commands import FinishPreparing, FinishRemoving, Place
 from chatd.domain.workspaces.ports import ChatWorkspace, Site
 from chatd.domain.workspaces.workspace import State, WorkspaceId
 from chatd.engine.workspaces.driver import Driver
@@ -174,3 +175,31 @@ async def test_who_looks_before_a_workspace_was_made_sees_that_there_is_nothing(
     for state, is_made in ((State.PREPARING, False), (State.READY, True), (State.STOPPED, True)):
         stage.store.rows[CHAT] = workspace(state, id=CHAT, is_scratch_of_chat=True)
         assert await stage.sites.seen(CHAT) == Site(ADDRESS, CHAT, 1, is_made=is_made)
+
+
+@pytest.mark.parametrize("gone", [{"state": State.DELETED}, {"is_removing": True}])
+async def test_who_looks_after_a_scratch_workspace_was_deleted_sees_that_there_is_nothing(
+    stage: Stage, gone: dict[str, object]
+) -> None:
+    was = workspace(State.STOPPING, id=CHAT, is_scratch_of_chat=True, has_files=True)
+    stage.store.rows[CHAT] = replace(was, **gone)  # type: ignore[arg-type]
+    assert await stage.sites.seen(CHAT) == Site(ADDRESS, CHAT, 1, is_made=False)
+
+
+async def test_a_tool_waits_for_the_end_of_its_scratch_workspace_and_has_it_made_again(
+    stage: Stage,
+) -> None:
+    removing = workspace(State.STOPPING, id=CHAT, is_scratch_of_chat=True, is_removing=True)
+    stage.store.rows[CHAT] = removing
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        made = tasks.create_task(stage.sites.ready(CHAT, OWNER))
+        await stage.clock.until_someone_sleeps()
+        assert stage.store.rows[CHAT] == removing
+        await stage.store.apply(CHAT, FinishRemoving(removing.epoch))
+        stage.changes.heard(CHAT)
+        while stage.store.rows[CHAT].state is not State.PENDING:
+            await stage.changes.next(CHAT, within_s=0)
+        _, placed = await stage.store.apply(CHAT, Place(NODE))
+        await stage.store.apply(CHAT, FinishPreparing(placed.epoch))
+        stage.changes.heard(CHAT)
+        assert (await made).epoch == placed.epoch
