@@ -207,13 +207,18 @@ async def all_known(
     except ModelNotFound:
         if not refused:
             raise
-        refused.append(UnknownIds("model", {model_field: NO_MODEL}))
+        unknown = UnknownIds("model", {model_field: NO_MODEL})
+        raise _together([*refused, unknown]) from None
     if refused:
-        resources = " or ".join(refusal.resource for refusal in refused)
-        raise UnknownIds(resources, {k: v for each in refused for k, v in each.problems.items()})
+        raise _together(refused)
     if unavailable is not None:
         raise unavailable
     return found
+
+
+def _together(refused: Sequence[UnknownIds]) -> UnknownIds:
+    resources = " or ".join(refusal.resource for refusal in refused)
+    return UnknownIds(resources, {k: v for each in refused for k, v in each.problems.items()})
 
 
 async def require_grantees(

@@ -1,10 +1,11 @@
 import pytest
 from starlette.requests import Request
 
-from gateway.bodies import decode, idempotency_key, read_query, whole_number
+from gateway.bodies import decode, flag, idempotency_key, read_query, whole_number
 from gateway.errors import FieldError, HttpRefusal
 from gateway.inputs import BusyBehavior, NewChat, NewMessage, NewServiceToken, TextInput
 from gateway.inputs_workspaces import SignalInput
+from gateway.paging import page_request
 
 
 def request_with(*, query: str = "", headers: dict[str, str] | None = None) -> Request:
@@ -180,11 +181,37 @@ def test_all_that_is_wrong_with_a_query_is_told_at_once() -> None:
         {
             "parameter": "limt",
             "code": "UNKNOWN_PARAMETER",
-            "detail": "Unknown. Did you mean 'limit'?",
+            "detail": "Unknown. Did you mean 'limit'? Known: limit, cursor, q.",
         },
         {"parameter": "cursor", "code": "REPEATED", "detail": "Give it once."},
         {"parameter": "q", "code": "NUL", "detail": "Leave out the NUL character."},
     ]
+
+
+def test_names_and_values_of_a_query_are_checked_together() -> None:
+    with pytest.raises(HttpRefusal) as refused:
+        read_query(
+            request_with(query="colour=red&limit=0&archived=maybe&cursor=%00"),
+            "limit",
+            "cursor",
+            "archived",
+            checks=(page_request, lambda query: flag(query, "archived")),
+        )
+
+    told = [(error.parameter, error.code) for error in refused.value.errors]
+    assert told == [
+        ("colour", "UNKNOWN_PARAMETER"),
+        ("cursor", "NUL"),
+        ("limit", "NOT_IN_RANGE"),
+        ("archived", "INVALID"),
+    ]
+
+
+def test_a_number_that_is_too_large_is_told_as_one() -> None:
+    with pytest.raises(HttpRefusal) as refused:
+        decode(b'{"rows":1e400}', dict[str, float])
+
+    assert refused.value.detail == ("The body has a number beyond 1.8e+308; give a smaller one.")
 
 
 @pytest.mark.parametrize("text", ["-1", "0", "201", "1.5", "x", "²", "9" * 40, ""])
