@@ -90,6 +90,10 @@ SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
     "TOO_MANY_GROUPS": ("groups_max",),
     "TOO_MANY_TOKENS": ("tokens_max",),
 }
+#: Words of titles that are written in capitals.
+ABBREVIATIONS: Mapping[str, str] = {
+    word.lower(): word for word in ("API", "HTTP", "ID", "JSON", "MCP", "URL")
+}
 #: Facts whose names mean something else in a problem document.
 FACT_NAMES: Mapping[str, str] = {"status": "chat_status"}
 #: Reason -> field of a body that may have named what is not there.
@@ -287,7 +291,7 @@ def answer_to(error: Exception, at: Circumstances) -> Answer:
     headers = dict(refusal.headers)
     document: dict[str, object] = {
         "type": f"{at.public_url}/problems/{refusal.code}",
-        "title": refusal.code.replace("_", " ").capitalize(),
+        "title": _title(refusal.code),
         "status": refusal.status,
         "detail": refusal.detail,
         "instance": at.path,
@@ -319,6 +323,11 @@ def refusal_of(error: Exception, asked: Asked = ANYTHING) -> HttpRefusal:
 def is_ours_to_fix(error: Exception) -> bool:
     """Tell whether an operator should read the whole story of `error`."""
     return refusal_of(error).status in (500, 501)
+
+
+def _title(code: str) -> str:
+    words = code.replace("_", " ").capitalize().split(" ")
+    return " ".join(ABBREVIATIONS.get(word.lower(), word) for word in words)
 
 
 def invalid_request(*errors: FieldError) -> HttpRefusal:

@@ -122,10 +122,10 @@ class NewChat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     content: Content
     title: Title = ""
-    model_id: ModelId = ""
+    model_id: ModelId | None = None
     reasoning_effort: Effort | None = None
     mode: Mode | None = None
-    workspace_id: OptionalUuid = ""
+    workspace_id: OptionalUuid | None = None
     mcp_server_ids: Uuids = ()
     labels: Labels = {}
     system_prompt: Annotated[str, msgspec.Meta(max_length=SYSTEM_PROMPT_CHARACTERS_MAX)] = ""

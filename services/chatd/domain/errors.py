@@ -74,7 +74,7 @@ class ChatArchived(ChatError):
     """The chat is archived and takes nothing but unarchiving."""
 
     def __init__(self, chat_id: ChatId) -> None:
-        super().__init__(f"chat {chat_id} is archived; take it back first")
+        super().__init__(f"chat {chat_id} is archived; unarchive it first")
         self.chat_id = chat_id
 
 

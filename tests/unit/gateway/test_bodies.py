@@ -2,10 +2,13 @@ import pytest
 from starlette.requests import Request
 
 from gateway.bodies import decode, flag, idempotency_key, read_query, whole_number
+from gateway.convert_requests import new_chat_to_proto
 from gateway.errors import FieldError, HttpRefusal
 from gateway.inputs import BusyBehavior, NewChat, NewMessage, NewServiceToken, TextInput
 from gateway.inputs_workspaces import SignalInput
 from gateway.paging import page_request
+from gateway.settings import GatewaySettings
+from parley.settings import describe
 
 
 def request_with(*, query: str = "", headers: dict[str, str] | None = None) -> Request:
@@ -227,3 +230,17 @@ def test_a_word_that_is_none_is_answered_with_those_that_are() -> None:
     assert refused.value.detail == (
         "/signal: Give one of interrupt, terminate, kill, hangup, stop, continue."
     )
+
+
+def test_a_new_chat_takes_null_for_no_model_and_no_workspace() -> None:
+    body = b'{"content":[{"type":"text","text":"a"}],"model_id":null,"workspace_id":null}'
+
+    asked = new_chat_to_proto(decode(body, NewChat), request_id="r", chat_id="c")
+
+    assert (asked.model_id, asked.workspace_id) == ("", "")
+
+
+def test_the_share_of_the_access_log_is_described_in_words() -> None:
+    kinds = {line.name: line.type for line in describe(GatewaySettings, prefix="GATEWAY")}
+
+    assert kinds["GATEWAY_ACCESS_LOG"] == "on, off or a share from 0 to 1"
