@@ -16,10 +16,12 @@ import grpc
 
 from gateway.field_places import ANYTHING, Asked, place_of
 from gateway.identity_errors import ERRORS
+from gateway.problem_kinds import OF_REQUESTS
 from gateway.problem_kinds_tools import OF_WORKSPACES
 from parley.rpc import Problem, Violation
 
 FILE_TOO_LARGE = "FILE_TOO_LARGE"
+REQUEST_ID_REUSED = "REQUEST_ID_REUSED"
 WORKSPACE_NOT_READY = "WORKSPACE_NOT_READY"
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 
@@ -376,6 +378,9 @@ def _detail(problem: Problem, reason: str, status: int) -> str:
     if reason == WORKSPACE_NOT_READY and problem.metadata.get("state") in WORKSPACE_STEPS:
         state = problem.metadata["state"]
         return f"The workspace is {state}. {WORKSPACE_STEPS[state]}"
+    if reason == REQUEST_ID_REUSED:
+        # Services speak of the id of a request, clients gave a header.
+        return OF_REQUESTS[reason].text
     if reason == FILE_TOO_LARGE and "size_bytes" in problem.metadata:
         size, limit = problem.metadata["size_bytes"], problem.metadata.get("limit_bytes", "")
         return f"The file has {size} bytes, and at most {limit} are allowed."

@@ -318,6 +318,14 @@ def test_titles_write_abbreviations_in_capitals(code: str, title: str) -> None:
     assert _title(code) == title
 
 
+def test_a_reused_key_is_told_by_the_name_of_its_header() -> None:
+    problem = Problem(
+        grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED", "The request id was used before."
+    )
+
+    assert "Idempotency-Key" in refusal_of(UpstreamRefused(problem)).detail
+
+
 def test_pages_of_problems_show_code_as_code() -> None:
     pages = [index_body(), *map(problem_body, PROBLEM_KINDS)]
 
