@@ -9,7 +9,7 @@ import logging
 import random  # noqa: TID251 (only the type; the random numbers are an argument)
 import re
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 ON: Final = "on"
 OFF: Final = "off"
@@ -26,7 +26,9 @@ _log = logging.getLogger("gateway.access")
 
 @dataclass(frozen=True, slots=True)
 class AccessLogShare:
-    """Which share of the requests is logged, from 0 to 1."""
+    """Which share of the requests is logged, from 0 to 1; 0 is off."""
+
+    SETTING_KIND: ClassVar[str] = "on, off or a share from 0 to 1"
 
     share: float
 

@@ -7,9 +7,10 @@ told with a pointer to where it is.
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from datetime import datetime
+from sys import float_info
 from typing import Any, TypeVar
 
 import msgspec
@@ -154,25 +155,42 @@ def _too_deep() -> HttpRefusal:
 
 
 def read_query(
-    request: Request, *known: str, repeatable: tuple[str, ...] = ()
+    request: Request,
+    *known: str,
+    repeatable: tuple[str, ...] = (),
+    checks: Iterable[Callable[[Mapping[str, str]], object]] = (),
 ) -> Mapping[str, str]:
     """Return the query's parameters; of a repeatable one the last.
 
+    Args:
+        request: The request.
+        known: The names that may be given once.
+        repeatable: The names that may be given more than once.
+        checks: Each raises HttpRefusal for values that cannot be; all are made before refusing.
+
     Raises:
-        HttpRefusal: One is unknown, repeated or holds a NUL (422).
+        HttpRefusal: One is unknown, repeated, holds a NUL or is refused by a check (422).
     """
     known = (*known, *repeatable)
     found: dict[str, str] = {}
     faults: list[FieldError] = []
     for name, value in request.query_params.multi_items():
         if name not in known:
-            hint = nearest(name, known)
-            faults.append(FieldError("UNKNOWN_PARAMETER", f"Unknown.{hint}", parameter=name))
+            detail = f"Unknown.{nearest(name, known)}"
+            if "Known: " not in detail:
+                detail += f" Known: {', '.join(known)}."
+            faults.append(FieldError("UNKNOWN_PARAMETER", detail, parameter=name))
         elif name in found and name not in repeatable:
             faults.append(FieldError("REPEATED", "Give it once.", parameter=name))
         elif "\0" in value:
             faults.append(FieldError("NUL", "Leave out the NUL character.", parameter=name))
         found[name] = value
+    told = {fault.parameter for fault in faults}
+    for check in checks:
+        try:
+            check(found)
+        except HttpRefusal as refusal:
+            faults += [each for each in refusal.errors if each.parameter not in told]
     if faults:
         raise invalid_request(*faults[:FAULTS_MAX])
     return found
@@ -344,7 +362,12 @@ def _not_json(body: bytes, error: Exception) -> HttpRefusal:
     """Return the refusal of what is no JSON, with the place where reading stopped."""
     where = _stopped_at(body, str(error))
     if where is None:
-        detail = "The body has half of a surrogate pair, such as \\ud800 without the other half."
+        is_number = "Number" in str(error)
+        detail = (
+            f"The body has a number beyond {float_info.max:.3g}; give a smaller one."
+            if is_number
+            else "The body has half of a surrogate pair, such as \\ud800 without the other half."
+        )
         return HttpRefusal(400, "INVALID_JSON", detail)
     before = body[:where].decode(errors="replace")
     line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1

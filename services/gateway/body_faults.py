@@ -85,8 +85,12 @@ def _struct_faults(value: object, kind: inspect.StructType, pointer: str) -> Ite
     for name in value:
         if name not in known and name != kind.tag_field:
             at = f"{pointer}/{escaped(name)}"
-            hint = nearest(name, tuple(known))
+            tag = () if kind.tag_field is None else (kind.tag_field,)
+            hint = nearest(name, (*tag, *known))
             yield FieldError("UNKNOWN_FIELD", f"Unknown field.{hint}", pointer=at)
+    either: tuple[str, ...] = getattr(kind.cls, "either", ())
+    if either and sum(bool(value.get(name)) for name in either) != 1:
+        yield FieldError("INVALID", f"Give either {' or '.join(either)}.", pointer=pointer)
     for name, field in known.items():
         at = f"{pointer}/{escaped(name)}"
         if name in value:

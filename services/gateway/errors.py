@@ -16,10 +16,12 @@ import grpc
 
 from gateway.field_places import ANYTHING, Asked, place_of
 from gateway.identity_errors import ERRORS
+from gateway.problem_kinds import OF_REQUESTS
 from gateway.problem_kinds_tools import OF_WORKSPACES
 from parley.rpc import Problem, Violation
 
 FILE_TOO_LARGE = "FILE_TOO_LARGE"
+REQUEST_ID_REUSED = "REQUEST_ID_REUSED"
 WORKSPACE_NOT_READY = "WORKSPACE_NOT_READY"
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 
@@ -89,6 +91,10 @@ SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
     "TOKEN_ALREADY_ISSUED": ("token_id",),
     "TOO_MANY_GROUPS": ("groups_max",),
     "TOO_MANY_TOKENS": ("tokens_max",),
+}
+#: Words of titles that are written in capitals.
+ABBREVIATIONS: Mapping[str, str] = {
+    word.lower(): word for word in ("API", "HTTP", "ID", "JSON", "MCP", "URL")
 }
 #: Facts whose names mean something else in a problem document.
 FACT_NAMES: Mapping[str, str] = {"status": "chat_status"}
@@ -287,7 +293,7 @@ def answer_to(error: Exception, at: Circumstances) -> Answer:
     headers = dict(refusal.headers)
     document: dict[str, object] = {
         "type": f"{at.public_url}/problems/{refusal.code}",
-        "title": refusal.code.replace("_", " ").capitalize(),
+        "title": _title(refusal.code),
         "status": refusal.status,
         "detail": refusal.detail,
         "instance": at.path,
@@ -319,6 +325,11 @@ def refusal_of(error: Exception, asked: Asked = ANYTHING) -> HttpRefusal:
 def is_ours_to_fix(error: Exception) -> bool:
     """Tell whether an operator should read the whole story of `error`."""
     return refusal_of(error).status in (500, 501)
+
+
+def _title(code: str) -> str:
+    words = code.replace("_", " ").capitalize().split(" ")
+    return " ".join(ABBREVIATIONS.get(word.lower(), word) for word in words)
 
 
 def invalid_request(*errors: FieldError) -> HttpRefusal:
@@ -367,6 +378,9 @@ def _detail(problem: Problem, reason: str, status: int) -> str:
     if reason == WORKSPACE_NOT_READY and problem.metadata.get("state") in WORKSPACE_STEPS:
         state = problem.metadata["state"]
         return f"The workspace is {state}. {WORKSPACE_STEPS[state]}"
+    if reason == REQUEST_ID_REUSED:
+        # Services speak of the id of a request, clients gave a header.
+        return OF_REQUESTS[reason].text
     if reason == FILE_TOO_LARGE and "size_bytes" in problem.metadata:
         size, limit = problem.metadata["size_bytes"], problem.metadata.get("limit_bytes", "")
         return f"The file has {size} bytes, and at most {limit} are allowed."

@@ -2,7 +2,8 @@
 
 Services behind the gateway tell faults by the path of the proto's field, such as
 `content[0].file.file_id`. Clients wrote JSON, a query, a path and headers, so they are told the
-JSON Pointer (`/content/0/file_id`) or the name of the parameter or header.
+JSON Pointer (`/content/0/file_id`) or the name of the parameter or header. A pointer into JSON that
+a proto has as a text follows its field: `client_tools[0].input_schema_json#/type`.
 """
 
 import re
@@ -66,6 +67,7 @@ def place_of(field: str, asked: Asked) -> Place:
 
     A field that the client did not write is told as the whole body, if there is one.
     """
+    field, _, inside = field.partition("_json#")
     last = field.rpartition(".")[2]
     if last in HEADERS:
         return Place(parameter=HEADERS[last])
@@ -77,7 +79,7 @@ def place_of(field: str, asked: Asked) -> Place:
     if asked.body is None:
         return Place()
     steps = [found["name"] or found["index"].strip("'\"") for found in _STEP.finditer(field)]
-    return Place(pointer=_pointer(inspect.type_info(asked.body), steps))
+    return Place(pointer=_pointer(inspect.type_info(asked.body), steps) + inside)
 
 
 def pointer_of(path: str) -> str:

@@ -4,7 +4,7 @@ In a patch a field that is absent stays as it is, and null takes its value away.
 """
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -122,10 +122,10 @@ class NewChat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     content: Content
     title: Title = ""
-    model_id: ModelId = ""
+    model_id: ModelId | None = None
     reasoning_effort: Effort | None = None
     mode: Mode | None = None
-    workspace_id: OptionalUuid = ""
+    workspace_id: OptionalUuid | None = None
     mcp_server_ids: Uuids = ()
     labels: Labels = {}
     system_prompt: Annotated[str, msgspec.Meta(max_length=SYSTEM_PROMPT_CHARACTERS_MAX)] = ""
@@ -196,8 +196,20 @@ class ReadMark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ShareInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whom a chat is shared with: a user or a group."""
 
+    #: Exactly one of these is given.
+    either: ClassVar[tuple[str, ...]] = ("user_id", "group_id")
+
     user_id: OptionalUuid = ""
     group_id: OptionalUuid = ""
+
+    def __post_init__(self) -> None:
+        """Refuse none and both.
+
+        Raises:
+            ValueError: there is not exactly one.
+        """
+        if sum(bool(getattr(self, name)) for name in self.either) != 1:
+            raise ValueError(f"give either {' or '.join(self.either)}")
 
 
 class NewShares(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

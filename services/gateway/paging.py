@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gateway.bodies import invalid_parameter, whole_number
+from gateway.bodies import whole_number
 from gateway.convert_parts import Json
+from gateway.errors import FieldError, HttpRefusal, invalid_request
 
 LIMIT_MAX = 200
 CURSOR_CHARACTERS_MAX = 1024
@@ -25,9 +26,17 @@ def page_request(query: Mapping[str, str]) -> PageRequest:
         HttpRefusal: They cannot be (422).
     """
     cursor = query.get("cursor", "")
+    faults: list[FieldError] = []
     if len(cursor) > CURSOR_CHARACTERS_MAX or not (cursor.isascii() and cursor.isprintable()):
-        raise invalid_parameter("cursor", "Give next_cursor of the page before.")
-    return PageRequest(whole_number(query, "limit", least=1, most=LIMIT_MAX) or 0, cursor)
+        detail = "Give next_cursor of the page before."
+        faults.append(FieldError("INVALID", detail, parameter="cursor"))
+    try:
+        page_size = whole_number(query, "limit", least=1, most=LIMIT_MAX) or 0
+    except HttpRefusal as refusal:
+        raise invalid_request(*refusal.errors, *faults) from None
+    if faults:
+        raise invalid_request(*faults)
+    return PageRequest(page_size, cursor)
 
 
 def page_to_json(items: Iterable[Json], next_page_token: str) -> Json:

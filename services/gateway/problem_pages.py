@@ -1,5 +1,6 @@
 """The pages that the `type` of a problem leads to, and the kinds that they are about."""
 
+import re
 from collections.abc import Mapping
 from html import escape
 
@@ -54,7 +55,7 @@ def index_body() -> str:
 def problem_body(code: str) -> str:
     """Return what one kind means as HTML."""
     kind = PROBLEM_KINDS[code]
-    body = f"<p>{escape(kind.means)}</p><h2>What to do</h2><p>{escape(kind.remedy)}</p>"
+    body = f"<p>{_html(kind.means)}</p><h2>What to do</h2><p>{_html(kind.remedy)}</p>"
     if code == "INVALID_REQUEST":
         rows = "".join(
             f"<li><code>{each}</code>: {escape(text)}</li>" for each, text in FIELD_CODES.items()
@@ -63,6 +64,11 @@ def problem_body(code: str) -> str:
     return f'{body}<p><a href="/problems">All problems</a></p>'
 
 
+def _html(text: str) -> str:
+    """Return a text as HTML, what is between backticks as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
 def _row(code: str) -> str:
-    means = escape(PROBLEM_KINDS[code].means)
+    means = _html(PROBLEM_KINDS[code].means)
     return f'<li><a href="/problems/{code}"><code>{code}</code></a>: {means}</li>'

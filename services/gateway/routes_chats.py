@@ -54,7 +54,20 @@ class ChatRoutes:
     async def list(self, request: Request, visitor: SignedIn) -> Response:
         """List chats: pinned first, then newest change first."""
         query = read_query(
-            request, "q", "archived", "shared_with_me", "limit", "cursor", repeatable=("label",)
+            request,
+            "q",
+            "archived",
+            "shared_with_me",
+            "limit",
+            "cursor",
+            repeatable=("label",),
+            checks=(
+                page_request,
+                lambda query: _search(query.get("q", "")),
+                lambda _: _labels(request.query_params.getlist("label")),
+                lambda query: flag(query, "archived"),
+                lambda query: flag(query, "shared_with_me"),
+            ),
         )
         page = page_request(query)
         asked = api.ListChatsRequest(

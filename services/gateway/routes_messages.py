@@ -1,6 +1,6 @@
 """Messages over HTTP: page, send, edit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -28,12 +28,14 @@ class MessageRoutes:
     async def list(self, request: Request, visitor: SignedIn) -> Response:
         """Read a page of the history; the first one tells the queue, too."""
         chat_id = chat_id_of(request)
-        query = read_query(request, "before_id", "after_id", "limit")
+        query = read_query(
+            request, "before_id", "after_id", "limit", checks=(_before_id, _after_id, _limit)
+        )
         asked = api.ListMessagesRequest(
             chat_id=chat_id,
-            before_id=whole_number(query, "before_id", least=0, most=INTEGER_MAX) or 0,
-            after_id=whole_number(query, "after_id", least=0, most=INTEGER_MAX) or 0,
-            limit=whole_number(query, "limit", least=1, most=MESSAGES_MAX) or 0,
+            before_id=_before_id(query),
+            after_id=_after_id(query),
+            limit=_limit(query),
         )
         answer, _ = await self._chatd.ask(
             visitor.user, chat_id, lambda stubs: stubs.chats.ListMessages(asked)
@@ -97,3 +99,15 @@ class MessageRoutes:
             "snapshot_version": answer.chat.versions.snapshot,
         }
         return json_response(document, status=202)
+
+
+def _before_id(query: Mapping[str, str]) -> int:
+    return whole_number(query, "before_id", least=0, most=INTEGER_MAX) or 0
+
+
+def _after_id(query: Mapping[str, str]) -> int:
+    return whole_number(query, "after_id", least=0, most=INTEGER_MAX) or 0
+
+
+def _limit(query: Mapping[str, str]) -> int:
+    return whole_number(query, "limit", least=1, most=MESSAGES_MAX) or 0

@@ -11,7 +11,6 @@ from gateway.chatd import Chatd
 from gateway.convert import share_to_json
 from gateway.convert_parts import Json
 from gateway.convert_requests import share_to_proto
-from gateway.errors import FieldError, invalid_request
 from gateway.inputs import NewShares
 from gateway.paths import chat_id_of
 from gateway.preconditions import refuse_condition
@@ -43,13 +42,6 @@ class ShareRoutes:
         chat_id = chat_id_of(request)
         key = idempotency_key(request) or self._new_id()
         body = await read_json(request, NewShares)
-        faults = tuple(
-            FieldError("INVALID", "Name either a user or a group.", pointer=f"/shares/{index}")
-            for index, share in enumerate(body.shares)
-            if bool(share.user_id) is bool(share.group_id)
-        )
-        if faults:
-            raise invalid_request(*faults)
         asked = api.SetSharesRequest(
             request_id=key, chat_id=chat_id, shares=map(share_to_proto, body.shares)
         )

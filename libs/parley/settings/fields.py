@@ -62,7 +62,8 @@ class Field:
             return " or ".join(self.type)
         if typing.get_origin(self.type) is tuple:
             return "comma-separated list"
-        return KINDS.get(self.type, getattr(self.type, "__name__", str(self.type)).lower())
+        name = getattr(self.type, "__name__", str(self.type)).lower()
+        return KINDS.get(self.type, getattr(self.type, "SETTING_KIND", name))
 
 
 def setting(doc: str, *, default: Any = MISSING, at_least: float | None = None) -> Any:

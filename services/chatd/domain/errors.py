@@ -74,7 +74,7 @@ class ChatArchived(ChatError):
     """The chat is archived and takes nothing but unarchiving."""
 
     def __init__(self, chat_id: ChatId) -> None:
-        super().__init__(f"chat {chat_id} is archived; take it back first")
+        super().__init__(f"chat {chat_id} is archived; unarchive it first")
         self.chat_id = chat_id
 
 
@@ -146,12 +146,32 @@ class ResultProblem(StrEnum):
 
 
 class BadToolResult(ChatError):
-    """A client's result does not fit what was asked."""
+    """Results of a client do not fit what was asked.
 
-    def __init__(self, tool_call_id: str, problem: ResultProblem) -> None:
+    Attributes:
+        tool_call_id: The call of the first problem.
+        problem: The first problem.
+        problems: Every problem, by call.
+        fields: Where the results of calls are in the request.
+    """
+
+    def __init__(
+        self,
+        tool_call_id: str,
+        problem: ResultProblem,
+        *,
+        problems: Mapping[str, ResultProblem] | None = None,
+        fields: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(f"the result of {tool_call_id} is {problem}")
         self.tool_call_id = tool_call_id
         self.problem = problem
+        self.problems = dict(problems or {tool_call_id: problem})
+        self.fields = dict(fields or {})
+
+    def at(self, fields: Mapping[str, str]) -> "BadToolResult":
+        """Return it with the places of the results in the request."""
+        return BadToolResult(self.tool_call_id, self.problem, problems=self.problems, fields=fields)
 
 
 class FileNotFound(ChatError):

@@ -12,19 +12,22 @@ def check_client_results(pending: tuple[PendingCall, ...], results: tuple[ToolRe
     """Require exactly one result, which is JSON, for each call that the client was asked.
 
     Raises:
-        BadToolResult: the first that does not fit, looked for in a fixed order.
+        BadToolResult: all that do not fit.
     """
     asked = {call.tool_call_id for call in pending if call.is_client}
     counts = Counter(result.tool_call_id for result in results)
+    found: dict[str, ResultProblem] = {}
     for result in results:
         if counts[result.tool_call_id] > 1:
-            raise BadToolResult(result.tool_call_id, ResultProblem.DUPLICATE)
+            found.setdefault(result.tool_call_id, ResultProblem.DUPLICATE)
     for result in results:
         try:
             json.loads(result.result_json)
         except ValueError:
-            raise BadToolResult(result.tool_call_id, ResultProblem.INVALID_JSON) from None
+            found.setdefault(result.tool_call_id, ResultProblem.INVALID_JSON)
     for call_id in sorted(asked - counts.keys()):
-        raise BadToolResult(call_id, ResultProblem.MISSING)
+        found[call_id] = ResultProblem.MISSING
     for call_id in sorted(counts.keys() - asked):
-        raise BadToolResult(call_id, ResultProblem.UNEXPECTED)
+        found.setdefault(call_id, ResultProblem.UNEXPECTED)
+    for call_id, problem in found.items():
+        raise BadToolResult(call_id, problem, problems=found)

@@ -14,7 +14,7 @@ from chatd.rpc import fields
 from chatd.rpc.callers import caller_as_owner
 from chatd.rpc.convert import chat_to_proto, share_to_proto
 from chatd.rpc.defaults import Defaults
-from chatd.rpc.references import References
+from chatd.rpc.references import References, all_known
 from chatd.rpc.sending_calls import effort_of, mode_of
 from chatd.rpc.unbroken import Unbroken
 from chatd.store.metadata import ChatChanges
@@ -131,22 +131,26 @@ class ArrangingCalls:
         chat = await self._stores.reading.get(chat_id, Reader(owner.id))
         if chat.owner.id != owner.id:
             raise ChatNotFound(chat_id)
-        if changes.workspace_id and changes.workspace_id != chat.workspace_id:
-            await self._references.require_workspace(
-                changes.workspace_id, owner.id, "chat.workspace_id"
-            )
-        if changes.mcp_server_ids:
-            await self._references.require_servers(
+        workspace_id, model_id = changes.workspace_id or "", changes.model_id or ""
+        choice = await all_known(
+            lambda: self._references.require_workspace(
+                "" if workspace_id == chat.workspace_id else workspace_id,
+                owner.id,
+                "chat.workspace_id",
+            ),
+            lambda: self._references.require_servers(
                 chat_id,
                 owner,
-                changes.mcp_server_ids,
+                changes.mcp_server_ids or (),
                 "chat.mcp_server_ids",
                 stored=chat.mcp_server_ids,
-            )
-        if changes.model_id and changes.model_id != chat.model_id:
-            choice = await self._defaults.choice(ModelChoice(changes.model_id))
-            return replace(changes, model_id=choice.model_id)
-        return changes
+            ),
+            model=lambda: self._defaults.choice(
+                ModelChoice("" if model_id == chat.model_id else model_id)
+            ),
+            model_field="chat.model_id",
+        )
+        return replace(changes, model_id=choice.model_id) if choice.model_id else changes
 
     async def _chat(self, chat_id: ChatId, owner: Owner) -> chat_pb2.Chat:
         return chat_to_proto(await self._stores.reading.get(chat_id, Reader(owner.id)))

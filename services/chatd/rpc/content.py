@@ -11,7 +11,7 @@ from chatd.domain.checks import all_of
 from chatd.domain.errors import InvalidRequest
 from chatd.domain.views import FILES_MAX, ClientTool
 from chatd.rpc import fields
-from chatd.rpc.tool_schemas import schema_problem
+from chatd.rpc.tool_schemas import schema_problems
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 
@@ -137,8 +137,10 @@ def _check_tool_name(name: str, field: str, before: Sequence[str]) -> None:
 
 def _check_schema(schema_json: str, field: str) -> None:
     fields.json_value(schema_json, field, bytes_max=TOOL_SCHEMA_BYTES_MAX)
-    if (problem := schema_problem(schema_json)) is not None:
-        raise InvalidRequest(field, problem)
+    if problems := schema_problems(schema_json):
+        raise InvalidRequest.together(
+            [InvalidRequest(f"{field}#{at}" if at else field, problem) for at, problem in problems]
+        )
 
 
 def results_from_proto(

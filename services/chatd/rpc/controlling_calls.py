@@ -13,6 +13,7 @@ from chatd.domain.commands import (
     RequestCompaction,
     SubmitToolResults,
 )
+from chatd.domain.errors import BadToolResult
 from chatd.domain.views import Reader
 from chatd.rpc import fields
 from chatd.rpc.admission import Admission
@@ -111,10 +112,16 @@ class ControllingCalls:
         waiting = (await self._stores.chats.state(admitted.chat_id)).pending
         names = {call.tool_call_id: call.tool_name for call in waiting if call.is_client}
         results = results_from_proto(request.results, names)
-        chat = await self._execute_and_start(
-            admitted,
-            lambda claimed_by: SubmitToolResults(results, admitted.owner.id, claimed_by),
-        )
+        try:
+            chat = await self._execute_and_start(
+                admitted,
+                lambda claimed_by: SubmitToolResults(results, admitted.owner.id, claimed_by),
+            )
+        except BadToolResult as refusal:
+            places = enumerate(result.tool_call_id for result in request.results)
+            raise refusal.at(
+                {call_id: f"results[{index}].tool_call_id" for index, call_id in places}
+            ) from None
         return api.SubmitToolResultsResponse(chat=chat)
 
     async def reconcile(self, request: api.ReconcileChatRequest) -> api.ReconcileChatResponse:

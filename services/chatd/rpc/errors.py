@@ -1,6 +1,7 @@
 """Errors of the domain and the store as problems: the one table of this service."""
 
 from collections.abc import Mapping
+from itertools import islice
 
 import grpc
 
@@ -29,6 +30,7 @@ from chatd.domain.errors import (
     QueueFull,
     RequestIdReused,
     ResourceNotFound,
+    ResultProblem,
     TooManyFiles,
     TransitionNotAllowed,
     UnknownIds,
@@ -47,6 +49,14 @@ from parley.rpc import ErrorTable, Problem, Violation
 DOMAIN = "chat.parley"
 RETRY_STORE_AFTER_S = 1.0
 RETRY_GROUPS_AFTER_S = 2.0
+VIOLATIONS_MAX = 100
+#: What is wrong with the result of a call.
+RESULT_PROBLEMS: Mapping[ResultProblem, str] = {
+    ResultProblem.DUPLICATE: "names a call that has more than one result; send one",
+    ResultProblem.INVALID_JSON: "names a call whose result is not JSON",
+    ResultProblem.MISSING: "has no result of the call {call_id}, which waits for one",
+    ResultProblem.UNEXPECTED: "names no call that waits for a result of the client",
+}
 #: What to do about a chat whose status does not allow something.
 NEXT_STEPS: Mapping[Status, str] = {
     Status.WAITING: "Nothing runs in it; send a message first.",
@@ -181,7 +191,7 @@ def _archived(error: ChatArchived) -> Problem:
     return _problem(
         grpc.StatusCode.FAILED_PRECONDITION,
         ErrorReason.ERROR_REASON_CHAT_ARCHIVED,
-        "The chat is archived; take it back first.",
+        "The chat is archived; unarchive it first.",
         {"chat_id": error.chat_id},
     )
 
@@ -232,12 +242,19 @@ def _nothing_to_compact(error: NothingToCompact) -> Problem:
 
 
 def _bad_tool_result(error: BadToolResult) -> Problem:
-    return _problem(
+    return Problem(
         grpc.StatusCode.INVALID_ARGUMENT,
-        ErrorReason.ERROR_REASON_BAD_TOOL_RESULT,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_BAD_TOOL_RESULT).removeprefix("ERROR_REASON_"),
         f"The result of the call {error.tool_call_id} is {error.problem}; send exactly one JSON "
         "result for each call that waits.",
         {"tool_call_id": error.tool_call_id, "problem": error.problem},
+        violations=tuple(
+            Violation(
+                error.fields.get(call_id, "results"),
+                RESULT_PROBLEMS[problem].format(call_id=call_id),
+            )
+            for call_id, problem in islice(error.problems.items(), VIOLATIONS_MAX)
+        ),
     )
 
 

@@ -4,17 +4,26 @@ Ids that a chat has already are not checked again: what they named may be gone s
 of something else must not fail for that.
 """
 
-from collections.abc import Collection, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Protocol, TypeVar
 
 from chatd.domain.chat import ChatId, Owner, OwnerId
-from chatd.domain.errors import ChatNotFound, UnknownIds, WorkspaceNotFound
+from chatd.domain.errors import (
+    ChatNotFound,
+    CheckUnavailable,
+    ModelNotFound,
+    UnknownIds,
+    WorkspaceNotFound,
+)
 from chatd.domain.references import Grantees, McpServers
 from chatd.domain.views import Grantee, GranteeKind
 from chatd.domain.workspaces.secrets import Secret, SecretNotFound
 from chatd.domain.workspaces.workspace import Workspace
 
-NO_WORKSPACE = "names no workspace of yours; list yours, or leave it out for a scratch one"
+NO_WORKSPACE = 'names no workspace of yours; list yours, or give null or "" for a scratch one'
+NO_MODEL = "names no model that is switched on; choose one of the list of models"
+
+T = TypeVar("T")
 
 
 class OwnWorkspaces(Protocol):
@@ -167,6 +176,49 @@ class WorkspaceReferences:
             fields=[f"template.group_ids[{index}]" for index in range(len(group_ids))],
             stored=[Grantee(GranteeKind.GROUP, each) for each in stored],
         )
+
+
+async def all_known(
+    *checks: Callable[[], Awaitable[None]], model: Callable[[], Awaitable[T]], model_field: str
+) -> T:
+    """Make all checks of ids before refusing; return what the check of the model returns.
+
+    Args:
+        checks: Each raises UnknownIds for ids that name nothing.
+        model: Raises ModelNotFound for a model that is not known.
+        model_field: Where the model is in the request.
+
+    Raises:
+        UnknownIds: some ids name nothing; it has the problems of all checks.
+        ModelNotFound: only the model is not known.
+        CheckUnavailable: a service that knows some of them does not answer, and no other is wrong.
+    """
+    refused: list[UnknownIds] = []
+    unavailable: CheckUnavailable | None = None
+    for check in checks:
+        try:
+            await check()
+        except UnknownIds as refusal:
+            refused.append(refusal)
+        except CheckUnavailable as refusal:
+            unavailable = refusal
+    try:
+        found = await model()
+    except ModelNotFound:
+        if not refused:
+            raise
+        unknown = UnknownIds("model", {model_field: NO_MODEL})
+        raise _together([*refused, unknown]) from None
+    if refused:
+        raise _together(refused)
+    if unavailable is not None:
+        raise unavailable
+    return found
+
+
+def _together(refused: Sequence[UnknownIds]) -> UnknownIds:
+    resources = " or ".join(refusal.resource for refusal in refused)
+    return UnknownIds(resources, {k: v for each in refused for k, v in each.problems.items()})
 
 
 async def require_grantees(

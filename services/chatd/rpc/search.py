@@ -25,6 +25,8 @@ def searched(query: str, among: Filter) -> Filter:
     rest = fields.clean(query, "query", bytes_max=QUERY_BYTES_MAX).rstrip()
     while rest:
         term = _TERM.match(rest)
+        if term is None and rest.count('"') % 2:
+            raise InvalidRequest("query", 'has a quote that is not closed; end the value with "')
         if term is None:
             raise InvalidRequest(
                 "query", f'cannot be read at "{rest.strip()[:40]}"; write key:value'

@@ -48,7 +48,7 @@ from chatd.rpc.convert import (
     state_to_proto,
 )
 from chatd.rpc.defaults import Defaults
-from chatd.rpc.references import References
+from chatd.rpc.references import References, all_known
 from chatd.rpc.unbroken import Unbroken
 from chatd.store.applying import Applied
 from chatd.store.creation import NewChat
@@ -214,11 +214,16 @@ class SendingCalls:
             ModelNotFound: there is no such model.
         """
         try:
-            await self._references.require_workspace(new.workspace_id, new.owner.id, "workspace_id")
-            await self._references.require_servers(
-                new.id, new.owner, new.mcp_server_ids, "mcp_server_ids"
+            return await all_known(
+                lambda: self._references.require_workspace(
+                    new.workspace_id, new.owner.id, "workspace_id"
+                ),
+                lambda: self._references.require_servers(
+                    new.id, new.owner, new.mcp_server_ids, "mcp_server_ids"
+                ),
+                model=lambda: self._defaults.complete(new),
+                model_field="model_id",
             )
-            return await self._defaults.complete(new)
         except (UnknownIds, CheckUnavailable, ModelNotFound) as refusal:
             await self._stores.keys.require_used(new.id, key, refusal)
             return new

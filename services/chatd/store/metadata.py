@@ -126,5 +126,5 @@ class Metadata:
         if place and not row["is_root"]:
             raise InvalidRequest("chat.pin_order", "only root chats can be pinned")
         if place and row["archived"]:
-            raise InvalidRequest("chat.pin_order", "take the chat back before pinning it")
+            raise InvalidRequest("chat.pin_order", "unarchive the chat before pinning it")
         return await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=place)

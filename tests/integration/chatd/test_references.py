@@ -8,8 +8,10 @@ import grpc
 import pytest
 
 from chatd.domain.chat import ChatId
+from chatd.domain.errors import ModelNotFound, UnknownIds
 from chatd.domain.views import Grantee, GranteeKind
 from chatd.domain.workspaces.workspace import State, WorkspaceId
+from chatd.rpc.references import all_known
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import message_pb2, usage_pb2
 from parley.api.chat.v1 import usage_service_pb2 as usage_api
@@ -280,6 +282,39 @@ async def test_every_unknown_share_is_named_at_once(served: ServedChats) -> None
         Violation("shares[0].user_id", "names no user"),
         Violation("shares[2].group_id", "names no group"),
     )
+
+
+async def test_every_unknown_id_of_a_chat_is_named_at_once(served: ServedChats) -> None:
+    served.servers.enabled.add(SERVER)
+    given = {"workspace_id": ABSENT, "mcp_server_ids": [ABSENT, SERVER, BOB_ID]}
+    refused = await served.ann.refusal(create(**given))
+    assert (refused.reason, refused.metadata["resource"]) == (
+        "UNKNOWN_ID",
+        "workspace or MCP server",
+    )
+    names = ["workspace_id", "mcp_server_ids[0]", "mcp_server_ids[2]"]
+    assert [each.field for each in refused.violations] == names
+    chat = await served.ann.create()
+    refused = await served.ann.refusal(update(chat.id, **given))
+    assert [each.field for each in refused.violations] == [f"chat.{each}" for each in names]
+    # What is wrong in any case is told, though the servers cannot be asked for.
+    served.servers.is_available = False
+    refused = await served.ann.refusal(update(chat.id, **given))
+    assert [each.field for each in refused.violations] == ["chat.workspace_id"]
+
+
+async def test_an_unknown_model_is_named_beside_other_unknown_ids() -> None:
+    async def no_model() -> None:
+        raise ModelNotFound("m")
+
+    async def no_workspace() -> None:
+        raise UnknownIds("workspace", {"workspace_id": "names none"})
+
+    with pytest.raises(UnknownIds) as refused:
+        await all_known(no_workspace, model=no_model, model_field="model_id")
+    assert list(refused.value.problems) == ["workspace_id", "model_id"]
+    with pytest.raises(ModelNotFound):
+        await all_known(model=no_model, model_field="model_id")
 
 
 async def test_what_a_chat_has_already_passes_when_it_is_gone(served: ServedChats) -> None:

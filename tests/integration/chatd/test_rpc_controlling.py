@@ -232,6 +232,19 @@ async def test_results_that_do_not_fit_are_refused(
     assert (refused.reason, refused.metadata) == ("BAD_TOOL_RESULT", problem)
 
 
+async def test_unknown_and_missing_results_are_all_named_with_their_places(
+    served: ServedChats,
+) -> None:
+    chat = await served.ann.create()
+    await ask_client(served, chat.id)
+    refused = await served.ann.refusal(results(chat.id, "x", "call-1", "y"))
+    assert [(each.field, each.description) for each in refused.violations] == [
+        ("results", "has no result of the call call-2, which waits for one"),
+        ("results[0].tool_call_id", "names no call that waits for a result of the client"),
+        ("results[2].tool_call_id", "names no call that waits for a result of the client"),
+    ]
+
+
 async def test_results_that_nobody_asked_for_are_refused(served: ServedChats) -> None:
     chat = await served.ann.create()
     refused = await served.ann.refusal(results(chat.id, "call-1"))

@@ -168,7 +168,7 @@ async def test_unknown_query_parameters_are_refused(stack: GatewayStack) -> None
             {
                 "parameter": "befor_id",
                 "code": "UNKNOWN_PARAMETER",
-                "detail": "Unknown. Did you mean 'before_id'?",
+                "detail": "Unknown. Did you mean 'before_id'? Known: before_id, after_id, limit.",
             }
         ],
     )

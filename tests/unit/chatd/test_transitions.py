@@ -414,6 +414,15 @@ def test_results_of_a_client_must_fit_what_was_asked(
     assert refusal.value.problem == problem
 
 
+def test_all_results_that_do_not_fit_are_told() -> None:
+    with pytest.raises(BadToolResult) as refusal:
+        decide(STATES["A0"], SubmitToolResults((DONE,), "ann", None))
+    assert refusal.value.problems == {
+        "call_1": ResultProblem.MISSING,
+        DONE.tool_call_id: ResultProblem.UNEXPECTED,
+    }
+
+
 def test_a_retry_opens_the_next_attempt_in_the_same_write() -> None:
     running = STATES["R0"]
     retry = Retry(1, 1000, NOW, OOPS)

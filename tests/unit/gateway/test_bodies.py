@@ -1,10 +1,14 @@
 import pytest
 from starlette.requests import Request
 
-from gateway.bodies import decode, idempotency_key, read_query, whole_number
+from gateway.bodies import decode, flag, idempotency_key, read_query, whole_number
+from gateway.convert_requests import new_chat_to_proto
 from gateway.errors import FieldError, HttpRefusal
 from gateway.inputs import BusyBehavior, NewChat, NewMessage, NewServiceToken, TextInput
 from gateway.inputs_workspaces import SignalInput
+from gateway.paging import page_request
+from gateway.settings import GatewaySettings
+from parley.settings import describe
 
 
 def request_with(*, query: str = "", headers: dict[str, str] | None = None) -> Request:
@@ -180,11 +184,37 @@ def test_all_that_is_wrong_with_a_query_is_told_at_once() -> None:
         {
             "parameter": "limt",
             "code": "UNKNOWN_PARAMETER",
-            "detail": "Unknown. Did you mean 'limit'?",
+            "detail": "Unknown. Did you mean 'limit'? Known: limit, cursor, q.",
         },
         {"parameter": "cursor", "code": "REPEATED", "detail": "Give it once."},
         {"parameter": "q", "code": "NUL", "detail": "Leave out the NUL character."},
     ]
+
+
+def test_names_and_values_of_a_query_are_checked_together() -> None:
+    with pytest.raises(HttpRefusal) as refused:
+        read_query(
+            request_with(query="colour=red&limit=0&archived=maybe&cursor=%00"),
+            "limit",
+            "cursor",
+            "archived",
+            checks=(page_request, lambda query: flag(query, "archived")),
+        )
+
+    told = [(error.parameter, error.code) for error in refused.value.errors]
+    assert told == [
+        ("colour", "UNKNOWN_PARAMETER"),
+        ("cursor", "NUL"),
+        ("limit", "NOT_IN_RANGE"),
+        ("archived", "INVALID"),
+    ]
+
+
+def test_a_number_that_is_too_large_is_told_as_one() -> None:
+    with pytest.raises(HttpRefusal) as refused:
+        decode(b'{"rows":1e400}', dict[str, float])
+
+    assert refused.value.detail == ("The body has a number beyond 1.8e+308; give a smaller one.")
 
 
 @pytest.mark.parametrize("text", ["-1", "0", "201", "1.5", "x", "²", "9" * 40, ""])
@@ -200,3 +230,17 @@ def test_a_word_that_is_none_is_answered_with_those_that_are() -> None:
     assert refused.value.detail == (
         "/signal: Give one of interrupt, terminate, kill, hangup, stop, continue."
     )
+
+
+def test_a_new_chat_takes_null_for_no_model_and_no_workspace() -> None:
+    body = b'{"content":[{"type":"text","text":"a"}],"model_id":null,"workspace_id":null}'
+
+    asked = new_chat_to_proto(decode(body, NewChat), request_id="r", chat_id="c")
+
+    assert (asked.model_id, asked.workspace_id) == ("", "")
+
+
+def test_the_share_of_the_access_log_is_described_in_words() -> None:
+    kinds = {line.name: line.type for line in describe(GatewaySettings, prefix="GATEWAY")}
+
+    assert kinds["GATEWAY_ACCESS_LOG"] == "on, off or a share from 0 to 1"

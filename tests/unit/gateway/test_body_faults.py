@@ -11,13 +11,14 @@ from gateway.application import UserRoute
 from gateway.bodies import decode
 from gateway.body_faults import FAULTS_MAX, faults_of
 from gateway.errors import HttpRefusal
-from gateway.inputs import NewChat
+from gateway.inputs import NewChat, NewShares
 from gateway.inputs_catalogue import NewTemplate
 from gateway.inputs_models import NewModel
 from gateway.inputs_workspaces import StdinInput
 from gateway.problem_pages import FIELD_CODES
 from support.gateway_routes import every_route
 
+OWN_ID = "00000000-0000-0000-0000-000000000001"
 BODIES = list(
     dict.fromkeys(
         route.body
@@ -273,3 +274,23 @@ def undescribed(kind: Any, is_described: bool) -> list[Any]:
             return [*undescribed(key, False), *undescribed(value, False)]
         case _:
             return []
+
+
+def test_shares_that_name_none_or_two_are_told_beside_other_faults() -> None:
+    shares = [{}, {"user_id": "x"}, {"user_id": OWN_ID, "group_id": OWN_ID}]
+
+    faults = faults_of({"shares": shares}, NewShares)
+
+    assert [(each.pointer, each.code) for each in faults] == [
+        ("/shares/0", "INVALID"),
+        ("/shares/1/user_id", "WRONG_FORMAT"),
+        ("/shares/2", "INVALID"),
+    ]
+
+
+def test_the_known_fields_of_a_part_have_its_type() -> None:
+    body = {"content": [{"type": "text", "text": "a", "zzzz": 1}]}
+
+    (fault,) = faults_of(body, NewChat)
+
+    assert fault.detail == "Unknown field. Known: type, text."

@@ -8,6 +8,7 @@ from gateway.errors import (
     SHOWN_METADATA,
     Circumstances,
     UpstreamRefused,
+    _title,
     answer_to,
     refusal_of,
 )
@@ -19,6 +20,7 @@ from gateway.inputs_models import NewModel, NewSpendLimit
 from gateway.inputs_secrets import NewSecret
 from gateway.inputs_users import UserPatch
 from gateway.inputs_workspaces import NewProcess, RestoreInput
+from gateway.problem_pages import PROBLEM_KINDS, index_body, problem_body
 from parley.postgres import DatabaseUnavailable
 from parley.rpc import Problem, Violation
 
@@ -306,3 +308,25 @@ def test_facts_that_are_numbers_or_lists_are_told_as_such(
     problem = Problem(grpc.StatusCode.FAILED_PRECONDITION, reason, "said", metadata)
 
     assert refusal_of(UpstreamRefused(problem)).facts == facts
+
+
+@pytest.mark.parametrize(
+    ("code", "title"),
+    [("INVALID_JSON", "Invalid JSON"), ("INVALID_API_KEY", "Invalid API key")],
+)
+def test_titles_write_abbreviations_in_capitals(code: str, title: str) -> None:
+    assert _title(code) == title
+
+
+def test_a_reused_key_is_told_by_the_name_of_its_header() -> None:
+    problem = Problem(
+        grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED", "The request id was used before."
+    )
+
+    assert "Idempotency-Key" in refusal_of(UpstreamRefused(problem)).detail
+
+
+def test_pages_of_problems_show_code_as_code() -> None:
+    pages = [index_body(), *map(problem_body, PROBLEM_KINDS)]
+
+    assert not [page for page in pages if "`" in page]
