@@ -82,7 +82,10 @@ def test_a_provider_that_points_elsewhere_is_pointed_at_the_mock() -> None:
     moved = {**PROVIDER, "base_url": "http://127.0.0.1:8/v1"}
     with fake_api(listed(moved), Answer(200, PROVIDER), listed(MODEL)) as api:
         find_or_create(Api(api.server), MOCK, ANSWER)
-    assert (api.requests[1].method, api.requests[1].body) == ("PATCH", {"base_url": MOCK})
+    assert (api.requests[1].method, api.requests[1].body) == (
+        "PATCH",
+        {"base_url": MOCK, "key": "scaletest"},
+    )
 
 
 def test_the_name_of_a_model_says_how_it_answers() -> None:
