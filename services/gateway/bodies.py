@@ -362,7 +362,7 @@ def _not_json(body: bytes, error: Exception) -> HttpRefusal:
     """Return the refusal of what is no JSON, with the place where reading stopped."""
     where = _stopped_at(body, str(error))
     if where is None:
-        is_number = "Number" in str(error)
+        is_number = "Number" in str(error) or "Integer" in str(error)
         detail = (
             f"The body has a number beyond {float_info.max:.3g}; give a smaller one."
             if is_number
@@ -391,6 +391,8 @@ def _stopped_at(body: bytes, message: str) -> int | None:
         return len(text[: error.pos].encode())
     except RecursionError:
         return 0
+    except ValueError:  # A whole number with more digits than Python reads.
+        return None
     # It reads more than JSON has, such as NaN, which only the decoder refuses.
     found = _BYTE.search(message)
     return None if found is None else int(found[1])
