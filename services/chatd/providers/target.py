@@ -1,11 +1,14 @@
 """Where one call of a model goes, and as whom."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from chatd.domain.catalogue import ProviderType
 from parley.settings import Secret
 
+# The name of a region becomes a part of the host that a key is sent to.
+AWS_REGION = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 # Servers that many share choose by it whom a request is for, and so who gets the key.
 HOST_HEADER = "has an option extra_headers that sets Host; set the base URL instead."
 
@@ -36,3 +39,13 @@ class Target:
 def is_host_header(name: str) -> bool:
     """Tell whether a header names the host that a request is for."""
     return name.strip().lower() == "host"
+
+
+def fault_in_options(options: Mapping[str, object]) -> str | None:
+    """Return why options send the key elsewhere or fail at every call; None if they do not."""
+    region, headers = options.get("region"), options.get("extra_headers")
+    if isinstance(region, str) and region and not AWS_REGION.fullmatch(region):
+        return "has a region that is no region of AWS, such as eu-central-1"
+    if isinstance(headers, Mapping) and any(is_host_header(str(name)) for name in headers):
+        return "has extra_headers that set Host; set the base URL instead"
+    return None

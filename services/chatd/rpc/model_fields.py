@@ -11,6 +11,7 @@ from chatd.domain.choice import ReasoningEffort
 from chatd.domain.compaction import THRESHOLD_PERCENT
 from chatd.domain.errors import InvalidRequest
 from chatd.domain.price import Price
+from chatd.providers.target import fault_in_options
 from chatd.rpc import fields
 from chatd.rpc.convert_models import EFFORT_OF, PURPOSE_OF, TYPE_OF
 from parley.api.chat.v1 import chat_pb2, model_pb2
@@ -204,6 +205,8 @@ def options_of(text: str, field: str) -> Mapping[str, object]:
     value = fields.json_value(text, field, bytes_max=OPTIONS_BYTES_MAX)
     if not isinstance(value, dict):
         raise InvalidRequest(field, "is not a JSON object")
+    if (fault := fault_in_options(value)) is not None:
+        raise InvalidRequest(field, fault)
     return value
 
 

@@ -445,6 +445,8 @@ BAD_PROVIDERS: list[tuple[dict[str, Any], str]] = [
     ({"type": model_pb2.PROVIDER_TYPE_OPENAI_COMPATIBLE}, "provider.base_url"),
     ({"options_json": "[]"}, "provider.options_json"),
     ({"options_json": "{"}, "provider.options_json"),
+    ({"options_json": '{"region": "us-east-1.evil.example"}'}, "provider.options_json"),
+    ({"options_json": '{"extra_headers": {"hOst": "evil.example"}}'}, "provider.options_json"),
     ({"display_name": "x" * 129}, "provider.display_name"),
 ]
 BAD_MODELS: list[tuple[dict[str, Any], str]] = [

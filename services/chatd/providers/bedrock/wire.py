@@ -10,14 +10,13 @@ from chatd.providers.anthropic import Options, body_of, encoded, extra_headers, 
 from chatd.providers.anthropic.options import config_error
 from chatd.providers.bedrock.decoder import BedrockDecoder
 from chatd.providers.bedrock.signature import AwsKey, signed_headers
-from chatd.providers.target import Target
+from chatd.providers.target import AWS_REGION, Target
 from chatd.providers.wire import Decoder, Framing, HttpRequest
 from parley.clock import Clock
 
 VERSION = "bedrock-2023-05-31"
 REGION = "us-east-1"
 
-_REGION = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _HOST = re.compile(r"//bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.")
 
 
@@ -73,7 +72,7 @@ class BedrockWire:
 
 
 def _region(target: Target, options: Options) -> str:
-    if options.region and not _REGION.fullmatch(options.region):
+    if options.region and not AWS_REGION.fullmatch(options.region):
         # It becomes a part of the host that the key is sent to.
         raise config_error(target, "has an option region that is no region of AWS; correct it.")
     found = _HOST.search(target.base_url)
