@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable
 
 from chatd.domain.chat import ChatState, NewMessage, OwnerId
-from chatd.domain.errors import ChatNotFound
 from chatd.domain.ledger import LedgerEntry
 from chatd.domain.turn import TurnEnded
 from chatd.domain.workers import Claimed
@@ -66,13 +65,14 @@ class TurnRunner:
 
         Raises:
             FenceLost: the lease of this process is too old to go on.
+            ChatNotFound: the chat was deleted meanwhile.
         """
         chat_id = claimed.state.chat_id
         history = self._histories.take(chat_id)
         self._running += 1
         try:
             await ChatRun(self._world, claimed, mailbox, history).run()
-        except (Lost, ChatNotFound):
+        except Lost:
             logger.info("a chat is run elsewhere now", extra={"chat_id": chat_id})
         else:
             self._histories.keep(chat_id, history)

@@ -13,6 +13,7 @@ from chatd.domain.chat import (
     Visibility,
 )
 from chatd.domain.commands import CommitStep, EditMessage, Fence, FinishTurn
+from chatd.domain.errors import ChatNotFound
 from chatd.domain.ledger import Bill, CallOutcome, CallPurpose
 from chatd.domain.model import (
     Finished,
@@ -262,3 +263,13 @@ def test_execution_ids_come_from_chat_step_and_place_alone() -> None:
     other = dispatches_for(CHAT, replace(fence, history_version=8), calls, {"execute": SHELL})
     assert first == again
     assert len({dispatch.execution_id for dispatch in (*first, *other)}) == 4
+
+
+async def test_a_chat_that_is_deleted_while_it_runs_is_told_as_absent_and_not_as_left() -> None:
+    def deleting(request: ModelRequest) -> Iterable[ModelEvent]:
+        del stage.chats.chats[CHAT]
+        return hello(request)
+
+    stage = Stage(deleting)
+    with pytest.raises(ChatNotFound):
+        await stage.ask()
