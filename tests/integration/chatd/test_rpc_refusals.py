@@ -160,19 +160,19 @@ IMPOSSIBLE_CHATS: list[tuple[dict[str, Any], str]] = [
     ({"client_tools": [tool(name="github__create_issue")]}, "client_tools[0].name"),
     (
         {"client_tools": [tool(input_schema_json='{"type": "objekt"}')]},
-        "client_tools[0].input_schema_json",
+        "client_tools[0].input_schema_json#/type",
     ),
     (
         {"client_tools": [tool(input_schema_json='{"type": "array"}')]},
-        "client_tools[0].input_schema_json",
+        "client_tools[0].input_schema_json#/type",
     ),
     (
         {"client_tools": [tool(input_schema_json='{"properties": {"a": {"type": 5}}}')]},
-        "client_tools[0].input_schema_json",
+        "client_tools[0].input_schema_json#/properties/a/type",
     ),
     (
         {"client_tools": [tool(input_schema_json='{"$schema": [], "required": "a"}')]},
-        "client_tools[0].input_schema_json",
+        "client_tools[0].input_schema_json#/$schema",
     ),
     ({"client_tools": [tool(description="\0")]}, "client_tools[0].description"),
     ({"client_tools": [tool(input_schema_json="[]")]}, "client_tools[0].input_schema_json"),
