@@ -299,7 +299,6 @@ async def test_a_body_that_cannot_be_is_refused_before_chatd_hears_of_it(
             409,
             {"files_max": 50},
         ),
-        (Problem(grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED", "another key"), 422, {}),
         (Problem(grpc.StatusCode.UNAVAILABLE, "DRAINING", "elsewhere"), 503, {}),
     ],
     ids=lambda value: value.reason if isinstance(value, Problem) else "",

@@ -295,7 +295,7 @@ async def test_a_signal_may_be_followed_by_a_kill(stack: GatewayStack) -> None:
             Problem(grpc.StatusCode.FAILED_PRECONDITION, "PROCESS_NOT_RUNNING", "it ended"),
             409,
             "PROCESS_NOT_RUNNING",
-            {"detail": "it ended"},
+            {"retryable": False},
         ),
         (
             Problem(
