@@ -1,4 +1,4 @@
-"""Memory in buffers of sockets counts as the workspace's, without control groups."""
+"""Memory in buffers of sockets and pipes counts as the workspace's, without control groups."""
 
 import shutil
 import tempfile
@@ -16,7 +16,7 @@ from toolrunner.sandbox import Level
 ATTACKS = [
     (level, kind)
     for level in offered()
-    for kind in ("sockets", "left", "streams")
+    for kind in ("sockets", "left", "streams", "pipes")
     if level is Level.NS or kind != "streams"
 ]
 AS_ORDINARY_USER = """
@@ -45,7 +45,7 @@ async def test_what_lies_in_buffers_of_the_kernel_counts_as_memory_of_the_worksp
 
 @needs_root
 @pytest.mark.skipif(Level.NS not in offered(), reason="this machine makes no namespaces")
-@pytest.mark.parametrize("kind", ["sockets", "left", "streams"])
+@pytest.mark.parametrize("kind", ["sockets", "left", "streams", "pipes"])
 def test_the_same_where_the_service_is_an_ordinary_user(kind: str) -> None:
     told = tuple(as_ordinary_user(AS_ORDINARY_USER, "ns", kind))
     tell(f"hidden memory as nobody, {kind}", Level.NS, int(told != KEPT), 1)

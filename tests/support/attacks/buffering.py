@@ -4,6 +4,7 @@ Gets which kind: `sockets`, `left` by senders that are gone, `streams` over TCP,
 """
 
 import os
+import resource
 import signal
 import socket
 import sys
@@ -45,6 +46,9 @@ def streams() -> None:
 
 
 def pipes() -> None:
+    # A command starts with the soft limit of the service, and may raise it by itself.
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     for _ in range(PIPES):
         _, writing = os.pipe()
         os.set_blocking(writing, False)
