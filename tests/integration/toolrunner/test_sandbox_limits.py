@@ -147,7 +147,7 @@ except OSError as error:
     outside = found_outside(directory)
     tell("E22", jail.level, len(outside) + (ran.text != f"stopped {4 * MIB}\n"), 5)
     assert outside == []
-    assert ran.text == f"stopped {4 * MIB}\n"
+    assert ran.text == f"stopped {4 * MIB}\n", ran.exit
 
 
 async def test_e23_many_workspaces_with_processes_that_detach_are_all_ended(

@@ -21,6 +21,13 @@ ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
 SITE = Site("unix:/nowhere", CHAT)
 
 
+class PassingClock(FakeClock):
+    """Time that passes at once: a read waits for toolrunner to come back."""
+
+    async def sleep(self, delay_s: float) -> None:
+        self.advance(delay_s)
+
+
 class DeadChannel:
     """Encodes every request as a channel does, and loses it."""
 
@@ -91,7 +98,7 @@ def test_a_call_ends_in_a_result_or_in_a_lost_request(
     channel: Any = DeadChannel()
     try:
         outcome = asyncio.run(
-            tool.call(Call(execution, channel, FakeClock(), InMemoryShelf(), SITE))
+            tool.call(Call(execution, channel, PassingClock(), InMemoryShelf(), SITE))
         )
     except ExecutorUnreachable:
         assert tool.has_effect
