@@ -4,11 +4,12 @@ Every request of a user holds a place while it lasts, streams included, and a us
 of these. Requests that last take a call to another service each for as long as they do, so there is
 a bound on those. Of all others, and of streams that are being opened, only some of a user are
 carried out at a time and the rest wait for them in order; one whose client goes away meanwhile is
-dropped without having been carried out.
+dropped without having been carried out. While other users make requests too, fewer of a user are
+carried out at a time: each of them delays the requests of the others.
 """
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -20,10 +21,13 @@ from opentelemetry.metrics import Meter
 from gateway.errors import HttpRefusal
 from gateway.fair_share import FairShare
 from gateway.open_connections import ADDRESS_MULTIPLE
+from parley.clock import Clock
 
 RETRY_AFTER_S: Final = 2.0
 #: How long a request may wait until others of its user are over.
 WAIT_S_MAX: Final = 120.0
+#: A user who made a request within this time is one with whom others share the server.
+ACTIVE_S: Final = 5.0
 REFUSED: Final = "gateway.requests.refused"
 
 
@@ -48,6 +52,7 @@ class AdmissionLimits:
         address_requests_max: Of one address.
         user_lasting_max: Of one user that last.
         user_calls_max: Of one user that are carried out at a time.
+        shared_user_calls_max: The same, while other users make requests too.
     """
 
     requests_max: int = 20_000
@@ -55,6 +60,7 @@ class AdmissionLimits:
     address_requests_max: int = 15_000
     user_lasting_max: int = 200
     user_calls_max: int = 64
+    shared_user_calls_max: int = 4
 
 
 class Presence(Protocol):
@@ -98,8 +104,11 @@ class _Turns:
 class Admission:
     """Lets requests in."""
 
-    def __init__(self, limits: AdmissionLimits, meter: Meter | None = None) -> None:
+    def __init__(self, limits: AdmissionLimits, clock: Clock, meter: Meter | None = None) -> None:
         self._limits = limits
+        self._clock = clock
+        #: When users made their last request, the oldest first.
+        self._active: OrderedDict[str, float] = OrderedDict()
         self._users = FairShare(limits.requests_max, each_max=limits.user_requests_max)
         self._addresses = FairShare(
             limits.requests_max,
@@ -209,7 +218,9 @@ class Admission:
         turns = self._turns.get(guest.user_id)
         if turns is None:
             turns = self._turns[guest.user_id] = _Turns()
-        if turns.running < self._limits.user_calls_max:
+        self._active[guest.user_id] = self._clock.monotonic()
+        self._active.move_to_end(guest.user_id)
+        if not turns.waiting and turns.running < self._calls_max():
             turns.running += 1
         elif not await self._waited(turns, guest.presence):
             raise _client_gone()
@@ -226,10 +237,20 @@ class Admission:
         finally:
             end()
 
+    def _calls_max(self) -> int:
+        """Return how many requests of one user may be carried out at a time now."""
+        active_since_s = self._clock.monotonic() - ACTIVE_S
+        while self._active and next(iter(self._active.values())) < active_since_s:
+            self._active.popitem(last=False)
+        if len(self._active) <= 1:
+            return self._limits.user_calls_max
+        return min(self._limits.shared_user_calls_max, self._limits.user_calls_max)
+
     async def _waited(self, turns: _Turns, presence: Presence | None) -> bool:
         """Return whether it is this request's turn; False if its client is gone."""
         turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         turns.waiting.append(turn)
+        self._start(turns)
 
         def gone() -> None:
             if not turn.done():
@@ -259,13 +280,18 @@ class Admission:
             self._turns.pop(user_id, None)
 
     def _pass_on(self, turns: _Turns) -> None:
-        """Give the turn of a request that is over to the next one that still waits."""
-        while turns.waiting:
+        """Give the turn of a request that is over to the next ones."""
+        turns.running -= 1
+        self._start(turns)
+
+    def _start(self, turns: _Turns) -> None:
+        """Let as many of those that wait begin as may be, in order."""
+        calls_max = self._calls_max()
+        while turns.waiting and turns.running < calls_max:
             following = turns.waiting.popleft()
             if not following.done():
+                turns.running += 1
                 following.set_result(True)
-                return
-        turns.running -= 1
 
 
 def _nothing() -> None:

@@ -177,8 +177,9 @@ def _admission(settings: GatewaySettings, process: Process) -> Admission:
         address_requests_max=settings.address_connections_max,
         user_lasting_max=settings.user_lasting_requests_max,
         user_calls_max=settings.user_calls_max,
+        shared_user_calls_max=settings.shared_user_calls_max,
     )
-    return Admission(limits, process.telemetry.meter)
+    return Admission(limits, process.clock, process.telemetry.meter)
 
 
 def _application(

@@ -113,6 +113,12 @@ class GatewaySettings(ServiceSettings):
         default=64,
         at_least=1,
     )
+    shared_user_calls_max: int = setting(
+        "The same as GATEWAY_USER_CALLS_MAX while other users make requests too, so that none of "
+        "them waits for all that one sends at once.",
+        default=4,
+        at_least=1,
+    )
     trusted_proxies: tuple[ProxyNetwork, ...] = setting(
         "Addresses and networks of proxies whose X-Forwarded-For tells the client's address; from "
         "all others it is ignored.",

@@ -9,6 +9,7 @@ from gateway.admission import Admission, AdmissionLimits
 from gateway.application import Application, OpenRoute, Surroundings, UserRoute, host_name
 from gateway.client_address import ClientAddresses
 from gateway.settings import PublicUrl
+from parley.clock import FakeClock
 from parley.telemetry import InMemoryTelemetry
 from support.gateway_routes import every_route
 
@@ -22,7 +23,7 @@ def around() -> Surroundings:
         public_url=PublicUrl.parse("http://parley.test"),
         allowed_hosts=(),
         new_id=lambda: "id",
-        admission=Admission(AdmissionLimits()),
+        admission=Admission(AdmissionLimits(), FakeClock()),
         addresses=ClientAddresses(),
         access_log=AccessLog(AccessLogShare(0.0), random.Random(1)),
     )

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from gateway.admission import Admission, AdmissionLimits, Duration, Guest
+from gateway.admission import ACTIVE_S, Admission, AdmissionLimits, Duration, Guest
 from gateway.errors import HttpRefusal
 from gateway.lasting_routes import DURATIONS
+from parley.clock import FakeClock
 from support.gateway_routes import every_route
 from support.held_hubs import settle
 
@@ -45,7 +47,8 @@ class Requests:
     """Requests that are let in, and stay until they are told to end."""
 
     def __init__(self, tasks: asyncio.TaskGroup, limits: AdmissionLimits = LIMITS) -> None:
-        self.admission = Admission(limits)
+        self.clock = FakeClock()
+        self.admission = Admission(limits, self.clock)
         self.begun: list[str] = []
         self.opens = True
         self.refused: list[tuple[str, int, str]] = []
@@ -101,6 +104,35 @@ async def test_requests_of_one_user_wait_for_their_turn_in_order() -> None:
         requests.end_all()
     assert requests.begun == ["a", "b", "other", "c", "d"]
     assert requests.refused == []
+
+
+async def test_fewer_of_a_user_are_carried_out_while_another_one_makes_requests() -> None:
+    limits = replace(LIMITS, user_calls_max=3, shared_user_calls_max=1)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks, limits)
+        for name in "abc":
+            requests.make(name, Duration.BRIEF)
+        requests.make("other", Duration.BRIEF, user="u2")
+        for name in "def":
+            requests.make(name, Duration.BRIEF)
+        await requests.settle()
+        assert requests.begun == ["a", "b", "c", "other"]
+        for name in "ab":
+            requests.end(name)
+        await requests.settle()
+        assert requests.begun == ["a", "b", "c", "other"]
+        requests.end("c")
+        await requests.settle()
+        assert requests.begun == ["a", "b", "c", "other", "d"]
+        # The other one was active long ago; its request is still carried out.
+        requests.clock.advance(ACTIVE_S + 1)
+        requests.make("g", Duration.BRIEF)
+        await requests.settle()
+        assert requests.begun == ["a", "b", "c", "other", "d", "e", "f"]
+        requests.end("d")
+        await requests.settle()
+        assert requests.begun == ["a", "b", "c", "other", "d", "e", "f", "g"]
+        requests.end_all()
 
 
 async def test_a_request_that_waits_is_dropped_with_its_client() -> None:

@@ -14,6 +14,7 @@ from gateway.admission import Admission, AdmissionLimits
 from gateway.application import Application, OpenRoute, Surroundings
 from gateway.client_address import ClientAddresses
 from gateway.settings import PublicUrl
+from parley.clock import FakeClock
 from parley.telemetry import InMemoryTelemetry
 
 NOBODY: Any = None
@@ -43,7 +44,7 @@ async def test_a_request_is_counted_with_its_route_and_a_method_that_exists(
             public_url=PublicUrl.parse("http://parley.test"),
             allowed_hosts=(),
             new_id=lambda: "id",
-            admission=Admission(AdmissionLimits()),
+            admission=Admission(AdmissionLimits(), FakeClock()),
             addresses=ClientAddresses(),
             access_log=AccessLog(AccessLogShare(0.0), random.Random(1)),
         ),
