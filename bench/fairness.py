@@ -39,7 +39,7 @@ from bench.chats import quantile, stack_of
 from bench.machine import print_figures
 
 from parley.identity import ApiKey
-from parley.scaletest import Dialer, EventReader, Frame, Requests, Target
+from parley.testing.scaletest import Dialer, EventReader, Frame, Requests, Target
 from support.faulty_stack import FaultyStack
 
 HERE = Path(__file__).resolve()

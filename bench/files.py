@@ -180,7 +180,7 @@ async def calls(desk: Desk, rounds: int) -> dict[str, Any]:
 def clerk_mib(desk: Desk) -> float:
     """Return what the program that works on files has in memory."""
     for child in psutil.Process(desk.pid).children(recursive=True):
-        if "toolrunner.files" in child.cmdline():
+        if "toolrunner.fileworker" in child.cmdline():
             return round(child.memory_info().rss / MEBIBYTE, 1)
     return 0.0
 

@@ -37,15 +37,15 @@ import msgspec
 import openai
 import uvloop
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import Role
-from chatd.domain.model import ModelEvent, ModelRequest, PromptMessage, TextDelta
-from chatd.domain.parts import Text
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import ModelEvent, ModelRequest, PromptMessage, TextDelta
+from chatd.models.engine.target import Target
 from chatd.providers.anthropic import AnthropicWire
 from chatd.providers.completions import CompletionsWire
 from chatd.providers.responses import ResponsesWire
 from chatd.providers.sse import ServerSentEvents
-from chatd.providers.target import Target
 from chatd.providers.transport import HttpModels
 from chatd.providers.wire import Wire
 from parley.clock import SystemClock

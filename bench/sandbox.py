@@ -32,7 +32,7 @@ from bench.machine import print_figures
 from support.jail import Jail
 from support.misbehaving import BOMBS
 from support.sandboxes import offered
-from toolrunner.domain import Limits
+from toolrunner.primitives.domain import Limits
 from toolrunner.sandbox import Level
 
 ROUNDS = 100

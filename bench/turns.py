@@ -34,7 +34,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from bench.chats import quantile, stack_of
 from bench.machine import print_figures
 
-from parley.scaletest import Dialer, EventReader, Frame, Requests, Target
+from parley.testing.scaletest import Dialer, EventReader, Frame, Requests, Target
 from support.faulty_stack import FaultyStack
 
 CHATD_DEFAULT = 2

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mcpgateway import demo
-from parley.cli.model_providers import PROVIDER_VARIABLES
-from parley.cli.request import KNOWN_VARIABLES
-from parley.cli.stack import CHATD, GATEWAY, MCPGATEWAY, TOOLRUNNER, prefix_of
+from parley.cli.stack.model_providers import PROVIDER_VARIABLES
+from parley.cli.stack.request import KNOWN_VARIABLES
+from parley.cli.stack.spec import CHATD, GATEWAY, MCPGATEWAY, TOOLRUNNER, prefix_of
 from parley.process import ServiceSettings
 from parley.settings import SettingLine, describe
 

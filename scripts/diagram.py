@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from chatd.domain.matrix import ALLOWED
+from chatd.chats.domain.matrix import ALLOWED
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "ARCHITECTURE.md"

@@ -6,23 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
-from chatd.assembly.barring import open_barring
-from chatd.assembly.chats import ChatRooms, open_chats
-from chatd.assembly.doors import Doors
-from chatd.assembly.ground import Ground, open_ground
-from chatd.assembly.models import open_catalogue
-from chatd.assembly.spending import open_budget
-from chatd.assembly.streams import Streaming, open_streaming
-from chatd.assembly.working import Surroundings, Working, open_working
-from chatd.assembly.workspaces import open_workspaces
-from chatd.clients.grantees import GatewayGrantees
-from chatd.clients.nodes import Nodes
-from chatd.domain.chat import ChatState, NewMessage, WorkerId
-from chatd.engine.beats import Beats
-from chatd.engine.configuration import CHAT_PREFIX
-from chatd.engine.janitor import Janitor
-from chatd.faults import Faults
-from chatd.news import (
+from chatd.bus_handlers import (
     follow_chats,
     follow_config,
     follow_groups,
@@ -32,21 +16,37 @@ from chatd.news import (
     follow_users,
     follow_workspaces,
 )
-from chatd.rpc.admission import AllowedSpending
-from chatd.rpc.chat_servicer import ChatServicer
-from chatd.rpc.defaults import ConfiguredDefaults
-from chatd.rpc.errors import DOMAIN, ERRORS
-from chatd.rpc.file_servicer import FileServicer
-from chatd.rpc.model_servicer import ModelServicer
-from chatd.rpc.references import References
-from chatd.rpc.settings_servicer import SettingsServicer
-from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
-from chatd.rpc.workspace_servicer import WorkspaceAccessServicer
+from chatd.chats.domain.chat import ChatState, NewMessage
+from chatd.chats.rpc.admission import AllowedSpending
+from chatd.chats.rpc.defaults import ConfiguredDefaults
+from chatd.chats.rpc.references import References
+from chatd.chats.rpc.servicer import ChatServicer
+from chatd.chats.store.housekeeping import PostgresHousekeeping
+from chatd.chats.wiring import ChatRooms, open_chats
+from chatd.errors import DOMAIN, ERRORS
+from chatd.faults import Faults
+from chatd.files.rpc.servicer import FileServicer
+from chatd.files.store.files import HeldFiles
+from chatd.models.engine.configuration import CHAT_PREFIX
+from chatd.models.rpc.servicer import ModelServicer
+from chatd.models.rpc.settings_servicer import SettingsServicer
+from chatd.models.store.preferences import Preferences
+from chatd.models.wiring import open_catalogue
+from chatd.offboarding.wiring import open_barring
+from chatd.primitives.domain.ids import WorkerId
+from chatd.resources import Ground, open_ground
 from chatd.settings import Settings
-from chatd.store.held_files import HeldFiles
-from chatd.store.housekeeping import PostgresHousekeeping
-from chatd.store.preferences import Preferences
-from chatd.store.usage import PostgresUsage
+from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
+from chatd.spend.store.usage import PostgresUsage
+from chatd.spend.wiring import open_budget
+from chatd.streams.engine.flush_timer import Beats
+from chatd.streams.wiring import Streaming, open_streaming
+from chatd.turns.wiring import Surroundings, Working, open_working
+from chatd.turns.worker.housekeeping import Janitor
+from chatd.users.clients.existence import GatewayGrantees
+from chatd.workspaces.clients.nodes import Nodes
+from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
+from chatd.workspaces.wiring import Doors, open_workspaces
 from parley.process import Process
 from parley.rpc import CarriedMethods
 from parley.tasks import BackgroundTasks

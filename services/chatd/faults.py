@@ -13,22 +13,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chatd.domain.chat import ChatId, ChatState, Owner, WorkerId
-from chatd.domain.commands import Command
-from chatd.domain.model import ModelEvent, ModelRequest, RequestSent, TakeEvent
-from chatd.domain.ports import LanguageModel, Tools
-from chatd.domain.tools import Execution, Found, Outcome, ToolSpec
-from chatd.domain.workers import Claimed
-from chatd.engine.mailbox import Mailbox
-from chatd.engine.runners import Runner
-from chatd.engine.tasks import owned_tasks
-from chatd.store.applying import Appended, Applied
-from chatd.store.chats import PostgresChats
-from chatd.store.creation import NewChat
-from chatd.store.statements import ClientKey
-from parley.faultpoints import FaultpointDirectory, OffsetClock
+from chatd.chats.domain.chat import ChatState, Claimed
+from chatd.chats.domain.commands import Command
+from chatd.chats.store.applying import Appended, Applied
+from chatd.chats.store.chats import PostgresChats
+from chatd.chats.store.creation import NewChat
+from chatd.content.domain.tools import Execution, Found, Outcome, Tools, ToolSpec
+from chatd.models.domain.language_model import (
+    LanguageModel,
+    ModelEvent,
+    ModelRequest,
+    RequestSent,
+    TakeEvent,
+)
+from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
+from chatd.primitives.domain.requests import ClientKey
+from chatd.turns.engine.mailbox import Mailbox
+from chatd.turns.engine.tasks import owned_tasks
+from chatd.turns.worker.runners import Runner
 from parley.postgres import Pool
 from parley.process import Process
+from parley.testing.faultpoints import FaultpointDirectory, OffsetClock
 
 if TYPE_CHECKING:
     pass

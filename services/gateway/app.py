@@ -6,28 +6,29 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from gateway.access_log import AccessLog
-from gateway.admission import Admission, AdmissionLimits
-from gateway.application import Application, Surroundings, served_operation
-from gateway.chatd import Chatd
-from gateway.client_address import ClientAddresses
-from gateway.event_stream import StreamLimits
-from gateway.http_server import serve_http
-from gateway.identity import Identity, open_identity
-from gateway.identity_errors import DOMAIN, ERRORS
-from gateway.links import Links
-from gateway.open_connections import OpenConnections
-from gateway.open_streams import OpenStreams
-from gateway.replica_watch import ReplicaWatch
-from gateway.revocation_feed import RevocationFeed
-from gateway.rooms import Behind, open_rooms
-from gateway.route_table import routes
-from gateway.rpc.groups import GroupServicer
-from gateway.rpc.tokens import ServiceTokenServicer
-from gateway.rpc.users import UserServicer
-from gateway.schema import MIGRATIONS, SCHEMA
-from gateway.settings import GatewaySettings, HttpAddress
-from gateway.users import TOPIC as USERS_TOPIC
+from gateway.http.access_log import AccessLog
+from gateway.http.addresses import HttpAddress
+from gateway.http.application import Application, Surroundings, served_operation
+from gateway.http.limits.admission import Admission, AdmissionLimits
+from gateway.http.limits.client_address import ClientAddresses
+from gateway.http.limits.connections import OpenConnections
+from gateway.http.server import serve_http
+from gateway.identity.engine.revocation_feed import RevocationFeed
+from gateway.identity.engine.users import TOPIC as USERS_TOPIC
+from gateway.identity.errors import DOMAIN, ERRORS
+from gateway.identity.rpc.groups import GroupServicer
+from gateway.identity.rpc.service_tokens import ServiceTokenServicer
+from gateway.identity.rpc.users import UserServicer
+from gateway.identity.store.schema import MIGRATIONS, SCHEMA
+from gateway.identity.wiring import Identity, open_identity
+from gateway.routes.table import routes
+from gateway.routes.wiring import Behind, open_rooms
+from gateway.settings import GatewaySettings
+from gateway.streams.chatd_client import Chatd
+from gateway.streams.event_stream import StreamLimits
+from gateway.streams.links import Links
+from gateway.streams.open_streams import OpenStreams
+from gateway.streams.replica_watch import ReplicaWatch
 from parley.bus import Bus, PostgresBus
 from parley.identity import ApiKey, MalformedApiKey, ServiceName, Signer
 from parley.postgres import Database, migrate

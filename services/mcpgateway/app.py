@@ -5,18 +5,18 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
-from mcpgateway.desk import CallDesk
-from mcpgateway.domain import ApprovalPolicy, Availability, ServerId, ServerSettings
-from mcpgateway.egress import Policy
-from mcpgateway.journal import Journal
-from mcpgateway.listing import Catalogues, ToolListing
-from mcpgateway.refusals import DOMAIN, ERRORS
-from mcpgateway.runtime_servicer import Runtime, RuntimeServicer
-from mcpgateway.schema import MIGRATIONS, SCHEMA
-from mcpgateway.server_servicer import ServerServicer
-from mcpgateway.sessions import Sessions
+from mcpgateway.admin.servicer import ServerServicer
+from mcpgateway.client.egress import Policy
+from mcpgateway.client.sessions import Sessions
+from mcpgateway.runtime.call_executor import CallDesk
+from mcpgateway.runtime.journal import Journal
+from mcpgateway.runtime.servicer import Runtime, RuntimeServicer
+from mcpgateway.runtime.tool_listing import Catalogues, ToolListing
+from mcpgateway.servers.domain import ApprovalPolicy, Availability, ServerId, ServerSettings
+from mcpgateway.servers.problems import DOMAIN, ERRORS
+from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
+from mcpgateway.servers.store import Servers
 from mcpgateway.settings import Settings
-from mcpgateway.store import Servers
 from parley.api.mcp.v1.authorization_service_pb2_grpc import McpAuthorizationServiceServicer
 from parley.bus import Notice, PostgresBus
 from parley.clock import Clock

@@ -11,30 +11,30 @@ from typing import Final
 from parley.identity import InMemoryRevocations
 from parley.process import ConfigurationError, Neighbours, Process
 from parley.rpc import RunningServer
-from toolrunner.assembly.standing import known, reporter_of
-from toolrunner.assembly.workshop import JOURNAL, Workshop, open_workshop
-from toolrunner.census import Census
-from toolrunner.errors import JournalUnusable, SpawnerGone
-from toolrunner.hosting.assembly import Hosting, Parts, hosting
-from toolrunner.hosting.command_check import NOT_TRIED, CommandCheck
-from toolrunner.hosting.overlays import KernelOverlays, Overlays
-from toolrunner.hosting.points import points_of
-from toolrunner.hosting.programs import Programs
-from toolrunner.hosting.reporting import Reporter
-from toolrunner.quotas import Quotas
-from toolrunner.rpc.errors import DOMAIN, ERRORS
-from toolrunner.rpc.execution_servicer import ExecutionServicer
-from toolrunner.rpc.file_servicer import FileServicer
-from toolrunner.rpc.git_servicer import GitServicer
-from toolrunner.rpc.host_servicer import WorkspaceHostServicer
-from toolrunner.rpc.presenting import Presenter
-from toolrunner.rpc.process_servicer import ProcessServicer, encode_started
+from toolrunner.directories.workspaces import PASSABLE, PRIVATE
+from toolrunner.files.rpc.servicer import FileServicer
+from toolrunner.git.rpc.servicer import GitServicer
+from toolrunner.primitives.errors import JournalUnusable, SpawnerGone
+from toolrunner.problems import DOMAIN, ERRORS
+from toolrunner.processes.command_check import NOT_TRIED, CommandCheck
+from toolrunner.processes.rpc.execution_servicer import ExecutionServicer
+from toolrunner.processes.rpc.presenter import Presenter
+from toolrunner.processes.rpc.process_servicer import ProcessServicer, encode_started
+from toolrunner.processes.scan import Census
+from toolrunner.processes.tickets import TicketBooth
+from toolrunner.quotas.cpu_priority import Shares
+from toolrunner.quotas.enforcement import Quotas
+from toolrunner.quotas.socket_memory import SocketMemory
+from toolrunner.resources import JOURNAL, Workshop, open_workshop
 from toolrunner.settings import Settings
-from toolrunner.shares import Shares
-from toolrunner.socket_memory import SocketMemory
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, prctl
-from toolrunner.tickets import TicketBooth
-from toolrunner.workspaces import PASSABLE, PRIVATE
+from toolrunner.spawner.client.node_programs import Programs
+from toolrunner.workspaces.fault_points import points_of
+from toolrunner.workspaces.node.reporter import Reporter
+from toolrunner.workspaces.node.wiring import known, reporter_of
+from toolrunner.workspaces.rpc.servicer import WorkspaceHostServicer
+from toolrunner.workspaces.sources.overlays import KernelOverlays, Overlays
+from toolrunner.workspaces.wiring import Hosting, Parts, hosting
 
 TAKEN: Final = "another toolrunner has it open; give each its own data directory"
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from parley.process import Environment, ServiceSettings
 from parley.rpc import Address
 from parley.settings import setting
-from toolrunner.domain import Limits, Quota
-from toolrunner.egress.hosts import Place
-from toolrunner.egress.presets import Preset
-from toolrunner.hosting.bounds import Bounds
-from toolrunner.hosting.directories import LocalDirectory
+from toolrunner.egress.domain.hosts import Place
+from toolrunner.egress.domain.presets import Preset
+from toolrunner.primitives.domain import Limits, Quota
 from toolrunner.sandbox import Level
+from toolrunner.workspaces.domain.local_directory import LocalDirectory
+from toolrunner.workspaces.domain.mirror_limits import Bounds
 
 DAY_S = 86_400
 

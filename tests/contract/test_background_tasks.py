@@ -9,15 +9,15 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # The mechanism itself, and programs that are no services: their tasks end with their work.
 NO_SERVICES = (
     "libs/parley/tasks",
-    "libs/parley/llm_mock",
-    "libs/parley/scaletest",
+    "libs/parley/testing/llm_mock",
+    "libs/parley/testing/scaletest",
     "libs/parley/cli",
 )
 # Contexts for the length of one call, and the one server of a process, whose failure must end it.
 ALLOWED = {
-    "services/chatd/engine/tasks.py",
-    "services/gateway/http_server.py",
-    "services/toolrunner/egress/relaying.py",
+    "services/chatd/turns/engine/tasks.py",
+    "services/gateway/http/server.py",
+    "services/toolrunner/egress/relay.py",
 }
 
 

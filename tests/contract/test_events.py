@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway import sse
-from gateway.convert import CHAT_EVENTS, FEED_EVENTS, event_to_json, feed_event_to_json
-from gateway.convert_parts import part_to_json
+from gateway.api.convert.chats import CHAT_EVENTS, FEED_EVENTS, event_to_json, feed_event_to_json
+from gateway.api.convert.parts import part_to_json
+from gateway.http import sse
 from parley.api.chat.v1 import event_pb2, message_pb2
 from support.filled_protos import filled
 

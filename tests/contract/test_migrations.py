@@ -3,18 +3,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import MetaData
 
-import chatd.store.schema
-import gateway.schema
-import mcpgateway.schema
+import chatd.schema
+import gateway.identity.store.schema
+import mcpgateway.servers.schema
 from parley.postgres import drift, migrate
 from support.postgres import empty_database, postgres
 
 __all__ = ["empty_database", "postgres"]
 
 SCHEMAS = {
-    "chat": (chatd.store.schema.MIGRATIONS, chatd.store.schema.metadata),
-    "identity": (gateway.schema.MIGRATIONS, gateway.schema.metadata),
-    "mcp": (mcpgateway.schema.MIGRATIONS, mcpgateway.schema.metadata),
+    "chat": (chatd.schema.MIGRATIONS, chatd.schema.metadata),
+    "identity": (gateway.identity.store.schema.MIGRATIONS, gateway.identity.store.schema.metadata),
+    "mcp": (mcpgateway.servers.schema.MIGRATIONS, mcpgateway.servers.schema.metadata),
 }
 
 

@@ -7,7 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway import convert, convert_catalogue, convert_models, convert_usage, convert_workspaces
+from gateway.api.convert import chats as convert
+from gateway.api.convert import models as convert_models
+from gateway.api.convert import usage as convert_usage
+from gateway.api.convert import workspace_access as convert_workspaces
+from gateway.api.convert import workspaces as convert_catalogue
 from parley.api.chat.v1 import (
     chat_pb2,
     message_pb2,

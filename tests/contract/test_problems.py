@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 
-from chatd.clients.lifecycle import TOOLS as LIFECYCLE_TOOLS
-from chatd.clients.workspace.toolset import TOOLS as WORKSPACE_TOOLS
-from chatd.domain.workspaces.errors import WorkspaceNotReady
-from chatd.domain.workspaces.workspace import State
-from chatd.rpc.errors import ERRORS as CHATD_ERRORS
-from gateway.application import UserRoute
-from gateway.errors import TOLD_BY_KIND, UpstreamRefused, refusal_of
-from gateway.field_places import Asked, Place, place_of
-from gateway.problem_pages import FIELD_CODES, PROBLEM_KINDS, SECTIONS
+from chatd.errors import ERRORS as CHATD_ERRORS
+from chatd.tools.lifecycle import TOOLS as LIFECYCLE_TOOLS
+from chatd.tools.workspace.toolset import TOOLS as WORKSPACE_TOOLS
+from chatd.workspaces.domain.errors import WorkspaceNotReady
+from chatd.workspaces.domain.workspace import State
+from gateway.http.application import UserRoute
+from gateway.http.problems.errors import TOLD_BY_KIND, UpstreamRefused, refusal_of
+from gateway.http.problems.field_paths import Asked, Place, place_of
+from gateway.web.problem_pages import FIELD_CODES, PROBLEM_KINDS, SECTIONS
 from parley.api.chat.v1.error_reason_pb2 import ErrorReason as ChatReason
 from parley.api.identity.v1.error_reason_pb2 import ErrorReason as IdentityReason
 from parley.api.mcp.v1.error_reason_pb2 import ErrorReason as McpReason
 from parley.api.workspace.v1.error_reason_pb2 import ErrorReason as WorkspaceReason
 from parley.identity import RefusalReason
 from support.gateway_routes import every_route
-from toolrunner import errors as toolrunner_errors
-from toolrunner.files import errors as file_errors
-from toolrunner.rpc.errors import ERRORS as TOOLRUNNER_ERRORS
+from toolrunner.filesystem import errors as file_errors
+from toolrunner.primitives import errors as toolrunner_errors
+from toolrunner.problems import ERRORS as TOOLRUNNER_ERRORS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 REASONS = {

@@ -3,7 +3,7 @@
 import pytest
 from google.protobuf.descriptor import FileDescriptor
 
-from gateway.access import ACCESS, Need
+from gateway.http.route_access import ACCESS, Need
 from parley.api.chat.v1 import (
     chat_service_pb2,
     file_service_pb2,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.cli.home import Home
+from parley.cli.home.layout import Home
 from support.local_stack import LocalStack, lines_of
 
 FAILED = 1

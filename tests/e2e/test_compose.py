@@ -11,7 +11,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from parley.cli.model_providers import PROVIDER_VARIABLES
+from parley.cli.stack.model_providers import PROVIDER_VARIABLES
 from parley.identity import CertificateFiles, ServiceName, server_name
 from parley.rpc import Address
 from support.compose_file import ComposeService, document, interpolated, services

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from parley.clock import SystemClock
-from parley.llm_mock import MockModels
+from parley.testing.llm_mock import MockModels
 from support.http_client import HttpClient, SentEvent
 from support.local_stack import LocalStack
 

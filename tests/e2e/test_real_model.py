@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from parley.clock import SystemClock
-from parley.llm_mock import MockModels
+from parley.testing.llm_mock import MockModels
 from support.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow

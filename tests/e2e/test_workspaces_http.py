@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.workspaces.templates import SCRATCH_ID
+from chatd.workspaces.domain.templates import SCRATCH_ID
 from support.http_client import HttpClient, Reply
 from support.local_stack import LocalStack
 from support.row_sizes import FULL_SIZE, RowSizes

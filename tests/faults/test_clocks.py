@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from parley.client import Parley, ToolOutcome, ToolResult
-from parley.faultpoints import Action
+from parley.testing.faultpoints import Action
 from support.fault_lab import FaultLab
 from support.fault_trials import Fault, faults
 

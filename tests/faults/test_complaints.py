@@ -21,7 +21,7 @@ from parley.client import (
     ToolOutcome,
     ToolResult,
 )
-from parley.faultpoints import Action
+from parley.testing.faultpoints import Action
 from support.delegating_server import calling, delegating
 from support.fault_lab import ChatdProcess, FaultLab
 from support.fault_trials import REST_S_MAX, Fault, faults

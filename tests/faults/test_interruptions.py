@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from parley.client import Parley, PartStreamed, Text, ToolOutcome, ToolResult
-from parley.faultpoints import Action
+from parley.testing.faultpoints import Action
 from support.fault_lab import ChatdProcess, FaultLab
 from support.fault_trials import Fault, faults
 

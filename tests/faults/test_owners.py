@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from parley.client import ToolResult
-from parley.faultpoints import Action
+from parley.testing.faultpoints import Action
 from support.fault_lab import ChatdProcess, FaultLab
 from support.fault_trials import Fault, faults
 

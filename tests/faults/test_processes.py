@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 import psutil
 import pytest
 
-from parley.faultpoints import Action
+from parley.testing.faultpoints import Action
 from support.fault_lab import ONCE, FaultLab
 from support.fault_trials import Fault, faults
 

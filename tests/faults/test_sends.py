@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from parley.client import Parley
-from parley.faultpoints import Action
+from parley.testing.faultpoints import Action
 from support.fault_lab import ONCE, FaultLab
 from support.fault_trials import Fault, faults
 

@@ -5,9 +5,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from chatd.domain.model import ModelEvent, ModelRequest, RequestSent, TakeEvent
-from chatd.domain.ports import LanguageModel
-from chatd.engine.tasks import owned_tasks
+from chatd.models.domain.language_model import (
+    LanguageModel,
+    ModelEvent,
+    ModelRequest,
+    RequestSent,
+    TakeEvent,
+)
+from chatd.turns.engine.tasks import owned_tasks
 
 Ask = Callable[[TakeEvent], Coroutine[Any, Any, None]]
 

@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from chatd.domain.model import ModelEvent
-from chatd.domain.parts import Part
-from chatd.engine.answer import Answer, show_nothing
+from chatd.content.domain.parts import Part
+from chatd.models.domain.language_model import ModelEvent
 from chatd.providers.anthropic import AnthropicDecoder
 from chatd.providers.wire import Decoder
+from chatd.turns.engine.answer import Answer, show_nothing
 from parley.clock import FakeClock
 
 JsonObject = dict[str, Any]

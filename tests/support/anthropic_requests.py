@@ -2,13 +2,13 @@
 
 import json
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import Role
-from chatd.domain.model import ModelRequest, PromptMessage
-from chatd.domain.parts import Part, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Part, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import ModelRequest, PromptMessage
+from chatd.models.engine.target import Target
 from chatd.providers.anthropic import AnthropicWire
 from chatd.providers.anthropic.metadata import Own, SearchHit, written
-from chatd.providers.target import Target
 from parley.settings import Secret
 from support.anthropic_events import JsonObject
 

@@ -3,24 +3,8 @@
 import uuid
 from decimal import Decimal
 
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    ErrorKind,
-    ExecutionId,
-    MessageId,
-    ModelUse,
-    NewMessage,
-    Owner,
-    OwnerId,
-    PendingCall,
-    QueuedMessageId,
-    Role,
-    Status,
-    TurnError,
-    WorkerId,
-)
-from chatd.domain.commands import (
+from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall, Status
+from chatd.chats.domain.commands import (
     CommitResults,
     CommitStep,
     FailTurn,
@@ -28,14 +12,25 @@ from chatd.domain.commands import (
     RecordResult,
     SendMessage,
 )
-from chatd.domain.ledger import Bill, CallOutcome, CallPurpose
-from chatd.domain.parts import File, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.price import Price
-from chatd.domain.tools import Dispatch, Executor
-from chatd.domain.transitions import fence_of
-from chatd.store.chats import PostgresChats
-from chatd.store.creation import NewChat
-from chatd.store.statements import ClientKey
+from chatd.chats.domain.transitions import fence_of
+from chatd.chats.store.chats import PostgresChats
+from chatd.chats.store.creation import NewChat
+from chatd.content.domain.messages import ErrorKind, Role, TurnError
+from chatd.content.domain.parts import File, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Dispatch, Executor
+from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import Price
+from chatd.primitives.domain.ids import (
+    ChatId,
+    ExecutionId,
+    MessageId,
+    Owner,
+    OwnerId,
+    QueuedMessageId,
+    WorkerId,
+)
+from chatd.primitives.domain.requests import ClientKey
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose
 from parley.clock import FakeClock
 from parley.postgres import Pool
 from support.chat_rows import insert_chat

@@ -9,34 +9,27 @@ from typing import Any, cast
 
 import asyncpg
 
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    NewMessage,
-    Owner,
-    OwnerId,
-    QueuedMessageId,
-    Role,
-    WorkerId,
-)
-from chatd.domain.commands import Command, SendMessage
-from chatd.domain.model import ModelError, ModelEvent, ModelRequest, UsageReported
-from chatd.domain.parts import Text
-from chatd.domain.ports import Spending, Unlimited
-from chatd.domain.price import Price
-from chatd.domain.turn import FixedSetups, ModelProfile, TurnSetup
-from chatd.domain.workers import Claimed
-from chatd.engine.late_bills import LateBills
-from chatd.engine.live import LiveChats
-from chatd.engine.mailbox import Mailbox
-from chatd.engine.open_calls import OpenCallWriter
-from chatd.engine.turn import TurnPorts, TurnRunner
+from chatd.chats.domain.chat import ChatState, Claimed, NewMessage
+from chatd.chats.domain.commands import Command, SendMessage
+from chatd.chats.store.chats import PostgresChats
+from chatd.chats.store.creation import NewChat
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.models.domain.language_model import ModelError, ModelEvent, ModelRequest, UsageReported
+from chatd.models.domain.price import Price
+from chatd.models.domain.profile import ModelProfile
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, QueuedMessageId, WorkerId
 from chatd.providers.scripted import Play, ScriptedModel
-from chatd.store.chats import PostgresChats
-from chatd.store.creation import NewChat
-from chatd.store.ledger import PostgresLedger
-from chatd.store.open_calls import PostgresOpenCalls
-from chatd.store.partials import PostgresPartials
+from chatd.spend.domain.ports import Spending, Unlimited
+from chatd.spend.engine.late_bills import LateBills
+from chatd.spend.store.ledger import PostgresLedger
+from chatd.spend.store.open_calls import PostgresOpenCalls
+from chatd.streams.engine.live import LiveChats
+from chatd.streams.store.partials import PostgresPartials
+from chatd.turns.domain.turn import FixedSetups, TurnSetup
+from chatd.turns.engine.mailbox import Mailbox
+from chatd.turns.engine.open_calls import OpenCallWriter
+from chatd.turns.engine.turn import TurnPorts, TurnRunner
 from parley.clock import FakeClock
 from parley.postgres import Pool
 from support.journaling_tools import JournalingTools

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from parley.cli.machine import BROWSERS
+from parley.cli.host.checks import BROWSERS
 
 CHROMIUMS = tuple(name for name in BROWSERS if name.startswith(("chromium", "google-chrome")))
 FLAGS = (

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from chatd.domain.workspaces.templates import SCRATCH_ID
+from chatd.workspaces.domain.templates import SCRATCH_ID
 from parley.api.workspace.v1 import node_pb2, sandbox_pb2, workspace_pb2
 from parley.api.workspace.v1 import node_service_pb2 as nodes_api
 from parley.api.workspace.v1 import workspace_service_pb2 as api

@@ -7,26 +7,15 @@ from decimal import Decimal
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from chatd.domain.chat import (
+from chatd.chats.domain.chat import (
     QUEUE_LENGTH_MAX,
-    ChatId,
     ChatState,
-    ErrorKind,
-    ExecutionId,
-    FinishReason,
-    MessageId,
-    ModelUse,
     NewMessage,
     PendingCall,
-    QueuedMessageId,
     Retry,
-    Role,
     Status,
-    TurnError,
-    WorkerId,
 )
-from chatd.domain.choice import ModelChoice, ReasoningEffort
-from chatd.domain.commands import (
+from chatd.chats.domain.commands import (
     BusyBehavior,
     CancelRequiredAction,
     Command,
@@ -49,12 +38,17 @@ from chatd.domain.commands import (
     SetArchived,
     SubmitToolResults,
 )
-from chatd.domain.errors import ChatError, QueueFull
-from chatd.domain.ledger import Bill, CallOutcome, CallPurpose
-from chatd.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.price import Price
-from chatd.domain.tools import Dispatch, Executor
-from chatd.domain.transitions import fence_of, impossibility
+from chatd.chats.domain.errors import QueueFull
+from chatd.chats.domain.transitions import fence_of, impossibility
+from chatd.content.domain.messages import ErrorKind, FinishReason, Role, TurnError
+from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Dispatch, Executor
+from chatd.models.domain.choice import ModelChoice, ReasoningEffort
+from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import Price
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId, WorkerId
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose
 from support.in_memory_chats import InMemoryChats, StoredChat
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")

@@ -5,9 +5,7 @@ from typing import Any
 
 import grpc
 
-from chatd.domain.chat import (
-    OwnerId,
-)
+from chatd.primitives.domain.ids import OwnerId
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub

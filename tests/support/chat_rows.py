@@ -1,7 +1,8 @@
 """Chats in any state, put straight into PostgreSQL."""
 
-from chatd.domain.chat import ChatState, Owner
-from chatd.store.codec import error_to_json, pending_to_json, retry_to_json
+from chatd.chats.domain.chat import ChatState
+from chatd.chats.store.codec import error_to_json, pending_to_json, retry_to_json
+from chatd.primitives.domain.ids import Owner
 from parley.postgres import Pool
 
 INSERT = """

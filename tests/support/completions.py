@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.model import Finished, ModelEvent
-from chatd.domain.parts import Part
-from chatd.engine.answer import Answer, show_nothing
+from chatd.content.domain.parts import Part
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import Finished, ModelEvent
+from chatd.models.engine.target import Target
 from chatd.providers.completions import CompletionsDecoder
-from chatd.providers.target import Target
 from chatd.providers.wire import Failure, ProviderFailed
+from chatd.turns.engine.answer import Answer, show_nothing
 from parley.clock import FakeClock
 from parley.settings import Secret
 

@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 import grpc
 from mcp.server.mcpserver import MCPServer
 
-from gateway.http_server import serve_http
-from gateway.open_connections import OpenConnections
-from gateway.settings import HttpAddress
+from gateway.http.addresses import HttpAddress
+from gateway.http.limits.connections import OpenConnections
+from gateway.http.server import serve_http
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as api
 from parley.api.mcp.v1.server_service_pb2_grpc import McpServerServiceStub

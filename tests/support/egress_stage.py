@@ -17,7 +17,6 @@ from cryptography.x509.oid import NameOID
 
 from parley.clock import SystemClock
 from support.supervised import supervision
-from toolrunner.domain import WorkspaceId
 from toolrunner.egress import (
     Access,
     Dialer,
@@ -35,6 +34,7 @@ from toolrunner.egress import (
     Rules,
     SecretValue,
 )
+from toolrunner.primitives.domain import WorkspaceId
 
 WORKSPACE = WorkspaceId("11111111-1111-4111-8111-111111111111")
 TOKEN = "stage-token"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from parley.cli.server import Server
+from parley.cli.api.server import Server
 
 API_KEY = "pk_fake"
 

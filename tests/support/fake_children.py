@@ -4,7 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Iterator
 
-from parley.cli.plan import ProcessSpec, Readiness
+from parley.cli.stack.plan import ProcessSpec, Readiness
 
 
 class Journal:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from parley.scaletest import Target
+from parley.testing.scaletest import Target
 from support.told_chat import HEALTHY, MESSAGES, Told
 
 CHAT_ID = "00000000-0000-0000-0000-000000000001"

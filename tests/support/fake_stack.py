@@ -50,14 +50,14 @@ def until_line(process: "subprocess.Popen[str]", beginning: str) -> list[str]:
 
 
 def main(home: Path, http: str, *options: str) -> int:
-    from parley.cli.background import Outcome, PipeReport
     from parley.cli.commands.up import run_stack
     from parley.cli.errors import CliError
-    from parley.cli.home import Home
+    from parley.cli.home.layout import Home
     from parley.cli.invocation import Invocation
     from parley.cli.progress import TextProgress
-    from parley.cli.request import UpRequest
-    from parley.cli.stack import Sizes
+    from parley.cli.stack.request import UpRequest
+    from parley.cli.stack.spec import Sizes
+    from parley.cli.supervision.detach import Outcome, PipeReport
 
     environment = dict(os.environ)  # noqa: TID251 (this is a program of its own)
     request = UpRequest(Home.at(home), http, Sizes(), None, environment)

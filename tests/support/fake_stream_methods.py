@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
-from chatd.rpc.streams.carried import CallsUnderWay
+from chatd.streams.rpc.tunnelled_calls import CallsUnderWay
 from parley.api.chat.v1 import stream_service_pb2 as streams_api
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceServicer
 from parley.identity import User

@@ -11,7 +11,7 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, RejectConnection, RejectData, Request
 from wsproto.events import TextMessage as Text
 
-from parley.cli.server import Server
+from parley.cli.api.server import Server
 
 READ_BYTES = 65536
 SERVED_S_MAX = 20.0

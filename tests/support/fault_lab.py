@@ -21,12 +21,12 @@ import asyncpg
 import psutil
 
 from chatd.audit.running import audit
-from parley.cli import process_table
+from parley.cli.supervision import process_table
 from parley.client import (
     Parley,
     connect,
 )
-from parley.client.repetition import Backoff, Patience
+from parley.client.retries import Backoff, Patience
 from parley.clock import SystemClock
 from support.fault_points import FaultPoints
 from support.fault_report import RowReport

@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from parley.faultpoints import Action, Arming
+from parley.testing.faultpoints import Action, Arming
 
 REACHED = "reached.jsonl"
 

@@ -12,11 +12,12 @@ from typing import IO, Protocol
 
 import msgspec
 
-from toolrunner.clerks import find_ripgrep
-from toolrunner.files.beneath import Root
-from toolrunner.files.errors import FileRefused, Reason
-from toolrunner.files.jobs import pieces
-from toolrunner.files.protocol import (
+from toolrunner.files.worker_pool import find_ripgrep
+from toolrunner.filesystem.beneath import Root
+from toolrunner.filesystem.errors import FileRefused, Reason
+from toolrunner.fileworker.handlers import Files
+from toolrunner.fileworker.jobs import pieces
+from toolrunner.fileworker.protocol import (
     Answer,
     Ask,
     Commit,
@@ -34,7 +35,6 @@ from toolrunner.files.protocol import (
     Tell,
     frame,
 )
-from toolrunner.files.room import Files
 
 
 class Room(Protocol):
@@ -93,7 +93,7 @@ def here(directory: Path, *, ripgrep: bool = True) -> Iterator[Room]:
 def program(directory: Path) -> Iterator[ProgramRoom]:
     """Work on the files of a directory in a program of its own."""
     child = subprocess.Popen(
-        [sys.executable, "-I", "-m", "toolrunner.files", str(directory), find_ripgrep()],
+        [sys.executable, "-I", "-m", "toolrunner.fileworker", str(directory), find_ripgrep()],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,

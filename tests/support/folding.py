@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chatd.domain.chat import ChatId
-from chatd.store.following import Asked, Followings
+from chatd.primitives.domain.ids import ChatId
+from chatd.streams.store.following import Asked, Followings
 from parley.api.chat.v1 import chat_pb2, event_pb2
 
 

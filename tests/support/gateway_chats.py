@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.convert import chat_to_json
+from gateway.api.convert.chats import chat_to_json
 from support.gateway_stack import GatewayStack
 
 HELLO: dict[str, Any] = {"content": [{"type": "text", "text": "hello"}]}

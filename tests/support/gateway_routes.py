@@ -5,11 +5,11 @@ import random  # noqa: TID251 (chance is an argument here)
 from dataclasses import fields
 from typing import Any
 
-from gateway.application import AnyRoute
-from gateway.event_stream import StreamLimits
-from gateway.identity import Identity
-from gateway.rooms import Behind, open_rooms
-from gateway.route_table import routes
+from gateway.http.application import AnyRoute
+from gateway.identity.wiring import Identity
+from gateway.routes.table import routes
+from gateway.routes.wiring import Behind, open_rooms
+from gateway.streams.event_stream import StreamLimits
 from parley.clock import FakeClock
 from parley.process import OpenFiles, Process
 from parley.telemetry import InMemoryTelemetry

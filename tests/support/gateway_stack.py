@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from gateway.app import Gateway, gateway
-from gateway.event_stream import StreamLimits
-from gateway.schema import MIGRATIONS, SCHEMA
-from gateway.settings import GatewaySettings, HttpAddress, PublicUrl
+from gateway.http.addresses import HttpAddress, PublicUrl
+from gateway.identity.store.schema import MIGRATIONS, SCHEMA
+from gateway.settings import GatewaySettings
+from gateway.streams.event_stream import StreamLimits
 from parley.bus import InMemoryBus
 from parley.clock import FakeClock
 from parley.identity import ApiKey, ServiceName, Signer, SigningKey, TrustFile

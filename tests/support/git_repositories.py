@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from toolrunner.files.beneath import Root
-from toolrunner.files.jobs import pieces
-from toolrunner.git.protocol import (
+from toolrunner.filesystem.beneath import Root
+from toolrunner.fileworker.git.command import Git
+from toolrunner.fileworker.git.handlers import GitWork
+from toolrunner.fileworker.git.protocol import (
     Checkpoints,
     CreateCheckpoint,
     Created,
@@ -24,9 +25,8 @@ from toolrunner.git.protocol import (
     RestoreCheckpoint,
     Restored,
 )
-from toolrunner.git.room import GitWork
-from toolrunner.git.running import Git
-from toolrunner.git.values import Repository
+from toolrunner.fileworker.git.values import Repository
+from toolrunner.fileworker.jobs import pieces
 
 GIT = shutil.which("git") or "/usr/bin/git"
 TIMEOUT_S = 30.0

@@ -5,23 +5,15 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    Message,
-    MessageId,
-    NewMessage,
-    OwnerId,
-    Role,
-    Status,
-    WorkerId,
-)
-from chatd.domain.parts import Text
-from chatd.domain.views import Reader
-from chatd.engine.live import LiveChats
-from chatd.rpc.streams.hubs import Hubs, NoRelays
-from chatd.rpc.streams.subscription import Subscription
-from chatd.store.following import Asked, Followed, Following
+from chatd.chats.domain.chat import ChatState, Message, NewMessage, Status
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId, WorkerId
+from chatd.primitives.domain.requests import Reader
+from chatd.streams.engine.live import LiveChats
+from chatd.streams.hub.hubs import Hubs, NoRelays
+from chatd.streams.rpc.subscription import Subscription
+from chatd.streams.store.following import Asked, Followed, Following
 from parley.clock import FakeClock
 from parley.clock.fake import EPOCH
 from parley.tasks import Starter

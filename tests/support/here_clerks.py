@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 
 from support.file_rooms import HereRoom
-from toolrunner.domain import WorkspaceId
-from toolrunner.files.beneath import Root
-from toolrunner.files.protocol import Answer, Request
-from toolrunner.files.room import Files
-from toolrunner.workspaces import Workspaces
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.filesystem.beneath import Root
+from toolrunner.fileworker.handlers import Files
+from toolrunner.fileworker.protocol import Answer, Request
+from toolrunner.primitives.domain import WorkspaceId
 
 
 @dataclass

@@ -4,34 +4,18 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import assert_never
 
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    ExecutionId,
-    Message,
-    MessageId,
-    NewMessage,
-    QueuedMessage,
-    QueuedMessageId,
-    Role,
-)
-from chatd.domain.choice import NO_CHOICE, ModelChoice
-from chatd.domain.commands import (
+from chatd.chats.domain.chat import ChatState, Message, NewMessage, QueuedMessage
+from chatd.chats.domain.commands import (
     Command,
     DeleteQueuedMessage,
     EditMessage,
     PromoteQueuedMessage,
     RequestCompaction,
 )
-from chatd.domain.compaction import since_boundary
-from chatd.domain.errors import ChatNotFound
-from chatd.domain.facts import NO_FACTS, Facts
-from chatd.domain.ledger import CallPurpose, LedgerEntry
-from chatd.domain.parts import ToolResult
-from chatd.domain.synthetic import synthetic_result
-from chatd.domain.tools import Dispatch, StoredExecution
-from chatd.domain.transitions import Decision, decide
-from chatd.domain.writes import (
+from chatd.chats.domain.facts import NO_FACTS, Facts
+from chatd.chats.domain.synthetic import synthetic_result
+from chatd.chats.domain.transitions import Decision, decide
+from chatd.chats.domain.writes import (
     AnswerPending,
     AppendMessages,
     ClearQueue,
@@ -45,6 +29,14 @@ from chatd.domain.writes import (
     StoreResult,
     Write,
 )
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import ToolResult
+from chatd.content.domain.tools import Dispatch, StoredExecution
+from chatd.models.domain.choice import NO_CHOICE, ModelChoice
+from chatd.primitives.domain.errors import ChatNotFound
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId
+from chatd.spend.domain.ledger import CallPurpose, LedgerEntry
+from chatd.turns.domain.compaction import since_boundary
 
 CREATED_AT = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from chatd.domain.chat import ChatId, Message, Owner, OwnerId
-from chatd.domain.ledger import LedgerEntry
-from chatd.domain.limits import LimitPeriod, SpendLimit
-from chatd.store.limits import ChatSpending
-from chatd.store.notes import ChatFacts
+from chatd.chats.domain.chat import Message
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.spend.domain.ledger import LedgerEntry
+from chatd.spend.domain.limits import LimitPeriod, SpendLimit
+from chatd.spend.store.limits import ChatSpending
+from chatd.titles.store.notes import ChatFacts
 
 
 @dataclass(slots=True)

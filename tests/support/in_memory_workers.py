@@ -3,12 +3,12 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from chatd.domain.chat import ChatId, ChatState, Owner, OwnerId, Status, WorkerId
-from chatd.domain.workers import (
+from chatd.chats.domain.chat import ChatState, Claimed, Status
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, WorkerId
+from chatd.workers.domain import (
     CRASH_LOOP,
     PARKING_TAKEOVERS,
     SUSPECT_TAKEOVERS,
-    Claimed,
     DueAction,
     NamedChat,
     Replica,

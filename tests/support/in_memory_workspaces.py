@@ -5,15 +5,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from chatd.domain.chat import ChatId, OwnerId, WorkerId
-from chatd.domain.errors import WorkspaceNotFound
-from chatd.domain.workspaces.commands import Command, Start
-from chatd.domain.workspaces.errors import NodeNotFound, WorkspaceNotReady
-from chatd.domain.workspaces.lifetime import is_due, is_warning_due
-from chatd.domain.workspaces.nodes import LOST_AFTER, Load, Node, NodeState
-from chatd.domain.workspaces.ports import ChatWorkspace, LogLine, Seen
-from chatd.domain.workspaces.transitions import decide
-from chatd.domain.workspaces.workspace import DRIVEN, USABLE, State, Workspace, WorkspaceId
+from chatd.primitives.domain.errors import WorkspaceNotFound
+from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
+from chatd.workspaces.domain.commands import Command, Start
+from chatd.workspaces.domain.errors import NodeNotFound, WorkspaceNotReady
+from chatd.workspaces.domain.lifetime import is_due, is_warning_due
+from chatd.workspaces.domain.nodes import LOST_AFTER, Load, Node, NodeState
+from chatd.workspaces.domain.ports import ChatWorkspace, LogLine, Seen
+from chatd.workspaces.domain.transitions import decide
+from chatd.workspaces.domain.workspace import DRIVEN, USABLE, State, Workspace, WorkspaceId
 from parley.clock import Clock
 
 

@@ -13,14 +13,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from toolrunner.confining import OWN_PROGRAMS, Sandbox, probe
-from toolrunner.domain import NO_CHAT, UNLIMITED, Exit, Limits, ProcessId, WorkspaceId
-from toolrunner.environment import SEARCH_PATH, environment_of
+from toolrunner.directories.workspaces import Workspace, Workspaces
+from toolrunner.primitives.domain import NO_CHAT, UNLIMITED, Exit, Limits, ProcessId, WorkspaceId
+from toolrunner.processes.node_sandbox import OWN_PROGRAMS, Sandbox, probe
 from toolrunner.sandbox import Egress, Layer, Level, Network, Profile, judge
 from toolrunner.spawner import descendants, running_processes
-from toolrunner.spawner_program import running_spawner
-from toolrunner.spawning import Launch, SpawnerProcess
-from toolrunner.workspaces import Workspace, Workspaces
+from toolrunner.spawner.client.environment import SEARCH_PATH, environment_of
+from toolrunner.spawner.client.spawner import Launch, SpawnerProcess
+from toolrunner.spawner.client.startup import running_spawner
 
 WITHIN_S = 60.0
 #: One that every user can run, if there is any.

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from chatd.domain.chat import ChatId, ExecutionId, Owner
-from chatd.domain.parts import ToolOutcome
-from chatd.domain.tools import (
+from chatd.content.domain.parts import ToolOutcome
+from chatd.content.domain.tools import (
     Ended,
     Execution,
     ExecutorUnreachable,
@@ -19,6 +18,7 @@ from chatd.domain.tools import (
     ToolSpec,
     Untraceable,
 )
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 
 
 class Crash(BaseException):

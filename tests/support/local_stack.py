@@ -13,9 +13,9 @@ from typing import Any
 
 import psutil
 
-from parley.cli import process_table
-from parley.cli.home import Home
-from parley.cli.leftovers import running
+from parley.cli.home.layout import Home
+from parley.cli.supervision import process_table
+from parley.cli.supervision.stale_processes import running
 from support.conditions import until
 from support.ports import free_port
 

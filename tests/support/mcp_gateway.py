@@ -10,7 +10,7 @@ from pathlib import Path
 import grpc
 
 from mcpgateway.app import mcpgateway
-from mcpgateway.egress import Policy
+from mcpgateway.client.egress import Policy
 from mcpgateway.settings import HttpUrl, Settings
 from parley.api.mcp.v1.authorization_service_pb2_grpc import McpAuthorizationServiceStub
 from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceStub

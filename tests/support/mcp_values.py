@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from mcpgateway.call import CallKey, Order
-from mcpgateway.catalog import definition_digest
-from mcpgateway.domain import (
+from mcpgateway.client.call import CallKey, Order
+from mcpgateway.client.tool_names import definition_digest
+from mcpgateway.servers.domain import (
     Catalogue,
     Server,
     ServerId,

@@ -4,10 +4,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolrunner.files.beneath import Root
-from toolrunner.hosting.applying import Merge, MergePlan, stage
-from toolrunner.hosting.bases import Base, copy_with_base
-from toolrunner.hosting.comparing import Comparison, Side, Strategy, compare
+from toolrunner.filesystem.beneath import Root
+from toolrunner.workspaces.merge.application import Merge, MergePlan, stage
+from toolrunner.workspaces.merge.comparison import Comparison, Side, Strategy, compare
+from toolrunner.workspaces.merge.fork_base import Base, copy_with_base
 
 Tree = dict[str, str]
 

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from enum import StrEnum
 
-from chatd.domain.catalogue import (
+from chatd.content.domain.messages import ChatMode
+from chatd.models.domain.catalogue import (
     Catalogue,
     Model,
     ModelOverride,
@@ -12,10 +13,9 @@ from chatd.domain.catalogue import (
     ProviderType,
     Purpose,
 )
-from chatd.domain.chat import ChatId, OwnerId
-from chatd.domain.choice import NO_CHOICE
-from chatd.domain.views import ChatMode
-from chatd.store.catalogue import ChatFacts, KeyValues, Snapshot, UserConfig
+from chatd.models.domain.choice import NO_CHOICE
+from chatd.models.store.catalogue import ChatFacts, KeyValues, Snapshot, UserConfig
+from chatd.primitives.domain.ids import ChatId, OwnerId
 from parley.settings import Secret
 
 

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from parley.llm_mock.errors import Refused
-from parley.llm_mock.paths import dialect_at
-from parley.llm_mock.question import HttpRequest, Question
+from parley.testing.llm_mock.errors import Refused
+from parley.testing.llm_mock.exchange.request import HttpRequest, Question
+from parley.testing.llm_mock.http.routes import dialect_at
 
 Json = dict[str, Any]
 

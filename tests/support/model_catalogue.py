@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
-from chatd.domain.catalogue import Catalogue, Model, Provider, ProviderKey, ProviderType
-from chatd.domain.chat import ChatId, OwnerId
-from chatd.domain.choice import NO_CHOICE, ReasoningEffort
-from chatd.domain.price import Price
-from chatd.domain.price_book import BookEntry, PriceBook
-from chatd.domain.views import ChatMode
-from chatd.store.catalogue import ChatFacts, KeyValues, Snapshot, UserConfig
+from chatd.content.domain.messages import ChatMode
+from chatd.models.domain.catalogue import Catalogue, Model, Provider, ProviderKey, ProviderType
+from chatd.models.domain.choice import NO_CHOICE, ReasoningEffort
+from chatd.models.domain.price import Price
+from chatd.models.domain.price_book import BookEntry, PriceBook
+from chatd.models.store.catalogue import ChatFacts, KeyValues, Snapshot, UserConfig
+from chatd.primitives.domain.ids import ChatId, OwnerId
 from parley.settings import Secret
 
 FIRST_KEY = ProviderKey("key-1", "anthropic", "aaaa", order=1)

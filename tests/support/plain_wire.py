@@ -4,9 +4,9 @@ import asyncio
 import json
 from collections.abc import Iterable
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import (
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import (
     Finished,
     Heartbeat,
     ModelError,
@@ -14,8 +14,8 @@ from chatd.domain.model import (
     ModelRequest,
     TextDelta,
 )
+from chatd.models.engine.target import Target
 from chatd.providers.joining import joined_deltas
-from chatd.providers.target import Target
 from chatd.providers.transport import HttpModels
 from chatd.providers.wire import Failure, HttpRequest, ProviderFailed
 from parley.settings import Secret

@@ -11,33 +11,35 @@ from typing import Any
 
 import pytest
 
-from chatd.domain import transitions
-from chatd.domain.chat import ChatId, ChatState, ExecutionId, OwnerId, QueuedMessageId, WorkerId
-from chatd.domain.commands import (
-    CancelRequiredAction,
-    Command,
+from chatd.chats.domain import transitions
+from chatd.chats.domain.chat import ChatState, Claimed
+from chatd.chats.domain.commands import CancelRequiredAction, Command, Interrupt, WorkerCommand
+from chatd.chats.domain.errors import QueuedMessageNotFound
+from chatd.chats.domain.facts import Facts
+from chatd.chats.domain.transitions import Decision
+from chatd.chats.engine.slots import Slot, Slots
+from chatd.chats.store.applying import Applied, Unwritten, Wrote
+from chatd.content.domain.tools import Outcome
+from chatd.primitives.domain.ids import (
+    ChatId,
+    ExecutionId,
     Fence,
-    Interrupt,
-    WorkerCommand,
+    OwnerId,
+    QueuedMessageId,
+    WorkerId,
 )
-from chatd.domain.errors import QueuedMessageNotFound
-from chatd.domain.facts import Facts
-from chatd.domain.tools import Outcome
-from chatd.domain.transitions import Decision
-from chatd.domain.workers import Claimed, NamedChat
-from chatd.engine.calls import Caller, OpenCall
-from chatd.engine.desk import Desk
-from chatd.engine.history import History
-from chatd.engine.lease_keeper import LeaseKeeper
-from chatd.engine.leases import Lease, LeaseTiming
-from chatd.engine.mailbox import Mailbox
-from chatd.engine.reconciling import Reconciler
-from chatd.engine.runners import Runners
-from chatd.engine.slots import Slot, Slots
-from chatd.engine.sweeping import Sweeper
-from chatd.engine.worker import Worker
-from chatd.store.applying import Applied, Unwritten, Wrote
-from chatd.store.statements import ClientKey
+from chatd.primitives.domain.requests import ClientKey
+from chatd.turns.engine.calls import Caller, OpenCall
+from chatd.turns.engine.history import History
+from chatd.turns.engine.mailbox import Mailbox
+from chatd.turns.worker.reconciliation import Reconciler
+from chatd.turns.worker.runners import Runners
+from chatd.turns.worker.slot_pool import Desk
+from chatd.turns.worker.sweeps import Sweeper
+from chatd.turns.worker.worker import Worker
+from chatd.workers.domain import NamedChat
+from chatd.workers.engine.lease_keeper import LeaseKeeper
+from chatd.workers.engine.leases import Lease, LeaseTiming
 from support.in_memory_workers import InMemoryWorkers
 from support.simulation.database import SimulatedDatabase
 from support.simulation.loop import Stuck

@@ -13,42 +13,32 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from chatd.domain.catalogue import Model
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    Message,
-    MessageId,
-    NewMessage,
-    QueuedMessageId,
-    Retry,
-    Role,
-    Status,
-    TurnError,
-)
-from chatd.domain.choice import ModelChoice
-from chatd.domain.commands import BusyBehavior, Command, RecordRetry, SendMessage, UserCommand
-from chatd.domain.ledger import LedgerEntry
-from chatd.domain.model import ModelEvent, ModelRequest, TakeEvent, TextDelta
-from chatd.domain.parts import Text
-from chatd.domain.price_book import PriceBook
-from chatd.domain.tools import Executor, ToolSpec
-from chatd.domain.workers import Claimed
-from chatd.engine.live import LiveChats
-from chatd.engine.mailbox import Mailbox
-from chatd.engine.setups import ConfiguredSetups
-from chatd.engine.turn import TurnLimits, TurnPorts, TurnRunner
+from chatd.chats.domain.chat import ChatState, Claimed, Message, NewMessage, Retry, Status
+from chatd.chats.domain.commands import BusyBehavior, Command, RecordRetry, SendMessage, UserCommand
+from chatd.content.domain.messages import Role, TurnError
+from chatd.content.domain.parts import Text
+from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.models.domain.catalogue import Model
+from chatd.models.domain.choice import ModelChoice
+from chatd.models.domain.language_model import ModelEvent, ModelRequest, TakeEvent, TextDelta
+from chatd.models.domain.price_book import PriceBook
+from chatd.primitives.domain.ids import ChatId, MessageId, QueuedMessageId
 from chatd.providers.anthropic import AnthropicWire
 from chatd.providers.breaker import Breakers
 from chatd.providers.completions import CompletionsWire
 from chatd.providers.guarded import GuardedModels
-from chatd.providers.http import HttpOptions
 from chatd.providers.responses import ResponsesWire
 from chatd.providers.router import Call, RoutedModel
 from chatd.providers.scripted import ScriptedModel, demo_with
 from chatd.providers.transport import HttpModels
 from chatd.providers.wire_choice import WireName
-from parley.llm_mock import MockModels
+from chatd.spend.domain.ledger import LedgerEntry
+from chatd.streams.engine.live import LiveChats
+from chatd.turns.engine.mailbox import Mailbox
+from chatd.turns.engine.setups import ConfiguredSetups
+from chatd.turns.engine.turn import TurnLimits, TurnPorts, TurnRunner
+from parley.http import HttpOptions
+from parley.testing.llm_mock import MockModels
 from support.in_memory_chats import InMemoryChats
 from support.journaling_tools import JournalingTools
 from support.mock_catalogue import StagedConfiguration, Way, provider_at

@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from chatd.domain.model import ModelEvent
-from chatd.domain.parts import Part
-from chatd.engine.answer import Answer, show_nothing
+from chatd.content.domain.parts import Part
+from chatd.models.domain.language_model import ModelEvent
 from chatd.providers.responses import ResponsesDecoder
+from chatd.turns.engine.answer import Answer, show_nothing
 from parley.clock import FakeClock
 
 USAGE = {

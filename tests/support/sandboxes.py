@@ -4,7 +4,7 @@ import json
 from functools import cache
 from pathlib import Path
 
-from toolrunner.confining import Sandbox, probe
+from toolrunner.processes.node_sandbox import Sandbox, probe
 from toolrunner.sandbox import Layer, Level, Report, Trials, judge
 
 UNCONFINED = Sandbox(

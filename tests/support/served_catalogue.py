@@ -4,30 +4,30 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatd.clients.in_memory_host import InMemoryHost
-from chatd.domain.chat import ChatId, WorkerId
-from chatd.domain.groups import Groups
-from chatd.domain.references import Grantees
-from chatd.domain.workspaces.quota import QuotaLimits
-from chatd.domain.workspaces.workspace import Workspace
-from chatd.engine.workspaces.control import Control
-from chatd.engine.workspaces.driver import Driver
-from chatd.engine.workspaces.node_list import NodeList
-from chatd.engine.workspaces.registry import Registry
-from chatd.engine.workspaces.sites import ChatSites
-from chatd.engine.workspaces.watching import Changes
-from chatd.rpc.attach_tickets import AttachTickets
-from chatd.rpc.catalogue_servicer import WorkspaceServicer
-from chatd.rpc.node_servicer import NodeServicer
-from chatd.rpc.references import WorkspaceReferences
-from chatd.rpc.secret_servicer import SecretServicer
-from chatd.rpc.workspace_watch import WorkspaceWatch
-from chatd.store.catalogue import ChatFacts, StoredCatalogue
-from chatd.store.nodes import PostgresNodes
-from chatd.store.ownership import Ownership
-from chatd.store.secrets import PostgresSecrets
-from chatd.store.templates import PostgresTemplates
-from chatd.store.workspaces import PostgresWorkspaces
+from chatd.chats.store.ownership import Ownership
+from chatd.models.store.catalogue import ChatFacts, StoredCatalogue
+from chatd.primitives.domain.ids import ChatId, WorkerId
+from chatd.users.domain.grantees import Grantees
+from chatd.users.domain.groups import Groups
+from chatd.workspaces.clients.in_memory_host import InMemoryHost
+from chatd.workspaces.domain.quota import QuotaLimits
+from chatd.workspaces.domain.workspace import Workspace
+from chatd.workspaces.engine.control import Control
+from chatd.workspaces.engine.driver import Driver
+from chatd.workspaces.engine.locator import ChatSites
+from chatd.workspaces.engine.node_list import NodeList
+from chatd.workspaces.engine.registry import Registry
+from chatd.workspaces.engine.watchers import Changes
+from chatd.workspaces.rpc.attach_tickets import AttachTickets
+from chatd.workspaces.rpc.node_servicer import NodeServicer
+from chatd.workspaces.rpc.references import WorkspaceReferences
+from chatd.workspaces.rpc.secret_servicer import SecretServicer
+from chatd.workspaces.rpc.servicer import WorkspaceServicer
+from chatd.workspaces.rpc.watch import WorkspaceWatch
+from chatd.workspaces.store.nodes import PostgresNodes
+from chatd.workspaces.store.secrets import PostgresSecrets
+from chatd.workspaces.store.templates import PostgresTemplates
+from chatd.workspaces.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
 from parley.postgres import Pool
 from parley.secrets import Keyring, SecretBox

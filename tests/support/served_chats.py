@@ -9,50 +9,44 @@ from pathlib import Path
 
 import grpc
 
-from chatd.clients.nodes import Nodes
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    NewMessage,
-    OwnerId,
-    Role,
-    WorkerId,
-)
-from chatd.domain.commands import FinishTurn
-from chatd.domain.errors import UserBarred
-from chatd.domain.groups import KnownGroups
-from chatd.domain.parts import Text
-from chatd.domain.references import KnownGrantees, KnownServers
-from chatd.domain.transitions import fence_of
-from chatd.domain.views import Grantee, GranteeKind
-from chatd.domain.workers import Claimed
-from chatd.engine.live import LiveChats
-from chatd.engine.slots import Slot
-from chatd.engine.spending import LimitedSpending
-from chatd.rpc.attach_tickets import AttachTickets
-from chatd.rpc.chat_servicer import ChatServicer
-from chatd.rpc.errors import DOMAIN, ERRORS
-from chatd.rpc.file_servicer import FileServicer
-from chatd.rpc.references import References
-from chatd.rpc.stream_servicer import StreamServicer
-from chatd.rpc.streams.access import Access
-from chatd.rpc.streams.feeds import Feeds
-from chatd.rpc.streams.hubs import Hubs, NoRelays
-from chatd.rpc.streams.relay_source import RelaySource
-from chatd.rpc.streams.replicas import ReplicaWatch
-from chatd.rpc.streams.serving import Streams
-from chatd.rpc.usage_servicer import UsagePorts, UsageServicer
-from chatd.rpc.workspace_door import Door
-from chatd.rpc.workspace_servicer import WorkspaceAccessServicer
-from chatd.store.chats import PostgresChats
-from chatd.store.creation import NewChat
-from chatd.store.feeds import PostgresFeeds
-from chatd.store.following import Followings
-from chatd.store.held_files import HeldFiles
-from chatd.store.limits import PostgresLimits
-from chatd.store.stores import Stores
-from chatd.store.usage import PostgresUsage
-from chatd.store.workers import PostgresWorkers
+from chatd.chats.domain.chat import ChatState, Claimed, NewMessage
+from chatd.chats.domain.commands import FinishTurn
+from chatd.chats.domain.references import KnownServers
+from chatd.chats.domain.transitions import fence_of
+from chatd.chats.engine.slots import Slot
+from chatd.chats.rpc.references import References
+from chatd.chats.rpc.servicer import ChatServicer
+from chatd.chats.store.chats import PostgresChats
+from chatd.chats.store.creation import NewChat
+from chatd.chats.store.stores import Stores
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.errors import DOMAIN, ERRORS
+from chatd.files.rpc.servicer import FileServicer
+from chatd.files.store.files import HeldFiles
+from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
+from chatd.spend.engine.enforcement import LimitedSpending
+from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
+from chatd.spend.store.limits import PostgresLimits
+from chatd.spend.store.usage import PostgresUsage
+from chatd.streams.engine.live import LiveChats
+from chatd.streams.hub.hubs import Hubs, NoRelays
+from chatd.streams.rpc.access import Access
+from chatd.streams.rpc.feeds import Feeds
+from chatd.streams.rpc.relay_source import RelaySource
+from chatd.streams.rpc.replicas import ReplicaWatch
+from chatd.streams.rpc.requests import Streams
+from chatd.streams.rpc.servicer import StreamServicer
+from chatd.streams.store.feeds import PostgresFeeds
+from chatd.streams.store.following import Followings
+from chatd.turns.store.workers import PostgresWorkers
+from chatd.users.domain.errors import UserBarred
+from chatd.users.domain.grantees import Grantee, GranteeKind, KnownGrantees
+from chatd.users.domain.groups import KnownGroups
+from chatd.workspaces.clients.nodes import Nodes
+from chatd.workspaces.rpc.access import Door
+from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
+from chatd.workspaces.rpc.attach_tickets import AttachTickets
 from parley.clock import FakeClock
 from parley.identity import Guard, ServiceName, SigningKey, TicketOffice
 from parley.postgres import Pool, Session

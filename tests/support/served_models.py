@@ -8,20 +8,21 @@ from typing import Any
 
 import grpc
 
-from chatd.domain.catalogue import Catalogue, Provider
-from chatd.domain.price_book import shipped_book
-from chatd.engine.configuration import ConfigurationCache
-from chatd.providers.checking import ProviderChecked, Refused, check
+from chatd.errors import DOMAIN, ERRORS
+from chatd.models.domain.catalogue import Catalogue, Provider
+from chatd.models.domain.key_checks import ProviderChecked
+from chatd.models.domain.price_book import shipped_book
+from chatd.models.engine.configuration import ConfigurationCache
+from chatd.models.rpc.ports import ModelPorts
+from chatd.models.rpc.servicer import ModelServicer
+from chatd.models.rpc.settings_servicer import SettingsServicer
+from chatd.models.store.catalogue import KeyValues, StoredCatalogue
+from chatd.models.store.config_version import ConfigChanges
+from chatd.models.store.models import Models
+from chatd.models.store.preferences import Preferences
+from chatd.models.store.providers import Providers
+from chatd.providers.checking import Refused, check
 from chatd.providers.credentials import Credential
-from chatd.rpc.errors import DOMAIN, ERRORS
-from chatd.rpc.model_ports import ModelPorts
-from chatd.rpc.model_servicer import ModelServicer
-from chatd.rpc.settings_servicer import SettingsServicer
-from chatd.store.catalogue import KeyValues, StoredCatalogue
-from chatd.store.config_version import ConfigChanges
-from chatd.store.models import Models
-from chatd.store.preferences import Preferences
-from chatd.store.providers import Providers
 from parley.api.chat.v1 import model_pb2
 from parley.api.chat.v1 import model_service_pb2 as api
 from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub

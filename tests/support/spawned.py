@@ -3,8 +3,8 @@
 import asyncio
 import os
 
-from toolrunner.domain import Exit
-from toolrunner.spawning import Launch, SpawnerProcess
+from toolrunner.primitives.domain import Exit
+from toolrunner.spawner.client.spawner import Launch, SpawnerProcess
 
 WITHIN_S = 60.0
 

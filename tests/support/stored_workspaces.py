@@ -5,11 +5,9 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
-from chatd.domain.chat import (
-    WorkerId,
-)
-from chatd.domain.workspaces.quota import QuotaLimits
-from chatd.domain.workspaces.workspace import (
+from chatd.primitives.domain.ids import WorkerId
+from chatd.workspaces.domain.quota import QuotaLimits
+from chatd.workspaces.domain.workspace import (
     Workspace,
     WorkspaceId,
 )

@@ -10,44 +10,36 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    MessageId,
-    NewMessage,
-    Owner,
-    OwnerId,
-    QueuedMessageId,
-    Role,
-    WorkerId,
-)
-from chatd.domain.commands import (
+from chatd.chats.domain.chat import ChatState, NewMessage
+from chatd.chats.domain.commands import (
     Command,
     EditMessage,
     FinishInterruption,
     FinishTurn,
     SendMessage,
 )
-from chatd.domain.groups import KnownGroups
-from chatd.domain.parts import Text
-from chatd.domain.transitions import fence_of
-from chatd.domain.workers import SweepLimits
-from chatd.engine.beats import Beats
-from chatd.engine.live import Episode, LiveChats
-from chatd.rpc.errors import DOMAIN, ERRORS
-from chatd.rpc.stream_servicer import StreamServicer
-from chatd.rpc.streams.access import Access
-from chatd.rpc.streams.feeds import Feeds
-from chatd.rpc.streams.hubs import Hubs
-from chatd.rpc.streams.peers import ReplicaChannels, know_replicas
-from chatd.rpc.streams.relay_source import RelaySource
-from chatd.rpc.streams.relays import PeerRelays
-from chatd.rpc.streams.replicas import ReplicaWatch
-from chatd.rpc.streams.serving import Streams
-from chatd.store.chats import PostgresChats
-from chatd.store.feeds import PostgresFeeds
-from chatd.store.following import Followings
-from chatd.store.workers import PostgresWorkers
+from chatd.chats.domain.transitions import fence_of
+from chatd.chats.store.chats import PostgresChats
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.errors import DOMAIN, ERRORS
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, QueuedMessageId, WorkerId
+from chatd.streams.engine.flush_timer import Beats
+from chatd.streams.engine.live import Episode, LiveChats
+from chatd.streams.hub.hubs import Hubs
+from chatd.streams.rpc.access import Access
+from chatd.streams.rpc.feeds import Feeds
+from chatd.streams.rpc.peers import ReplicaChannels, know_replicas
+from chatd.streams.rpc.relay_source import RelaySource
+from chatd.streams.rpc.relays import PeerRelays
+from chatd.streams.rpc.replicas import ReplicaWatch
+from chatd.streams.rpc.requests import Streams
+from chatd.streams.rpc.servicer import StreamServicer
+from chatd.streams.store.feeds import PostgresFeeds
+from chatd.streams.store.following import Followings
+from chatd.turns.store.workers import PostgresWorkers
+from chatd.users.domain.groups import KnownGroups
+from chatd.workers.domain import SweepLimits
 from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.clock import SystemClock

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from parley.scaletest.events import Document, Message, decode
+from parley.testing.scaletest.events import Document, Message, decode
 
 
 @dataclass(frozen=True, slots=True)

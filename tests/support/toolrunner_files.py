@@ -13,14 +13,14 @@ from parley.process import TimeOrderedIds
 from support.sandboxes import UNCONFINED
 from support.supervised import supervision
 from support.toolrunner_node import Client, House
-from toolrunner.domain import Scope, WorkspaceId
-from toolrunner.file_room import FileRoom
-from toolrunner.files.protocol import PlanEdits
-from toolrunner.files.values import FileEdit, TextEdit
-from toolrunner.journal_thread import open_journal
-from toolrunner.records import FileEffect
-from toolrunner.spawner_program import running_spawner
-from toolrunner.workspaces import Workspaces
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.files.service import FileRoom
+from toolrunner.fileworker.protocol import PlanEdits
+from toolrunner.fileworker.values import FileEdit, TextEdit
+from toolrunner.journal.records import FileEffect
+from toolrunner.journal.thread import open_journal
+from toolrunner.primitives.domain import Scope, WorkspaceId
+from toolrunner.spawner.client.startup import running_spawner
 
 
 @dataclass(frozen=True)

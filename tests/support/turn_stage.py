@@ -6,20 +6,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    Message,
-    MessageId,
-    NewMessage,
-    Owner,
-    OwnerId,
-    QueuedMessageId,
-    Role,
-    Status,
-    WorkerId,
-)
-from chatd.domain.commands import (
+from chatd.chats.domain.chat import ChatState, Claimed, Message, NewMessage, Status
+from chatd.chats.domain.commands import (
     BusyBehavior,
     Command,
     Interrupt,
@@ -27,8 +15,10 @@ from chatd.domain.commands import (
     SubmitToolResults,
     UserCommand,
 )
-from chatd.domain.ledger import LedgerEntry
-from chatd.domain.model import (
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Part, Text, ToolCall, ToolResult
+from chatd.content.domain.tools import Executor, StoredExecution, ToolSpec
+from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ModelRequest,
@@ -36,15 +26,16 @@ from chatd.domain.model import (
     TextDelta,
     ToolCallRequested,
 )
-from chatd.domain.parts import Part, Text, ToolCall, ToolResult
-from chatd.domain.ports import Partials, Spending, Unlimited
-from chatd.domain.tools import Executor, StoredExecution, ToolSpec
-from chatd.domain.turn import FixedSetups, ModelProfile, TurnEnded, TurnSetup
-from chatd.domain.workers import Claimed
-from chatd.engine.live import LiveChats, LivePart
-from chatd.engine.mailbox import Mailbox
-from chatd.engine.turn import TurnLimits, TurnPorts, TurnRunner
+from chatd.models.domain.profile import ModelProfile
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, QueuedMessageId, WorkerId
 from chatd.providers.scripted import Play, ScriptedModel
+from chatd.spend.domain.ledger import LedgerEntry
+from chatd.spend.domain.ports import Spending, Unlimited
+from chatd.streams.engine.live import LiveChats, LivePart
+from chatd.turns.domain.ports import Partials
+from chatd.turns.domain.turn import FixedSetups, TurnEnded, TurnSetup
+from chatd.turns.engine.mailbox import Mailbox
+from chatd.turns.engine.turn import TurnLimits, TurnPorts, TurnRunner
 from parley.clock import FakeClock
 from support.in_memory_chats import InMemoryChats
 from support.journaling_tools import Crash, JournalingTools

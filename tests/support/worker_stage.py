@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Status, WorkerId
-from chatd.domain.commands import Command
-from chatd.domain.workers import Claimed
-from chatd.engine.mailbox import Mailbox
-from chatd.engine.worker import Worker
-from chatd.engine.worker_ports import WorkerLimits, WorkerPorts
+from chatd.chats.domain.chat import ChatState, Claimed, Status
+from chatd.chats.domain.commands import Command
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId
+from chatd.turns.engine.mailbox import Mailbox
+from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
+from chatd.turns.worker.worker import Worker
 from parley.clock import FakeClock
 from support.in_memory_chats import InMemoryChats
 from support.in_memory_workers import InMemoryWorkers

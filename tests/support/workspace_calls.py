@@ -4,12 +4,12 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatd.clients.toolrunner import WorkspaceTools
-from chatd.clients.workspace import InMemoryShelf
-from chatd.domain.chat import ChatId, ExecutionId, Owner, OwnerId
-from chatd.domain.parts import ToolCall, ToolOutcome
-from chatd.domain.tools import Dispatch, Execution, Executor
-from chatd.domain.truncation import BUDGET_BYTES_UNKNOWN
+from chatd.content.domain.parts import ToolCall, ToolOutcome
+from chatd.content.domain.tools import Dispatch, Execution, Executor
+from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
+from chatd.tools.toolrunner import WorkspaceTools
+from chatd.tools.workspace import InMemoryShelf
 from parley.clock import Clock
 from parley.rpc import Channels
 

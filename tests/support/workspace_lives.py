@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import psutil
 
-from parley.faultpoints import Action
+from parley.testing.faultpoints import Action
 from support.fault_points import FaultPoints
 from support.faulty_stack import FaultyStack
 

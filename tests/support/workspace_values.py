@@ -4,11 +4,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from chatd.domain.chat import OwnerId
-from chatd.domain.workspaces.nodes import Capacity, Load, Node
-from chatd.domain.workspaces.recipe import Kind, Recipe
-from chatd.domain.workspaces.templates import Template
-from chatd.domain.workspaces.workspace import (
+from chatd.primitives.domain.ids import OwnerId
+from chatd.workspaces.domain.nodes import Capacity, Load, Node
+from chatd.workspaces.domain.spec import Kind, Recipe
+from chatd.workspaces.domain.templates import Template
+from chatd.workspaces.domain.workspace import (
     NODE_LOST,
     Lifetime,
     NodeId,

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from parley.cli.errors import ConfigurationProblem
-from parley.cli.home import Home
+from parley.cli.home.layout import Home
 
 DEFAULT_HOME = ".parley"
 

@@ -20,7 +20,7 @@ from parley.client.chats import (
     Usage,
 )
 from parley.client.client import Parley
-from parley.client.connecting import ServiceToken, connect
+from parley.client.connection import ServiceToken, connect
 from parley.client.errors import (
     AnswerFailed,
     AnswerLate,
@@ -53,7 +53,7 @@ from parley.client.events import (
     StatusChanged,
     TurnFailed,
 )
-from parley.client.managing import ChatFilter, Management, ToolAnswer
+from parley.client.management import ChatFilter, Management, ToolAnswer
 from parley.client.parts import (
     ContextFile,
     File,
@@ -69,7 +69,7 @@ from parley.client.parts import (
     ToolResult,
     UserPart,
 )
-from parley.client.repetition import Backoff, Patience
+from parley.client.retries import Backoff, Patience
 
 __all__ = [
     "ActionRequired",

@@ -25,6 +25,7 @@ from parley.client.conversion import (
     sent_of,
 )
 from parley.client.errors import AnswerFailed, AnswerLate, AnswerNeedsAction
+from parley.client.event_stream import Follower
 from parley.client.events import (
     ChatEvent,
     HistoryReset,
@@ -32,10 +33,9 @@ from parley.client.events import (
     Resync,
     StatusChanged,
 )
-from parley.client.following import Follower
-from parley.client.managing import Management
-from parley.client.repetition import Calls, Patience
+from parley.client.management import Management
 from parley.client.replicas import Replicas
+from parley.client.retries import Calls, Patience
 from parley.clock import Clock
 
 ANSWER_WITHIN_S = 600.0

@@ -1,5 +1,5 @@
 """Files that readers see either as they were or as they will be, never in between."""
 
-from parley.files.writing import PRIVATE, write_atomically
+from parley.files.atomic import PRIVATE, write_atomically
 
 __all__ = ["PRIVATE", "write_atomically"]

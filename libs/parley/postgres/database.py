@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from parley.clock import Clock, SystemClock
 from parley.postgres.errors import PoolExhausted
-from parley.postgres.observed import observe_engine, observed_connection
+from parley.postgres.instrumentation import observe_engine, observed_connection
 from parley.postgres.pool import Connection, Pool
 from parley.postgres.session import Session, SessionLimits, outage_of, typed_outages
 from parley.telemetry import Statements

@@ -15,9 +15,9 @@ from sqlalchemy.pool import NullPool
 
 from parley.clock import Clock, SystemClock
 from parley.postgres.database import STARTUP_PATIENCE_S
-from parley.postgres.differences import describe
 from parley.postgres.errors import MigrationFailed, SchemaTooNew
 from parley.postgres.identifiers import quoted
+from parley.postgres.schema_diff import describe
 from parley.postgres.session import Session, SessionLimits, first_line, typed_outages
 
 ENVIRONMENT = Path(__file__).with_name("environment")

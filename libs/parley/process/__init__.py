@@ -1,9 +1,9 @@
 """The life of a service's process: its settings, its start, its signals and its exit code."""
 
-from parley.process.ids import TimeOrderedIds
-from parley.process.neighbours import Neighbours
+from parley.ids import TimeOrderedIds
 from parley.process.open_files import OpenFiles
-from parley.process.running import Process, run_service
+from parley.process.peers import Neighbours
+from parley.process.service import Process, run_service
 from parley.process.service_settings import Environment, ServiceSettings
 from parley.settings import ConfigurationError
 

@@ -2,10 +2,9 @@
 
 from parley.rpc.address import Address, Scheme
 from parley.rpc.call import acting_for, current_caller, current_method, detached, remaining_s
-from parley.rpc.carried import CarriedAnswer, CarriedMethods
 from parley.rpc.channel import call_headers, connect
 from parley.rpc.channels import Channels, ranked
-from parley.rpc.correction import CallTokens
+from parley.rpc.clock_correction import CallTokens
 from parley.rpc.errors import (
     AddressInvalid,
     AddressUnusable,
@@ -16,10 +15,11 @@ from parley.rpc.errors import (
 )
 from parley.rpc.limits import LIMITS, Limits
 from parley.rpc.problem import Problem, Refusal, Violation, problem_of, refused_call
-from parley.rpc.problems import ErrorTable
+from parley.rpc.problem_table import ErrorTable
 from parley.rpc.revocations import FollowedRevocations, RevocationTiming
 from parley.rpc.server import Registration, RunningServer, answers_encoded, serve
 from parley.rpc.tls import TlsFiles
+from parley.rpc.tunnelled import CarriedAnswer, CarriedMethods
 
 __all__ = [
     "LIMITS",

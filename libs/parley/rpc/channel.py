@@ -21,7 +21,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from parley.identity import CertificateUnreadable, ServiceName, User, server_name
 from parley.rpc.address import Address, Scheme
 from parley.rpc.call import ACTING_FOR, SERVED_CALL
-from parley.rpc.correction import CallTokens, CorrectedAnswer, CorrectedStream, Credential
+from parley.rpc.clock_correction import CallTokens, CorrectedAnswer, CorrectedStream, Credential
 from parley.rpc.errors import AddressUnusable
 from parley.rpc.limits import LIMITS
 from parley.rpc.long_calls import LongCalls

@@ -36,9 +36,9 @@ from parley.identity import Caller, Guard, ServiceName
 from parley.rpc.call import SERVED_CALL, ServedCall, current_caller
 from parley.rpc.gate import Gate
 from parley.rpc.limits import LIMITS
-from parley.rpc.measures import Measures
+from parley.rpc.metrics import Measures
 from parley.rpc.problem import Problem, Refusal, message_of, trailers
-from parley.rpc.problems import DRAINING, OVERDUE, TOKEN_ENDED, Problems, unknown_problem
+from parley.rpc.problem_table import DRAINING, OVERDUE, TOKEN_ENDED, Problems, unknown_problem
 from parley.rpc.trace import EMPTY, UnsampledSpan, is_unsampled
 from parley.telemetry import Telemetry
 

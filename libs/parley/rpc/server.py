@@ -18,16 +18,16 @@ from grpc_reflection.v1alpha import (
 
 from parley.identity import Guard
 from parley.rpc.address import Address, Scheme
-from parley.rpc.carried import CarriedMethods
 from parley.rpc.errors import AddressUnusable, MethodsMissing
 from parley.rpc.gate import Gate
 from parley.rpc.health import HEALTH, Health
 from parley.rpc.limits import LIMITS
-from parley.rpc.measures import Measures
 from parley.rpc.method import Incoming, Surroundings, wrap
+from parley.rpc.metrics import Measures
 from parley.rpc.options import server_options
-from parley.rpc.problems import ErrorTable, Problems
+from parley.rpc.problem_table import ErrorTable, Problems
 from parley.rpc.tls import TlsFiles, peer_service, server_credentials
+from parley.rpc.tunnelled import CarriedMethods
 from parley.rpc.unix_socket import claim_path, close_to_others, release_path
 from parley.telemetry import Telemetry
 

@@ -2,7 +2,7 @@
 
 from parley.settings.errors import ConfigurationError, SettingsError
 from parley.settings.fields import SettingLine, describe, setting
-from parley.settings.reading import read
+from parley.settings.reader import read
 from parley.settings.secret import Secret
 
 __all__ = [

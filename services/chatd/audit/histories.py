@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from chatd.audit.pairing import Pairing
-from chatd.domain.chat import ChatState, ExecutionId, Message, MessageId, Role, Status
-from chatd.domain.parts import File, ToolCall, ToolResult
-from chatd.domain.transitions import impossibility
+from chatd.chats.domain.chat import ChatState, Message, Status
+from chatd.chats.domain.transitions import impossibility
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import File, ToolCall, ToolResult
+from chatd.primitives.domain.ids import ExecutionId, MessageId
 
 
 @dataclass(frozen=True, slots=True)

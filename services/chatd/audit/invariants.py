@@ -6,10 +6,10 @@ whatever else offends. Some repeat a constraint of the schema: a copy may have l
 
 from dataclasses import dataclass
 
-from chatd.domain.chat import QUEUE_LENGTH_MAX
-from chatd.domain.compaction import COMPACTIONS_MAX
-from chatd.domain.transitions import ACTION_TIMEOUT_S
-from chatd.domain.workers import PARKING_TAKEOVERS
+from chatd.chats.domain.chat import QUEUE_LENGTH_MAX
+from chatd.chats.domain.transitions import ACTION_TIMEOUT_S
+from chatd.turns.domain.compaction import COMPACTIONS_MAX
+from chatd.workers.domain import PARKING_TAKEOVERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,10 @@ call with its id that has none yet.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from chatd.domain.chat import Message, MessageId, Role
-from chatd.domain.parts import ToolCall, ToolResult
+from chatd.chats.domain.chat import Message
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import ToolCall, ToolResult
+from chatd.primitives.domain.ids import MessageId
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ import msgspec
 
 from chatd.audit.histories import DispatchedCall, StoredChat
 from chatd.audit.pairing import paired
-from chatd.domain.chat import ChatState, ExecutionId, Message, MessageId
-from chatd.domain.parts import ToolResult
-from chatd.store.codec import parts_from_json
-from chatd.store.queries import MESSAGE_COLUMNS
-from chatd.store.rows import message_of, queued_message_of, state_of
-from chatd.store.statements import STATE_COLUMNS
+from chatd.chats.domain.chat import ChatState, Message
+from chatd.chats.store.codec import parts_from_json
+from chatd.chats.store.queries import MESSAGE_COLUMNS
+from chatd.chats.store.rows import message_of, queued_message_of, state_of
+from chatd.chats.store.statements import STATE_COLUMNS
+from chatd.content.domain.parts import ToolResult
+from chatd.primitives.domain.ids import ExecutionId, MessageId
 
 CHATS_AT_ONCE = 50
 

@@ -9,7 +9,7 @@ from chatd.audit.histories import HISTORY_INVARIANTS
 from chatd.audit.invariants import SQL_INVARIANTS, SqlInvariant
 from chatd.audit.liveness import LIVE_INVARIANTS
 from chatd.audit.reading import read_chats
-from chatd.store.schema import SCHEMA, metadata
+from chatd.schema import SCHEMA, metadata
 from parley.postgres import Session, SessionLimits, typed_outages
 
 IDS_MAX = 20

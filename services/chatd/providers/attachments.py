@@ -5,8 +5,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 from enum import StrEnum
 
-from chatd.domain.model import FileData
-from chatd.domain.parts import File
+from chatd.content.domain.parts import File
+from chatd.models.domain.language_model import FileData
 from chatd.providers.media import image_media_type
 
 INLINE_BYTES_MAX = 128 * 1024

@@ -11,7 +11,7 @@ wait for each other.
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 
-from chatd.domain.chat import ErrorKind
+from chatd.content.domain.messages import ErrorKind
 
 TOO_MUCH = frozenset(
     {

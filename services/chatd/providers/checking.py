@@ -3,32 +3,16 @@
 import asyncio
 import importlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
-from chatd.domain.catalogue import Provider, ProviderType
+from chatd.models.domain.catalogue import Provider, ProviderType
+from chatd.models.domain.key_checks import KeyChecked, ProviderChecked
+from chatd.models.store.catalogue import KeyValues
 from chatd.providers.credentials import Credential
-from chatd.store.catalogue import KeyValues
 from parley.secrets import SecretsError
 
 CHECK_S = 15.0
 NAMES_MAX = 1000
 NO_LIST = "Keys of this kind of provider can only be tried by asking a model."
-
-
-@dataclass(frozen=True, slots=True)
-class KeyChecked:
-    """What a provider said to one key; no problem means that it works."""
-
-    key_id: str
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderChecked:
-    """What a provider said to each key, and the models that it offers."""
-
-    keys: tuple[KeyChecked, ...]
-    model_names: tuple[str, ...] = ()
 
 
 ListNames = Callable[[Provider, Credential], Awaitable[tuple[str, ...]]]

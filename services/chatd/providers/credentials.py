@@ -4,8 +4,8 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import ModelError
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.language_model import ModelError
 from parley.clock import Clock
 from parley.settings import Secret
 

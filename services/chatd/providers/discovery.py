@@ -7,7 +7,7 @@ from collections.abc import Callable
 import aiohttp
 import msgspec
 
-from chatd.domain.catalogue import Catalogue, Provider
+from chatd.models.domain.catalogue import Catalogue, Provider
 from chatd.providers.environment import Given, Offered, with_offer
 from parley.clock import Clock
 from parley.settings import Secret

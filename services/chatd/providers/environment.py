@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-from chatd.domain.catalogue import (
+from chatd.models.domain.catalogue import (
     DEMO,
     DEMO_PROVIDER_ID,
     Catalogue,
@@ -19,8 +19,8 @@ from chatd.domain.catalogue import (
     ProviderType,
     Purpose,
 )
-from chatd.store.catalogue import KeyValues
-from chatd.store.providers import hint_of
+from chatd.models.store.catalogue import KeyValues
+from chatd.models.store.providers import hint_of
 from parley.settings import Secret
 
 NAMESPACE = uuid.UUID("6f0d4b52-5d0e-5a53-9b19-2a5f5d3a9d0b")

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import (
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.language_model import (
     Heartbeat,
     ModelError,
     ModelEvent,
@@ -12,9 +12,9 @@ from chatd.domain.model import (
     RequestSent,
     TakeEvent,
 )
+from chatd.models.engine.target import Target
 from chatd.providers.breaker import Breaker, Breakers
 from chatd.providers.classifier import HELD_BACK
-from chatd.providers.target import Target
 from chatd.providers.wire import Wire
 from parley.clock import Clock
 

@@ -5,14 +5,14 @@ import ssl
 from dataclasses import replace
 
 from chatd.providers.failure_detail import BODY_BYTES_MAX, told_by
-from chatd.providers.http import (
+from chatd.providers.wire import Failure
+from parley.http import (
     AddressInvalid,
     AnswerMalformed,
     HeaderInvalid,
     HttpError,
     Response,
 )
-from chatd.providers.wire import Failure
 from parley.settings import Secret
 from parley.telemetry import Redactor
 

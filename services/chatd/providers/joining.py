@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from chatd.domain.model import ModelEvent, ReasoningDelta, TextDelta
+from chatd.models.domain.language_model import ModelEvent, ReasoningDelta, TextDelta
 
 
 def joined_deltas(events: Iterable[ModelEvent]) -> Iterator[ModelEvent]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from chatd.domain.truncation import repaired
+from chatd.content.domain.truncation import repaired
 
 _NOTHING = "[no output]"
 _BYTES_FIELDS = ("data", "blob")

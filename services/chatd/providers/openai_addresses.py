@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import assert_never
 from urllib.parse import quote, urlencode
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import ModelError
-from chatd.providers.target import HOST_HEADER, Target, is_host_header
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.default_addresses import OPENAI_BASE_URL
+from chatd.models.domain.language_model import ModelError
+from chatd.models.engine.target import HOST_HEADER, Target, is_host_header
 from parley.settings import Secret
 
-OPENAI_BASE_URL = "https://api.openai.com/v1"
 # The only one of our paths that Azure's dated addresses keep under a deployment.
 DEPLOYED_PATH = "chat/completions"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from chatd.domain.choice import ReasoningEffort
+from chatd.models.domain.choice import ReasoningEffort
+from chatd.models.engine.target import Target
 from chatd.providers.openai_addresses import config_error
-from chatd.providers.target import Target
 
 # From the least to the most.
 EFFORTS = tuple(effort for effort in ReasoningEffort if effort)

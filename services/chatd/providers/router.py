@@ -5,24 +5,25 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from chatd.domain.catalogue import Model, Provider, ProviderType
-from chatd.domain.chat import ErrorKind, OwnerId
-from chatd.domain.model import (
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.catalogue import Model, Provider, ProviderType
+from chatd.models.domain.language_model import (
     Heartbeat,
+    LanguageModel,
     ModelError,
     ModelEvent,
     ModelRequest,
     RequestSent,
     TakeEvent,
 )
-from chatd.domain.ports import LanguageModel
-from chatd.domain.resolution import unknown_model, usable_provider
+from chatd.models.domain.resolution import unknown_model, usable_provider
+from chatd.models.engine.target import Target
+from chatd.models.store.catalogue import Snapshot, UserConfig
+from chatd.primitives.domain.ids import OwnerId
 from chatd.providers.credentials import OF_THE_KEY, Credential, SetAside
 from chatd.providers.switching import Reader, for_reader
-from chatd.providers.target import Target
 from chatd.providers.wire import Wire
 from chatd.providers.wire_choice import WireName, wire_name
-from chatd.store.catalogue import Snapshot, UserConfig
 from parley.clock import Clock
 from parley.secrets import SecretsError
 

@@ -4,8 +4,11 @@ import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
 
-from chatd.domain.chat import Role
-from chatd.domain.model import (
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text, ToolCall, ToolResult
+from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.content.domain.truncation import without_large_bytes
+from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ModelRequest,
@@ -16,9 +19,6 @@ from chatd.domain.model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.domain.parts import Text, ToolCall, ToolResult
-from chatd.domain.tools import Executor, ToolSpec
-from chatd.domain.truncation import without_large_bytes
 from parley.clock import Clock
 
 Play = Callable[[ModelRequest], Iterable[ModelEvent] | AsyncIterable[ModelEvent]]

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from chatd.domain.catalogue import ProviderType
+from chatd.models.domain.catalogue import ProviderType
 from chatd.providers.failure_detail import Told, told_by
 from chatd.providers.wire import Failure
 

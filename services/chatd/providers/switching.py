@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from chatd.domain.chat import Role
-from chatd.domain.model import PromptMessage
-from chatd.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from chatd.models.domain.language_model import PromptMessage
 
 
 @dataclass(frozen=True, slots=True)

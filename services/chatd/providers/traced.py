@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.model import (
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import (
     Finished,
     Heartbeat,
     ModelEvent,
@@ -13,7 +13,7 @@ from chatd.domain.model import (
     RequestSent,
     UsageReported,
 )
-from chatd.providers.target import Target
+from chatd.models.engine.target import Target
 from parley.clock import Clock
 from parley.telemetry import ModelCall, ModelInstruments, Telemetry, TokenUsage, model_call
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Protocol, Self
 
-from chatd.domain.model import (
+from chatd.models.domain.language_model import (
     Finished,
     Heartbeat,
     ModelError,
@@ -22,9 +22,9 @@ from chatd.domain.model import (
     TextDelta,
     ToolInputDelta,
 )
+from chatd.models.engine.target import Target
 from chatd.providers.bedrock import EventStreamFrames
 from chatd.providers.classifier import classify
-from chatd.providers.http import Beats, Connections, HttpError, HttpOptions, Response
 from chatd.providers.http_failures import (
     failure_of_answer,
     failure_of_document,
@@ -33,7 +33,6 @@ from chatd.providers.http_failures import (
 )
 from chatd.providers.joining import joined_deltas
 from chatd.providers.sse import ServerSentEvents
-from chatd.providers.target import Target
 from chatd.providers.wire import (
     Decoder,
     Failure,
@@ -42,6 +41,7 @@ from chatd.providers.wire import (
     Wire,
 )
 from parley.clock import Clock
+from parley.http import Beats, Connections, HttpError, HttpOptions, Response
 
 BODY_BYTES_MAX = 256 * 1024 * 1024
 HEARTBEAT_S = 1.0

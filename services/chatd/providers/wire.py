@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from chatd.domain.model import ModelEvent, ModelRequest
-from chatd.providers.target import Target
+from chatd.models.domain.language_model import ModelEvent, ModelRequest
+from chatd.models.engine.target import Target
 
 
 class Framing(StrEnum):

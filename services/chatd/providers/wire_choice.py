@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import assert_never
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import ModelError
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import ModelError
 
 
 class WireName(StrEnum):

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import ModelError
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.language_model import ModelError
 from chatd.providers.transport import HttpModels
 from chatd.replay.outcome import Outcome
 from chatd.replay.playing import NotPlayable, play

@@ -4,7 +4,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from chatd.domain.model import (
+from chatd.content.domain.parts import Source, ToolCall
+from chatd.models.domain.language_model import (
     Finished,
     Heartbeat,
     ModelError,
@@ -20,7 +21,6 @@ from chatd.domain.model import (
     ToolInputDelta,
     UsageReported,
 )
-from chatd.domain.parts import Source, ToolCall
 
 
 @dataclass(slots=True)

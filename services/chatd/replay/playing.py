@@ -2,20 +2,20 @@
 
 from pathlib import Path
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import Role
-from chatd.domain.model import ModelError, ModelRequest, PromptMessage
-from chatd.domain.parts import Text
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import ModelError, ModelRequest, PromptMessage
+from chatd.models.engine.target import Target
 from chatd.providers.anthropic import AnthropicWire
 from chatd.providers.completions import CompletionsWire
 from chatd.providers.responses import ResponsesWire
-from chatd.providers.target import Target
 from chatd.providers.transport import HttpModels
 from chatd.providers.wire import Wire
 from chatd.replay.outcome import Outcome
 from parley.clock import Clock
-from parley.llm_mock import MockModels, Recording, RecordingUnreadable, read_recording
 from parley.settings import Secret
+from parley.testing.llm_mock import MockModels, Recording, RecordingUnreadable, read_recording
 
 OPENAI_HOST = "api.openai.com"
 MODEL = "recorded"

@@ -11,20 +11,20 @@ from typing import Final, assert_never
 
 from parley.clock import Clock
 from toolrunner.egress import tunnels
-from toolrunner.egress.audit import Audit, Passage
-from toolrunner.egress.dialing import Dialer, Line
-from toolrunner.egress.errors import Reason, Refused, SecretUnavailable
-from toolrunner.egress.explaining import explained
-from toolrunner.egress.forwarding import Forwarding, answer_of
-from toolrunner.egress.grants import Grant, SecretValue, grant_for, is_git_path
-from toolrunner.egress.heads import RequestHead, read_request
-from toolrunner.egress.hosts import Place
-from toolrunner.egress.limits import Limits
-from toolrunner.egress.policy import Way
-from toolrunner.egress.relaying import Meter, hang_up, head_of
-from toolrunner.egress.rules import Rules
+from toolrunner.egress.access_log import Audit, Passage
+from toolrunner.egress.dialer import Dialer, Line
+from toolrunner.egress.domain.errors import Reason, Refused, SecretUnavailable
+from toolrunner.egress.domain.git_message import explained
+from toolrunner.egress.domain.grants import Grant, SecretValue, grant_for, is_git_path
+from toolrunner.egress.domain.hosts import Place
+from toolrunner.egress.domain.http_heads import RequestHead, read_request
+from toolrunner.egress.domain.limits import Limits
+from toolrunner.egress.domain.policy import Way
+from toolrunner.egress.domain.rules import Rules
+from toolrunner.egress.domain.targets import Plain, Secured, Target, Tunnel, target_of
+from toolrunner.egress.http_forward import Forwarding, answer_of
+from toolrunner.egress.relay import Meter, hang_up, head_of
 from toolrunner.egress.secrets import SecretSource, SecretUse
-from toolrunner.egress.targets import Plain, Secured, Target, Tunnel, target_of
 
 logger = logging.getLogger(__name__)
 

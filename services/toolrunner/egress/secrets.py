@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from toolrunner.domain import WorkspaceId
-from toolrunner.egress.errors import SecretUnavailable
-from toolrunner.egress.grants import SecretValue
+from toolrunner.egress.domain.errors import SecretUnavailable
+from toolrunner.egress.domain.grants import SecretValue
+from toolrunner.primitives.domain import WorkspaceId
 
 
 @dataclass(frozen=True, slots=True)

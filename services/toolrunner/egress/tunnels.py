@@ -2,17 +2,17 @@
 
 import asyncio
 
-from toolrunner.egress.client_hello import (
+from toolrunner.egress.dialer import Line
+from toolrunner.egress.domain.client_hello import (
     ALERT,
     HelloUnreadable,
     handshake_of,
     read_hello,
 )
-from toolrunner.egress.dialing import Line
-from toolrunner.egress.errors import Reason, Refused
-from toolrunner.egress.hosts import Place
-from toolrunner.egress.limits import Limits
-from toolrunner.egress.relaying import Meter, Reading, joint, pump
+from toolrunner.egress.domain.errors import Reason, Refused
+from toolrunner.egress.domain.hosts import Place
+from toolrunner.egress.domain.limits import Limits
+from toolrunner.egress.relay import Meter, Reading, joint, pump
 
 
 async def greeting_of(reader: asyncio.StreamReader, place: Place, limits: Limits) -> bytes:

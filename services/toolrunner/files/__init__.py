@@ -1,1 +1,1 @@
-"""Files of one workspace: what is done to them beneath one directory, in a process of its own."""
+"""FileService: files of workspaces, through a pool of file workers."""

@@ -1,1 +1,1 @@
-"""Git repositories of a workspace, looked at by the program that works on its files."""
+"""GitService: repositories of workspaces, through the file workers."""

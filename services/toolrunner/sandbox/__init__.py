@@ -1,11 +1,11 @@
 """Confining what runs in workspaces: what the machine offers, what is decided, what is applied."""
 
-from toolrunner.sandbox.cells import Cell, Cells, make_cell
 from toolrunner.sandbox.confinement import Confinement
+from toolrunner.sandbox.control_groups import found_groups, own_group
 from toolrunner.sandbox.errors import BelowMinimum, LayerFailed, NotEnforceable, SandboxError
-from toolrunner.sandbox.groups import found_groups, own_group
+from toolrunner.sandbox.helper_processes import is_readable
 from toolrunner.sandbox.launch import confine, prepared_filter, tasks_now
-from toolrunner.sandbox.makers import is_readable
+from toolrunner.sandbox.namespaces import Cell, Cells, make_cell
 from toolrunner.sandbox.plan import DOOR_PORT, NICE, Egress, Place, judge, plan
 from toolrunner.sandbox.seccomp import RLIMIT_LOCKS
 from toolrunner.sandbox.socket_diag import SocketUse, open_diag, socket_use

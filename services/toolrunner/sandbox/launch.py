@@ -3,7 +3,8 @@
 import os
 import resource
 
-from toolrunner.sandbox import landlock, places, seccomp
+from toolrunner.sandbox import host_paths as places
+from toolrunner.sandbox import landlock, seccomp
 from toolrunner.sandbox.confinement import Confinement
 from toolrunner.sandbox.errors import LayerFailed
 from toolrunner.sandbox.syscalls import (

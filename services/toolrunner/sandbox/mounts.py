@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from toolrunner.sandbox import places
+from toolrunner.sandbox import host_paths as places
 from toolrunner.sandbox.confinement import Confinement
 from toolrunner.sandbox.syscalls import CLONE_NEWNS, call, unshare
 from toolrunner.sandbox.values import Network, Profile

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from toolrunner.sandbox.confinement import Confinement
 from toolrunner.sandbox.errors import BelowMinimum, NotEnforceable
 from toolrunner.sandbox.landlock import ABI_NETWORK, ABI_SCOPES
-from toolrunner.sandbox.missing import missing_of
+from toolrunner.sandbox.remedies import missing_of
 from toolrunner.sandbox.values import (
     NAMESPACES,
     ORDER,

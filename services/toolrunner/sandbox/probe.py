@@ -13,10 +13,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from toolrunner.sandbox import landlock, seccomp
-from toolrunner.sandbox.cells import make_cell
 from toolrunner.sandbox.confinement import Confinement
-from toolrunner.sandbox.groups import CONTROLLERS, found_groups, own_group
+from toolrunner.sandbox.control_groups import CONTROLLERS, found_groups, own_group
 from toolrunner.sandbox.launch import change_user
+from toolrunner.sandbox.namespaces import make_cell
 from toolrunner.sandbox.syscalls import (
     CAP_DAC_OVERRIDE,
     CAP_DAC_READ_SEARCH,

@@ -2,7 +2,6 @@
 
 from toolrunner.spawner.child import set_size
 from toolrunner.spawner.control_groups import ControlGroups
-from toolrunner.spawner.conversation import VERSION
 from toolrunner.spawner.frames import CHUNK_BYTES, Frames, frame
 from toolrunner.spawner.kernel import (
     PR_SET_CHILD_SUBREAPER,
@@ -20,6 +19,7 @@ from toolrunner.spawner.kernel import (
     words_of,
 )
 from toolrunner.spawner.program import SOCKET_NAME, group_name, kept_secret, main, socket_path
+from toolrunner.spawner.session import VERSION
 from toolrunner.spawner.workspace_marks import mark_of_workspace, mark_on
 
 __all__ = [

@@ -20,11 +20,11 @@ import socket
 import sys
 from contextlib import suppress
 
+from toolrunner.spawner.adoption import Door
 from toolrunner.spawner.child import STOP_SIGNALS
+from toolrunner.spawner.children import Family
 from toolrunner.spawner.control_groups import ControlGroups
-from toolrunner.spawner.conversation import Conversation
-from toolrunner.spawner.door import Door
-from toolrunner.spawner.family import Family
+from toolrunner.spawner.control_groups_v1 import OldGroups
 from toolrunner.spawner.frames import Line
 from toolrunner.spawner.kernel import (
     PR_SET_CHILD_SUBREAPER,
@@ -33,8 +33,8 @@ from toolrunner.spawner.kernel import (
     open_directory_beneath,
     prctl,
 )
-from toolrunner.spawner.kin import Kin
-from toolrunner.spawner.old_groups import OldGroups
+from toolrunner.spawner.process_index import Kin
+from toolrunner.spawner.session import Conversation
 
 SOCKET_NAME = "spawner.sock"
 SECRET_NAME = "spawner.secret"

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from chatd.store.schema import MIGRATIONS, SCHEMA
+from chatd.schema import MIGRATIONS, SCHEMA
 from parley.identity import Role as UserRole
 from parley.postgres import Database, Pool, migrate
 from support.chat_people import Person

@@ -5,20 +5,13 @@ from datetime import datetime
 
 import pytest
 
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    MessageId,
-    NewMessage,
-    Owner,
-    OwnerId,
-    QueuedMessageId,
-    Role,
-)
-from chatd.domain.commands import EditMessage, FinishTurn, Release, SendMessage
-from chatd.domain.parts import Text
-from chatd.domain.transitions import fence_of
-from chatd.store.chats import PostgresChats
+from chatd.chats.domain.chat import ChatState, NewMessage
+from chatd.chats.domain.commands import EditMessage, FinishTurn, Release, SendMessage
+from chatd.chats.domain.transitions import fence_of
+from chatd.chats.store.chats import PostgresChats
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, QueuedMessageId
 from parley.clock import FakeClock
 from parley.postgres import Database, Pool
 from support.served_chats import INSERT_WORKER, WORKER

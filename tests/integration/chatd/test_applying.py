@@ -5,25 +5,23 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from chatd.domain.chat import (
+from chatd.chats.domain.chat import ChatState, NewMessage, Status
+from chatd.chats.domain.commands import CommitStep, FinishTurn, Interrupt, SendMessage, SetArchived
+from chatd.chats.domain.errors import FenceLost, TransitionNotAllowed
+from chatd.chats.domain.transitions import fence_of
+from chatd.chats.store.chats import PostgresChats
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Dispatch, Executor
+from chatd.primitives.domain.ids import (
     ChatId,
-    ChatState,
     ExecutionId,
     MessageId,
-    NewMessage,
     Owner,
     OwnerId,
     QueuedMessageId,
-    Role,
-    Status,
     WorkerId,
 )
-from chatd.domain.commands import CommitStep, FinishTurn, Interrupt, SendMessage, SetArchived
-from chatd.domain.errors import FenceLost, TransitionNotAllowed
-from chatd.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.tools import Dispatch, Executor
-from chatd.domain.transitions import fence_of
-from chatd.store.chats import PostgresChats
 from parley.clock import FakeClock
 from parley.postgres import Database, DatabaseBusy, Pool, PoolExhausted
 from support.taken_pool import all_taken

@@ -10,32 +10,24 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    NewMessage,
-    Owner,
-    OwnerId,
-    QueuedMessageId,
-    Role,
-    Status,
-    WorkerId,
-)
-from chatd.domain.commands import (
+from chatd.chats.domain.chat import ChatState, NewMessage, Status
+from chatd.chats.domain.commands import (
     Command,
     DeleteQueuedMessage,
     FinishTurn,
     PromoteQueuedMessage,
     SendMessage,
 )
-from chatd.domain.errors import QueuedMessageNotFound
-from chatd.domain.parts import Text
-from chatd.domain.transitions import decide, fence_of
-from chatd.domain.views import Reader
-from chatd.store.chats import PostgresChats
-from chatd.store.reading import Bounds, Reading
-from chatd.store.rows import state_of
-from chatd.store.statements import SELECT_STATE, ClientKey, decision_statement
+from chatd.chats.domain.errors import QueuedMessageNotFound
+from chatd.chats.domain.transitions import decide, fence_of
+from chatd.chats.store.chats import PostgresChats
+from chatd.chats.store.reading import Bounds, Reading
+from chatd.chats.store.rows import state_of
+from chatd.chats.store.statements import SELECT_STATE, decision_statement
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, QueuedMessageId, WorkerId
+from chatd.primitives.domain.requests import ClientKey, Reader
 from parley.clock import FakeClock
 from parley.postgres import Connection, Pool
 

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.catalogue import Catalogue, Provider, ProviderKey, ProviderType
-from chatd.providers.checking import KeyChecked, check
+from chatd.models.domain.catalogue import Catalogue, Provider, ProviderKey, ProviderType
+from chatd.models.domain.key_checks import KeyChecked
+from chatd.models.store.catalogue import KeyValues
+from chatd.providers.checking import check
 from chatd.providers.discovery import (
     ASK_AGAIN_S,
     Discovery,
@@ -16,10 +18,9 @@ from chatd.providers.discovery import (
     listed_models,
 )
 from chatd.providers.environment import EnvironmentKeys, Offered, given_by
-from chatd.store.catalogue import KeyValues
 from parley.clock import FakeClock, SystemClock
-from parley.llm_mock import MockModels
 from parley.settings import Secret
+from parley.testing.llm_mock import MockModels
 from support.model_server import Act, Script, model_server, whole
 
 KEY = ProviderKey("k", "p", "")

@@ -5,15 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import ChatId, NewMessage, Owner, OwnerId, Role
-from chatd.domain.errors import ChatNotFound, FileNotFound, TooManyFiles
-from chatd.domain.model import FileData
-from chatd.domain.parts import Text
-from chatd.domain.views import FILES_MAX
-from chatd.store.attachments import INSERT_FILE, Attachments
-from chatd.store.creation import NewChat
-from chatd.store.creation import insert_chat as make_chat
-from chatd.store.file_bytes import PostgresFiles
+from chatd.chats.domain.chat import NewMessage
+from chatd.chats.domain.views import FILES_MAX
+from chatd.chats.store.attachments import INSERT_FILE, Attachments
+from chatd.chats.store.creation import NewChat
+from chatd.chats.store.creation import insert_chat as make_chat
+from chatd.content.domain.errors import FileNotFound, TooManyFiles
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.files.store.file_bytes import PostgresFiles
+from chatd.models.domain.language_model import FileData
+from chatd.primitives.domain.errors import ChatNotFound
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from parley.postgres import Pool
 from support.chat_rows import insert_chat
 from support.turn_stage import ANN, CHAT, IDLE

@@ -24,12 +24,13 @@ from chatd.audit import (
 )
 from chatd.audit.__main__ import main
 from chatd.audit.running import READABLE
-from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Status
-from chatd.domain.commands import Command, CommitCompaction
-from chatd.domain.compaction import COMPACTIONS_MAX
-from chatd.domain.errors import ChatError
-from chatd.store.chats import PostgresChats
-from chatd.store.schema import MIGRATIONS, SCHEMA
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.chats.domain.commands import Command, CommitCompaction
+from chatd.chats.store.chats import PostgresChats
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
+from chatd.schema import MIGRATIONS, SCHEMA
+from chatd.turns.domain.compaction import COMPACTIONS_MAX
 from parley.cli.invocation import Invocation
 from parley.cli.main import run
 from parley.clock import FakeClock

@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
-from chatd.domain.chat import ChatId, OwnerId, Status
-from chatd.domain.errors import UserBarred
-from chatd.domain.standing import KnownStandings, Standing
-from chatd.engine.barring import CHECK_S, SETTLE_S, Barring, BarringPorts
-from chatd.store.barring import PostgresBarring
+from chatd.chats.domain.chat import Status
+from chatd.offboarding.engine.suspended_users import CHECK_S, SETTLE_S, Barring, BarringPorts
+from chatd.offboarding.store.suspended_users import PostgresBarring
+from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.users.domain.errors import UserBarred
+from chatd.users.domain.status import KnownStandings, Standing
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.clock import FakeClock
 from parley.postgres import Pool

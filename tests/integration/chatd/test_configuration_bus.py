@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from chatd.domain.catalogue import Catalogue, Model, Provider, ProviderKey, ProviderType
-from chatd.domain.chat import OwnerId
-from chatd.engine.configuration import ConfigurationCache
-from chatd.news import CONFIG_TOPIC, follow_config
-from chatd.store.catalogue import KeyValues, StoredCatalogue
-from chatd.store.config_version import ConfigChanges
-from chatd.store.models import Models
-from chatd.store.preferences import Preferences
-from chatd.store.providers import Providers
+from chatd.bus_handlers import CONFIG_TOPIC, follow_config
+from chatd.models.domain.catalogue import Catalogue, Model, Provider, ProviderKey, ProviderType
+from chatd.models.engine.configuration import ConfigurationCache
+from chatd.models.store.catalogue import KeyValues, StoredCatalogue
+from chatd.models.store.config_version import ConfigChanges
+from chatd.models.store.models import Models
+from chatd.models.store.preferences import Preferences
+from chatd.models.store.providers import Providers
+from chatd.primitives.domain.ids import OwnerId
 from parley.bus import Bus, Notice, PostgresBus
 from parley.clock import SystemClock
 from parley.postgres import Pool

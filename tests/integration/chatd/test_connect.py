@@ -7,12 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from chatd.domain.chat import ChatId, Owner, Role
-from chatd.domain.parts import Text
-from chatd.domain.views import Reader
-from chatd.rpc.bounding import MESSAGE_BYTES_MAX
-from chatd.rpc.streams import access, subscription
-from chatd.store.following import (
+from chatd.chats.rpc.bounding import MESSAGE_BYTES_MAX
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.primitives.domain.requests import Reader
+from chatd.streams.rpc import access, subscription
+from chatd.streams.store.following import (
     SELECT_FOLLOWED,
     SELECT_STILL_READABLE,
     SELECT_VERSIONS,

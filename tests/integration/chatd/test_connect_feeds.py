@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chatd.rpc.streams.feeds import JOINED_S, LOOK_S
+from chatd.streams.rpc.feeds import JOINED_S, LOOK_S
 from parley.api.chat.v1 import chat_pb2, event_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import stream_service_pb2 as stream_api

@@ -8,25 +8,18 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    ErrorKind,
-    MessageId,
-    NewMessage,
-    Retry,
-    Role,
-    TurnError,
-)
-from chatd.domain.commands import (
+from chatd.chats.domain.chat import ChatState, NewMessage, Retry
+from chatd.chats.domain.commands import (
     CommitStep,
     FailTurn,
     Interrupt,
     RecordRetry,
 )
-from chatd.domain.parts import Text
-from chatd.domain.transitions import fence_of
-from chatd.store.following import Followings
+from chatd.chats.domain.transitions import fence_of
+from chatd.content.domain.messages import ErrorKind, Role, TurnError
+from chatd.content.domain.parts import Text
+from chatd.primitives.domain.ids import ChatId, MessageId
+from chatd.streams.store.following import Followings
 from parley.api.chat.v1 import event_pb2
 from parley.postgres import Pool
 from support.folding import Folded, fold, read_until, stored, without_preview

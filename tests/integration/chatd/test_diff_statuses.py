@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.clients.repositories import NodeRepositories
-from chatd.domain.chat import ChatId
-from chatd.domain.diffs import DiffStatus, RepositoriesUnknown
-from chatd.domain.views import Reader
-from chatd.store.diffs import PostgresDiffs
-from chatd.store.feeds import PostgresFeeds
-from chatd.store.reading import Reading
+from chatd.chats.domain.diffs import DiffStatus, RepositoriesUnknown
+from chatd.chats.store.diffs import PostgresDiffs
+from chatd.chats.store.reading import Reading
+from chatd.primitives.domain.ids import ChatId
+from chatd.primitives.domain.requests import Reader
+from chatd.streams.store.feeds import PostgresFeeds
+from chatd.workspaces.clients.repositories import NodeRepositories
 from parley.clock import FakeClock
 from parley.postgres import Pool
 from parley.rpc import Channels

@@ -9,20 +9,22 @@ from datetime import UTC, datetime
 import pytest
 
 from chatd.audit import audit
-from chatd.domain.chat import FinishReason, MessageId, ModelUse, Role, WorkerId
-from chatd.domain.commands import Interrupt
-from chatd.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
-from chatd.domain.model import TextDelta
-from chatd.domain.partials import Chunk
-from chatd.domain.parts import Text
-from chatd.domain.pieces import Piece
-from chatd.domain.transitions import fence_of
-from chatd.domain.usage import UsageReader
-from chatd.store.ledger import PostgresLedger
-from chatd.store.limits import PostgresLimits
-from chatd.store.open_calls import PostgresOpenCalls
-from chatd.store.partials import PostgresPartials
-from chatd.store.usage import PostgresUsage
+from chatd.chats.domain.commands import Interrupt
+from chatd.chats.domain.partials import Chunk
+from chatd.chats.domain.pieces import Piece
+from chatd.chats.domain.transitions import fence_of
+from chatd.content.domain.messages import FinishReason, Role
+from chatd.content.domain.parts import Text
+from chatd.models.domain.language_model import TextDelta
+from chatd.models.domain.model_use import ModelUse
+from chatd.primitives.domain.ids import MessageId, WorkerId
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
+from chatd.spend.domain.usage import UsageReader
+from chatd.spend.store.ledger import PostgresLedger
+from chatd.spend.store.limits import PostgresLimits
+from chatd.spend.store.open_calls import PostgresOpenCalls
+from chatd.spend.store.usage import PostgresUsage
+from chatd.streams.store.partials import PostgresPartials
 from parley.postgres import Pool
 from support.billed_turns import ANN, CHAT, WORKER, BilledTurns, Stuck, billed_turns
 

@@ -9,19 +9,19 @@ from typing import Any
 import grpc
 import pytest
 
-from chatd.clients.grantees import GatewayGrantees
-from chatd.clients.groups import CachedGroups, GatewayDeletions, GatewayGroups
-from chatd.domain.chat import OwnerId
-from chatd.domain.errors import CheckUnavailable, GroupsUnavailable
-from chatd.domain.groups import KnownDeletions
-from chatd.domain.limits import LimitPeriod, SpendLimit, Subject, SubjectKind
-from chatd.domain.references import Grantees, KnownGrantees
-from chatd.domain.views import Grantee, GranteeKind
-from chatd.engine.barring import Barring
-from chatd.engine.group_remains import BEAT_S, CHECK_S, GroupRemains
-from chatd.news import follow_groups, follow_users
-from chatd.store.group_remains import PostgresGroupRemains
-from chatd.store.limits import PostgresLimits
+from chatd.bus_handlers import follow_groups, follow_users
+from chatd.offboarding.engine.group_cleanup import BEAT_S, CHECK_S, GroupRemains
+from chatd.offboarding.engine.suspended_users import Barring
+from chatd.offboarding.store.group_cleanup import PostgresGroupRemains
+from chatd.primitives.domain.errors import CheckUnavailable
+from chatd.primitives.domain.ids import OwnerId
+from chatd.spend.domain.limits import LimitPeriod, SpendLimit, Subject, SubjectKind
+from chatd.spend.store.limits import PostgresLimits
+from chatd.users.clients.existence import GatewayGrantees
+from chatd.users.clients.groups import CachedGroups, GatewayDeletions, GatewayGroups
+from chatd.users.domain.errors import GroupsUnavailable
+from chatd.users.domain.grantees import Grantee, GranteeKind, Grantees, KnownGrantees
+from chatd.users.domain.groups import KnownDeletions
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.clock import FakeClock
 from parley.identity import ServiceName

@@ -2,18 +2,20 @@
 
 import asyncio
 
-from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Role, Status, WorkerId
-from chatd.domain.partials import Chunk
-from chatd.domain.parts import Text
-from chatd.domain.pieces import Piece
-from chatd.domain.workspaces.commands import Remove
-from chatd.domain.workspaces.ports import LogLine
-from chatd.domain.workspaces.quota import QuotaLimits
-from chatd.domain.workspaces.workspace import WorkspaceId
-from chatd.store.attachments import INSERT_LINKS, Attachments
-from chatd.store.housekeeping import TRY_TO_BEGIN, PostgresHousekeeping
-from chatd.store.partials import PostgresPartials
-from chatd.store.workspaces import PostgresWorkspaces
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.chats.domain.partials import Chunk
+from chatd.chats.domain.pieces import Piece
+from chatd.chats.store.attachments import INSERT_LINKS, Attachments
+from chatd.chats.store.housekeeping import TRY_TO_BEGIN, PostgresHousekeeping
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId
+from chatd.streams.store.partials import PostgresPartials
+from chatd.workspaces.domain.commands import Remove
+from chatd.workspaces.domain.ports import LogLine
+from chatd.workspaces.domain.quota import QuotaLimits
+from chatd.workspaces.domain.workspace import WorkspaceId
+from chatd.workspaces.store.workspaces import PostgresWorkspaces
 from parley.postgres import Pool
 from support.chat_rows import insert_chat
 from support.workspace_values import workspace

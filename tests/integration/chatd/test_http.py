@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from chatd.providers.http import (
+from parley.http import (
     AnswerMalformed,
     ConnectionCut,
     Connections,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from chatd.providers.http import (
+from parley.http import (
     AnswerMalformed,
     Connections,
     HttpError,

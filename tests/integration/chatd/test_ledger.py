@@ -8,15 +8,18 @@ from decimal import Decimal
 import pytest
 
 from chatd.audit import audit
-from chatd.domain.chat import ChatId, ErrorKind, MessageId, ModelUse, Status
-from chatd.domain.commands import Fence, FinishTurn, Interrupt, RequestCompaction
-from chatd.domain.errors import FenceLost
-from chatd.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
-from chatd.domain.model import Finished, ModelError, TextDelta, ToolCallRequested
-from chatd.domain.parts import ToolCall
-from chatd.domain.transitions import fence_of
-from chatd.store.families import Families
-from chatd.store.ledger import PostgresLedger
+from chatd.chats.domain.chat import Status
+from chatd.chats.domain.commands import FinishTurn, Interrupt, RequestCompaction
+from chatd.chats.domain.errors import FenceLost
+from chatd.chats.domain.transitions import fence_of
+from chatd.chats.store.trees import Families
+from chatd.content.domain.messages import ErrorKind
+from chatd.content.domain.parts import ToolCall
+from chatd.models.domain.language_model import Finished, ModelError, TextDelta, ToolCallRequested
+from chatd.models.domain.model_use import ModelUse
+from chatd.primitives.domain.ids import ChatId, Fence, MessageId
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
+from chatd.spend.store.ledger import PostgresLedger
 from parley.postgres import Pool
 from support.billed_turns import (
     ANN,

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from chatd.clients.lifecycle import TOOLS, LifecycleTools
-from chatd.domain.chat import ChatId, ExecutionId, Owner
-from chatd.domain.parts import ToolCall, ToolOutcome
-from chatd.domain.tools import Dispatch, Execution, Executor, StillRunning
-from chatd.domain.workspaces.ranking import USE_RECOMMENDED
-from chatd.domain.workspaces.templates import SCRATCH_ID
-from chatd.domain.workspaces.workspace import Failure, FailureKind
+from chatd.content.domain.parts import ToolCall, ToolOutcome
+from chatd.content.domain.tools import Dispatch, Execution, Executor, StillRunning
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
+from chatd.tools.lifecycle import TOOLS, LifecycleTools
+from chatd.workspaces.domain.ranking import USE_RECOMMENDED
+from chatd.workspaces.domain.templates import SCRATCH_ID
+from chatd.workspaces.domain.workspace import Failure, FailureKind
 from support.chat_people import ANN_ID
 from support.served_catalogue import Catalogue, Facts
 from support.served_chats import ServedChats

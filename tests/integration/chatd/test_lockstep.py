@@ -10,14 +10,15 @@ from typing import Any
 from hypothesis import settings
 from hypothesis.stateful import initialize, run_state_machine_as_test
 
-from chatd.domain.chat import ChatId, ChatState, Message
-from chatd.domain.choice import ModelChoice, ReasoningEffort
-from chatd.domain.commands import Command
-from chatd.domain.errors import ChatError
-from chatd.store.chats import PostgresChats
-from chatd.store.ledger import entry_id
-from chatd.store.queries import MESSAGE_COLUMNS
-from chatd.store.rows import message_of
+from chatd.chats.domain.chat import ChatState, Message
+from chatd.chats.domain.commands import Command
+from chatd.chats.store.chats import PostgresChats
+from chatd.chats.store.queries import MESSAGE_COLUMNS
+from chatd.chats.store.rows import message_of
+from chatd.models.domain.choice import ModelChoice, ReasoningEffort
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId
+from chatd.spend.store.ledger import entry_id
 from parley.clock import FakeClock
 from parley.postgres import Database, Pool
 from support.chat_machine import CHAT, WORKER, ChatMachine

@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import (
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.language_model import (
     Finished,
     Heartbeat,
     ModelError,
@@ -18,12 +18,12 @@ from chatd.domain.model import (
     ModelRequest,
     TextDelta,
 )
-from chatd.providers.http import FakeBeats
-from chatd.providers.target import Target
+from chatd.models.engine.target import Target
 from chatd.providers.transport import HttpModels
 from chatd.providers.wire import HttpRequest
 from parley.clock import FakeClock
 from parley.clock.fake import EPOCH
+from parley.http import FakeBeats
 from support.answers import answered, answering
 from support.model_server import (
     LAST_CHUNK,

@@ -13,16 +13,16 @@ import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import (
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.language_model import (
     Heartbeat,
     ModelError,
     ModelEvent,
     TextDelta,
 )
-from chatd.providers.http import HttpOptions
 from chatd.providers.transport import HttpModels
 from parley.clock import FakeClock
+from parley.http import HttpOptions
 from parley.settings import Secret
 from support.model_server import (
     LAST_CHUNK,

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Status, WorkerId
-from chatd.domain.workspaces.commands import (
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId
+from chatd.workspaces.domain.commands import (
     FinishPreparing,
     LoseNode,
     Place,
@@ -18,9 +19,9 @@ from chatd.domain.workspaces.commands import (
     Use,
     Warn,
 )
-from chatd.domain.workspaces.nodes import Load
-from chatd.domain.workspaces.quota import QuotaLimits
-from chatd.domain.workspaces.workspace import (
+from chatd.workspaces.domain.nodes import Load
+from chatd.workspaces.domain.quota import QuotaLimits
+from chatd.workspaces.domain.workspace import (
     NODE_LOST,
     State,
     StopReason,
@@ -28,10 +29,10 @@ from chatd.domain.workspaces.workspace import (
     Workspace,
     WorkspaceId,
 )
-from chatd.engine.workspaces.keeper import Keeper
-from chatd.engine.workspaces.registry import Hosted, Registry
-from chatd.store.nodes import PostgresNodes
-from chatd.store.workspaces import PostgresWorkspaces
+from chatd.workspaces.engine.registry import Hosted, Registry
+from chatd.workspaces.engine.timers import Keeper
+from chatd.workspaces.store.nodes import PostgresNodes
+from chatd.workspaces.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
 from parley.postgres import Pool
 from support.chat_rows import insert_chat as insert_state

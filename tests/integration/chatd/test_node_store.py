@@ -6,27 +6,27 @@ from datetime import timedelta
 
 import pytest
 
-from chatd.clients.in_memory_host import InMemoryHost
-from chatd.domain.workspaces.commands import (
+from chatd.workspaces.clients.in_memory_host import InMemoryHost
+from chatd.workspaces.domain.commands import (
     FinishPreparing,
     FinishStopping,
     Place,
 )
-from chatd.domain.workspaces.errors import NoNode, StaleNode
-from chatd.domain.workspaces.nodes import Capacity, Directory, Load, Need, NodeState, choose
-from chatd.domain.workspaces.recipe import Kind
-from chatd.domain.workspaces.workspace import (
+from chatd.workspaces.domain.errors import NoNode, StaleNode
+from chatd.workspaces.domain.nodes import Capacity, Directory, Load, Need, NodeState, choose
+from chatd.workspaces.domain.spec import Kind
+from chatd.workspaces.domain.workspace import (
     NODE_LOST,
     State,
     StopReason,
     WorkspaceId,
 )
-from chatd.engine.workspaces.driver import Driver
-from chatd.engine.workspaces.keeper import Keeper
-from chatd.engine.workspaces.node_list import NodeList, static_node
-from chatd.engine.workspaces.registry import Registry
-from chatd.store.nodes import NodePlace, PostgresNodes
-from chatd.store.workspaces import PostgresWorkspaces
+from chatd.workspaces.engine.driver import Driver
+from chatd.workspaces.engine.node_list import NodeList, static_node
+from chatd.workspaces.engine.registry import Registry
+from chatd.workspaces.engine.timers import Keeper
+from chatd.workspaces.store.nodes import NodePlace, PostgresNodes
+from chatd.workspaces.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
 from parley.postgres import Pool
 from support.stored_workspaces import DRIVER, HASH, IDS, LIMITS, fresh

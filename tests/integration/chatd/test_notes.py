@@ -5,13 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import ChatState, ModelUse, NewMessage, Role
-from chatd.domain.commands import FinishTurn
-from chatd.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
-from chatd.domain.parts import Text
-from chatd.domain.transitions import fence_of
-from chatd.store.metadata import ChatChanges, Metadata
-from chatd.store.notes import ChatFacts, PostgresNotes
+from chatd.chats.domain.chat import ChatState, NewMessage
+from chatd.chats.domain.commands import FinishTurn
+from chatd.chats.domain.transitions import fence_of
+from chatd.chats.store.metadata import ChatChanges, Metadata
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.models.domain.model_use import ModelUse
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
+from chatd.titles.store.notes import ChatFacts, PostgresNotes
 from parley.postgres import Pool
 from support.billed_turns import ANN, CHAT, BilledTurns, billed_turns
 

@@ -2,12 +2,14 @@
 
 import asyncio
 
-from chatd.domain.chat import ChatId, NewMessage, Owner, OwnerId, Role
-from chatd.domain.partials import Chunk
-from chatd.domain.parts import Text
-from chatd.domain.pieces import Piece
-from chatd.store.chats import PostgresChats
-from chatd.store.partials import PostgresPartials
+from chatd.chats.domain.chat import NewMessage
+from chatd.chats.domain.partials import Chunk
+from chatd.chats.domain.pieces import Piece
+from chatd.chats.store.chats import PostgresChats
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.streams.store.partials import PostgresPartials
 from parley.clock import FakeClock
 from parley.postgres import Pool
 

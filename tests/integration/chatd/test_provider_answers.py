@@ -4,8 +4,9 @@ from decimal import Decimal
 
 import pytest
 
-from chatd.domain.chat import ErrorKind, FinishReason, Status
-from chatd.domain.price import Price
+from chatd.chats.domain.chat import Status
+from chatd.content.domain.messages import ErrorKind, FinishReason
+from chatd.models.domain.price import Price
 from support.mock_catalogue import Way
 from support.provider_stage import provider_stage
 from support.virtual_time import in_virtual_time

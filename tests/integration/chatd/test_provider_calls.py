@@ -3,10 +3,10 @@
 import pytest
 
 from chatd.audit.pairing import paired
-from chatd.domain.calls import CALLS_MAX
-from chatd.domain.chat import Status
-from chatd.domain.loops import REPETITIONS_MAX
-from chatd.domain.parts import Notice, ToolCall, ToolOutcome, ToolResult
+from chatd.chats.domain.chat import Status
+from chatd.content.domain.parts import Notice, ToolCall, ToolOutcome, ToolResult
+from chatd.turns.domain.calls import CALLS_MAX
+from chatd.turns.domain.loops import REPETITIONS_MAX
 from support.mock_catalogue import Way
 from support.provider_stage import ADD, ProviderStage, StagedChat, provider_stage
 from support.virtual_time import in_virtual_time

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from chatd.domain.chat import ErrorKind, Status
-from chatd.domain.parts import ToolOutcome
-from chatd.domain.tools import Outcome
+from chatd.chats.domain.chat import Status
+from chatd.content.domain.messages import ErrorKind
+from chatd.content.domain.parts import ToolOutcome
+from chatd.content.domain.tools import Outcome
 from support.mock_catalogue import Way
 from support.provider_stage import ADD, provider_stage
 from support.virtual_time import in_virtual_time

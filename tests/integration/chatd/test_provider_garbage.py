@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
-from chatd.domain.chat import ErrorKind, Status
-from chatd.domain.retries import RetryPolicy
-from chatd.engine.turn import TurnLimits
+from chatd.chats.domain.chat import Status
+from chatd.content.domain.messages import ErrorKind
+from chatd.turns.domain.retries import RetryPolicy
+from chatd.turns.engine.turn import TurnLimits
 from support.memory_peak import memory_peak
 from support.mock_catalogue import Way
 from support.provider_stage import provider_stage

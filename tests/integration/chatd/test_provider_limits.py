@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import ErrorKind, Status
-from chatd.engine.stream import StreamLimits
-from chatd.engine.turn import TurnLimits
+from chatd.chats.domain.chat import Status
+from chatd.content.domain.messages import ErrorKind
+from chatd.turns.engine.stream import StreamLimits
+from chatd.turns.engine.turn import TurnLimits
 from support.mock_catalogue import Way
 from support.provider_stage import ADD, provider_stage
 from support.virtual_time import in_virtual_time

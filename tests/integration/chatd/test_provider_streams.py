@@ -5,9 +5,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from chatd.domain.chat import ErrorKind, Status
-from chatd.providers.http import HttpOptions
-from parley.llm_mock import Served
+from chatd.chats.domain.chat import Status
+from chatd.content.domain.messages import ErrorKind
+from parley.http import HttpOptions
+from parley.testing.llm_mock import Served
 from support.completions import DONE
 from support.completions import chunk as completion
 from support.mock_catalogue import Way

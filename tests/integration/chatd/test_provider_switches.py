@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from chatd.domain.chat import Status
+from chatd.chats.domain.chat import Status
 from support.mock_catalogue import Way
 from support.provider_stage import ADD, provider_stage
 from support.virtual_time import in_virtual_time

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from chatd.domain.chat import ErrorKind, Status, TurnError
-from chatd.domain.retries import RetryPolicy
-from chatd.engine.turn import TurnLimits
+from chatd.chats.domain.chat import Status
+from chatd.content.domain.messages import ErrorKind, TurnError
+from chatd.turns.domain.retries import RetryPolicy
+from chatd.turns.engine.turn import TurnLimits
 from support.mock_catalogue import Way
 from support.provider_stage import provider_stage
 from support.virtual_time import in_virtual_time

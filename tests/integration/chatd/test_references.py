@@ -7,11 +7,12 @@ from typing import Any
 import grpc
 import pytest
 
-from chatd.domain.chat import ChatId
-from chatd.domain.errors import ModelNotFound, UnknownIds
-from chatd.domain.views import Grantee, GranteeKind
-from chatd.domain.workspaces.workspace import State, WorkspaceId
-from chatd.rpc.references import all_known
+from chatd.chats.rpc.references import all_known
+from chatd.models.domain.errors import ModelNotFound
+from chatd.primitives.domain.errors import UnknownIds
+from chatd.primitives.domain.ids import ChatId
+from chatd.users.domain.grantees import Grantee, GranteeKind
+from chatd.workspaces.domain.workspace import State, WorkspaceId
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import message_pb2, usage_pb2
 from parley.api.chat.v1 import usage_service_pb2 as usage_api

@@ -5,8 +5,8 @@ from typing import Any
 
 import grpc
 
-from chatd.domain.workspaces.commands import TellPolicy, Warn
-from chatd.domain.workspaces.templates import SCRATCH_ID
+from chatd.workspaces.domain.commands import TellPolicy, Warn
+from chatd.workspaces.domain.templates import SCRATCH_ID
 from parley.api.workspace.v1 import node_service_pb2 as nodes_api
 from parley.api.workspace.v1 import sandbox_pb2, template_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from chatd.domain.chat import ChatId, Owner
-from chatd.domain.workspaces.errors import WorkspaceNotReady
-from chatd.domain.workspaces.ports import Site
+from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.workspaces.domain.errors import WorkspaceNotReady
+from chatd.workspaces.domain.ports import Site
 from support.catalogue_calls import create
 from support.chat_people import ANN_ID
 from support.served_catalogue import ADDRESS, Catalogue

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.chat import ChatId
-from chatd.domain.errors import VersionConflict
-from chatd.store.metadata import ChatChanges
+from chatd.chats.store.metadata import ChatChanges
+from chatd.primitives.domain.errors import VersionConflict
+from chatd.primitives.domain.ids import ChatId
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from support.chat_people import ANN_ID, BOB_ID

@@ -4,10 +4,17 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.chat import ChatId, ErrorKind, NewMessage, PendingCall, Role, TurnError
-from chatd.domain.commands import CommitStep, EnterRequiresAction, FailTurn, FinishInterruption
-from chatd.domain.parts import ToolCall
-from chatd.domain.transitions import fence_of
+from chatd.chats.domain.chat import NewMessage, PendingCall
+from chatd.chats.domain.commands import (
+    CommitStep,
+    EnterRequiresAction,
+    FailTurn,
+    FinishInterruption,
+)
+from chatd.chats.domain.transitions import fence_of
+from chatd.content.domain.messages import ErrorKind, Role, TurnError
+from chatd.content.domain.parts import ToolCall
+from chatd.primitives.domain.ids import ChatId
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from support.chat_people import ANN_ID

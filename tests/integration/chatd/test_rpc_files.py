@@ -7,14 +7,16 @@ from typing import Any
 import grpc
 import pytest
 
-from chatd.domain.chat import ChatId, ExecutionId, NewMessage, Role
-from chatd.domain.commands import CommitResults, CommitStep, RecordResult
-from chatd.domain.media_types import FILE_BYTES_MAX
-from chatd.domain.model import FileData
-from chatd.domain.parts import File, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.tools import Dispatch, Executor
-from chatd.domain.transitions import fence_of
-from chatd.rpc.file_servicer import CHUNK_BYTES_MAX, STRETCH_BYTES
+from chatd.chats.domain.chat import NewMessage
+from chatd.chats.domain.commands import CommitResults, CommitStep, RecordResult
+from chatd.chats.domain.transitions import fence_of
+from chatd.content.domain.media_types import FILE_BYTES_MAX
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import File, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Dispatch, Executor
+from chatd.files.rpc.servicer import CHUNK_BYTES_MAX, STRETCH_BYTES
+from chatd.models.domain.language_model import FileData
+from chatd.primitives.domain.ids import ChatId, ExecutionId
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import file_pb2, message_pb2
 from parley.api.chat.v1 import file_service_pb2 as api

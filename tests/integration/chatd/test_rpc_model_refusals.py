@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.catalogue import DEMO
+from chatd.models.domain.catalogue import DEMO
 from parley.api.chat.v1 import model_pb2
 from parley.api.chat.v1 import model_service_pb2 as api
 from parley.postgres import Pool

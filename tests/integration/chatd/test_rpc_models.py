@@ -8,7 +8,7 @@ import grpc
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from chatd.domain.catalogue import DEMO
+from chatd.models.domain.catalogue import DEMO
 from parley.api.chat.v1 import chat_pb2, model_pb2
 from parley.api.chat.v1 import model_service_pb2 as api
 from parley.postgres import Pool

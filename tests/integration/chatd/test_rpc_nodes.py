@@ -1,7 +1,7 @@
 """Nodes over gRPC: they register, tell what they host, are lost and come back."""
 
-from chatd.domain.workspaces.commands import LoseNode, Stop
-from chatd.domain.workspaces.workspace import State, StopReason
+from chatd.workspaces.domain.commands import LoseNode, Stop
+from chatd.workspaces.domain.workspace import State, StopReason
 from parley.api.workspace.v1 import node_pb2, workspace_pb2
 from parley.api.workspace.v1 import node_service_pb2 as nodes_api
 from parley.api.workspace.v1 import workspace_service_pb2 as api

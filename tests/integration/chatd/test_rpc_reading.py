@@ -1,11 +1,14 @@
 from dataclasses import replace
 from typing import Any
 
-from chatd.domain.chat import ChatId, FinishReason, ModelUse, NewMessage, Role, Visibility
-from chatd.domain.commands import FinishTurn
-from chatd.domain.parts import ContextFile, Skill, Text
-from chatd.domain.transitions import fence_of
-from chatd.store.reading import EXPORT_PAGE_LENGTH
+from chatd.chats.domain.chat import NewMessage
+from chatd.chats.domain.commands import FinishTurn
+from chatd.chats.domain.transitions import fence_of
+from chatd.chats.store.reading import EXPORT_PAGE_LENGTH
+from chatd.content.domain.messages import FinishReason, Role, Visibility
+from chatd.content.domain.parts import ContextFile, Skill, Text
+from chatd.models.domain.model_use import ModelUse
+from chatd.primitives.domain.ids import ChatId
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from support.chat_people import BOB_ID, EVES_GROUP, Person, text

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.errors import ChatError
-from chatd.domain.workspaces.secrets import SecretNotGranted
-from chatd.domain.workspaces.templates import SCRATCH_ID
-from chatd.store.barring import DELETE_REST
+from chatd.offboarding.store.suspended_users import DELETE_REST
+from chatd.primitives.domain.errors import ChatError
+from chatd.workspaces.domain.secrets import SecretNotGranted
+from chatd.workspaces.domain.templates import SCRATCH_ID
 from parley.api.workspace.v1 import node_pb2, secret_pb2
 from parley.api.workspace.v1 import node_service_pb2 as nodes_api
 from parley.api.workspace.v1 import secret_service_pb2 as api

@@ -3,8 +3,8 @@ import uuid
 
 import pytest
 
-from chatd.domain.chat import ChatId, Owner
-from chatd.domain.workers import Claimed
+from chatd.chats.domain.chat import Claimed
+from chatd.primitives.domain.ids import ChatId, Owner
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.postgres import Pool

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.chat import OwnerId
+from chatd.primitives.domain.ids import OwnerId
 from parley.api.chat.v1 import settings_pb2
 from parley.api.chat.v1 import settings_service_pb2 as api
 from parley.postgres import Pool

@@ -7,10 +7,12 @@ from typing import Any
 import grpc
 import pytest
 
-from chatd.domain.chat import ChatId, ErrorKind, Retry, TurnError
-from chatd.domain.commands import RecordRetry
-from chatd.domain.transitions import fence_of
-from chatd.rpc.streams.position import mark_of
+from chatd.chats.domain.chat import Retry
+from chatd.chats.domain.commands import RecordRetry
+from chatd.chats.domain.transitions import fence_of
+from chatd.content.domain.messages import ErrorKind, TurnError
+from chatd.primitives.domain.ids import ChatId
+from chatd.streams.rpc.position import mark_of
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import stream_service_pb2 as stream_api

@@ -6,12 +6,15 @@ from typing import Any
 import grpc
 import pytest
 
-from chatd.domain.chat import ChatId, ErrorKind, ModelUse, Owner, OwnerId, Status
-from chatd.domain.groups import KnownGroups
-from chatd.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
-from chatd.engine.spending import LimitedSpending
-from chatd.store.ledger import PostgresLedger
-from chatd.store.limits import PostgresLimits
+from chatd.chats.domain.chat import Status
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.model_use import ModelUse
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
+from chatd.spend.engine.enforcement import LimitedSpending
+from chatd.spend.store.ledger import PostgresLedger
+from chatd.spend.store.limits import PostgresLimits
+from chatd.users.domain.groups import KnownGroups
 from parley.api.chat.v1 import chat_service_pb2, usage_pb2
 from parley.api.chat.v1 import usage_service_pb2 as api
 from parley.clock import FakeClock

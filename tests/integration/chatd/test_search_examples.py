@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from chatd.domain.chat import ChatId, NewMessage, Role
-from chatd.domain.commands import FinishTurn
-from chatd.domain.parts import Text
-from chatd.domain.transitions import fence_of
+from chatd.chats.domain.chat import NewMessage
+from chatd.chats.domain.commands import FinishTurn
+from chatd.chats.domain.transitions import fence_of
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.primitives.domain.ids import ChatId
 from parley.api.chat.v1 import chat_service_pb2 as api
 from support.chat_people import ANN_ID
 from support.served_chats import ServedChats

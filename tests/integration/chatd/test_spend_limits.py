@@ -5,14 +5,15 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from chatd.domain.chat import ErrorKind, Status
-from chatd.domain.groups import KnownGroups
-from chatd.domain.limits import EVERYONE, LimitPeriod, SpendLimit
-from chatd.domain.model import Finished, TextDelta, ToolCallRequested
-from chatd.domain.parts import ToolCall
-from chatd.engine.spending import LimitedSpending
-from chatd.store.constraints import Constraint
-from chatd.store.limits import PostgresLimits
+from chatd.chats.domain.chat import Status
+from chatd.content.domain.messages import ErrorKind
+from chatd.content.domain.parts import ToolCall
+from chatd.models.domain.language_model import Finished, TextDelta, ToolCallRequested
+from chatd.primitives.store.constraints import Constraint
+from chatd.spend.domain.limits import EVERYONE, LimitPeriod, SpendLimit
+from chatd.spend.engine.enforcement import LimitedSpending
+from chatd.spend.store.limits import PostgresLimits
+from chatd.users.domain.groups import KnownGroups
 from parley.clock import FakeClock
 from parley.postgres import Pool
 from support.billed_turns import ANN, CHAT, COST_MICROS, USED, BilledTurns, Plays, billed_turns

@@ -1,6 +1,6 @@
 """What the code calls things in the database, and what they are called there."""
 
-from chatd.store.constraints import Constraint
+from chatd.primitives.store.constraints import Constraint
 from parley.postgres import Pool
 
 

@@ -4,16 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import (
-    OwnerId,
-)
-from chatd.domain.errors import NameTaken, VersionConflict
-from chatd.domain.workspaces.errors import TemplateNotFound
-from chatd.domain.workspaces.ranking import Habit
-from chatd.domain.workspaces.recipe import Kind, Source
-from chatd.domain.workspaces.templates import SCRATCH_ID, Parameter, Preset
-from chatd.store.templates import PostgresTemplates
-from chatd.store.workspaces import PostgresWorkspaces
+from chatd.primitives.domain.errors import NameTaken, VersionConflict
+from chatd.primitives.domain.ids import OwnerId
+from chatd.workspaces.domain.errors import TemplateNotFound
+from chatd.workspaces.domain.ranking import Habit
+from chatd.workspaces.domain.spec import Kind, Source
+from chatd.workspaces.domain.templates import SCRATCH_ID, Parameter, Preset
+from chatd.workspaces.store.templates import PostgresTemplates
+from chatd.workspaces.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
 from parley.postgres import Pool
 from support.stored_workspaces import HASH, IDS, LIMITS, fresh

@@ -4,11 +4,13 @@ import pytest
 from alembic.script import ScriptDirectory
 
 from chatd.audit import audit
-from chatd.domain.chat import ModelUse, NewMessage, Role
-from chatd.domain.commands import FinishTurn
-from chatd.domain.parts import Text
-from chatd.domain.transitions import fence_of
-from chatd.store.schema import MIGRATIONS
+from chatd.chats.domain.chat import NewMessage
+from chatd.chats.domain.commands import FinishTurn
+from chatd.chats.domain.transitions import fence_of
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.models.domain.model_use import ModelUse
+from chatd.schema import MIGRATIONS
 from parley.postgres import Pool
 from support.billed_turns import billed_turns
 

@@ -8,19 +8,11 @@ from typing import Protocol
 
 import pytest
 
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    MessageId,
-    Owner,
-    OwnerId,
-    PendingCall,
-    Status,
-    WorkerId,
-)
-from chatd.domain.workers import (
+from chatd.chats.domain.chat import ChatState, Claimed, PendingCall, Status
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId
+from chatd.turns.store.workers import PostgresWorkers
+from chatd.workers.domain import (
     CRASH_LOOP,
-    Claimed,
     Claims,
     DueAction,
     Leases,
@@ -28,7 +20,6 @@ from chatd.domain.workers import (
     Replica,
     SweepLimits,
 )
-from chatd.store.workers import PostgresWorkers
 from parley.clock import FakeClock, SystemClock
 from parley.postgres import Pool, Session
 from support.chat_rows import insert_chat

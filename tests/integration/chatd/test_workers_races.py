@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Status, WorkerId
-from chatd.domain.workers import SweepLimits
-from chatd.store.workers import PARK, SWEEP, PostgresWorkers
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId
+from chatd.turns.store.workers import PARK, SWEEP, PostgresWorkers
+from chatd.workers.domain import SweepLimits
 from parley.postgres import DatabaseUnavailable, Pool, Session
 from support.chat_rows import insert_chat
 from support.taken_pool import all_taken

@@ -7,22 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    ErrorKind,
-    MessageId,
-    Owner,
-    OwnerId,
-    Status,
-    WorkerId,
-)
-from chatd.domain.workers import Claimed
-from chatd.engine.mailbox import Mailbox
-from chatd.engine.worker import Worker
-from chatd.engine.worker_ports import WorkerLimits, WorkerPorts
-from chatd.store.chats import PostgresChats
-from chatd.store.workers import PostgresWorkers
+from chatd.chats.domain.chat import ChatState, Claimed, Status
+from chatd.chats.store.chats import PostgresChats
+from chatd.content.domain.messages import ErrorKind
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId
+from chatd.turns.engine.mailbox import Mailbox
+from chatd.turns.store.workers import PostgresWorkers
+from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
+from chatd.turns.worker.worker import Worker
 from parley.clock import FakeClock
 from parley.postgres import Pool, Session
 from support.chat_rows import insert_chat

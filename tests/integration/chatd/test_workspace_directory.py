@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from chatd.domain.parts import ToolOutcome
+from chatd.content.domain.parts import ToolOutcome
 from parley.rpc import Channels
 from support.toolrunner_node import House, connected, node
 from support.workspace_calls import Calls

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from chatd.domain.parts import ToolOutcome
-from chatd.domain.tools import NeverSeen, StillRunning
+from chatd.content.domain.parts import ToolOutcome
+from chatd.content.domain.tools import NeverSeen, StillRunning
 from parley.rpc import Channels
 from support.toolrunner_node import House, connected, node
 from support.workspace_calls import Calls

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from chatd.domain.model import FileData
-from chatd.domain.parts import File, ToolOutcome
-from chatd.domain.tools import ExecutorUnreachable
-from chatd.domain.truncation import truncated_json
+from chatd.content.domain.parts import File, ToolOutcome
+from chatd.content.domain.tools import ExecutorUnreachable
+from chatd.content.domain.truncation import truncated_json
+from chatd.models.domain.language_model import FileData
 from chatd.providers.media import ImageContent, TextContent, read_result
 from parley.clock import FakeClock
 from support.fake_toolrunner import PNG, FakeToolrunner, served

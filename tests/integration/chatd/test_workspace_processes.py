@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from chatd.clients.toolrunner import WorkspaceTools
-from chatd.clients.workspace import InMemoryShelf
-from chatd.clients.workspace.backgrounding import PROMOTED_NOTE
-from chatd.clients.workspace.execute import CAT_NOTE
-from chatd.domain.chat import ChatId, Owner
-from chatd.domain.parts import ToolOutcome
-from chatd.domain.tools import ExecutorUnreachable, NeverSeen, StillRunning
-from chatd.domain.workspaces.ports import Site
+from chatd.content.domain.parts import ToolOutcome
+from chatd.content.domain.tools import ExecutorUnreachable, NeverSeen, StillRunning
+from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.tools.toolrunner import WorkspaceTools
+from chatd.tools.workspace import InMemoryShelf
+from chatd.tools.workspace.background import PROMOTED_NOTE
+from chatd.tools.workspace.execute import CAT_NOTE
+from chatd.workspaces.domain.ports import Site
 from parley.api.workspace.v1 import process_pb2, process_service_pb2
 from parley.clock import FakeClock
 from parley.rpc import Channels

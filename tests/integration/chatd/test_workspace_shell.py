@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatd.clients.workspace.backgrounding import planned
+from chatd.tools.workspace.background import planned
 
 BASH = shutil.which("bash")
 PIECES = (

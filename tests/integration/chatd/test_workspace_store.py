@@ -6,16 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    MessageId,
-    Owner,
-    OwnerId,
-    Status,
-)
-from chatd.domain.errors import NameTaken, RequestIdReused, WorkspaceNotFound
-from chatd.domain.workspaces.commands import (
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.primitives.domain.errors import NameTaken, RequestIdReused, WorkspaceNotFound
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
+from chatd.workspaces.domain.commands import (
     Fail,
     FinishPreparing,
     FinishStopping,
@@ -28,12 +22,12 @@ from chatd.domain.workspaces.commands import (
     TellPolicy,
     Use,
 )
-from chatd.domain.workspaces.errors import QuotaExhausted
-from chatd.domain.workspaces.ports import LogLine
-from chatd.domain.workspaces.quota import Dimension, QuotaLimits, QuotaUse
-from chatd.domain.workspaces.recipe import Limits, Source
-from chatd.domain.workspaces.templates import SCRATCH_ID
-from chatd.domain.workspaces.workspace import (
+from chatd.workspaces.domain.errors import QuotaExhausted
+from chatd.workspaces.domain.ports import LogLine
+from chatd.workspaces.domain.quota import Dimension, QuotaLimits, QuotaUse
+from chatd.workspaces.domain.spec import Limits, Source
+from chatd.workspaces.domain.templates import SCRATCH_ID
+from chatd.workspaces.domain.workspace import (
     Failure,
     FailureKind,
     State,
@@ -41,10 +35,10 @@ from chatd.domain.workspaces.workspace import (
     Usage,
     WorkspaceId,
 )
-from chatd.engine.workspaces.keeper import Keeper
-from chatd.store.nodes import PostgresNodes
-from chatd.store.workspace_reads import WorkspacePlace
-from chatd.store.workspaces import PostgresWorkspaces
+from chatd.workspaces.engine.timers import Keeper
+from chatd.workspaces.store.nodes import PostgresNodes
+from chatd.workspaces.store.reads import WorkspacePlace
+from chatd.workspaces.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
 from parley.postgres import Pool
 from support.chat_rows import insert_chat as insert_state

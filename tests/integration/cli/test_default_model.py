@@ -8,12 +8,12 @@ from typing import Any
 import psutil
 import pytest
 
-from parley.cli.default_model import HOW_TO_CHOOSE, default_model_line
-from parley.cli.home import Home
+from parley.cli.chats.default_model import HOW_TO_CHOOSE, default_model_line
+from parley.cli.home.layout import Home
 from parley.cli.invocation import Invocation
 from parley.cli.main import run
-from parley.cli.model_providers import HOW_TO_GET_ONE
-from parley.cli.process_table import ProcessIdentity, ProcessTable, save
+from parley.cli.stack.model_providers import HOW_TO_GET_ONE
+from parley.cli.supervision.process_table import ProcessIdentity, ProcessTable, save
 from support.fake_api import API_KEY, Answer, fake_api
 
 

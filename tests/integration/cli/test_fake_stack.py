@@ -13,17 +13,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from parley.cli import process_table
-from parley.cli.background import Outcome, start_in_background
-from parley.cli.database import embedded_server
 from parley.cli.errors import CliError
-from parley.cli.home import Home
+from parley.cli.home.credentials import prepare_secrets
+from parley.cli.home.layout import Home
 from parley.cli.invocation import Invocation
-from parley.cli.leftovers import leftovers, running
 from parley.cli.main import run
-from parley.cli.ports import any_free_port
-from parley.cli.preparation import prepare_secrets
 from parley.cli.progress import RecordedProgress
+from parley.cli.stack.ports import any_free_port
+from parley.cli.supervision import process_table
+from parley.cli.supervision.database import embedded_server
+from parley.cli.supervision.detach import Outcome, start_in_background
+from parley.cli.supervision.stale_processes import leftovers, running
 from parley.clock import SystemClock
 from support import fake_stack
 from support.ports import free_port

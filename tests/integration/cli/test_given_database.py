@@ -4,10 +4,10 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from parley.cli.database import SCHEMAS, StackDatabase, database
 from parley.cli.errors import ConfigurationProblem
-from parley.cli.home import Home
+from parley.cli.home.layout import Home
 from parley.cli.progress import RecordedProgress
+from parley.cli.supervision.database import SCHEMAS, StackDatabase, database
 from parley.clock import SystemClock
 from support.postgres import TestPostgres
 

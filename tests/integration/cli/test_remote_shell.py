@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from parley.cli.remote_shell import GAP, LOST, Exited, Left, RemoteShell
+from parley.cli.workspaces.terminal import GAP, LOST, Exited, Left, RemoteShell
 from support.fake_terminals import FakeTerminals, Seat
 
 PATH = "/api/v1/workspaces/w"

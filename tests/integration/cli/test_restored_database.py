@@ -9,13 +9,13 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from chatd.store import schema as chat
-from gateway import schema as identity
-from mcpgateway import schema as mcp
-from parley.cli.database import SCHEMAS, database
+from chatd.chats.store import tables as chat
+from gateway.identity.store import schema as identity
+from mcpgateway.servers import schema as mcp
 from parley.cli.errors import ConfigurationProblem
-from parley.cli.home import Home
+from parley.cli.home.layout import Home
 from parley.cli.progress import RecordedProgress
+from parley.cli.supervision.database import SCHEMAS, database
 from parley.clock import SystemClock
 from parley.postgres import MigrationFailed, migrate
 from parley.postgres.binaries import installed_binaries

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from parley.cli.api import Api
+from parley.cli.api.client import Api
 from parley.cli.errors import CliError
 from parley.cli.invocation import Invocation
-from parley.cli.main import run
-from parley.cli.scale_models import (
+from parley.cli.load_test.models import (
     TRIALS,
     MockedAnswer,
     ScaleModel,
@@ -16,6 +15,7 @@ from parley.cli.scale_models import (
     forget,
     try_out,
 )
+from parley.cli.main import run
 from parley.clock import SystemClock
 from support.fake_api import API_KEY, Answer, FakeApi, fake_api
 

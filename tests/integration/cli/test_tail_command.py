@@ -3,10 +3,10 @@ from time import monotonic
 
 import pytest
 
-from parley.cli.api import Api
+from parley.cli.api.client import Api
+from parley.cli.api.events import follow
 from parley.cli.invocation import Invocation
 from parley.cli.main import run
-from parley.cli.sse import follow
 from support.fake_api import API_KEY, Answer, FakeApi, event, fake_api
 
 TIMED_OUT = 124

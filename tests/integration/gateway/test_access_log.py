@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 import pytest
 
-from gateway.access_log import AccessLog, AccessLogShare, Served
+from gateway.http.access_log import AccessLog, AccessLogShare, Served
 from parley.rpc import Problem
 from parley.telemetry import Redactor
 from parley.telemetry.logs import JsonFormatter

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.client_address import ProxyNetwork
+from gateway.http.limits.client_address import ProxyNetwork
 from parley.identity import Role
 from support.gateway_chats import HELLO, NO_CHAT, new_chat
 from support.gateway_stack import GatewayStack, gateway_stack

@@ -4,8 +4,8 @@ import asyncio
 
 import grpc
 
-from gateway.carrying import CALL_BYTES_MAX
-from gateway.chatd import SEND
+from gateway.streams.chatd_client import SEND
+from gateway.streams.tunnel import CALL_BYTES_MAX
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.rpc import Problem
 from support.gateway_chats import new_chat

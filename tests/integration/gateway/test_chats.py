@@ -3,7 +3,7 @@ from uuid import UUID
 import grpc
 import pytest
 
-from gateway.routes_chats import chat_id_for
+from gateway.routes.chats import chat_id_for
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import message_pb2
 from parley.identity import Role, User, UserId

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gateway.application import UserRoute
+from gateway.http.application import UserRoute
 from parley.api.chat.v1 import chat_service_pb2 as api
 from support.gateway_chats import NO_CHAT, new_chat
 from support.gateway_routes import every_route

@@ -7,8 +7,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from gateway.event_stream import StreamLimits
-from gateway.sign_in_watch import CHECK_EVERY_S
+from gateway.http.sign_in_watch import CHECK_EVERY_S
+from gateway.streams.event_stream import StreamLimits
 from parley.api.chat.v1 import chat_pb2, event_pb2, message_pb2, stream_service_pb2
 from support.gateway_chats import NO_CHAT
 from support.gateway_stack import LOGIN_TOKEN, GatewayStack, gateway_stack

@@ -8,9 +8,9 @@ import asyncpg
 import grpc
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from gateway import groups as group_rules
-from gateway import users as user_rules
-from gateway.memberships import GROUPS_MAX
+from gateway.identity.engine import groups as group_rules
+from gateway.identity.engine import users as user_rules
+from gateway.identity.store.memberships import GROUPS_MAX
 from parley.api.identity.v1 import group_service_pb2 as groups_api
 from parley.api.identity.v1 import user_pb2
 from parley.api.identity.v1 import user_service_pb2 as users_api

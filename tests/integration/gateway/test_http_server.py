@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 import pytest
 import uvloop
 
-from gateway.http_protocol import HeadLimits
-from gateway.http_server import ACCEPTS_PER_ITERATION, serve_http
-from gateway.open_connections import OpenConnections, Refused
-from gateway.settings import HttpAddress
+from gateway.http.addresses import HttpAddress
+from gateway.http.limits.connections import OpenConnections, Refused
+from gateway.http.protocol import HeadLimits
+from gateway.http.server import ACCEPTS_PER_ITERATION, serve_http
 
 ANYWHERE = HttpAddress("127.0.0.1", 0)
 HEAD = b"POST / HTTP/1.1\r\nHost: parley.test\r\n"

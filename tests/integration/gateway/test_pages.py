@@ -4,8 +4,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gateway.application import SECURITY_HEADERS
-from gateway.problem_pages import PROBLEM_KINDS
+from gateway.http.application import SECURITY_HEADERS
+from gateway.web.problem_pages import PROBLEM_KINDS
 from support.gateway_stack import GatewayStack, gateway_stack, migrate_identity
 from support.postgres import TestPostgres
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.chat_events import Ending
-from gateway.links import MOVED_TOGETHER, Links
-from gateway.routed import Routed
+from gateway.streams.event_source import Ending
+from gateway.streams.links import MOVED_TOGETHER, Links
+from gateway.streams.subscription import Routed
 from parley.api.chat.v1 import chat_pb2, event_pb2
 from parley.api.chat.v1.stream_service_pb2 import OpenSubscription
 from parley.clock import SystemClock

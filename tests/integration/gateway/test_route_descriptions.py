@@ -4,8 +4,8 @@ import re
 
 import msgspec
 
-from gateway.application import UserRoute
-from gateway.routes_files import UPLOADED_TYPES
+from gateway.http.application import UserRoute
+from gateway.routes.files import UPLOADED_TYPES
 from support.gateway_chats import NO_CHAT
 from support.gateway_routes import every_route
 from support.gateway_stack import GatewayStack

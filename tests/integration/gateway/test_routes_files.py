@@ -8,7 +8,7 @@ from urllib.parse import quote
 import grpc
 import pytest
 
-from gateway.routes_files import (
+from gateway.routes.files import (
     CHUNK_BYTES_MAX,
     FILE_BYTES_MAX,
     SILENCE_S_MAX,

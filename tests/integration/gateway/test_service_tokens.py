@@ -7,9 +7,9 @@ import grpc
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from gateway.revocation_feed import POLL_S
-from gateway.rpc.tokens import HEARTBEAT_S
-from gateway.token_store import TokenStore
+from gateway.identity.engine.revocation_feed import POLL_S
+from gateway.identity.rpc.service_tokens import HEARTBEAT_S
+from gateway.identity.store.service_tokens import TokenStore
 from parley.api.identity.v1 import token_pb2
 from parley.api.identity.v1 import token_service_pb2 as tokens_api
 from parley.api.identity.v1 import user_service_pb2 as users_api

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.authentication import SESSION_IDLE, SESSION_LIFETIME
+from gateway.http.authentication import SESSION_IDLE, SESSION_LIFETIME
 from parley.identity import ApiKey
 from support.gateway_stack import LOGIN_TOKEN, GatewayStack, gateway_stack
 from support.http_client import HttpClient, Reply

@@ -5,11 +5,11 @@ from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 
-from gateway.identity_errors import TokenAlreadyIssued, TokenNotFound
-from gateway.identity_store import IdentityStore
-from gateway.records import RevokedSet, RevokedToken, ServiceTokenRecord, UserRecord
-from gateway.schema import SCHEMA, metadata
-from gateway.token_store import TokenStore
+from gateway.identity.domain import RevokedSet, RevokedToken, ServiceTokenRecord, UserRecord
+from gateway.identity.errors import TokenAlreadyIssued, TokenNotFound
+from gateway.identity.store.credentials import IdentityStore
+from gateway.identity.store.schema import SCHEMA, metadata
+from gateway.identity.store.service_tokens import TokenStore
 from parley.identity import ApiKey
 from parley.postgres import Database, drift
 

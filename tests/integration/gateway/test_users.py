@@ -4,7 +4,7 @@ from typing import Any
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from gateway.users import TOPIC
+from gateway.identity.engine.users import TOPIC
 from parley.api.identity.v1 import access_pb2, user_pb2
 from parley.api.identity.v1 import token_service_pb2 as tokens_api
 from parley.api.identity.v1 import user_service_pb2 as users_api

@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from parley.clock import FakeClock
-from parley.llm_mock import MockModels
+from parley.testing.llm_mock import MockModels
 
 
 @pytest.fixture

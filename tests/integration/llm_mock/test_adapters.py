@@ -6,29 +6,29 @@ from dataclasses import dataclass
 
 import pytest
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind, FinishReason, Role
-from chatd.domain.model import (
+from chatd.content.domain.messages import ErrorKind, FinishReason, Role
+from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import (
     Finished,
     ModelError,
     ModelEvent,
     ModelRequest,
     PromptMessage,
 )
-from chatd.domain.parts import Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.tools import Executor, ToolSpec
-from chatd.engine.answer import Answer, show_nothing
+from chatd.models.engine.target import Target
 from chatd.providers.anthropic import AnthropicWire
 from chatd.providers.bedrock import BedrockWire
 from chatd.providers.completions import CompletionsWire
 from chatd.providers.responses import ResponsesWire
-from chatd.providers.target import Target
 from chatd.providers.transport import HttpModels
 from chatd.providers.wire import Wire
+from chatd.turns.engine.answer import Answer, show_nothing
 from parley.clock import FakeClock
-from parley.llm_mock import MockModels
-from parley.llm_mock.aws import EXAMPLE_ACCESS_KEY, EXAMPLE_SECRET_KEY
 from parley.settings import Secret
+from parley.testing.llm_mock import MockModels
+from parley.testing.llm_mock.providers.anthropic.aws import EXAMPLE_ACCESS_KEY, EXAMPLE_SECRET_KEY
 
 TOOL = ToolSpec(
     "add",

@@ -7,7 +7,7 @@ from typing import Any
 import anthropic
 import pytest
 
-from parley.llm_mock import MockModels
+from parley.testing.llm_mock import MockModels
 
 TOOLS: Any = [
     {

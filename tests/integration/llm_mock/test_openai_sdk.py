@@ -8,7 +8,7 @@ import openai
 import pytest
 from openai.lib.streaming.chat import ChatCompletionStreamState
 
-from parley.llm_mock import MockModels
+from parley.testing.llm_mock import MockModels
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 CHAT_TOOLS: Any = [{"type": "function", "function": {"name": "add", "parameters": SCHEMA}}]

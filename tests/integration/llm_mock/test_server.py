@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from parley.clock import FakeClock
-from parley.llm_mock import BehaviourUnknown, MockModels, Recording, Statistics
+from parley.testing.llm_mock import BehaviourUnknown, MockModels, Recording, Statistics
 
 HEADERS = {"authorization": "Bearer k"}
 PATH = "/v1/chat/completions"

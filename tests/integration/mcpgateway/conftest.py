@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpgateway.journal import Journal
-from mcpgateway.schema import MIGRATIONS, SCHEMA
-from mcpgateway.store import Servers
+from mcpgateway.runtime.journal import Journal
+from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
+from mcpgateway.servers.store import Servers
 from parley.postgres import Database, migrate
 from parley.secrets import Keyring, SecretBox
 from support.mcp_gateway import McpGateway, mcp_gateway

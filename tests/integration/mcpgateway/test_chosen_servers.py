@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from chatd.clients.mcpgateway import McpTools
-from chatd.domain.chat import ChatId, Owner, OwnerId
-from chatd.domain.errors import CheckUnavailable
-from chatd.domain.references import (
+from chatd.chats.domain.references import (
     NO_SUCH_SERVER,
     SERVER_DISABLED,
     KnownServers,
     McpServers,
 )
+from chatd.primitives.domain.errors import CheckUnavailable
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.tools.mcpgateway import McpTools
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as servers_api
 from parley.clock import FakeClock, SystemClock

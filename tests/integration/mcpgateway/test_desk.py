@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from mcpgateway.call import CallEnd, CallRecord, Order, Outcome, Progress
-from mcpgateway.content import BlobPart, TextPart, ToolAnswer
-from mcpgateway.desk import CallDesk, Opened
-from mcpgateway.domain import Limits, Reason
-from mcpgateway.errors import ExecutionIdReused, StaleOwner, TooManyCalls, UpstreamFailed
-from mcpgateway.journal import Journal
-from mcpgateway.upstream import ScriptedCall, ScriptedUpstream
+from mcpgateway.client.call import CallEnd, CallRecord, Order, Outcome, Progress
+from mcpgateway.client.content import BlobPart, TextPart, ToolAnswer
+from mcpgateway.client.upstream import ScriptedCall, ScriptedUpstream
+from mcpgateway.runtime.call_executor import CallDesk, Opened
+from mcpgateway.runtime.journal import Journal
+from mcpgateway.servers.domain import Limits, Reason
+from mcpgateway.servers.errors import ExecutionIdReused, StaleOwner, TooManyCalls, UpstreamFailed
 from parley.clock import FakeClock
 from parley.postgres import Database
 from support.mcp_values import a_server, a_target, an_order

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from mcpgateway.call import CallEnd, Outcome
-from mcpgateway.content import BlobPart, TextPart
-from mcpgateway.domain import Reason
-from mcpgateway.errors import ExecutionIdReused, JournalChanged, StaleOwner
-from mcpgateway.journal import Journal, OwnCall
+from mcpgateway.client.call import CallEnd, Outcome
+from mcpgateway.client.content import BlobPart, TextPart
+from mcpgateway.runtime.journal import Journal, OwnCall
+from mcpgateway.servers.domain import Reason
+from mcpgateway.servers.errors import ExecutionIdReused, JournalChanged, StaleOwner
 from parley.postgres import Database
 from support.mcp_values import SERVER_ID, an_order
 

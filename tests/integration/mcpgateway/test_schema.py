@@ -1,6 +1,6 @@
 """The schema as migrations make it and as the code declares it."""
 
-from mcpgateway.schema import SCHEMA, metadata
+from mcpgateway.servers.schema import SCHEMA, metadata
 from parley.postgres import drift
 
 

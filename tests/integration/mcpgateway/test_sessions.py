@@ -10,12 +10,12 @@ import httpx2
 import msgspec
 import pytest
 
-from mcpgateway.call import Progress
-from mcpgateway.content import TextPart, ToolAnswer
-from mcpgateway.domain import Limits, Reason, Target, Transport
-from mcpgateway.egress import Policy, ResponseTooLarge, guarded_client
-from mcpgateway.errors import UpstreamFailed
-from mcpgateway.sessions import Sessions
+from mcpgateway.client.call import Progress
+from mcpgateway.client.content import TextPart, ToolAnswer
+from mcpgateway.client.egress import Policy, ResponseTooLarge, guarded_client
+from mcpgateway.client.sessions import Sessions
+from mcpgateway.servers.domain import Limits, Reason, Target, Transport
+from mcpgateway.servers.errors import UpstreamFailed
 from support.mcp_servers import (
     START_S_MAX,
     demo_process,

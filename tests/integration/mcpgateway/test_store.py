@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from mcpgateway.domain import (
+from mcpgateway.servers.domain import (
     AuthKind,
     Availability,
     Credentials,
@@ -14,8 +14,8 @@ from mcpgateway.domain import (
     ServerSettings,
     Transport,
 )
-from mcpgateway.errors import RequestIdReused, ServerNotFound, SlugTaken
-from mcpgateway.store import RequestRecord, ServerFilter, Servers
+from mcpgateway.servers.errors import RequestIdReused, ServerNotFound, SlugTaken
+from mcpgateway.servers.store import RequestRecord, ServerFilter, Servers
 from parley.postgres import Database
 from parley.secrets import Keyring, WrongKey
 from support.mcp_values import SERVER_ID

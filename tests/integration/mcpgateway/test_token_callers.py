@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from mcpgateway.desk import CallDesk
-from mcpgateway.errors import InvalidRequest
-from mcpgateway.journal import Journal
-from mcpgateway.listing import Catalogues, ToolListing
-from mcpgateway.runtime_servicer import Runtime, RuntimeServicer
-from mcpgateway.store import Servers
-from mcpgateway.upstream import ScriptedUpstream
+from mcpgateway.client.upstream import ScriptedUpstream
+from mcpgateway.runtime.call_executor import CallDesk
+from mcpgateway.runtime.journal import Journal
+from mcpgateway.runtime.servicer import Runtime, RuntimeServicer
+from mcpgateway.runtime.tool_listing import Catalogues, ToolListing
+from mcpgateway.servers.errors import InvalidRequest
+from mcpgateway.servers.store import Servers
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import tool_pb2
 from parley.clock import FakeClock

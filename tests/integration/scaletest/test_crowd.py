@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from parley.clock import SystemClock
-from parley.scaletest import ChatOutcome, Plan, Stage
-from parley.scaletest.crowd import Crowd
+from parley.testing.scaletest import ChatOutcome, Plan, Stage
+from parley.testing.scaletest.chat_group import Crowd
 from support.fake_parley import CHAT_ID, FakeParley
 from support.told_chat import HEALTHY, MESSAGES, Told, message
 

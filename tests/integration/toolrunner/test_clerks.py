@@ -12,12 +12,10 @@ from parley.clock import FakeClock
 from parley.tasks import Completions
 from support.sandboxes import UNCONFINED
 from support.toolrunner_node import running
-from toolrunner.clerks import IDLE_S, Clerks
-from toolrunner.domain import WorkspaceId
-from toolrunner.effects import Effects
-from toolrunner.errors import ClerkGone
-from toolrunner.files.errors import FileRefused, Reason
-from toolrunner.files.protocol import (
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.files.worker_pool import IDLE_S, Clerks
+from toolrunner.filesystem.errors import FileRefused, Reason
+from toolrunner.fileworker.protocol import (
     CHUNK_BYTES,
     PIECES_AHEAD,
     Chunk,
@@ -35,9 +33,11 @@ from toolrunner.files.protocol import (
     StatPath,
     UploadChunk,
 )
-from toolrunner.spawner_program import running_spawner
-from toolrunner.spawning import Launch, Launched, OnExit, SpawnerProcess
-from toolrunner.workspaces import Workspaces
+from toolrunner.journal.effects import Effects
+from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.primitives.errors import ClerkGone
+from toolrunner.spawner.client.spawner import Launch, Launched, OnExit, SpawnerProcess
+from toolrunner.spawner.client.startup import running_spawner
 
 ONE, OTHER = WorkspaceId("one"), WorkspaceId("other")
 SEARCH = SearchFiles("x", False, (), (), (), "smart", 0, False, "files", 10_000, False, 30.0)

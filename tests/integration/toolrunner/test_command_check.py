@@ -10,13 +10,13 @@ from pathlib import Path
 import psutil
 
 from parley.cli.commands.status import ProcessStatus, look_at
-from parley.cli.plan import Readiness, Sign
-from parley.cli.process_table import ProcessIdentity, ProcessRecord, ProcessTable
-from parley.cli.readiness import NetworkProbe
+from parley.cli.stack.plan import Readiness, Sign
+from parley.cli.supervision.process_table import ProcessIdentity, ProcessRecord, ProcessTable
+from parley.cli.supervision.readiness import NetworkProbe
 from parley.clock import SystemClock
 from support.sandboxes import offered
 from support.toolrunner_node import House, connected, toolrunner
-from toolrunner.hosting.command_check import CHECK_USER, DIRECTORY
+from toolrunner.processes.command_check import CHECK_USER, DIRECTORY
 
 WITHIN_S = 90.0
 

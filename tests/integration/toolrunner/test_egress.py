@@ -19,7 +19,6 @@ from support.egress_stage import (
     Stage,
     staged,
 )
-from toolrunner.domain import WorkspaceId
 from toolrunner.egress import (
     Access,
     Delivery,
@@ -32,6 +31,7 @@ from toolrunner.egress import (
     SecretUse,
     SecretValue,
 )
+from toolrunner.primitives.domain import WorkspaceId
 
 VALUE = b"s3cr3t-value-of-the-owner"
 API = Grant("api", (HostPattern.parse("secure.example"),))

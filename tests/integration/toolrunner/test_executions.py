@@ -10,7 +10,7 @@ from parley.api.workspace.v1 import execution_pb2, process_pb2, process_service_
 from parley.api.workspace.v1 import execution_service_pb2 as api
 from parley.rpc import problem_of
 from support.toolrunner_node import Client, House, connected, node, running
-from toolrunner.journal import CANCELLED_ERROR
+from toolrunner.journal.journal import CANCELLED_ERROR
 
 START = "/parley.api.workspace.v1.ProcessService/StartProcess"
 

@@ -17,7 +17,7 @@ from parley.api.workspace.v1 import file_service_pb2 as api
 from parley.rpc import problem_of
 from support.toolrunner_files import FileNode, Files
 from support.toolrunner_node import Client, House, connected, node, running, toolrunner
-from toolrunner.errors import ClerkGone
+from toolrunner.primitives.errors import ClerkGone
 
 FILES = 100
 

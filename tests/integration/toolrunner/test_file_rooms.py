@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from support.file_rooms import Room, change, delete, here, move, program, write
-from toolrunner.files import protocol
-from toolrunner.files.errors import FileRefused, Reason
-from toolrunner.files.values import ChangeKind, FileEdit, ProblemKind, TextEdit
+from toolrunner.filesystem.errors import FileRefused, Reason
+from toolrunner.fileworker import protocol
+from toolrunner.fileworker.values import ChangeKind, FileEdit, ProblemKind, TextEdit
 
 
 @pytest.fixture

@@ -9,17 +9,17 @@ import msgspec
 import pytest
 
 from support.file_rooms import Room, here
-from toolrunner.clerks import find_ripgrep
-from toolrunner.files import protocol
-from toolrunner.files.beneath import Root
-from toolrunner.files.errors import FileRefused, Reason
-from toolrunner.files.finding import likeness
-from toolrunner.files.globs import name_pattern
-from toolrunner.files.jobs import pieces
-from toolrunner.files.protocol import FileMatches, Matches, SearchLine, Summary
-from toolrunner.files.searching import search_files
-from toolrunner.files.values import PathInfo
-from toolrunner.files.walking import Walk, Wanted
+from toolrunner.files.worker_pool import find_ripgrep
+from toolrunner.filesystem.beneath import Root
+from toolrunner.filesystem.errors import FileRefused, Reason
+from toolrunner.fileworker import protocol
+from toolrunner.fileworker.jobs import pieces
+from toolrunner.fileworker.protocol import FileMatches, Matches, SearchLine, Summary
+from toolrunner.fileworker.search.find import likeness
+from toolrunner.fileworker.search.globs import name_pattern
+from toolrunner.fileworker.search.grep import search_files
+from toolrunner.fileworker.search.walk import Walk, Wanted
+from toolrunner.fileworker.values import PathInfo
 
 TREE = {
     ".gitignore": "*.log\n/build/\n!keep.log\n",

@@ -15,12 +15,12 @@ import pytest
 from support.file_rooms import ProgramRoom, delete, program, write
 from support.git_repositories import Bench
 from support.memory_peak import memory_peak
-from toolrunner.files import protocol
-from toolrunner.files.errors import FileRefused, Reason
-from toolrunner.files.jobs import pieces
-from toolrunner.files.values import FileEdit, ProblemKind, TextEdit
-from toolrunner.git.protocol import Repositories, Unchanged, WatchGit
-from toolrunner.git.values import Repository
+from toolrunner.filesystem.errors import FileRefused, Reason
+from toolrunner.fileworker import protocol
+from toolrunner.fileworker.git.protocol import Repositories, Unchanged, WatchGit
+from toolrunner.fileworker.git.values import Repository
+from toolrunner.fileworker.jobs import pieces
+from toolrunner.fileworker.values import FileEdit, ProblemKind, TextEdit
 
 MIB = 1024 * 1024
 TERABYTE = 10**12

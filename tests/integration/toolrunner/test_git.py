@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from support.git_repositories import Bench
-from toolrunner.files.errors import FileRefused, Reason
-from toolrunner.git import differences, running
-from toolrunner.git.protocol import GitStatus, Repositories
-from toolrunner.git.room import GitWork
-from toolrunner.git.running import Git
-from toolrunner.git.values import FILES_MAX, FileState, GitFile, Repository
+from toolrunner.filesystem.errors import FileRefused, Reason
+from toolrunner.fileworker.git import command as running
+from toolrunner.fileworker.git import diff as differences
+from toolrunner.fileworker.git.command import Git
+from toolrunner.fileworker.git.handlers import GitWork
+from toolrunner.fileworker.git.protocol import GitStatus, Repositories
+from toolrunner.fileworker.git.values import FILES_MAX, FileState, GitFile, Repository
 
 
 @pytest.fixture

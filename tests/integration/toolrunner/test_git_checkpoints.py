@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.git_repositories import Bench
-from toolrunner.files.errors import FileRefused, Reason
-from toolrunner.files.jobs import pieces
-from toolrunner.git.checkpoints import CHECKPOINTS_MAX
-from toolrunner.git.protocol import RestoreCheckpoint, Restored
-from toolrunner.git.values import FileState
+from toolrunner.filesystem.errors import FileRefused, Reason
+from toolrunner.fileworker.git.checkpoints import CHECKPOINTS_MAX
+from toolrunner.fileworker.git.protocol import RestoreCheckpoint, Restored
+from toolrunner.fileworker.git.values import FileState
+from toolrunner.fileworker.jobs import pieces
 
 ATTRIBUTES = "*.crlf text eol=crlf\n*.id ident\n*.wide working-tree-encoding=UTF-16LE\n"
 NAMES = ("a", "b.crlf", "c.id", "d.wide", "dir/e", "dir/f", "dir/deep/g", "x", "x/y", "\udcff\n")

@@ -19,14 +19,14 @@ from parley.clock import SystemClock
 from support.hosted_workspaces import Repository
 from support.jail import Jail
 from support.sandboxes import all_offered, tell
-from toolrunner.domain import UNLIMITED, Limits, WorkspaceId
-from toolrunner.hosting.bounds import Bounds
-from toolrunner.hosting.git_runs import GIT_USER, Bench, GitRuns
-from toolrunner.hosting.mirrors import Mirrors, NoCredentials
-from toolrunner.hosting.programs import ProgramFailed, Programs
-from toolrunner.hosting.remotes import RemoteRefused, Remotes
-from toolrunner.hosting.removal import Trash
+from toolrunner.filesystem.trash import Trash
+from toolrunner.primitives.domain import UNLIMITED, Limits, WorkspaceId
 from toolrunner.sandbox import Layer, Level, Network
+from toolrunner.spawner.client.node_programs import ProgramFailed, Programs
+from toolrunner.workspaces.domain.mirror_limits import Bounds
+from toolrunner.workspaces.sources.git_command import GIT_USER, Bench, GitRuns
+from toolrunner.workspaces.sources.mirrors import Mirrors, NoCredentials
+from toolrunner.workspaces.sources.remotes import RemoteRefused, Remotes
 
 HOST = "repositories.example"
 WORKSPACE = WorkspaceId("w1")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from support.file_rooms import Room, here
-from toolrunner.files import protocol
-from toolrunner.files.errors import FileRefused, Reason
-from toolrunner.files.values import FileEdit, Image, TextEdit
+from toolrunner.filesystem.errors import FileRefused, Reason
+from toolrunner.fileworker import protocol
+from toolrunner.fileworker.values import FileEdit, Image, TextEdit
 
 SAFE = "[core]\n"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.git_repositories import PERSON, Bench
-from toolrunner.git.protocol import Repositories, WatchGit
+from toolrunner.fileworker.git.protocol import Repositories, WatchGit
 
 HOOKS = (
     *("applypatch-msg", "commit-msg", "fsmonitor-watchman", "post-applypatch", "post-checkout"),

@@ -16,9 +16,9 @@ from parley.rpc import problem_of
 from support.git_repositories import Bench
 from support.toolrunner_files import Files
 from support.toolrunner_node import Client, House
-from toolrunner.files.beneath import Root
-from toolrunner.git.room import GitWork
-from toolrunner.git.running import Git
+from toolrunner.filesystem.beneath import Root
+from toolrunner.fileworker.git.command import Git
+from toolrunner.fileworker.git.handlers import GitWork
 
 ANSWER_S = 20
 #: Of the specification: a touched file shows within 2 s; the rest is for a machine under load.
@@ -262,7 +262,7 @@ def clerks_of(root: Path) -> list[int]:
             words = (directory / "cmdline").read_bytes().split(b"\0")
         except (OSError, ValueError):
             continue
-        if b"toolrunner.files" in words and os.fsencode(root) in words:
+        if b"toolrunner.fileworker" in words and os.fsencode(root) in words:
             found.append(int(directory.name))
     return found
 

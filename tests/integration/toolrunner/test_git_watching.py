@@ -9,10 +9,11 @@ from typing import TypeVar
 import pytest
 
 from support.git_repositories import GIT, Bench
-from toolrunner.files.jobs import pieces
-from toolrunner.git import inotify, watching
-from toolrunner.git.protocol import GitAnswer, Removed, Repositories, Unchanged, WatchGit
-from toolrunner.git.values import Repository
+from toolrunner.fileworker.git import inotify
+from toolrunner.fileworker.git import watch as watching
+from toolrunner.fileworker.git.protocol import GitAnswer, Removed, Repositories, Unchanged, WatchGit
+from toolrunner.fileworker.git.values import Repository
+from toolrunner.fileworker.jobs import pieces
 
 A = TypeVar("A")
 

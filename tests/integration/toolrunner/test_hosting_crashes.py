@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from parley.faultpoints import Action
+from parley.testing.faultpoints import Action
 from support.conditions import until
 from support.fault_points import FaultPoints
 from support.hosted_workspaces import Placer, Repository, fork, git, local, scratch

@@ -15,9 +15,9 @@ from parley.process import OpenFiles
 from parley.process.open_files import LIMIT_MAX
 from support.spawned import printed
 from support.toolrunner_node import Client, House, connected, toolrunner
-from toolrunner.domain import Exit, Limits, ProcessId, WorkspaceId
-from toolrunner.spawner_program import running_spawner
-from toolrunner.spawning import Launch, LaunchFailed, SpawnerProcess
+from toolrunner.primitives.domain import Exit, Limits, ProcessId, WorkspaceId
+from toolrunner.spawner.client.spawner import Launch, LaunchFailed, SpawnerProcess
+from toolrunner.spawner.client.startup import running_spawner
 
 MEBIBYTE = 1024 * 1024
 

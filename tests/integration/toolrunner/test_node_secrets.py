@@ -15,12 +15,12 @@ from parley.rpc import Address, Channels
 from support.fake_node_registry import FakeNodeRegistry, node_registry
 from support.hosted_workspaces import Placer, scratch
 from support.toolrunner_node import House, connected, node
-from toolrunner.domain import WorkspaceId
 from toolrunner.egress import SecretUnavailable, SecretUse, SecretValue
-from toolrunner.hosting.placements import HostState, Placement
-from toolrunner.hosting.recipes import Recipe, Scratch
-from toolrunner.hosting.registration import Registered
-from toolrunner.rpc.secret_client import GrpcSecrets
+from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.workspaces.domain.placement import HostState, Placement
+from toolrunner.workspaces.domain.spec import Recipe, Scratch
+from toolrunner.workspaces.node.registration import Registered
+from toolrunner.workspaces.node.secret_client import GrpcSecrets
 
 WORKSPACE = WorkspaceId("00000000-0000-0000-0000-0000000000a1")
 NODE = "00000000-0000-0000-0000-0000000000f1"

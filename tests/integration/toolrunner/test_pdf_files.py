@@ -12,8 +12,8 @@ import pytest
 from support.file_rooms import ProgramRoom, program
 from support.memory_peak import memory_peak
 from support.pdf_files import pdf
-from toolrunner.files import protocol
-from toolrunner.files.errors import FileRefused, Reason
+from toolrunner.filesystem.errors import FileRefused, Reason
+from toolrunner.fileworker import protocol
 
 MIB = 1024 * 1024
 

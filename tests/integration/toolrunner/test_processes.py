@@ -11,7 +11,7 @@ import pytest
 from parley.api.workspace.v1 import process_pb2, process_service_pb2, sandbox_pb2, workspace_pb2
 from parley.rpc import problem_of
 from support.toolrunner_node import Client, House
-from toolrunner.registry import CHAT_PROCESSES_MAX, WORKSPACE_PROCESSES_MAX
+from toolrunner.processes.registry import CHAT_PROCESSES_MAX, WORKSPACE_PROCESSES_MAX
 
 UNTIL_GO = "while ! [ -e go ]; do sleep 0.02; done"
 

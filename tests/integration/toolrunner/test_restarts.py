@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from parley.api.workspace.v1 import execution_pb2, process_pb2, process_service_pb2
-from parley.faultpoints import Action
+from parley.testing.faultpoints import Action
 from support.conditions import until
 from support.fault_points import FaultPoints
 from support.toolrunner_node import Client, House, connected, running, toolrunner

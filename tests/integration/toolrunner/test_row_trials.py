@@ -21,7 +21,7 @@ import pytest
 
 from parley.api.workspace.v1 import execution_pb2, process_pb2
 from parley.api.workspace.v1.execution_service_pb2 import GetJournalRequest
-from parley.faultpoints import Action
+from parley.testing.faultpoints import Action
 from support.fault_points import FaultPoints
 from support.row_sizes import RowSizes
 from support.told_results import NODE

@@ -15,7 +15,7 @@ PROGRAM = """
 import json, os, signal, sys
 sys.path[:0] = sys.argv[1].split(":")
 from toolrunner.sandbox import Confinement, Layer, Level, Network, Profile
-from toolrunner.sandbox.cells import BIRTH, Cell, make_cell
+from toolrunner.sandbox.namespaces import BIRTH, Cell, make_cell
 
 def where(fork):
     read, write = os.pipe()

@@ -14,7 +14,7 @@ from parley.clock import SystemClock
 from support.jail import PYTHON, Jail
 from support.row_sizes import RowSizes
 from support.sandboxes import all_offered, offered, tell
-from toolrunner.domain import Limits
+from toolrunner.primitives.domain import Limits
 from toolrunner.sandbox import Layer, Level
 from toolrunner.spawner import descendants, running_processes
 

@@ -18,10 +18,10 @@ from support import attacks
 from support.jail import Jail
 from support.sandboxes import judged, offered
 from support.victims import SECRET, Service, service
-from toolrunner.domain import Limits
+from toolrunner.directories.users import COUNT, FIRST, Users
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.primitives.domain import Limits
 from toolrunner.sandbox import Layer, Level
-from toolrunner.users import COUNT, FIRST, Users
-from toolrunner.workspaces import Workspaces
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or Level.LANDLOCK not in offered(),

@@ -19,10 +19,10 @@ from parley.clock import SystemClock
 from support.forked_user import USER
 from support.jail import Jail
 from support.sandboxes import offered, tell
-from toolrunner.census import Census
-from toolrunner.confining import SERVICES
-from toolrunner.domain import WorkspaceId
-from toolrunner.errors import SandboxTooWeak
+from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.primitives.errors import SandboxTooWeak
+from toolrunner.processes.node_sandbox import SERVICES
+from toolrunner.processes.scan import Census
 from toolrunner.sandbox import Layer, Level, Profile
 from toolrunner.spawner import descendants, running_processes
 

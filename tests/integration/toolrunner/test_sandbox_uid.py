@@ -13,9 +13,9 @@ from support import attacks
 from support.jail import Jail
 from support.sandboxes import all_offered, judged
 from support.victims import SECRET, Service, service
-from toolrunner.errors import SandboxTooWeak
+from toolrunner.directories.users import FIRST
+from toolrunner.primitives.errors import SandboxTooWeak
 from toolrunner.sandbox import Layer, Level, Network, Profile
-from toolrunner.users import FIRST
 
 pytestmark = pytest.mark.skipif(
     Level.UID not in all_offered(), reason="only root gives workspaces a user of their own"

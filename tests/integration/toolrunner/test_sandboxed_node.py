@@ -19,7 +19,7 @@ from parley.api.workspace.v1 import sandbox_pb2
 from support.sandboxes import offered, sandbox_at, tell, told_line
 from support.toolrunner_files import Files
 from support.toolrunner_node import Client, House, connected, node, toolrunner
-from toolrunner.rpc.convert import report_to_proto
+from toolrunner.processes.rpc.convert import report_to_proto
 from toolrunner.sandbox import Layer, Level
 from toolrunner.sandbox.seccomp import ALLOW, ARCHITECTURES, refusal
 from toolrunner.sandbox.syscalls import MACHINE, number_of
@@ -160,7 +160,7 @@ def test_e24_a_layer_that_a_container_denies_is_told_and_the_minimum_kept(
     script = (
         "import sys; sys.path.append(sys.argv[1])\n"
         "from pathlib import Path\n"
-        "from toolrunner.confining import find_sandbox\n"
+        "from toolrunner.processes.node_sandbox import find_sandbox\n"
         "from toolrunner.sandbox import BelowMinimum, Level\n"
         "try:\n"
         "    found = find_sandbox(Path(sys.argv[2]), minimum=Level.LANDLOCK, forced=None)\n"

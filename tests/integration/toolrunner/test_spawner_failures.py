@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from toolrunner.domain import UNLIMITED, ProcessId, WorkspaceId
-from toolrunner.spawner_program import running_spawner
-from toolrunner.spawning import Launch
+from toolrunner.primitives.domain import UNLIMITED, ProcessId, WorkspaceId
+from toolrunner.spawner.client.spawner import Launch
+from toolrunner.spawner.client.startup import running_spawner
 
 NO_SIGNAL_OF_LINUX = 9999
 WITHIN_S = 20.0

@@ -8,11 +8,11 @@ import pytest
 
 from parley.clock import FakeClock
 from support.toolrunner_files import FileNode
-from toolrunner.domain import WorkspaceId
-from toolrunner.file_room import SILENCE_S
-from toolrunner.files.errors import FileRefused, Reason
-from toolrunner.files.protocol import StartUpload
-from toolrunner.upload_places import UPLOADS_MAX, UPLOADS_PER_WORKSPACE_MAX
+from toolrunner.files.service import SILENCE_S
+from toolrunner.files.upload_slots import UPLOADS_MAX, UPLOADS_PER_WORKSPACE_MAX
+from toolrunner.filesystem.errors import FileRefused, Reason
+from toolrunner.fileworker.protocol import StartUpload
+from toolrunner.primitives.domain import WorkspaceId
 
 
 async def test_slow_uploads_of_one_workspace_leave_places_to_the_others(

@@ -14,13 +14,13 @@ from support.conditions import until
 from support.sandboxes import UNCONFINED
 from support.supervised import supervision
 from support.toolrunner_node import running
-from toolrunner.domain import ChatId, ProcessSpec, Scope, WorkspaceId
-from toolrunner.journal_thread import open_journal
-from toolrunner.processes import Processes
-from toolrunner.records import Effect
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.journal.records import Effect
+from toolrunner.journal.thread import open_journal
+from toolrunner.primitives.domain import ChatId, ProcessSpec, Scope, WorkspaceId
+from toolrunner.processes.service import Processes
+from toolrunner.spawner.client.startup import running_spawner
 from toolrunner.spawner.control_groups import ControlGroups
-from toolrunner.spawner_program import running_spawner
-from toolrunner.workspaces import Workspaces
 
 WITHIN_S = 10.0
 #: One that stays, and four that detach themselves in ever more thorough ways.

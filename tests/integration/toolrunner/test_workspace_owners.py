@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from support.merged_trees import Pair, write
-from toolrunner.domain import WorkspaceId
-from toolrunner.files.beneath import Root
-from toolrunner.trees import hand_over
-from toolrunner.users import FIRST, Users
-from toolrunner.workspaces import Particulars, Workspaces
+from toolrunner.directories.users import FIRST, Users
+from toolrunner.directories.workspaces import Particulars, Workspaces
+from toolrunner.filesystem.beneath import Root
+from toolrunner.filesystem.tree import hand_over
+from toolrunner.primitives.domain import WorkspaceId
 
 OWNER = 23_456
 

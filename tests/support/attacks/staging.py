@@ -11,7 +11,7 @@ import sys
 from support import attacks
 from support.jail import PYTHON, Jail
 from toolrunner.sandbox import Level, Profile
-from toolrunner.spawning import LaunchFailed
+from toolrunner.spawner.client.spawner import LaunchFailed
 
 #: More than a start may take, and less than a test waits.
 WITHIN_S = 60.0

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from chatd.audit.histories import HISTORY_INVARIANTS, DispatchedCall
 from chatd.audit.histories import StoredChat as AuditedChat
 from chatd.audit.pairing import paired
-from chatd.domain.chat import ChatState, ExecutionId, Message, MessageId, Role, Status
-from chatd.domain.parts import ToolOutcome, ToolResult
-from chatd.domain.tools import Dispatch
+from chatd.chats.domain.chat import ChatState, Message, Status
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import ToolOutcome, ToolResult
+from chatd.content.domain.tools import Dispatch
+from chatd.primitives.domain.ids import ExecutionId, MessageId
 from support.chat_machine import text_of
 from support.in_memory_chats import StoredChat
 from support.simulation.database import SimulatedDatabase

@@ -6,7 +6,8 @@ import random  # noqa: TID251 (only the type; chance is an argument)
 from collections.abc import Callable
 from itertools import count
 
-from chatd.domain.chat import ChatId, ChatState, Status, WorkerId
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.primitives.domain.ids import ChatId, WorkerId
 from parley.clock import Clock
 from support.simulation.mischief import Tricks, Twist, Victim
 from support.simulation.network import FAIR, Weather

@@ -5,22 +5,13 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    NewMessage,
-    Owner,
-    Role,
-    Visibility,
-    WorkerId,
-)
-from chatd.domain.commands import Command
-from chatd.domain.facts import Facts
-from chatd.domain.partials import Chunk
-from chatd.domain.pieces import Piece
-from chatd.domain.transitions import Decision, decide
-from chatd.domain.workers import Claimed, DueAction, SweepLimits
-from chatd.domain.writes import (
+from chatd.chats.domain.chat import ChatState, Claimed, NewMessage
+from chatd.chats.domain.commands import Command
+from chatd.chats.domain.facts import Facts
+from chatd.chats.domain.partials import Chunk
+from chatd.chats.domain.pieces import Piece
+from chatd.chats.domain.transitions import Decision, decide
+from chatd.chats.domain.writes import (
     AppendMessages,
     ClearQueue,
     DeleteMessagesFrom,
@@ -29,6 +20,9 @@ from chatd.domain.writes import (
     MoveToHead,
     PromoteHead,
 )
+from chatd.content.domain.messages import Role, Visibility
+from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
+from chatd.workers.domain import DueAction, SweepLimits
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 from support.chat_machine import text_of

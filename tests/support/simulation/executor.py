@@ -7,9 +7,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from chatd.domain.chat import ChatId, ExecutionId, Owner
-from chatd.domain.parts import ToolOutcome
-from chatd.domain.tools import (
+from chatd.content.domain.parts import ToolOutcome
+from chatd.content.domain.tools import (
     UNKNOWN_OUTCOME,
     Ended,
     Execution,
@@ -19,6 +18,7 @@ from chatd.domain.tools import (
     Outcome,
     ToolSpec,
 )
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 from support.journaling_tools import Entry, JournalingTools, StaleOwner, ran
 from support.simulation.database import SimulatedDatabase
 from support.simulation.loop import Host

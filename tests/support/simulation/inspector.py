@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from chatd.domain.chat import ChatState, Status, WorkerId
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.primitives.domain.ids import WorkerId
 from parley.clock import Clock
 from support.simulation.database import SimulatedDatabase
 from support.simulation.node import Node

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from chatd.domain.chat import ChatId, ChatState, Status
-from chatd.domain.commands import RecordRetry
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.chats.domain.commands import RecordRetry
+from chatd.primitives.domain.ids import ChatId
 from support.simulation.climate import Climate
 from support.simulation.rules import Author
 

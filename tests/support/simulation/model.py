@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import count
 from typing import Protocol
 
-from chatd.domain.chat import ErrorKind, Role
-from chatd.domain.model import (
+from chatd.content.domain.messages import ErrorKind, Role
+from chatd.content.domain.parts import Part, ToolCall, ToolResult
+from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.models.domain.language_model import (
     Finished,
     ModelError,
     ModelEvent,
@@ -14,8 +16,6 @@ from chatd.domain.model import (
     TextDelta,
     ToolCallRequested,
 )
-from chatd.domain.parts import Part, ToolCall, ToolResult
-from chatd.domain.tools import Executor, ToolSpec
 from parley.clock import Clock
 from support.chat_machine import text_of
 from support.simulation.climate import Climate

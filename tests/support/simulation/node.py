@@ -10,26 +10,28 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar, cast
 
-from chatd.domain.chat import ChatId, ChatState, NewMessage, Owner, WorkerId
-from chatd.domain.choice import ModelChoice
-from chatd.domain.commands import Command
-from chatd.domain.model import ModelEvent, ModelRequest
-from chatd.domain.retries import RetryPolicy
-from chatd.domain.turn import ModelProfile, TurnSetup
-from chatd.domain.workers import Claimed, is_ownerless
-from chatd.engine.calls import CallLimits
-from chatd.engine.live import LiveChats
-from chatd.engine.mailbox import Mailbox
-from chatd.engine.partials import PartialWriter
-from chatd.engine.stream import StreamLimits
-from chatd.engine.turn import TurnLimits, TurnPorts, TurnRunner
-from chatd.engine.worker import Worker
-from chatd.engine.worker_ports import WorkerLimits, WorkerPorts
-from chatd.news import CHAT_TOPIC, SWEEP_TOPIC, follow_chats, follow_sweeps
+from chatd.bus_handlers import CHAT_TOPIC, SWEEP_TOPIC, follow_chats, follow_sweeps
+from chatd.chats.domain.chat import ChatState, Claimed, NewMessage
+from chatd.chats.domain.commands import Command
+from chatd.chats.rpc.claims import reserved
+from chatd.chats.store.chats import PostgresChats
+from chatd.models.domain.choice import ModelChoice
+from chatd.models.domain.language_model import ModelEvent, ModelRequest
+from chatd.models.domain.profile import ModelProfile
+from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
+from chatd.primitives.rpc.unbroken import Unbroken
 from chatd.providers.scripted import ScriptedModel
-from chatd.rpc.claims import reserved
-from chatd.rpc.unbroken import Unbroken
-from chatd.store.chats import PostgresChats
+from chatd.streams.engine.live import LiveChats
+from chatd.streams.engine.partials import PartialWriter
+from chatd.turns.domain.retries import RetryPolicy
+from chatd.turns.domain.turn import TurnSetup
+from chatd.turns.engine.calls import CallLimits
+from chatd.turns.engine.mailbox import Mailbox
+from chatd.turns.engine.stream import StreamLimits
+from chatd.turns.engine.turn import TurnLimits, TurnPorts, TurnRunner
+from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
+from chatd.turns.worker.worker import Worker
+from chatd.workers.domain import is_ownerless
 from parley.bus import Notice
 from parley.tasks import Completions
 from support.simulation.bus import ConnectedBus, SimulatedBus

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from chatd.domain.chat import ChatState, Status, WorkerId
-from chatd.domain.commands import (
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.chats.domain.commands import (
     CancelRequiredAction,
     Command,
     Interrupt,
     RecordRetry,
     WorkerCommand,
 )
-from chatd.domain.transitions import impossibility
+from chatd.chats.domain.transitions import impossibility
+from chatd.primitives.domain.ids import WorkerId
 from support.in_memory_workers import CLAIM_MARGIN, WorkerRow
 
 OWNED = (Status.RUNNING, Status.INTERRUPTING)

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 
-from chatd.domain.chat import ChatId, ChatState, MessageId, Owner, OwnerId, Status
-from chatd.engine.worker_ports import WorkerLimits
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
+from chatd.turns.worker.ports import WorkerLimits
 from support.in_memory_chats import StoredChat
 from support.simulation.bus import SimulatedBus
 from support.simulation.checks import ownerless, violations

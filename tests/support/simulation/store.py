@@ -3,23 +3,24 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
-from chatd.domain.chat import ChatId, ChatState, Message, MessageId, WorkerId
-from chatd.domain.commands import (
+from chatd.chats.domain.chat import ChatState, Claimed, Message
+from chatd.chats.domain.commands import (
     Command,
     DeleteQueuedMessage,
     EditMessage,
     PromoteQueuedMessage,
     RequestCompaction,
 )
-from chatd.domain.errors import ChatError
-from chatd.domain.facts import NO_FACTS, Facts
-from chatd.domain.partials import Chunk
-from chatd.domain.pieces import Piece
-from chatd.domain.tools import StoredExecution
-from chatd.domain.transitions import Decision, decide
-from chatd.domain.workers import Claimed, DueAction, NamedChat, SweepLimits
-from chatd.store.applying import Appended, Applied, Applier, Unwritten, Wrote
-from chatd.store.statements import ClientKey
+from chatd.chats.domain.facts import NO_FACTS, Facts
+from chatd.chats.domain.partials import Chunk
+from chatd.chats.domain.pieces import Piece
+from chatd.chats.domain.transitions import Decision, decide
+from chatd.chats.store.applying import Appended, Applied, Applier, Unwritten, Wrote
+from chatd.content.domain.tools import StoredExecution
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, MessageId, WorkerId
+from chatd.primitives.domain.requests import ClientKey
+from chatd.workers.domain import DueAction, NamedChat, SweepLimits
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 from support.simulation.database import KeyUsed, SimulatedDatabase, Written

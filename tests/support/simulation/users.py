@@ -8,17 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
-from chatd.domain.chat import (
-    ChatId,
-    MessageId,
-    NewMessage,
-    Owner,
-    QueuedMessageId,
-    Role,
-    Status,
-    WorkerId,
-)
-from chatd.domain.commands import (
+from chatd.chats.domain.chat import NewMessage, Status
+from chatd.chats.domain.commands import (
     BusyBehavior,
     Command,
     DeleteQueuedMessage,
@@ -30,8 +21,10 @@ from chatd.domain.commands import (
     SetArchived,
     SubmitToolResults,
 )
-from chatd.domain.errors import ChatError
-from chatd.domain.parts import Text, ToolOutcome, ToolResult
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text, ToolOutcome, ToolResult
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, QueuedMessageId, WorkerId
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 from support.in_memory_chats import StoredChat

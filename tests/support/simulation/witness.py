@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from chatd.domain.chat import ChatId, ChatState, WorkerId
+from chatd.chats.domain.chat import ChatState
+from chatd.primitives.domain.ids import ChatId, WorkerId
 from parley.clock import Clock
 from support.in_memory_chats import StoredChat
 from support.in_memory_workers import WorkerRow

@@ -3,9 +3,19 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from chatd.domain.chat import ModelUse, Role
-from chatd.domain.cost import Price
-from chatd.domain.model import (
+from chatd.chats.domain.pieces import Piece, completed, joined
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import (
+    Part,
+    Reasoning,
+    Source,
+    Text,
+    ToolCall,
+    ToolOutcome,
+    ToolResult,
+)
+from chatd.models.domain.cost import Price
+from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ProviderToolResult,
@@ -18,10 +28,9 @@ from chatd.domain.model import (
     ToolInputDelta,
     UsageReported,
 )
-from chatd.domain.parts import Part, Reasoning, Source, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.pieces import Piece, completed, joined
-from chatd.domain.turn import ModelProfile
-from chatd.engine.answer import Answer
+from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.profile import ModelProfile
+from chatd.turns.engine.answer import Answer
 from parley.clock import FakeClock
 from parley.clock.fake import EPOCH
 

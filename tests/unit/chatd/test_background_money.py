@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
-from chatd.domain.chat import ChatId, ModelUse, OwnerId
-from chatd.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
-from chatd.engine.late_bills import ATTEMPTS_MAX, LateBills
-from chatd.engine.small_jobs import SmallJobs
+from chatd.models.domain.model_use import ModelUse
+from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
+from chatd.spend.engine.late_bills import ATTEMPTS_MAX, LateBills
+from chatd.titles.engine.jobs import SmallJobs
 from parley.clock import FakeClock
 from parley.postgres import DatabaseUnavailable
 

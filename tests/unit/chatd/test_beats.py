@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from chatd.engine.beats import BEAT_S, BEAT_S_MAX, Beats, Pace
+from chatd.streams.engine.flush_timer import BEAT_S, BEAT_S_MAX, Beats, Pace
 from parley.clock import FakeClock
 from parley.tasks import BackgroundTasks
 from support.supervised import supervision

@@ -7,26 +7,17 @@ from decimal import Decimal
 
 import pytest
 
-from chatd.domain.chat import (
-    ChatId,
-    ErrorKind,
-    FinishReason,
-    MessageId,
-    ModelUse,
-    Owner,
-    Status,
-    TurnError,
-)
-from chatd.domain.commands import (
+from chatd.chats.domain.chat import Status
+from chatd.chats.domain.commands import (
     FailTurn,
-    Fence,
     FinishInterruption,
     FinishTurn,
     Interrupt,
     RequestCompaction,
 )
-from chatd.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
-from chatd.domain.model import (
+from chatd.content.domain.messages import ErrorKind, FinishReason, TurnError
+from chatd.content.domain.parts import ToolCall
+from chatd.models.domain.language_model import (
     Finished,
     ModelError,
     ModelEvent,
@@ -35,9 +26,12 @@ from chatd.domain.model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.domain.parts import ToolCall
-from chatd.domain.price import Price
-from chatd.domain.turn import ModelProfile, TurnSetup
+from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import Price
+from chatd.models.domain.profile import ModelProfile
+from chatd.primitives.domain.ids import ChatId, Fence, MessageId, Owner
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
+from chatd.turns.domain.turn import TurnSetup
 from support.turn_stage import ANN, CHAT, WORKER, Stage, live_parts, tool
 
 PRICE = Price(Decimal("0.5"), Decimal(2))

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from chatd.domain.parts import (
+from chatd.chats.rpc.bounding import bounded
+from chatd.chats.rpc.convert import content_to_proto
+from chatd.content.domain.parts import (
     FileReference,
     Part,
     Reasoning,
@@ -13,8 +15,6 @@ from chatd.domain.parts import (
     ToolOutcome,
     ToolResult,
 )
-from chatd.rpc.bounding import bounded
-from chatd.rpc.convert import content_to_proto
 
 PICTURE = {"type": "image", "data": "A" * 80_000, "media_type": "image/png"}
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import grpc
 
-from chatd.rpc.streams.carried import CallsUnderWay
+from chatd.streams.rpc.tunnelled_calls import CallsUnderWay
 from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.rpc import CarriedAnswer
 

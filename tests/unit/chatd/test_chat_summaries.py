@@ -4,10 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chatd.domain.chat import Message, MessageId, Role, Visibility
-from chatd.domain.excerpts import excerpt
-from chatd.domain.parts import Part, Reasoning, Text
-from chatd.domain.summaries import (
+from chatd.chats.domain.chat import Message
+from chatd.content.domain.excerpts import excerpt
+from chatd.content.domain.messages import Role, Visibility
+from chatd.content.domain.parts import Part, Reasoning, Text
+from chatd.primitives.domain.ids import MessageId
+from chatd.titles.domain.summaries import (
     MESSAGE_CHARACTERS_MAX,
     TRANSCRIPT_CHARACTERS_MAX,
     clean_summary,

@@ -7,14 +7,14 @@ from typing import TypeVar
 
 import pytest
 
-from chatd.domain.catalogue import Catalogue
-from chatd.domain.chat import ChatId, OwnerId
-from chatd.domain.choice import NO_CHOICE
-from chatd.domain.preferences import UserSettings
-from chatd.domain.views import ChatMode
-from chatd.engine.configuration import CHAT_PREFIX, REPAIR_S, ConfigurationCache, Remembered
-from chatd.store.catalogue import ChatFacts, KeyValues, Snapshot, UserConfig
-from chatd.store.config_version import CATALOGUE
+from chatd.content.domain.messages import ChatMode
+from chatd.models.domain.catalogue import Catalogue
+from chatd.models.domain.choice import NO_CHOICE
+from chatd.models.domain.preferences import UserSettings
+from chatd.models.engine.configuration import CHAT_PREFIX, REPAIR_S, ConfigurationCache, Remembered
+from chatd.models.store.catalogue import ChatFacts, KeyValues, Snapshot, UserConfig
+from chatd.models.store.config_version import CATALOGUE
+from chatd.primitives.domain.ids import ChatId, OwnerId
 from parley.clock import FakeClock
 from parley.postgres import DatabaseUnavailable
 

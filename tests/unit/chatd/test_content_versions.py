@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatd.domain.chat import Role
-from chatd.domain.parts import Part, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.store.codec import CONTENT_VERSION, content_of, parts_from_json, parts_to_json
-from chatd.store.legacy import UnreadableContent, legacy_parts
+from chatd.chats.store.codec import CONTENT_VERSION, content_of, parts_from_json, parts_to_json
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Part, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.store.legacy import UnreadableContent, legacy_parts
 
 
 def test_no_part_of_today_can_look_like_an_envelope() -> None:

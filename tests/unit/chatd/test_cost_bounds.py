@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatd.domain.chat import ModelUse
-from chatd.domain.cost import (
+from chatd.models.domain.cost import (
     COST_MICROS_MAX,
     TOKENS_MAX,
     billed_micros,
     cost_micros,
     is_plausible,
 )
-from chatd.domain.metering import Metered, doubt, metered, model_use
-from chatd.domain.model import UsageReported
-from chatd.domain.price import Price
-from chatd.domain.turn import ModelProfile
-from chatd.store.codec import use_from_json, use_to_json
+from chatd.models.domain.language_model import UsageReported
+from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import Price
+from chatd.models.domain.profile import ModelProfile
+from chatd.spend.domain.metering import Metered, doubt, metered, model_use
+from chatd.spend.store.use_codec import use_from_json, use_to_json
 
 # As many digits as any product and sum of the strategies can have.
 EXACT = Context(prec=200)

@@ -6,13 +6,21 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from chatd.clients.repositories import READERS, TouchingTools
-from chatd.clients.workspace import TOOLS
-from chatd.domain.chat import ChatId, ExecutionId, Owner, OwnerId
-from chatd.domain.diffs import DiffStatus, RepositoriesUnknown
-from chatd.domain.parts import ToolCall, ToolOutcome
-from chatd.domain.tools import Dispatch, Execution, Executor, Found, NeverSeen, Outcome, ToolSpec
-from chatd.engine.diffs import CALM_S, LATEST_S, QUIET_S, DiffStatuses
+from chatd.chats.domain.diffs import DiffStatus, RepositoriesUnknown
+from chatd.content.domain.parts import ToolCall, ToolOutcome
+from chatd.content.domain.tools import (
+    Dispatch,
+    Execution,
+    Executor,
+    Found,
+    NeverSeen,
+    Outcome,
+    ToolSpec,
+)
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
+from chatd.tools.workspace import TOOLS
+from chatd.workspaces.clients.repositories import READERS, TouchingTools
+from chatd.workspaces.engine.diffs import CALM_S, LATEST_S, QUIET_S, DiffStatuses
 from parley.clock import FakeClock
 
 A, B = ChatId("a"), ChatId("b")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from chatd.domain.calls import offered_tools
-from chatd.domain.editing import EditStyle, edit_style_of
-from chatd.domain.tools import Executor, ToolSpec
+from chatd.content.domain.edit_format import EditStyle, edit_style_of
+from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.turns.domain.calls import offered_tools
 
 SHELL = ToolSpec("execute", "", "{}", Executor.TOOLRUNNER)
 EDIT = ToolSpec("edit_files", "", "{}", Executor.TOOLRUNNER, edit_style=EditStyle.REPLACEMENT)

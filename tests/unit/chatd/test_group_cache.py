@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from chatd.clients.groups import FRESH_S, RETRY_S, STALE_S, USERS_MAX, CachedGroups
-from chatd.domain.chat import OwnerId
-from chatd.domain.errors import GroupsUnavailable
-from chatd.domain.groups import KnownGroups
+from chatd.primitives.domain.ids import OwnerId
+from chatd.users.clients.groups import FRESH_S, RETRY_S, STALE_S, USERS_MAX, CachedGroups
+from chatd.users.domain.errors import GroupsUnavailable
+from chatd.users.domain.groups import KnownGroups
 from parley.clock import FakeClock
 
 ANN = OwnerId("ann")

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from chatd.domain.chat import MessageId, Role
-from chatd.domain.parts import Text
-from chatd.domain.transitions import fence_of
-from chatd.rpc.streams.subscription import WAITING_BYTES_MAX, Close, Subscription
+from chatd.chats.domain.transitions import fence_of
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.primitives.domain.ids import MessageId
+from chatd.streams.rpc.subscription import WAITING_BYTES_MAX, Close, Subscription
 from parley.api.chat.v1.event_pb2 import ChatEvent
 from support.held_hubs import CHAT, FIRST, next_turn, said, settle, staged
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chatd.domain.chat import ChatId, Role
-from chatd.domain.commands import Fence
-from chatd.domain.parts import Part, Reasoning, Text, ToolCall
-from chatd.engine.beats import BEAT_S, Beats
-from chatd.engine.live import (
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall
+from chatd.primitives.domain.ids import ChatId, Fence
+from chatd.streams.engine.flush_timer import BEAT_S, Beats
+from chatd.streams.engine.live import (
     JOINED_BYTES_MAX,
     Episode,
     LiveChats,

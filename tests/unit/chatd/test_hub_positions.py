@@ -5,18 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    ErrorKind,
-    MessageId,
-    Retry,
-    Status,
-    TurnError,
-    WorkerId,
-)
-from chatd.rpc.streams.position import TAIL, Position, told_of
-from chatd.rpc.streams.steps import Snapshot, settled, step_events
+from chatd.chats.domain.chat import ChatState, Retry, Status
+from chatd.content.domain.messages import ErrorKind, TurnError
+from chatd.primitives.domain.ids import ChatId, MessageId, WorkerId
+from chatd.streams.hub.steps import Snapshot, settled, step_events
+from chatd.streams.rpc.position import TAIL, Position, told_of
 from parley.api.chat.v1.event_pb2 import ChatEvent
 from parley.api.chat.v1.message_pb2 import Message
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from chatd.engine.janitor import EVERY_S, PAUSE_S, Janitor
+from chatd.turns.worker.housekeeping import EVERY_S, PAUSE_S, Janitor
 from parley.clock import FakeClock
 from parley.postgres import DatabaseUnavailable
 

@@ -2,9 +2,11 @@
 
 from datetime import UTC, datetime
 
-from chatd.domain.chat import ChatId, ChatState, MessageId, NewMessage, Role, Status
-from chatd.domain.parts import Text
-from chatd.engine.history import MESSAGE_BYTES, Histories, History
+from chatd.chats.domain.chat import ChatState, NewMessage, Status
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.primitives.domain.ids import ChatId, MessageId
+from chatd.turns.engine.history import MESSAGE_BYTES, Histories, History
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

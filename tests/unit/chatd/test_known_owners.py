@@ -4,9 +4,9 @@ from typing import Any, cast
 
 import pytest
 
-from chatd.domain.chat import ChatId, OwnerId
-from chatd.domain.errors import ChatNotFound
-from chatd.store.ownership import OWNERS_MAX, Ownership
+from chatd.chats.store.ownership import OWNERS_MAX, Ownership
+from chatd.primitives.domain.errors import ChatNotFound
+from chatd.primitives.domain.ids import ChatId, OwnerId
 from parley.postgres import Pool
 
 ANN = OwnerId("00000000-0000-0000-0000-00000000000a")

@@ -8,20 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chatd.domain.chat import (
-    ChatId,
-    ChatState,
-    ErrorKind,
-    Message,
-    MessageId,
-    NewMessage,
-    Owner,
-    OwnerId,
-    Role,
-    Status,
-)
-from chatd.domain.ledger import CallOutcome, CallPurpose, LedgerEntry
-from chatd.domain.model import (
+from chatd.chats.domain.chat import ChatState, Message, NewMessage, Status
+from chatd.chats.store.creation import NewChat
+from chatd.content.domain.messages import ErrorKind, Role
+from chatd.content.domain.parts import File, Text
+from chatd.models.domain.language_model import (
     Finished,
     ModelError,
     ModelEvent,
@@ -29,15 +20,17 @@ from chatd.domain.model import (
     TextDelta,
     UsageReported,
 )
-from chatd.domain.parts import File, Text
-from chatd.domain.ports import FixedUtilityModels, Unlimited
-from chatd.domain.turn import Ending, FixedSetups, ModelProfile, TurnEnded, TurnSetup
-from chatd.engine.labelling import Labeller
-from chatd.engine.quick import QuickModel, QuickPorts
-from chatd.engine.small_jobs import SmallJobs
+from chatd.models.domain.profile import ModelProfile
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 from chatd.providers.scripted import Play
-from chatd.store.creation import NewChat
-from chatd.store.notes import ChatFacts
+from chatd.spend.domain.ledger import CallOutcome, CallPurpose, LedgerEntry
+from chatd.spend.domain.ports import Unlimited
+from chatd.titles.engine.jobs import SmallJobs
+from chatd.titles.engine.side_calls import QuickModel, QuickPorts
+from chatd.titles.engine.titles import Labeller
+from chatd.titles.store.notes import ChatFacts
+from chatd.turns.domain.ports import FixedUtilityModels
+from chatd.turns.domain.turn import Ending, FixedSetups, TurnEnded, TurnSetup
 from parley.clock import FakeClock
 from support.in_memory_money import InMemoryNotes
 from support.turn_stage import NotingModel

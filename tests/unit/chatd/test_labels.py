@@ -2,8 +2,9 @@
 
 import pytest
 
-from chatd.domain.chat import Role
-from chatd.domain.labels import (
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import File, FileReference, Notice, Text
+from chatd.titles.domain.labels import (
     FALLBACK_LABELS,
     LABEL_SOURCE_CHARACTERS_MAX,
     TITLE_SOURCE_CHARACTERS_MAX,
@@ -13,7 +14,6 @@ from chatd.domain.labels import (
     title_prompt,
     title_source,
 )
-from chatd.domain.parts import File, FileReference, Notice, Text
 
 
 @pytest.mark.parametrize(

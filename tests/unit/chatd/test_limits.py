@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatd.domain.chat import ErrorKind
-from chatd.domain.limits import (
+from chatd.content.domain.messages import ErrorKind
+from chatd.spend.domain.limits import (
     EVERYONE,
     LimitPeriod,
     PeriodSpan,

@@ -5,10 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from chatd.clients.measured import MeasuredTools
-from chatd.domain.chat import ChatId, ExecutionId, Owner, OwnerId
-from chatd.domain.parts import ToolCall, ToolOutcome
-from chatd.domain.tools import (
+from chatd.content.domain.parts import ToolCall, ToolOutcome
+from chatd.content.domain.tools import (
     Dispatch,
     Execution,
     Executor,
@@ -18,6 +16,8 @@ from chatd.domain.tools import (
     Outcome,
     ToolSpec,
 )
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
+from chatd.tools.metrics import MeasuredTools
 from parley.clock import FakeClock
 from parley.telemetry import InMemoryTelemetry
 

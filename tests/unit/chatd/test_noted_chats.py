@@ -2,9 +2,9 @@
 
 import asyncio
 
-from chatd.assembly.switchboard import Switchboard
-from chatd.domain.chat import ChatId
-from chatd.news import follow_notes
+from chatd.bus_handlers import follow_notes
+from chatd.notifications import Switchboard
+from chatd.primitives.domain.ids import ChatId
 from parley.bus import InMemoryBus
 
 CHAT = ChatId("00000000-0000-0000-0000-0000000000aa")

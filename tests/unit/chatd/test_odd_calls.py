@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatd.domain.arguments import (
+from chatd.chats.domain.chat import Message, Status
+from chatd.content.domain.arguments import (
     ARGUMENTS_BYTES_MAX,
     ARGUMENTS_DEPTH_MAX,
     Arguments,
@@ -16,17 +17,18 @@ from chatd.domain.arguments import (
     mended,
     parsed,
 )
-from chatd.domain.calls import CALLS_MAX, plan_calls
-from chatd.domain.chat import Message, MessageId, Role, Status
-from chatd.domain.loops import REPETITIONS_MAX, repeated_call
-from chatd.domain.model import (
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Notice, Part, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ModelRequest,
     TextDelta,
     ToolCallRequested,
 )
-from chatd.domain.parts import Notice, Part, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.primitives.domain.ids import MessageId
+from chatd.turns.domain.calls import CALLS_MAX, plan_calls
+from chatd.turns.domain.loops import REPETITIONS_MAX, repeated_call
 from parley.clock.fake import EPOCH
 from support.turn_stage import Stage, calling, tool
 

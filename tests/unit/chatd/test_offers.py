@@ -2,10 +2,10 @@
 
 import pytest
 
-from chatd.clients.offers import GOOD_FOR_S, INCOMPLETE_GOOD_FOR_S, KeptOffers, Offer, Place
-from chatd.domain.chat import OwnerId
-from chatd.domain.parts import ToolOutcome
-from chatd.domain.tools import Executor, ExecutorUnreachable, Outcome, ToolSpec
+from chatd.content.domain.parts import ToolOutcome
+from chatd.content.domain.tools import Executor, ExecutorUnreachable, Outcome, ToolSpec
+from chatd.primitives.domain.ids import OwnerId
+from chatd.tools.catalogue_cache import GOOD_FOR_S, INCOMPLETE_GOOD_FOR_S, KeptOffers, Offer, Place
 from parley.clock import FakeClock
 
 ANN = Place("one", OwnerId("ann"))

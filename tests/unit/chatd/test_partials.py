@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from chatd.domain.chat import ChatId, ChatState, MessageId, Role, Status, WorkerId
-from chatd.domain.partials import Chunk
-from chatd.domain.parts import Text
-from chatd.domain.pieces import Piece
-from chatd.engine.live import LivePart
-from chatd.engine.partials import BEAT_S, CHUNK_CHARACTERS, PartialWriter
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.chats.domain.partials import Chunk
+from chatd.chats.domain.pieces import Piece
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.primitives.domain.ids import ChatId, MessageId, WorkerId
+from chatd.streams.engine.live import LivePart
+from chatd.streams.engine.partials import BEAT_S, CHUNK_CHARACTERS, PartialWriter
 from parley.clock import FakeClock
 from parley.tasks import BackgroundTasks
 from support.supervised import supervision

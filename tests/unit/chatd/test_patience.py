@@ -4,14 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from chatd.assembly.patience import retry_policy, silent_s, turn_limits
-from chatd.domain.chat import ErrorKind
-from chatd.domain.commands import RecordRetry
-from chatd.domain.model import ModelError
-from chatd.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
-from chatd.engine.stream import StreamLimits
-from chatd.engine.turn import TurnLimits
+from chatd.chats.domain.commands import RecordRetry
+from chatd.content.domain.messages import ErrorKind
+from chatd.model_limits import retry_policy, silent_s, turn_limits
+from chatd.models.domain.language_model import ModelError
 from chatd.settings import Settings
+from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
+from chatd.turns.engine.stream import StreamLimits
+from chatd.turns.engine.turn import TurnLimits
 from parley.clock.fake import EPOCH
 from parley.settings import SettingsError, read
 from support.turn_stage import Stage

@@ -1,7 +1,7 @@
 import pytest
 
-from chatd.domain.chat import ChatId
-from chatd.store.pins import moved
+from chatd.chats.store.pins import moved
+from chatd.primitives.domain.ids import ChatId
 
 A, B, C, D = map(ChatId, "abcd")
 

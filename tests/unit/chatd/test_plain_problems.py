@@ -4,7 +4,7 @@ import grpc
 import pytest
 from grpc.aio import Metadata
 
-from chatd.clients.failures import plain_problem
+from chatd.workspaces.clients.failures import plain_problem
 from parley.rpc import Problem
 from parley.rpc.problem import trailers
 

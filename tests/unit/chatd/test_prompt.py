@@ -6,18 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatd.domain.briefing import (
-    ADVISOR,
-    PLAN,
-    SUBAGENT,
-    Briefing,
-    Mode,
-    WorkspaceContext,
-    blocks_of,
-)
-from chatd.domain.chat import Message, MessageId, ModelUse, Role, Visibility
-from chatd.domain.model import PromptMessage
-from chatd.domain.parts import (
+from chatd.chats.domain.chat import Message
+from chatd.chats.domain.transitions import INTERRUPTED
+from chatd.content.domain.messages import Role, Visibility
+from chatd.content.domain.parts import (
     ContextFile,
     File,
     FileReference,
@@ -31,8 +23,19 @@ from chatd.domain.parts import (
     ToolOutcome,
     ToolResult,
 )
-from chatd.domain.prompt import GrowingPrompt
-from chatd.domain.transitions import INTERRUPTED
+from chatd.models.domain.language_model import PromptMessage
+from chatd.models.domain.model_use import ModelUse
+from chatd.primitives.domain.ids import MessageId
+from chatd.turns.domain.briefing import (
+    ADVISOR,
+    PLAN,
+    SUBAGENT,
+    Briefing,
+    Mode,
+    WorkspaceContext,
+    blocks_of,
+)
+from chatd.turns.domain.prompt import GrowingPrompt
 from parley.clock.fake import EPOCH
 
 NOTHING = Briefing()

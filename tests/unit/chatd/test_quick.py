@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from chatd.domain.chat import ChatId, ErrorKind, ModelUse, Owner, OwnerId, Role, TurnError
-from chatd.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
-from chatd.domain.model import (
+from chatd.content.domain.messages import ErrorKind, Role, TurnError
+from chatd.content.domain.parts import Text
+from chatd.models.domain.language_model import (
     Finished,
     ModelError,
     ModelEvent,
@@ -18,12 +18,16 @@ from chatd.domain.model import (
     TextDelta,
     UsageReported,
 )
-from chatd.domain.parts import Text
-from chatd.domain.ports import FixedUtilityModels, Spending, Unlimited, UtilityModels
-from chatd.domain.price import Price
-from chatd.domain.turn import FixedSetups, ModelProfile, TurnSetup
-from chatd.engine.quick import Generated, Question, QuickModel, QuickPorts
+from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import Price
+from chatd.models.domain.profile import ModelProfile
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.providers.scripted import Play
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
+from chatd.spend.domain.ports import Spending, Unlimited
+from chatd.titles.engine.side_calls import Generated, Question, QuickModel, QuickPorts
+from chatd.turns.domain.ports import FixedUtilityModels, UtilityModels
+from chatd.turns.domain.turn import FixedSetups, TurnSetup
 from parley.clock import FakeClock
 from support.turn_stage import NotingModel
 

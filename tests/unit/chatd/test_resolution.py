@@ -3,13 +3,14 @@ from decimal import Decimal
 
 import pytest
 
-from chatd.domain.catalogue import Catalogue, Model, ModelOverride, Provider, Purpose, merged
-from chatd.domain.chat import ErrorKind
-from chatd.domain.choice import NO_CHOICE, ModelChoice, ReasoningEffort
-from chatd.domain.model import ModelError
-from chatd.domain.preferences import InstallationSettings, UserSettings
-from chatd.domain.price import Price
-from chatd.domain.resolution import (
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.catalogue import Catalogue, Model, ModelOverride, Provider, Purpose, merged
+from chatd.models.domain.choice import NO_CHOICE, ModelChoice, ReasoningEffort
+from chatd.models.domain.language_model import ModelError
+from chatd.models.domain.preferences import InstallationSettings, UserSettings
+from chatd.models.domain.price import Price
+from chatd.models.domain.profile import ModelProfile
+from chatd.models.domain.resolution import (
     Resolved,
     clamped,
     for_purpose,
@@ -18,7 +19,6 @@ from chatd.domain.resolution import (
     resolve,
     turn_choice,
 )
-from chatd.domain.turn import ModelProfile
 from support.model_catalogue import (
     ANTHROPIC,
     BOOK,

@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
-from chatd.domain.chat import ChatId, ChatState, MessageId, Status
-from chatd.engine.resting import REST_S, RESTING_MAX, Resting
-from chatd.engine.small_jobs import Job
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.primitives.domain.ids import ChatId, MessageId
+from chatd.titles.engine.debounce import REST_S, RESTING_MAX, Resting
+from chatd.titles.engine.jobs import Job
 from parley.clock import FakeClock
 
 A, B = ChatId("a"), ChatId("b")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from chatd.clients.routing import RoutedTools
-from chatd.domain.chat import ChatId, Owner, OwnerId
-from chatd.domain.errors import ChatNotFound
-from chatd.domain.tools import Execution, Executor, Found, Outcome, ToolSpec
+from chatd.content.domain.tools import Execution, Executor, Found, Outcome, ToolSpec
+from chatd.primitives.domain.errors import ChatNotFound
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.tools.routing import RoutedTools
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")

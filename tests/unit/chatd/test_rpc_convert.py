@@ -3,9 +3,10 @@ from datetime import UTC, datetime
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from chatd.domain import parts
-from chatd.domain.chat import ErrorKind, Retry, TurnError
-from chatd.rpc.convert import part_to_proto, retry_to_proto
+from chatd.chats.domain.chat import Retry
+from chatd.chats.rpc.convert import part_to_proto, retry_to_proto
+from chatd.content.domain import parts
+from chatd.content.domain.messages import ErrorKind, TurnError
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1.message_pb2 import (
     TOOL_OUTCOME_UNKNOWN,

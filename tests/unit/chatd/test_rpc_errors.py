@@ -2,42 +2,42 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chatd.domain.chat import ChatId, MessageId, QueuedMessageId, Role, Status
-from chatd.domain.errors import (
+from chatd.chats.domain.chat import Status
+from chatd.chats.domain.errors import (
     BadToolResult,
     ChatArchived,
-    ChatError,
-    ChatNotFound,
     ChatReadOnly,
-    CheckUnavailable,
     FenceLost,
-    FileNotFound,
-    FileTooLarge,
-    GroupsUnavailable,
-    InvalidRequest,
     InvalidState,
-    KeyNeeded,
-    MediaTypeRefused,
     MessageNotFound,
-    ModelNotFound,
-    NameTaken,
     NotEditable,
     NothingToCompact,
-    NotPermitted,
     QueuedMessageNotFound,
     QueueFull,
+    ResultProblem,
+    TransitionNotAllowed,
+)
+from chatd.content.domain.errors import FileNotFound, FileTooLarge, MediaTypeRefused, TooManyFiles
+from chatd.content.domain.messages import Role
+from chatd.errors import ERRORS
+from chatd.models.domain.errors import KeyNeeded, ModelNotFound
+from chatd.primitives.domain.errors import (
+    ChatError,
+    ChatNotFound,
+    CheckUnavailable,
+    InvalidRequest,
+    NameTaken,
+    NotPermitted,
     RequestIdReused,
     ResourceNotFound,
-    ResultProblem,
-    TooManyFiles,
-    TransitionNotAllowed,
     UnknownIds,
-    UsageLimitReached,
-    UserBarred,
     VersionConflict,
     WorkspaceNotFound,
 )
-from chatd.domain.workspaces.errors import (
+from chatd.primitives.domain.ids import ChatId, MessageId, QueuedMessageId
+from chatd.spend.domain.errors import UsageLimitReached
+from chatd.users.domain.errors import GroupsUnavailable, UserBarred
+from chatd.workspaces.domain.errors import (
     NodeLost,
     NodeNotFound,
     NoNode,
@@ -47,15 +47,14 @@ from chatd.domain.workspaces.errors import (
     TemplateNotFound,
     WorkspaceNotReady,
 )
-from chatd.domain.workspaces.quota import Dimension, QuotaUse
-from chatd.domain.workspaces.secrets import (
+from chatd.workspaces.domain.quota import Dimension, QuotaUse
+from chatd.workspaces.domain.secrets import (
     Outcome,
     SecretNotFound,
     SecretNotGranted,
     SecretValueNeeded,
 )
-from chatd.domain.workspaces.workspace import State
-from chatd.rpc.errors import ERRORS
+from chatd.workspaces.domain.workspace import State
 from parley.api.chat.v1.error_reason_pb2 import ErrorReason
 from parley.api.workspace.v1.error_reason_pb2 import ErrorReason as WorkspaceReason
 from parley.postgres import DatabaseBusy, DatabaseUnavailable

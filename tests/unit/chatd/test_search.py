@@ -2,9 +2,9 @@
 
 import pytest
 
-from chatd.domain.errors import InvalidRequest
-from chatd.rpc.search import searched
-from chatd.store.listing import Filter
+from chatd.chats.rpc.search import searched
+from chatd.chats.store.listing import Filter
+from chatd.primitives.domain.errors import InvalidRequest
 
 
 @pytest.mark.parametrize("query", ['title:"red pens', 'archived:true title:"', 'title:"a""'])

@@ -3,18 +3,18 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.briefing import Briefing, Mode
-from chatd.domain.catalogue import ModelOverride, Purpose
-from chatd.domain.chat import ChatId, Owner, OwnerId
-from chatd.domain.choice import ModelChoice, ReasoningEffort
-from chatd.domain.instructions import DEFAULT_INSTRUCTIONS
-from chatd.domain.ledger import CallPurpose
-from chatd.domain.model import ModelError
-from chatd.domain.preferences import InstallationSettings, UserSettings
-from chatd.domain.tools import Executor, ToolSpec
-from chatd.domain.views import ChatMode, ClientTool
-from chatd.engine.setups import ConfiguredSetups, ConfiguredUtilityModels
-from chatd.store.catalogue import ChatFacts, UserConfig
+from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.tools import ClientTool, Executor, ToolSpec
+from chatd.models.domain.catalogue import ModelOverride, Purpose
+from chatd.models.domain.choice import ModelChoice, ReasoningEffort
+from chatd.models.domain.language_model import ModelError
+from chatd.models.domain.preferences import InstallationSettings, UserSettings
+from chatd.models.store.catalogue import ChatFacts, UserConfig
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.spend.domain.ledger import CallPurpose
+from chatd.turns.domain.briefing import Briefing, Mode
+from chatd.turns.domain.instructions import DEFAULT_INSTRUCTIONS
+from chatd.turns.engine.setups import ConfiguredSetups, ConfiguredUtilityModels
 from support.model_catalogue import BOOK, LLAMA, SONNET, KnownConfiguration, catalogue
 
 CHAT = ChatId("c")

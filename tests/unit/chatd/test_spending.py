@@ -4,10 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from chatd.domain.chat import ChatId, Owner, OwnerId
-from chatd.domain.errors import UsageLimitReached
-from chatd.domain.groups import KnownGroups
-from chatd.domain.limits import (
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.spend.domain.errors import UsageLimitReached
+from chatd.spend.domain.limits import (
     EVERYONE,
     LimitPeriod,
     SpendLimit,
@@ -16,7 +15,8 @@ from chatd.domain.limits import (
     SubjectKind,
     limit_error,
 )
-from chatd.engine.spending import LimitedSpending
+from chatd.spend.engine.enforcement import LimitedSpending
+from chatd.users.domain.groups import KnownGroups
 from parley.clock import FakeClock
 from parley.clock.fake import EPOCH
 from support.in_memory_money import InMemorySpending

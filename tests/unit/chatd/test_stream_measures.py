@@ -1,8 +1,8 @@
 import re
 
-from chatd.domain.chat import ChatId
-from chatd.rpc.streams.drops import Drops
-from chatd.rpc.streams.measures import measure_streams
+from chatd.primitives.domain.ids import ChatId
+from chatd.streams.rpc.drops import Drops
+from chatd.streams.rpc.metrics import measure_streams
 from parley.clock import FakeClock
 from parley.telemetry import InMemoryTelemetry
 

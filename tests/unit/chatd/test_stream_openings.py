@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import ChatId, OwnerId, Status
-from chatd.domain.errors import ChatNotFound
-from chatd.domain.groups import KnownGroups
-from chatd.domain.views import Reader
-from chatd.rpc.streams.access import CHECK_S, Access
-from chatd.rpc.streams.batches import BATCH, STATEMENTS_AT_ONCE
-from chatd.rpc.streams.reads import READ_TRIES
-from chatd.rpc.streams.subscription import Close
-from chatd.store.following import Asked
+from chatd.chats.domain.chat import Status
+from chatd.primitives.domain.errors import ChatNotFound
+from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.primitives.domain.requests import Reader
+from chatd.streams.hub.batches import BATCH, STATEMENTS_AT_ONCE
+from chatd.streams.hub.reads import READ_TRIES
+from chatd.streams.rpc.access import CHECK_S, Access
+from chatd.streams.rpc.subscription import Close
+from chatd.streams.store.following import Asked
+from chatd.users.domain.groups import KnownGroups
 from parley.api.chat.v1.event_pb2 import ChatEvent
 from parley.postgres import DatabaseUnavailable, PoolExhausted
 from parley.tasks import BackgroundTasks

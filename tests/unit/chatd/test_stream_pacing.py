@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from chatd.rpc.streams.connection import (
+from chatd.streams.rpc.connection import (
     FLUSH_PAUSE_S,
     FLUSH_PAUSE_S_MAX,
     FLUSHES_AT_ONCE,
@@ -12,8 +12,8 @@ from chatd.rpc.streams.connection import (
     Entry,
     pause_s,
 )
-from chatd.rpc.streams.position import Position
-from chatd.rpc.streams.subscription import Subscription
+from chatd.streams.rpc.position import Position
+from chatd.streams.rpc.subscription import Subscription
 from parley.api.chat.v1.frame_pb2 import EncodedConnectResponse
 from parley.clock import FakeClock
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.errors import InvalidRequest
-from chatd.rpc.content import client_tools_from_proto
-from chatd.rpc.tool_schemas import schema_problems
-from gateway.field_places import Asked, place_of
-from gateway.inputs import NewChat
+from chatd.chats.rpc.content import client_tools_from_proto
+from chatd.chats.rpc.tool_schemas import schema_problems
+from chatd.primitives.domain.errors import InvalidRequest
+from gateway.api.inputs.chats import NewChat
+from gateway.http.problems.field_paths import Asked, place_of
 from parley.api.chat.v1 import chat_pb2
 
 

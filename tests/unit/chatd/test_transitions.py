@@ -6,24 +6,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chatd.domain.chat import (
+from chatd.chats.domain.chat import (
     QUEUE_LENGTH_MAX,
-    ChatId,
     ChatState,
-    ErrorKind,
-    ExecutionId,
     Message,
-    MessageId,
     NewMessage,
     PendingCall,
-    QueuedMessageId,
     Retry,
-    Role,
     Status,
-    TurnError,
-    WorkerId,
 )
-from chatd.domain.commands import (
+from chatd.chats.domain.commands import (
     BusyBehavior,
     CancelRequiredAction,
     Command,
@@ -34,7 +26,6 @@ from chatd.domain.commands import (
     EditMessage,
     EnterRequiresAction,
     FailTurn,
-    Fence,
     FinishInterruption,
     FinishTurn,
     Interrupt,
@@ -48,10 +39,9 @@ from chatd.domain.commands import (
     SetArchived,
     SubmitToolResults,
 )
-from chatd.domain.errors import (
+from chatd.chats.domain.errors import (
     BadToolResult,
     ChatArchived,
-    ChatError,
     FenceLost,
     InvalidState,
     MessageNotFound,
@@ -62,11 +52,15 @@ from chatd.domain.errors import (
     ResultProblem,
     TransitionNotAllowed,
 )
-from chatd.domain.facts import Facts
-from chatd.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.tools import Dispatch, Executor
-from chatd.domain.transitions import ACTION_TIMEOUT_S, Decision, decide, fence_of, impossibility
-from chatd.domain.writes import (
+from chatd.chats.domain.facts import Facts
+from chatd.chats.domain.transitions import (
+    ACTION_TIMEOUT_S,
+    Decision,
+    decide,
+    fence_of,
+    impossibility,
+)
+from chatd.chats.domain.writes import (
     AnswerPending,
     AppendMessages,
     ClearQueue,
@@ -76,6 +70,18 @@ from chatd.domain.writes import (
     PromoteHead,
     RecordDispatches,
     StoreResult,
+)
+from chatd.content.domain.messages import ErrorKind, Role, TurnError
+from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Dispatch, Executor
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import (
+    ChatId,
+    ExecutionId,
+    Fence,
+    MessageId,
+    QueuedMessageId,
+    WorkerId,
 )
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")

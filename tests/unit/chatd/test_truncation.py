@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatd.domain.truncation import (
+from chatd.content.domain.truncation import (
     repaired,
     result_budget_bytes,
     truncated,

@@ -3,19 +3,12 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import (
-    FinishReason,
-    MessageId,
-    ModelUse,
-    NewMessage,
-    Role,
-    Status,
-    Visibility,
-)
-from chatd.domain.commands import CommitStep, EditMessage, Fence, FinishTurn
-from chatd.domain.errors import ChatNotFound
-from chatd.domain.ledger import Bill, CallOutcome, CallPurpose
-from chatd.domain.model import (
+from chatd.chats.domain.chat import NewMessage, Status
+from chatd.chats.domain.commands import CommitStep, EditMessage, FinishTurn
+from chatd.content.domain.messages import FinishReason, Role, Visibility
+from chatd.content.domain.parts import Notice, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ModelRequest,
@@ -23,14 +16,16 @@ from chatd.domain.model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.domain.parts import Notice, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.steps import STEPS_MAX
-from chatd.domain.tools import Executor, ToolSpec
-from chatd.domain.turn import Ending
-from chatd.engine.calls import dispatches_for
-from chatd.engine.live import LivePart
-from chatd.engine.turn import TurnLimits
+from chatd.models.domain.model_use import ModelUse
+from chatd.primitives.domain.errors import ChatNotFound
+from chatd.primitives.domain.ids import Fence, MessageId
 from chatd.providers.scripted import demo
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose
+from chatd.streams.engine.live import LivePart
+from chatd.turns.domain.steps import STEPS_MAX
+from chatd.turns.domain.turn import Ending
+from chatd.turns.engine.calls import dispatches_for
+from chatd.turns.engine.turn import TurnLimits
 from parley.clock import FakeClock
 from support.journaling_tools import Crash
 from support.turn_stage import (

@@ -4,14 +4,23 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from chatd.domain.chat import ChatId, NewMessage, Owner, OwnerId, QueuedMessageId, Role
-from chatd.domain.choice import ModelChoice, ReasoningEffort
-from chatd.domain.commands import EditMessage, SendMessage
-from chatd.domain.model import FileData, Finished, ModelEvent, ModelRequest, TextDelta
-from chatd.domain.parts import File, Part, Text
-from chatd.domain.turn import ModelProfile, TurnSetup
-from chatd.engine.files import CachedFiles
-from chatd.engine.turn import TurnPorts, TurnRunner
+from chatd.chats.domain.chat import NewMessage
+from chatd.chats.domain.commands import EditMessage, SendMessage
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import File, Part, Text
+from chatd.files.engine.cache import CachedFiles
+from chatd.models.domain.choice import ModelChoice, ReasoningEffort
+from chatd.models.domain.language_model import (
+    FileData,
+    Finished,
+    ModelEvent,
+    ModelRequest,
+    TextDelta,
+)
+from chatd.models.domain.profile import ModelProfile
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, QueuedMessageId
+from chatd.turns.domain.turn import TurnSetup
+from chatd.turns.engine.turn import TurnPorts, TurnRunner
 from support.turn_stage import ANN, WORKER, Stage
 
 LOW, HIGH = ReasoningEffort.LOW, ReasoningEffort.HIGH

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import ErrorKind, Message, Role, Status, Visibility
-from chatd.domain.commands import CommitCompaction, RequestCompaction
-from chatd.domain.compaction import CHAT_SUMMARIZED, SUMMARY_PREFIX, SUMMARY_REQUEST
-from chatd.domain.errors import TransitionNotAllowed
-from chatd.domain.model import (
+from chatd.chats.domain.chat import Message, Status
+from chatd.chats.domain.commands import CommitCompaction, RequestCompaction
+from chatd.chats.domain.errors import TransitionNotAllowed
+from chatd.chats.domain.pieces import CHAT_SUMMARIZED
+from chatd.content.domain.messages import ErrorKind, Role, Visibility
+from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
+from chatd.models.domain.language_model import (
     Finished,
     ModelError,
     ModelEvent,
@@ -20,8 +22,9 @@ from chatd.domain.model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.turn import ModelProfile, TurnSetup
+from chatd.models.domain.profile import ModelProfile
+from chatd.turns.domain.compaction import SUMMARY_PREFIX, SUMMARY_REQUEST
+from chatd.turns.domain.turn import TurnSetup
 from support.turn_stage import CHAT, WORKER, Stage, live_parts, tool
 
 SMALL = TurnSetup(ModelProfile("demo", context_limit_tokens=1000))

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import ModelUse, Role, Status
-from chatd.domain.commands import RecordResult, RequestCompaction
-from chatd.domain.model import (
+from chatd.chats.domain.chat import Status
+from chatd.chats.domain.commands import RecordResult, RequestCompaction
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
+from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ModelRequest,
@@ -16,8 +18,9 @@ from chatd.domain.model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.turn import ModelProfile, TurnSetup
+from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.profile import ModelProfile
+from chatd.turns.domain.turn import TurnSetup
 from support.journaling_tools import Crash
 from support.turn_stage import SETUP, WORKER, Stage, calling, client_tool, tool
 

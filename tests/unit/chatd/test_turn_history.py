@@ -1,10 +1,11 @@
 """The history of a chat that rests follows what its process writes, and reads what others wrote."""
 
-from chatd.domain.chat import ChatState, NewMessage, Role
-from chatd.domain.commands import FinishTurn
-from chatd.domain.model import Finished, TextDelta
-from chatd.domain.parts import Text
-from chatd.domain.transitions import fence_of
+from chatd.chats.domain.chat import ChatState, NewMessage
+from chatd.chats.domain.commands import FinishTurn
+from chatd.chats.domain.transitions import fence_of
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.models.domain.language_model import Finished, TextDelta
 from support.turn_stage import ANN, CHAT, Stage
 
 ANSWER = NewMessage(Role.ASSISTANT, (Text("yes"),))

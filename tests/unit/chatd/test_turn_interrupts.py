@@ -6,24 +6,19 @@ from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
-from chatd.domain.chat import (
-    ChatId,
-    ErrorKind,
-    MessageId,
-    NewMessage,
-    Role,
-    Status,
-    Visibility,
-)
-from chatd.domain.commands import (
+from chatd.chats.domain.chat import NewMessage, Status
+from chatd.chats.domain.commands import (
     BusyBehavior,
     CommitStep,
     EditMessage,
     FinishInterruption,
     RequestCompaction,
 )
-from chatd.domain.compaction import CHAT_SUMMARIZED
-from chatd.domain.model import (
+from chatd.chats.domain.pieces import CHAT_SUMMARIZED, Piece
+from chatd.chats.domain.transitions import INTERRUPTED
+from chatd.content.domain.messages import ErrorKind, Role, Visibility
+from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.models.domain.language_model import (
     Finished,
     ModelError,
     ModelEvent,
@@ -34,10 +29,8 @@ from chatd.domain.model import (
     ToolCallRequested,
     ToolInputDelta,
 )
-from chatd.domain.parts import Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.pieces import Piece
-from chatd.domain.transitions import INTERRUPTED
-from chatd.domain.turn import Ending
+from chatd.primitives.domain.ids import ChatId, MessageId
+from chatd.turns.domain.turn import Ending
 from parley.clock.fake import EPOCH
 from support.journaling_tools import Crash
 from support.turn_stage import ANN, WORKER, Stage, calling, live_parts, tool

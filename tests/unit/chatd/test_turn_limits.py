@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import ChatState, ErrorKind, FinishReason, TurnError
-from chatd.domain.model import (
+from chatd.chats.domain.chat import ChatState
+from chatd.content.domain.messages import ErrorKind, FinishReason, TurnError
+from chatd.content.domain.parts import ToolCall, ToolOutcome, ToolResult
+from chatd.models.domain.language_model import (
     Finished,
     Heartbeat,
     ModelEvent,
@@ -18,12 +20,12 @@ from chatd.domain.model import (
     ToolCallRequested,
     ToolInputDelta,
 )
-from chatd.domain.parts import ToolCall, ToolOutcome, ToolResult
-from chatd.domain.turn import ModelProfile, TurnSetup
-from chatd.engine.answer import Answer, show_nothing
-from chatd.engine.stream import Broken, ModelStream, StreamLimits
-from chatd.engine.turn import TurnLimits
+from chatd.models.domain.profile import ModelProfile
 from chatd.providers.scripted import ScriptedModel
+from chatd.turns.domain.turn import TurnSetup
+from chatd.turns.engine.answer import Answer, show_nothing
+from chatd.turns.engine.stream import Broken, ModelStream, StreamLimits
+from chatd.turns.engine.turn import TurnLimits
 from parley.clock import FakeClock
 from support.turn_stage import Stage
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
-from chatd.domain.chat import ErrorKind, Role, Status
-from chatd.domain.compaction import SUMMARY_REQUEST
-from chatd.domain.model import (
+from chatd.chats.domain.chat import Status
+from chatd.content.domain.messages import ErrorKind, Role
+from chatd.content.domain.parts import Text, ToolOutcome, ToolResult
+from chatd.models.domain.language_model import (
     Finished,
     ModelError,
     ModelEvent,
@@ -12,8 +13,8 @@ from chatd.domain.model import (
     PromptMessage,
     TextDelta,
 )
-from chatd.domain.parts import Text, ToolOutcome, ToolResult
-from chatd.domain.shortening import shortened
+from chatd.turns.domain.compaction import SUMMARY_REQUEST
+from chatd.turns.domain.shortening import shortened
 from support.turn_stage import Stage
 
 LONG = "word " * 4000

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from chatd.domain.chat import FinishReason, Status
-from chatd.domain.model import (
+from chatd.chats.domain.chat import Status
+from chatd.content.domain.messages import FinishReason
+from chatd.content.domain.parts import Notice, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ModelRequest,
@@ -13,8 +15,7 @@ from chatd.domain.model import (
     TextDelta,
     ToolCallRequested,
 )
-from chatd.domain.parts import Notice, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.steps import PAUSES_MAX
+from chatd.turns.domain.steps import PAUSES_MAX
 from support.journaling_tools import Crash
 from support.turn_stage import Stage
 

@@ -7,9 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from chatd.domain.chat import ErrorKind, FinishReason, Retry, Status, TurnError
-from chatd.domain.commands import FailTurn, RecordRetry
-from chatd.domain.model import (
+from chatd.chats.domain.chat import Retry, Status
+from chatd.chats.domain.commands import FailTurn, RecordRetry
+from chatd.content.domain.messages import ErrorKind, FinishReason, TurnError
+from chatd.models.domain.language_model import (
     Finished,
     ModelError,
     ModelEvent,
@@ -17,7 +18,7 @@ from chatd.domain.model import (
     ReasoningDelta,
     TextDelta,
 )
-from chatd.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
+from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
 from parley.clock.fake import EPOCH
 from support.journaling_tools import Crash
 from support.turn_stage import CHAT, Stage, live_parts

@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import Role
-from chatd.domain.commands import CommitResults, CommitStep, RecordResult
-from chatd.domain.errors import FenceLost
-from chatd.domain.model import PromptMessage
-from chatd.domain.parts import File, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.tools import UNKNOWN_OUTCOME, Outcome
-from chatd.domain.turn import ModelProfile, TurnSetup
+from chatd.chats.domain.commands import CommitResults, CommitStep, RecordResult
+from chatd.chats.domain.errors import FenceLost
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import File, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import UNKNOWN_OUTCOME, Outcome
+from chatd.models.domain.language_model import PromptMessage
+from chatd.models.domain.profile import ModelProfile
+from chatd.turns.domain.turn import TurnSetup
 from support.journaling_tools import Crash
 from support.turn_stage import CHAT, Stage, calling, live_parts, tool
 

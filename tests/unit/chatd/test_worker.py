@@ -3,24 +3,16 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import (
-    ChatId,
-    ErrorKind,
-    NewMessage,
-    OwnerId,
-    QueuedMessageId,
-    Role,
-    Status,
-    TurnError,
-    WorkerId,
-)
-from chatd.domain.commands import BusyBehavior, FinishTurn, Interrupt, SendMessage
-from chatd.domain.errors import FenceLost
-from chatd.domain.parts import Text
-from chatd.domain.transitions import fence_of
-from chatd.domain.workers import CRASH_LOOP, Claimed, NamedChat
-from chatd.engine.mailbox import Mailbox
-from chatd.engine.worker_ports import WorkerLimits
+from chatd.chats.domain.chat import Claimed, NewMessage, Status
+from chatd.chats.domain.commands import BusyBehavior, FinishTurn, Interrupt, SendMessage
+from chatd.chats.domain.errors import FenceLost
+from chatd.chats.domain.transitions import fence_of
+from chatd.content.domain.messages import ErrorKind, Role, TurnError
+from chatd.content.domain.parts import Text
+from chatd.primitives.domain.ids import ChatId, OwnerId, QueuedMessageId, WorkerId
+from chatd.turns.engine.mailbox import Mailbox
+from chatd.turns.worker.ports import WorkerLimits
+from chatd.workers.domain import CRASH_LOOP, NamedChat
 from parley.postgres import DatabaseUnavailable
 from support.in_memory_workers import InMemoryWorkers
 from support.worker_stage import (

@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from chatd.domain.chat import ChatId, ChatState, PendingCall, Status
-from chatd.domain.commands import CancelRequiredAction, Command
+from chatd.chats.domain.chat import ChatState, PendingCall, Status
+from chatd.chats.domain.commands import CancelRequiredAction, Command
+from chatd.primitives.domain.ids import ChatId
 from support.worker_stage import LIMITS, ONE, TWO, A, B, Stage, settle
 
 CONTACT_S = 9.0

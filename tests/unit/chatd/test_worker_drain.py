@@ -3,9 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import Status
-from chatd.domain.commands import Interrupt
-from chatd.domain.workers import Claimed
+from chatd.chats.domain.chat import Claimed, Status
+from chatd.chats.domain.commands import Interrupt
 from support.worker_stage import ANN, ONE, TWO, A, B, Stage, settle
 
 CONTACT_S = 9.0

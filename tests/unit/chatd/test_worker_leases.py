@@ -1,4 +1,4 @@
-from chatd.engine.leases import Lease, LeaseTiming, contact_lost, renewed
+from chatd.workers.engine.leases import Lease, LeaseTiming, contact_lost, renewed
 
 TIMING = LeaseTiming(lease_s=15, renew_every_s=4, renew_again_s=1, fence_margin_s=3, contact_s=8)
 

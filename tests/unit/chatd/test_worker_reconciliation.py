@@ -3,10 +3,11 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import Status, WorkerId
-from chatd.domain.commands import FinishTurn
-from chatd.domain.transitions import fence_of
-from chatd.domain.workers import Claimed, NamedChat
+from chatd.chats.domain.chat import Claimed, Status
+from chatd.chats.domain.commands import FinishTurn
+from chatd.chats.domain.transitions import fence_of
+from chatd.primitives.domain.ids import WorkerId
+from chatd.workers.domain import NamedChat
 from support.in_memory_workers import InMemoryWorkers
 from support.worker_stage import ANN, LIMITS, ONE, TWO, A, B, Stage, settle
 

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from parley.cli.answer import Answer, Ending, Note, Shown, Text, sanitized
-from parley.cli.chats import message_lines
-from parley.cli.sse import ServerEvent
+from parley.cli.api.events import ServerEvent
+from parley.cli.chats.answer import Answer, Ending, Note, Shown, Text, sanitized
+from parley.cli.chats.listing import message_lines
 
 TEXT = {"type": "text", "text": "half"}
 

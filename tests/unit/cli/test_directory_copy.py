@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.cli.directory_copy import Packed, apply_patch, packed
+from parley.cli.chats.directory_copy import Packed, apply_patch, packed
 from parley.cli.errors import CliError, ConfigurationProblem
 
 PATCH = """diff --git a/a.txt b/a.txt
@@ -59,7 +59,7 @@ def test_what_is_no_directory_cannot_be_packed(tmp_path: Path) -> None:
 def test_more_files_than_can_be_packed_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parley.cli.directory_copy.FILES_MAX", 1)
+    monkeypatch.setattr("parley.cli.chats.directory_copy.FILES_MAX", 1)
     filled(tmp_path, a_txt="", b_txt="")
     with pytest.raises(ConfigurationProblem, match="holds over 1 files: name a smaller"):
         packed(tmp_path)

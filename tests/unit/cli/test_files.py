@@ -2,12 +2,18 @@ import asyncio
 from pathlib import Path
 
 from parley.cli.commands.logs import matching_logs, new_lines
-from parley.cli.home import Home
-from parley.cli.log_bounds import LOOK_EVERY_S, bound_logs
-from parley.cli.log_files import open_log, tail
-from parley.cli.plan import Readiness, Sign
-from parley.cli.private_files import write_private
-from parley.cli.process_table import ProcessIdentity, ProcessRecord, ProcessTable, load, save
+from parley.cli.home.layout import Home
+from parley.cli.home.log_files import open_log, tail
+from parley.cli.home.log_rotation import LOOK_EVERY_S, bound_logs
+from parley.cli.home.private_files import write_private
+from parley.cli.stack.plan import Readiness, Sign
+from parley.cli.supervision.process_table import (
+    ProcessIdentity,
+    ProcessRecord,
+    ProcessTable,
+    load,
+    save,
+)
 from parley.clock import FakeClock
 
 

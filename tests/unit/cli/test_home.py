@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from parley.cli.errors import ConfigurationProblem
-from parley.cli.home import Home
+from parley.cli.home.layout import Home
 
 
 def test_a_prepared_home_is_private(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from parley.cli.bring_up import run_beside
-from parley.cli.supervisor import StartFailed
+from parley.cli.supervision.startup import run_beside
+from parley.cli.supervision.supervisor import StartFailed
 from parley.clock import FakeClock
 
 

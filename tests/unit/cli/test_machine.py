@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from parley.cli import machine
-from parley.cli.sandbox_probe import MissingLayer, SandboxOffer, probe_sandbox
+from parley.cli.host import checks as machine
+from parley.cli.host.sandbox_probe import MissingLayer, SandboxOffer, probe_sandbox
 
 NO_NAMESPACES = MissingLayer("user namespace", "seccomp denies it", "no level ns", "allow it")
 OFFER = SandboxOffer("ns", "6.18", 7, ("seccomp",), ())

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from parley.cli.home import Home
-from parley.cli.plan import ProcessSpec, Readiness, Sign, plan, waves
-from parley.cli.ports import HostPort
-from parley.cli.service_settings import problems_of
-from parley.cli.stack import Caller, Ports, Sizes, Stack, prefix_of
+from parley.cli.home.layout import Home
+from parley.cli.stack.plan import ProcessSpec, Readiness, Sign, plan, waves
+from parley.cli.stack.ports import HostPort
+from parley.cli.stack.service_settings import problems_of
+from parley.cli.stack.spec import Caller, Ports, Sizes, Stack, prefix_of
 
 HOME = Home(Path("/h"), Path("/tmp"))
 PORTS = Ports((HostPort("127.0.0.1", 8787),), HostPort("127.0.0.1", 9000))

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from parley.cli.background import Outcome, PipeReport
 from parley.cli.progress import RunningLine, TextProgress
+from parley.cli.supervision.detach import Outcome, PipeReport
 
 
 class FullDisk(io.StringIO):

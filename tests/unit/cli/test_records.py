@@ -1,14 +1,14 @@
 import asyncio
 from pathlib import Path
 
-from parley.cli import process_table
-from parley.cli.database import StackDatabase
-from parley.cli.home import Home
-from parley.cli.ports import HostPort
-from parley.cli.process_table import ProcessIdentity, ProcessRecord, ProcessTable
+from parley.cli.home.layout import Home
 from parley.cli.progress import RecordedProgress
-from parley.cli.records import SAVE_AGAIN_S, Records, myself
-from parley.cli.stack import Caller, Ports, Sizes, Stack
+from parley.cli.stack.ports import HostPort
+from parley.cli.stack.spec import Caller, Ports, Sizes, Stack
+from parley.cli.supervision import process_table
+from parley.cli.supervision.database import StackDatabase
+from parley.cli.supervision.process_records import SAVE_AGAIN_S, Records, myself
+from parley.cli.supervision.process_table import ProcessIdentity, ProcessRecord, ProcessTable
 from parley.clock import FakeClock
 
 HTTP = HostPort("127.0.0.1", 1)

@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from parley.cli.bring_up import prepare
 from parley.cli.errors import ConfigurationProblem
-from parley.cli.home import Home
-from parley.cli.ports import HostPort, any_free_port, free_ports_after, refusal
-from parley.cli.preparation import prepare_secrets
-from parley.cli.request import UpRequest, check_request, choose_ports
-from parley.cli.stack import Sizes
+from parley.cli.home.credentials import prepare_secrets
+from parley.cli.home.layout import Home
+from parley.cli.stack.ports import HostPort, any_free_port, free_ports_after, refusal
+from parley.cli.stack.request import UpRequest, check_request, choose_ports
+from parley.cli.stack.spec import Sizes
+from parley.cli.supervision.startup import prepare
 
 
 def request(home: Path, **changes: object) -> UpRequest:

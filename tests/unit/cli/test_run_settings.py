@@ -2,14 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from parley.cli.errors import ConfigurationProblem
-from parley.cli.run_settings import (
+from parley.cli.chats.run_settings import (
     FILE,
     RunSettings,
     nearest_settings,
     repository_of,
     settings_of,
 )
+from parley.cli.errors import ConfigurationProblem
 
 
 def say(directory: Path, text: str) -> None:

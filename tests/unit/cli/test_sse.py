@@ -1,4 +1,4 @@
-from parley.cli.sse import ServerEvent, events
+from parley.cli.api.events import ServerEvent, events
 
 
 def test_an_event_has_a_type_a_cursor_and_data() -> None:

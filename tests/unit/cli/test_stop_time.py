@@ -1,4 +1,4 @@
-from parley.cli.stop_time import DATABASE_S_MIN, ORPHANS_S_MIN, StopTime
+from parley.cli.supervision.stop_deadline import DATABASE_S_MIN, ORPHANS_S_MIN, StopTime
 from parley.clock import FakeClock
 
 

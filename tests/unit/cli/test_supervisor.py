@@ -3,11 +3,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from parley.cli.plan import ProcessSpec, Readiness, Sign
-from parley.cli.process_table import ProcessRecord
 from parley.cli.progress import RecordedProgress
-from parley.cli.stop_time import StopTime
-from parley.cli.supervisor import READY_S_MAX, REFUSING_S_MAX, StartFailed, Supervisor
+from parley.cli.stack.plan import ProcessSpec, Readiness, Sign
+from parley.cli.supervision.process_table import ProcessRecord
+from parley.cli.supervision.stop_deadline import StopTime
+from parley.cli.supervision.supervisor import READY_S_MAX, REFUSING_S_MAX, StartFailed, Supervisor
 from parley.clock import FakeClock
 from support.fake_children import FakeLauncher, FakeProbe
 

@@ -8,8 +8,14 @@ import pytest
 
 from chatd.settings import Settings
 from parley.clock import FakeClock, SystemClock
-from parley.faultpoints import Action, Arming, FaultInjected, FaultpointDirectory, OffsetClock
 from parley.settings import SettingsError, read
+from parley.testing.faultpoints import (
+    Action,
+    Arming,
+    FaultInjected,
+    FaultpointDirectory,
+    OffsetClock,
+)
 
 CHATD = {
     "CHATD_LISTEN": "unix:/run/chatd.sock",

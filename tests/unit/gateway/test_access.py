@@ -3,12 +3,12 @@ from typing import Any
 
 import pytest
 
-from gateway.access import ACCESS, Access, Need, RouteUndeclared
-from gateway.access_log import AccessLog, AccessLogShare
-from gateway.admission import Admission, AdmissionLimits
-from gateway.application import Application, OpenRoute, Surroundings, UserRoute, host_name
-from gateway.client_address import ClientAddresses
-from gateway.settings import PublicUrl
+from gateway.http.access_log import AccessLog, AccessLogShare
+from gateway.http.addresses import PublicUrl
+from gateway.http.application import Application, OpenRoute, Surroundings, UserRoute, host_name
+from gateway.http.limits.admission import Admission, AdmissionLimits
+from gateway.http.limits.client_address import ClientAddresses
+from gateway.http.route_access import ACCESS, Access, Need, RouteUndeclared
 from parley.clock import FakeClock
 from parley.telemetry import InMemoryTelemetry
 from support.gateway_routes import every_route

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.admission import ACTIVE_S, Admission, AdmissionLimits, Duration, Guest
-from gateway.errors import HttpRefusal
-from gateway.lasting_routes import DURATIONS
+from gateway.http.limits.admission import ACTIVE_S, Admission, AdmissionLimits, Duration, Guest
+from gateway.http.limits.route_durations import DURATIONS
+from gateway.http.problems.errors import HttpRefusal
 from parley.clock import FakeClock
 from support.gateway_routes import every_route
 from support.held_hubs import settle

@@ -1,12 +1,12 @@
 import pytest
 from starlette.requests import Request
 
-from gateway.bodies import decode, flag, idempotency_key, read_query, whole_number
-from gateway.convert_requests import new_chat_to_proto
-from gateway.errors import FieldError, HttpRefusal
-from gateway.inputs import BusyBehavior, NewChat, NewMessage, NewServiceToken, TextInput
-from gateway.inputs_workspaces import SignalInput
-from gateway.paging import page_request
+from gateway.api.convert.chat_requests import new_chat_to_proto
+from gateway.api.inputs.chats import BusyBehavior, NewChat, NewMessage, NewServiceToken, TextInput
+from gateway.api.inputs.workspace_access import SignalInput
+from gateway.api.paging import page_request
+from gateway.http.problems.errors import FieldError, HttpRefusal
+from gateway.http.request_body import decode, flag, idempotency_key, read_query, whole_number
 from gateway.settings import GatewaySettings
 from parley.settings import describe
 

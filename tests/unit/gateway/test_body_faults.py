@@ -7,15 +7,15 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from gateway.application import UserRoute
-from gateway.bodies import decode
-from gateway.body_faults import FAULTS_MAX, faults_of
-from gateway.errors import HttpRefusal
-from gateway.inputs import NewChat, NewShares
-from gateway.inputs_catalogue import NewTemplate
-from gateway.inputs_models import NewModel
-from gateway.inputs_workspaces import StdinInput
-from gateway.problem_pages import FIELD_CODES
+from gateway.api.inputs.chats import NewChat, NewShares
+from gateway.api.inputs.models import NewModel
+from gateway.api.inputs.workspace_access import StdinInput
+from gateway.api.inputs.workspaces import NewTemplate
+from gateway.http.application import UserRoute
+from gateway.http.body_errors import FAULTS_MAX, faults_of
+from gateway.http.problems.errors import HttpRefusal
+from gateway.http.request_body import decode
+from gateway.web.problem_pages import FIELD_CODES
 from support.gateway_routes import every_route
 
 OWN_ID = "00000000-0000-0000-0000-000000000001"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import grpc
 import pytest
 
-from gateway.carrying import CALL_BYTES_MAX, CarriedMethod, Carrier, LinkLost
+from gateway.streams.tunnel import CALL_BYTES_MAX, CarriedMethod, Carrier, LinkLost
 from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageResponse
 from parley.identity import ServiceName

@@ -1,8 +1,8 @@
 import grpc
 import pytest
 
-from gateway.chatd import Chatd, Stubs
-from gateway.errors import UpstreamRefused
+from gateway.http.problems.errors import UpstreamRefused
+from gateway.streams.chatd_client import Chatd, Stubs
 from parley.identity import Role, User, UserId
 from parley.rpc import Address, Channels, ranked
 

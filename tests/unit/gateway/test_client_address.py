@@ -1,6 +1,6 @@
 import pytest
 
-from gateway.client_address import ClientAddresses, ProxyNetwork
+from gateway.http.limits.client_address import ClientAddresses, ProxyNetwork
 
 PROXIES = tuple(map(ProxyNetwork.parse, ("10.0.0.0/8", "192.0.2.7", "2001:db8:1::/48")))
 

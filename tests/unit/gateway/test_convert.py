@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from gateway.convert import chat_to_json, event_to_json, message_to_json
-from gateway.convert_parts import part_to_json
+from gateway.api.convert.chats import chat_to_json, event_to_json, message_to_json
+from gateway.api.convert.parts import part_to_json
 from parley.api.chat.v1 import chat_pb2, event_pb2, message_pb2
 
 

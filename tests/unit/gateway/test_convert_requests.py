@@ -1,17 +1,17 @@
 from msgspec import UNSET
 
-from gateway.bodies import decode
-from gateway.convert_models import model_to_json, override_to_proto, provider_to_json
-from gateway.convert_requests import (
+from gateway.api.convert.chat_requests import (
     chat_patch_to_proto,
     effort_to_proto,
     given_fields,
     json_text,
     tool_result_to_proto,
 )
-from gateway.convert_usage import limit_to_json, period_to_proto
-from gateway.inputs import ChatPatch, Effort, NewChat, ToolResults
-from gateway.inputs_models import LimitPeriod, ModelPatch, ProviderType
+from gateway.api.convert.models import model_to_json, override_to_proto, provider_to_json
+from gateway.api.convert.usage import limit_to_json, period_to_proto
+from gateway.api.inputs.chats import ChatPatch, Effort, NewChat, ToolResults
+from gateway.api.inputs.models import LimitPeriod, ModelPatch, ProviderType
+from gateway.http.request_body import decode
 from parley.api.chat.v1 import chat_pb2, chat_service_pb2, model_pb2, usage_pb2
 
 

@@ -1,7 +1,13 @@
 import grpc
 import pytest
 
-from gateway.errors import (
+from gateway.api.inputs.chats import ChatPatch, NewChat, NewMessage
+from gateway.api.inputs.models import NewModel, NewSpendLimit
+from gateway.api.inputs.secrets import NewSecret
+from gateway.api.inputs.users import UserPatch
+from gateway.api.inputs.workspace_access import NewProcess, RestoreInput
+from gateway.api.inputs.workspaces import NewTemplate, NewWorkspace
+from gateway.http.problems.errors import (
     FACT_NAMES,
     GENERIC_DETAIL,
     HTTP_STATUS,
@@ -12,15 +18,9 @@ from gateway.errors import (
     answer_to,
     refusal_of,
 )
-from gateway.field_places import Asked, pointer_of
-from gateway.identity_errors import ERRORS, IdentityRefusal, InvalidRequest, TooManyTokens
-from gateway.inputs import ChatPatch, NewChat, NewMessage
-from gateway.inputs_catalogue import NewTemplate, NewWorkspace
-from gateway.inputs_models import NewModel, NewSpendLimit
-from gateway.inputs_secrets import NewSecret
-from gateway.inputs_users import UserPatch
-from gateway.inputs_workspaces import NewProcess, RestoreInput
-from gateway.problem_pages import PROBLEM_KINDS, index_body, problem_body
+from gateway.http.problems.field_paths import Asked, pointer_of
+from gateway.identity.errors import ERRORS, IdentityRefusal, InvalidRequest, TooManyTokens
+from gateway.web.problem_pages import PROBLEM_KINDS, index_body, problem_body
 from parley.postgres import DatabaseUnavailable
 from parley.rpc import Problem, Violation
 

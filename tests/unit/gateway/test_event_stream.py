@@ -4,10 +4,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from gateway import sse
-from gateway.chat_events import Ending
-from gateway.event_stream import EventStream, StreamLimits, Surroundings
-from gateway.open_streams import OpenStreams
+from gateway.http import sse
+from gateway.streams.event_source import Ending
+from gateway.streams.event_stream import EventStream, StreamLimits, Surroundings
+from gateway.streams.open_streams import OpenStreams
 from parley.clock import FakeClock
 
 ABOUT = {"chat_id": "00000000-0000-0000-0000-000000000001"}

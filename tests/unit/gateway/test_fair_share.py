@@ -1,6 +1,6 @@
 import pytest
 
-from gateway.fair_share import FairShare
+from gateway.http.limits.fair_share import FairShare
 
 
 def taken_by(share: FairShare, *holders: str) -> dict[str, int]:

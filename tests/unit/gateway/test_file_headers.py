@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.errors import HttpRefusal
-from gateway.file_headers import disposition, name_in, wanted_span
+from gateway.http.file_headers import disposition, name_in, wanted_span
+from gateway.http.problems.errors import HttpRefusal
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.groups import name_key
+from gateway.identity.engine.groups import name_key
 
 
 @pytest.mark.parametrize(

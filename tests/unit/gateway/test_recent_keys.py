@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gateway.recent_keys import GOOD_FOR_S, KEYS_MAX, RecentKeys
-from gateway.records import StoredApiKey, UserRecord, UserState
+from gateway.identity.domain import StoredApiKey, UserRecord, UserState
+from gateway.identity.engine.api_key_cache import GOOD_FOR_S, KEYS_MAX, RecentKeys
 from parley.clock import FakeClock
 from parley.identity import Role, UserId
 

@@ -8,12 +8,12 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from gateway.access import Access, Need
-from gateway.access_log import AccessLog, AccessLogShare
-from gateway.admission import Admission, AdmissionLimits
-from gateway.application import Application, OpenRoute, Surroundings
-from gateway.client_address import ClientAddresses
-from gateway.settings import PublicUrl
+from gateway.http.access_log import AccessLog, AccessLogShare
+from gateway.http.addresses import PublicUrl
+from gateway.http.application import Application, OpenRoute, Surroundings
+from gateway.http.limits.admission import Admission, AdmissionLimits
+from gateway.http.limits.client_address import ClientAddresses
+from gateway.http.route_access import Access, Need
 from parley.clock import FakeClock
 from parley.telemetry import InMemoryTelemetry
 

@@ -1,4 +1,4 @@
-from gateway.scopes import known_scopes
+from gateway.identity.engine.scopes import known_scopes
 
 
 def test_scopes_are_those_that_methods_ask_for() -> None:

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.settings import GatewaySettings, HttpAddress, PublicUrl
+from gateway.http.addresses import HttpAddress, PublicUrl
+from gateway.settings import GatewaySettings
 from parley.rpc import Address
 from parley.settings import Secret, SettingsError, read
 

@@ -1,8 +1,8 @@
 import msgspec
 import pytest
 
-from gateway import sse
-from parley.cli.sse import ServerEvent, events
+from gateway.http import sse
+from parley.cli.api.events import ServerEvent, events
 
 
 def test_a_frame_has_id_type_and_one_line_of_json() -> None:

@@ -8,11 +8,11 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
-from gateway.authentication import Authentication
-from gateway.errors import HttpRefusal
-from gateway.settings import PublicUrl
-from gateway.terminal_bridge import FRAMES_PER_S_MAX, TerminalBridge
-from gateway.websockets import as_request
+from gateway.http.addresses import PublicUrl
+from gateway.http.authentication import Authentication
+from gateway.http.problems.errors import HttpRefusal
+from gateway.http.websockets import as_request
+from gateway.terminals.bridge import FRAMES_PER_S_MAX, TerminalBridge
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.clock import FakeClock

@@ -2,8 +2,8 @@
 
 import pytest
 
-from parley.llm_mock.anthropic_answer import signature_of
-from parley.llm_mock.question import OfferedTool, Question
+from parley.testing.llm_mock.exchange.request import OfferedTool, Question
+from parley.testing.llm_mock.providers.anthropic.encoding import signature_of
 from support.mock_requests import ANTHROPIC_HEADERS, Json, asked, refusal
 
 PATH = "/v1/messages"

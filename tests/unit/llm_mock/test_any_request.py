@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.clock import FakeClock
-from parley.llm_mock.behaviour import Behaviour
-from parley.llm_mock.desk import Desk, Immediate
-from parley.llm_mock.question import HttpRequest
-from parley.llm_mock.reading import sample_arguments
-from parley.llm_mock.recording import Shelf
-from parley.llm_mock.statistics import Tally
+from parley.testing.llm_mock.behaviour.options import Behaviour
+from parley.testing.llm_mock.exchange.parsing import sample_arguments
+from parley.testing.llm_mock.exchange.request import HttpRequest
+from parley.testing.llm_mock.http.handler import Desk, Immediate
+from parley.testing.llm_mock.http.statistics import Tally
+from parley.testing.llm_mock.playback.recording import Shelf
 from support.mock_requests import ANTHROPIC_HEADERS, OPENAI_HEADERS
 
 WORDS = (

@@ -8,15 +8,15 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.eventstream import EventStreamBuffer
 
-from parley.llm_mock.aws import (
+from parley.testing.llm_mock.errors import Refused
+from parley.testing.llm_mock.exchange.request import HttpRequest
+from parley.testing.llm_mock.providers.anthropic.aws import (
     EXAMPLE_ACCESS_KEY,
     EXAMPLE_SECRET_KEY,
     authorise,
     event_message,
     exception_message,
 )
-from parley.llm_mock.errors import Refused
-from parley.llm_mock.question import HttpRequest
 
 TARGET = "/model/us.anthropic.claude-v1%3A0/invoke-with-response-stream"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.llm_mock.question import OfferedTool, Question
+from parley.testing.llm_mock.exchange.request import OfferedTool, Question
 from support.mock_requests import OPENAI_HEADERS, Json, asked, refusal
 
 PATH = "/v1/chat/completions"

@@ -1,8 +1,16 @@
 import pytest
 
-from parley.llm_mock import BehaviourUnknown, grammar_help
-from parley.llm_mock.behaviour import Behaviour, Failing, Fault, FaultKind, Ids, RetryForm, Stop
-from parley.llm_mock.grammar import WORDS, behaviour_of, change
+from parley.testing.llm_mock import BehaviourUnknown, grammar_help
+from parley.testing.llm_mock.behaviour.grammar import WORDS, behaviour_of, change
+from parley.testing.llm_mock.behaviour.options import (
+    Behaviour,
+    Failing,
+    Fault,
+    FaultKind,
+    Ids,
+    RetryForm,
+    Stop,
+)
 
 DEFAULT = Behaviour(deltas=3)
 ARGS = '{"a":[1,2],"b":3}'

@@ -4,16 +4,21 @@ from collections.abc import Iterable
 
 import pytest
 
-from parley.llm_mock.anthropic import AnthropicMessages
-from parley.llm_mock.behaviour import Behaviour
-from parley.llm_mock.completions import ChatCompletions
-from parley.llm_mock.dialect import Dialect
-from parley.llm_mock.placeholders import Filling, identity_of
-from parley.llm_mock.prepared import Prepared, in_chunks, prepare_stream, prepare_whole
-from parley.llm_mock.question import Question
-from parley.llm_mock.reply import reply_to
-from parley.llm_mock.responses import OpenAIResponses
-from parley.llm_mock.steps import Framed, Send, Step, course, delayed, evenly
+from parley.testing.llm_mock.behaviour.options import Behaviour
+from parley.testing.llm_mock.exchange.dialect import Dialect
+from parley.testing.llm_mock.exchange.placeholders import Filling, identity_of
+from parley.testing.llm_mock.exchange.reply import reply_to
+from parley.testing.llm_mock.exchange.request import Question
+from parley.testing.llm_mock.playback.encoded import (
+    Prepared,
+    in_chunks,
+    prepare_stream,
+    prepare_whole,
+)
+from parley.testing.llm_mock.playback.steps import Framed, Send, Step, course, delayed, evenly
+from parley.testing.llm_mock.providers.anthropic.messages import AnthropicMessages
+from parley.testing.llm_mock.providers.openai.completions import ChatCompletions
+from parley.testing.llm_mock.providers.openai.responses import OpenAIResponses
 
 BEHAVIOUR = Behaviour(deltas=3, reasoning=2, wait_s=3, latency_s=2, delay_s=1)
 REPLY = reply_to(Question("mock", True, "hello"), BEHAVIOUR, seed=0)

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from parley.llm_mock import Recording, RecordingUnreadable, read_recording
-from parley.llm_mock.recording import Shelf
+from parley.testing.llm_mock import Recording, RecordingUnreadable, read_recording
+from parley.testing.llm_mock.playback.recording import Shelf
 
 
 def recording(path: str, body: bytes = b"") -> Recording:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from parley.llm_mock.behaviour import Behaviour
-from parley.llm_mock.question import OfferedTool, Question
-from parley.llm_mock.reply import reply_to
+from parley.testing.llm_mock.behaviour.options import Behaviour
+from parley.testing.llm_mock.exchange.reply import reply_to
+from parley.testing.llm_mock.exchange.request import OfferedTool, Question
 
 ZONED = {"properties": {"zone": {"enum": ["UTC", "CET"]}}, "required": ["zone"]}
 TOOLS = (OfferedTool("execute", None), OfferedTool("time__now", ZONED))

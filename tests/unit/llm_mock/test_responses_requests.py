@@ -2,9 +2,9 @@
 
 import pytest
 
-from parley.llm_mock.placeholders import identity_of
-from parley.llm_mock.question import OfferedTool, Question
-from parley.llm_mock.responses_answer import SEAL
+from parley.testing.llm_mock.exchange.placeholders import identity_of
+from parley.testing.llm_mock.exchange.request import OfferedTool, Question
+from parley.testing.llm_mock.providers.openai.responses_encoding import SEAL
 from support.mock_requests import OPENAI_HEADERS, Json, asked, refusal
 
 PATH = "/v1/responses"

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from parley.clock import FakeClock
-from parley.llm_mock.schedule import GRAIN_S, Schedule
+from parley.testing.llm_mock.playback.timers import GRAIN_S, Schedule
 
 
 @asynccontextmanager

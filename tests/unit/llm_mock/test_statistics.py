@@ -1,6 +1,6 @@
 from parley.clock import FakeClock
-from parley.llm_mock.question import HttpRequest
-from parley.llm_mock.statistics import Served, Statistics, Tally
+from parley.testing.llm_mock.exchange.request import HttpRequest
+from parley.testing.llm_mock.http.statistics import Served, Statistics, Tally
 
 HEADERS = {"x-api-key": "secret", "authorization": "Bearer secret", "host": "mock"}
 REQUEST = HttpRequest("POST", "/v1/messages?beta=true", "/v1/messages", {}, HEADERS, b"{}")

@@ -2,10 +2,10 @@ from itertools import islice
 
 import pytest
 
-from parley.llm_mock.anthropic import AnthropicMessages
-from parley.llm_mock.behaviour import Behaviour, Fault, FaultKind
-from parley.llm_mock.dialect import Event
-from parley.llm_mock.steps import Drop, Pause, Reset, Send, Stall, Step, course
+from parley.testing.llm_mock.behaviour.options import Behaviour, Fault, FaultKind
+from parley.testing.llm_mock.exchange.dialect import Event
+from parley.testing.llm_mock.playback.steps import Drop, Pause, Reset, Send, Stall, Step, course
+from parley.testing.llm_mock.providers.anthropic.messages import AnthropicMessages
 
 FRAMING = AnthropicMessages()
 EVENTS = (

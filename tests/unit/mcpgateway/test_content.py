@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpgateway.call import CallEnd, CallRecord, Outcome
-from mcpgateway.content import (
+from mcpgateway.client.call import CallEnd, CallRecord, Outcome
+from mcpgateway.client.content import (
     CUT_MARK,
     BlobPart,
     LinkPart,
@@ -20,7 +20,7 @@ from mcpgateway.content import (
     packed,
     unpacked,
 )
-from mcpgateway.convert_calls import result_to_proto
+from mcpgateway.runtime.convert import result_to_proto
 from support.mcp_values import NOW, an_order
 
 EVERY_KIND: tuple[Part, ...] = (

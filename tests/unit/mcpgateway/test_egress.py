@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpgateway.egress import AddressBlocked, Policy, is_public
+from mcpgateway.client.egress import AddressBlocked, Policy, is_public
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import httpx2
 import pytest
 from mcp_types import CONNECTION_CLOSED
 
-from mcpgateway.domain import Reason
-from mcpgateway.egress import AddressBlocked, Exchange, ResponseTooLarge
-from mcpgateway.failures import failed_exchange
+from mcpgateway.client.egress import AddressBlocked, Exchange, ResponseTooLarge
+from mcpgateway.client.failures import failed_exchange
+from mcpgateway.servers.domain import Reason
 
 
 class ProtocolFault(Exception):

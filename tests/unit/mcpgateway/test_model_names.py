@@ -5,7 +5,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpgateway.catalog import model_names
+from mcpgateway.client.tool_names import model_names
 
 VALID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 SLUGS = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?", fullmatch=True)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpgateway.domain import ApprovalPolicy, ToolHints
-from mcpgateway.listing import OfferedTool
+from mcpgateway.runtime.tool_listing import OfferedTool
+from mcpgateway.servers.domain import ApprovalPolicy, ToolHints
 from support.mcp_values import a_server, a_tool
 
 READ_ONLY = ToolHints(read_only=True)

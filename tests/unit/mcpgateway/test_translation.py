@@ -6,7 +6,7 @@ import msgspec
 from mcp_types import CallToolResult
 from mcp_types import Tool as ProtocolTool
 
-from mcpgateway.content import (
+from mcpgateway.client.content import (
     BlobPart,
     LinkPart,
     ResourcePart,
@@ -15,7 +15,7 @@ from mcpgateway.content import (
     ToolAnswer,
     UnknownPart,
 )
-from mcpgateway.translation import answer_of, usable_tools
+from mcpgateway.client.translation import answer_of, usable_tools
 
 PNG = b"\x89PNG\r\n\x1a\n...."
 

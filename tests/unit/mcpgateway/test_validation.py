@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from mcpgateway.domain import AuthKind, Credentials, Limits, ServerSettings
-from mcpgateway.errors import BadArguments, InvalidRequest
-from mcpgateway.validation import check_arguments, check_server
+from mcpgateway.servers.domain import AuthKind, Credentials, Limits, ServerSettings
+from mcpgateway.servers.errors import BadArguments, InvalidRequest
+from mcpgateway.servers.validation import check_arguments, check_server
 
 GOOD: dict[str, Any] = {"slug": "demo", "display_name": "Demo", "url": "https://mcp.example/mcp"}
 

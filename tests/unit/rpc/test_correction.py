@@ -7,7 +7,7 @@ import pytest
 
 from parley.identity import RefusalReason, Role, ServiceName, User, UserId
 from parley.rpc import LIMITS, Address, Problem
-from parley.rpc.correction import CorrectedAnswer, CorrectedStream, Credential
+from parley.rpc.clock_correction import CorrectedAnswer, CorrectedStream, Credential
 from parley.rpc.problem import trailers
 
 ADA = User(UserId("ada"), Role.MEMBER)

@@ -1,6 +1,6 @@
 import grpc
 
-from parley.rpc.measures import Measures
+from parley.rpc.metrics import Measures
 from parley.telemetry import InMemoryTelemetry
 
 

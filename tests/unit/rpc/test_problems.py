@@ -5,7 +5,7 @@ import pytest
 
 from parley.identity import Forbidden, RefusalReason, Unauthenticated
 from parley.rpc import NoAddress, Problem, Refusal
-from parley.rpc.problems import Problems
+from parley.rpc.problem_table import Problems
 
 
 class ChatError(Exception):

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from parley.scaletest import Checker, Counts
-from parley.scaletest.events import Message
+from parley.testing.scaletest import Checker, Counts
+from parley.testing.scaletest.events import Message
 from support.told_chat import HEALTHY, Told, part, stored
 
 PLACES = range(len(HEALTHY))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from parley.scaletest.follower import pause_s
-from parley.scaletest.frames import Dechunker, Frame, Framer, Head, read_head
+from parley.testing.scaletest.follower import pause_s
+from parley.testing.scaletest.frames import Dechunker, Frame, Framer, Head, read_head
 
 STREAM = (
     b"retry: 2000\n: connected\n\n"

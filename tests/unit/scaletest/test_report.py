@@ -1,6 +1,6 @@
 """Figures out of outcomes, limits, and the table for people."""
 
-from parley.scaletest import (
+from parley.testing.scaletest import (
     ChatOutcome,
     Costs,
     Counts,
@@ -17,9 +17,9 @@ from parley.scaletest import (
     report_on,
     shares_of,
 )
-from parley.scaletest.measures import DatabaseCost, MachineCost, MachineTime, ServiceCost
-from parley.scaletest.percentiles import Percentiles
-from parley.scaletest.plan import Plan, Target
+from parley.testing.scaletest.costs import DatabaseCost, MachineCost, MachineTime, ServiceCost
+from parley.testing.scaletest.percentiles import Percentiles
+from parley.testing.scaletest.plan import Plan, Target
 
 LOAD = Load(chats=2, turns=2, clients=1)
 

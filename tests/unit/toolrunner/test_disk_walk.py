@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from support.forked_user import USER, as_ordinary_user
-from toolrunner.disk_use import Space, Use, overrun
-from toolrunner.disk_walk import Walked, walked
-from toolrunner.domain import Quota
+from toolrunner.filesystem.disk_usage import Walked, walked
+from toolrunner.primitives.domain import Quota
+from toolrunner.quotas.disk import Space, Use, overrun
 
 MIB = 1024**2
 

@@ -8,17 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolrunner.egress import Delivery, Grant, HostPattern, Place, Reason, Refused, SecretValue
-from toolrunner.egress.client_hello import (
+from toolrunner.egress.domain.client_hello import (
     ClientHello,
     HelloUnreadable,
     handshake_of,
     read_hello,
 )
-from toolrunner.egress.grants import grant_for, header_of, is_git_path
-from toolrunner.egress.heads import Body, RequestHead, passed_on, read_request, read_response
-from toolrunner.egress.masking import Mask, spellings
-from toolrunner.egress.targets import Plain, Secured, Tunnel, target_of
-from toolrunner.egress.variables import git_variables, variables_of
+from toolrunner.egress.domain.grants import grant_for, header_of, is_git_path
+from toolrunner.egress.domain.http_heads import (
+    Body,
+    RequestHead,
+    passed_on,
+    read_request,
+    read_response,
+)
+from toolrunner.egress.domain.secret_mask import Mask, spellings
+from toolrunner.egress.domain.targets import Plain, Secured, Tunnel, target_of
+from toolrunner.egress.domain.variables import git_variables, variables_of
 
 HOST = b"\r\nHost: a.example"
 

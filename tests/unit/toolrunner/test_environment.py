@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from toolrunner.domain import NO_CHAT, ChatId, ProcessId
-from toolrunner.environment import NON_INTERACTIVE, SEARCH_PATH, environment_of
+from toolrunner.primitives.domain import NO_CHAT, ChatId, ProcessId
+from toolrunner.spawner.client.environment import NON_INTERACTIVE, SEARCH_PATH, environment_of
 
 BASE = {
     "PATH": SEARCH_PATH,

@@ -1,10 +1,10 @@
 import grpc
 
 from parley.api.workspace.v1.error_reason_pb2 import ErrorReason
-from toolrunner import errors
-from toolrunner.files.errors import FileRefused, Reason
-from toolrunner.rpc.errors import ERRORS
-from toolrunner.spawning import LaunchFailed
+from toolrunner.filesystem.errors import FileRefused, Reason
+from toolrunner.primitives import errors
+from toolrunner.problems import ERRORS
+from toolrunner.spawner.client.spawner import LaunchFailed
 
 GIVEN: tuple[Exception, ...] = (
     errors.InvalidRequest("field", "is wrong"),

@@ -6,12 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from toolrunner.domain import Scope, WorkspaceId
-from toolrunner.errors import ClerkGone, OutcomeUnknown
-from toolrunner.file_changes import FileChanges, Reads
-from toolrunner.files.protocol import Answer, Commit, Done, Planned, PlanWrite, Request, RollBack
-from toolrunner.files.values import Image
-from toolrunner.workspaces import Workspaces
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.files.changes import FileChanges, Reads
+from toolrunner.fileworker.protocol import (
+    Answer,
+    Commit,
+    Done,
+    Planned,
+    PlanWrite,
+    Request,
+    RollBack,
+)
+from toolrunner.fileworker.values import Image
+from toolrunner.primitives.domain import Scope, WorkspaceId
+from toolrunner.primitives.errors import ClerkGone, OutcomeUnknown
 
 SCOPE = Scope(WorkspaceId("w"))
 IMAGE = Image("a", b"old\n", 0o644, "before", "after")

@@ -6,10 +6,10 @@ import stat
 import msgspec
 import pytest
 
-from toolrunner.files.protocol import Frames, Stat, Tell, frame
-from toolrunner.files.snapshots import info_of
-from toolrunner.files.values import PathInfo
-from toolrunner.rpc.file_convert import info_to_proto
+from toolrunner.files.rpc.convert import info_to_proto
+from toolrunner.fileworker.content.snapshot import info_of
+from toolrunner.fileworker.protocol import Frames, Stat, Tell, frame
+from toolrunner.fileworker.values import PathInfo
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolrunner.files.editing import edited
-from toolrunner.files.matching import Match
-from toolrunner.files.values import AppliedEdit, ProblemKind, TextEdit
+from toolrunner.fileworker.edits.match import Match
+from toolrunner.fileworker.edits.replacement import edited
+from toolrunner.fileworker.values import AppliedEdit, ProblemKind, TextEdit
 
 TWO_SPACES = "class A:\n  def f(self):\n    return 1\n\n  def g(self):\n    return 2\n"
 

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolrunner.files.diffs import differences, lines_of, unified
-from toolrunner.files.patch_grammar import (
+from toolrunner.fileworker.edits.diff import differences, lines_of, unified
+from toolrunner.fileworker.edits.patch import patched
+from toolrunner.fileworker.edits.patch_grammar import (
     AddFile,
     Chunk,
     DeleteFile,
@@ -13,7 +14,6 @@ from toolrunner.files.patch_grammar import (
     UpdateFile,
     parse,
 )
-from toolrunner.files.patching import patched
 
 
 def wrapped(*lines: str) -> str:

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.file_rooms import change, here, write
-from toolrunner.files.content import looks_of, text_of
-from toolrunner.files.protocol import PlanEdits, PlanPatch, PlanRestore
-from toolrunner.files.values import FileEdit, TextEdit
+from toolrunner.fileworker.content.detection import looks_of, text_of
+from toolrunner.fileworker.protocol import PlanEdits, PlanPatch, PlanRestore
+from toolrunner.fileworker.values import FileEdit, TextEdit
 
 CONTENT = st.one_of(
     st.binary(max_size=60),

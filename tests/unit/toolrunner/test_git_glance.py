@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from toolrunner.git.glance import NAMES_MAX, holds_no_repository
-from toolrunner.git.repositories import DEPTH_MAX
+from toolrunner.fileworker.git.detection import NAMES_MAX, holds_no_repository
+from toolrunner.fileworker.git.repositories import DEPTH_MAX
 
 
 def test_a_tree_without_a_repository_holds_none(tmp_path: Path) -> None:

@@ -7,12 +7,10 @@ from contextlib import aclosing, asynccontextmanager
 from parley.clock import FakeClock
 from parley.tasks import BackgroundTasks, Starter
 from support.supervised import supervision
-from toolrunner.domain import Scope, WorkspaceId
-from toolrunner.errors import ClerkGone, ReadOnly
-from toolrunner.files.protocol import Answer, Request
-from toolrunner.git.protocol import Removed, Repositories, Unchanged
-from toolrunner.git.values import Repository
-from toolrunner.git_watches import (
+from toolrunner.fileworker.git.protocol import Removed, Repositories, Unchanged
+from toolrunner.fileworker.git.values import Repository
+from toolrunner.fileworker.protocol import Answer, Request
+from toolrunner.git.watches import (
     TRIES_MAX,
     Ended,
     GitEvent,
@@ -22,6 +20,8 @@ from toolrunner.git_watches import (
     Quiet,
     Snapshot,
 )
+from toolrunner.primitives.domain import Scope, WorkspaceId
+from toolrunner.primitives.errors import ClerkGone, ReadOnly
 
 SCOPE = Scope(WorkspaceId("w"))
 ROOT, INNER = Repository("", branch="main"), Repository("inner", branch="main")

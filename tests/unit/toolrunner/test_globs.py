@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolrunner.files.globs import ALTERNATIVES_MAX, compiled, name_pattern
+from toolrunner.fileworker.search.globs import ALTERNATIVES_MAX, compiled, name_pattern
 
 PLAIN = re.compile(r"\*\*/|\*\*|\*|\?")
 MEANING = {"**": ".*", "*": "[^/]*", "?": "[^/]"}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.forked_user import USER, as_ordinary_user
-from toolrunner.held_files import held_by
+from toolrunner.quotas.deleted_files import held_by
 
 MIB = 1024**2
 HOLDER = """

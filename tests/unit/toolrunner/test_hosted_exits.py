@@ -3,7 +3,7 @@
 import pytest
 
 from toolrunner.egress import Delivery, Grant, HostPattern, Place
-from toolrunner.hosting.exits import fetch_grant, repository_place
+from toolrunner.workspaces.egress import fetch_grant, repository_place
 
 GIT = Grant("deploy", (HostPattern.parse("*.example.org"),), Delivery.GIT)
 API = Grant("api", (HostPattern.parse("git.example.org"),))

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from parley.clock import FakeClock
-from toolrunner.domain import (
+from toolrunner.journal.database import open_file
+from toolrunner.journal.journal import CANCELLED_ERROR, Begun, Journal, Known, NotBegun
+from toolrunner.journal.records import Effect, FileEffect, ProcessRecord
+from toolrunner.primitives.domain import (
     LIVE,
     ChatId,
     Execution,
@@ -23,16 +26,13 @@ from toolrunner.domain import (
     ProcessState,
     WorkspaceId,
 )
-from toolrunner.errors import (
+from toolrunner.primitives.errors import (
     ExecutionIdReused,
     JournalChanged,
     JournalUnusable,
     RequestIdReused,
     StaleOwner,
 )
-from toolrunner.journal import CANCELLED_ERROR, Begun, Journal, Known, NotBegun
-from toolrunner.journal_file import open_file
-from toolrunner.records import Effect, FileEffect, ProcessRecord
 
 CHAT = ChatId("chat-1")
 CLOCK = FakeClock()

@@ -8,12 +8,12 @@ from threading import Event
 import pytest
 
 from parley.clock import FakeClock
-from toolrunner.domain import ChatId, ExecutionId, Key
-from toolrunner.errors import JournalFailed, StaleOwner
-from toolrunner.journal import Begun, Done, Failed, Journal
-from toolrunner.journal_file import open_file
-from toolrunner.journal_thread import JournalThread, open_journal
-from toolrunner.records import FileEffect
+from toolrunner.journal.database import open_file
+from toolrunner.journal.journal import Begun, Done, Failed, Journal
+from toolrunner.journal.records import FileEffect
+from toolrunner.journal.thread import JournalThread, open_journal
+from toolrunner.primitives.domain import ChatId, ExecutionId, Key
+from toolrunner.primitives.errors import JournalFailed, StaleOwner
 
 CLOCK = FakeClock()
 FULL_SYNC = 2

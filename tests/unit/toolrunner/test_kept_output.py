@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolrunner.kept_output import HEAD_BYTES, TAIL_BYTES, KeptOutput
-from toolrunner.output import Budget, excerpt
-from toolrunner.output_log import BEGINNING_BYTES, FinishedLog, OutputLog, remove_logs
+from toolrunner.processes.output.buffer import HEAD_BYTES, TAIL_BYTES, KeptOutput
+from toolrunner.processes.output.excerpt import Budget, excerpt
+from toolrunner.processes.output.log import BEGINNING_BYTES, FinishedLog, OutputLog, remove_logs
 
 
 def numbered(count: int) -> bytes:

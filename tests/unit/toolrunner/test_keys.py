@@ -1,7 +1,7 @@
 import pytest
 
-from toolrunner.errors import InvalidRequest
-from toolrunner.keys import KEYS, bytes_of_keys
+from toolrunner.primitives.errors import InvalidRequest
+from toolrunner.processes.terminal_keys import KEYS, bytes_of_keys
 
 
 @pytest.mark.parametrize(

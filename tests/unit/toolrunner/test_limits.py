@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from toolrunner.domain import Limits
+from toolrunner.primitives.domain import Limits
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.limits import limit_group, pass_controllers_on
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolrunner.errors import InvalidPattern
-from toolrunner.matching import LINE_BYTES_MAX, LineMatcher
+from toolrunner.primitives.errors import InvalidPattern
+from toolrunner.processes.output.line_match import LINE_BYTES_MAX, LineMatcher
 
 
 def test_only_complete_lines_match() -> None:

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.merged_trees import Pair, Tree, read, write
-from toolrunner.errors import MergeDisturbed
-from toolrunner.files.beneath import Root
-from toolrunner.hosting.applying import MergePlan, go_back, go_forward
-from toolrunner.hosting.comparing import Strategy
-from toolrunner.hosting.three_way import ConflictKind
+from toolrunner.filesystem.beneath import Root
+from toolrunner.primitives.errors import MergeDisturbed
+from toolrunner.workspaces.merge.application import MergePlan, go_back, go_forward
+from toolrunner.workspaces.merge.comparison import Strategy
+from toolrunner.workspaces.merge.three_way import ConflictKind
 
 BEGINNING: Tree = {"a": "1\n2\n3\n4\n5\n", "b": "b", "d/x": "x", "d/y": "y", "link": "->a"}
 PATHS = ["a", "b", "d/x", "d/y", "d/e/z", "new", "link"]

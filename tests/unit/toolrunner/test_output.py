@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolrunner.output import Budget, Excerpt, Truncation, complete_bytes, excerpt
+from toolrunner.processes.output.excerpt import Budget, Excerpt, Truncation, complete_bytes, excerpt
 
 DEFAULT = Budget()
 

@@ -9,13 +9,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from parley.clock import FakeClock
-from toolrunner.domain import ChatId, ProcessId, ProcessState, WorkspaceId
-from toolrunner.kept_output import CHUNK_BYTES, KeptOutput
-from toolrunner.live import LiveProcess
-from toolrunner.output_log import OutputLog
-from toolrunner.pipes import READ_TOGETHER, Pipes
-from toolrunner.records import ProcessRecord
-from toolrunner.spawning import Launched
+from toolrunner.journal.records import ProcessRecord
+from toolrunner.primitives.domain import ChatId, ProcessId, ProcessState, WorkspaceId
+from toolrunner.processes.live_process import LiveProcess
+from toolrunner.processes.output.buffer import CHUNK_BYTES, KeptOutput
+from toolrunner.processes.output.log import OutputLog
+from toolrunner.processes.output.pipes import READ_TOGETHER, Pipes
+from toolrunner.spawner.client.spawner import Launched
 
 NOISY = 5 * READ_TOGETHER
 PIECE = b"y\n" * (CHUNK_BYTES // 2)

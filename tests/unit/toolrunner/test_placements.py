@@ -9,10 +9,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from toolrunner.domain import WorkspaceId
-from toolrunner.hosting.placements import HostState, Placement
-from toolrunner.hosting.recipes import Recipe, Scratch
-from toolrunner.hosting.store import REMOVED_KEPT, REMOVED_MAX, Request, open_placements, outdated
+from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.workspaces.domain.placement import HostState, Placement
+from toolrunner.workspaces.domain.spec import Recipe, Scratch
+from toolrunner.workspaces.store import (
+    REMOVED_KEPT,
+    REMOVED_MAX,
+    Request,
+    open_placements,
+    outdated,
+)
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 WITHIN_S = 10

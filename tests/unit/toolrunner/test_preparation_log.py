@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
-from toolrunner.hosting.preparation_log import PreparationLog
+from toolrunner.workspaces.preparation_log import PreparationLog
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

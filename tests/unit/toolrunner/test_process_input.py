@@ -3,8 +3,8 @@ import os
 
 import pytest
 
-from toolrunner.errors import InputFull
-from toolrunner.process_input import WAITING_BYTES_MAX, ProcessInput
+from toolrunner.primitives.errors import InputFull
+from toolrunner.processes.input_buffer import WAITING_BYTES_MAX, ProcessInput
 
 
 async def test_what_is_not_read_waits_and_nothing_is_lost() -> None:

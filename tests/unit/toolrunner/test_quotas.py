@@ -10,21 +10,21 @@ from typing import cast
 import pytest
 
 from parley.clock import FakeClock
-from toolrunner.census import Census, Leader, Member
-from toolrunner.disk_use import LOOK_AGAIN_S, LOOK_OVER_S, Space, Use, is_due, overrun
-from toolrunner.domain import Limits, ProcessId, Quota, WorkspaceId
-from toolrunner.errors import QuotaExceeded
-from toolrunner.hosting.programs import Programs
-from toolrunner.processes import Processes
-from toolrunner.quotas import Quotas
-from toolrunner.shares import CROWD, Pace, Shares
-from toolrunner.socket_memory import SocketMemory, SocketMeter
+from toolrunner.directories.workspaces import Particulars, Workspaces
+from toolrunner.primitives.domain import Limits, ProcessId, Quota, WorkspaceId
+from toolrunner.primitives.errors import QuotaExceeded
+from toolrunner.processes.scan import Census, Leader, Member
+from toolrunner.processes.service import Processes
+from toolrunner.quotas.cpu_priority import CROWD, Pace, Shares
+from toolrunner.quotas.disk import LOOK_AGAIN_S, LOOK_OVER_S, Space, Use, is_due, overrun
+from toolrunner.quotas.enforcement import Quotas
+from toolrunner.quotas.socket_memory import SocketMemory, SocketMeter
 from toolrunner.spawner import Seen, descendants, running_processes
+from toolrunner.spawner.client.node_programs import Programs
+from toolrunner.spawner.client.spawner import Launch, Launched, LaunchFailed, OnExit, Spawner
 from toolrunner.spawner.control_groups import ControlGroups
+from toolrunner.spawner.control_groups_v1 import OldGroups
 from toolrunner.spawner.limits import PIDS_SPARE
-from toolrunner.spawner.old_groups import OldGroups
-from toolrunner.spawning import Launch, Launched, LaunchFailed, OnExit, Spawner
-from toolrunner.workspaces import Particulars, Workspaces
 
 QUOTA = Quota(disk_bytes=1000, inodes=100)
 USE = Use(disk_bytes=400, inodes=40, space=Space(10_000, 1_000), at_s=100.0, took_s=0.1)

@@ -6,13 +6,13 @@ import pytest
 from msgspec import structs
 
 from parley.clock import FakeClock
-from toolrunner.domain import ChatId, Exit, ProcessId, ProcessState, Scope, WorkspaceId
-from toolrunner.errors import ProcessNotFound
-from toolrunner.journal_thread import JournalThread, open_journal
-from toolrunner.reaping import FINISHED_KEPT, REAP_EVERY_S, Reaper
-from toolrunner.records import Effect, ProcessRecord
-from toolrunner.registry import Registry
-from toolrunner.workspaces import Workspaces
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.journal.records import Effect, ProcessRecord
+from toolrunner.journal.thread import JournalThread, open_journal
+from toolrunner.primitives.domain import ChatId, Exit, ProcessId, ProcessState, Scope, WorkspaceId
+from toolrunner.primitives.errors import ProcessNotFound
+from toolrunner.processes.registry import Registry
+from toolrunner.processes.retention import FINISHED_KEPT, REAP_EVERY_S, Reaper
 
 WORKSPACE = WorkspaceId("w")
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from parley.clock import FakeClock
-from toolrunner.domain import WorkspaceId
-from toolrunner.errors import StalePlacement
-from toolrunner.hosting.placements import Hosted, HostState
-from toolrunner.hosting.registration import (
+from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.primitives.errors import StalePlacement
+from toolrunner.workspaces.domain.placement import Hosted, HostState
+from toolrunner.workspaces.node.registration import (
     Heard,
     Instruction,
     Order,

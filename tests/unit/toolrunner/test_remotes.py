@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from toolrunner.hosting.bounds import Bounds, Kept
-from toolrunner.hosting.git_runs import GIT_ENVIRONMENT, KNOWN_HOSTS, SSH, ssh_to
-from toolrunner.hosting.remotes import (
+from toolrunner.workspaces.domain.mirror_limits import Bounds, Kept
+from toolrunner.workspaces.sources.git_command import GIT_ENVIRONMENT, KNOWN_HOSTS, SSH, ssh_to
+from toolrunner.workspaces.sources.git_output import PRIVATE, led_names, told
+from toolrunner.workspaces.sources.remotes import (
     Remote,
     RemoteRefused,
     Remotes,
@@ -15,7 +16,6 @@ from toolrunner.hosting.remotes import (
     pinned,
     remote_of,
 )
-from toolrunner.hosting.told_lines import PRIVATE, led_names, told
 
 
 @dataclass

@@ -2,7 +2,7 @@ import signal
 import subprocess
 
 from toolrunner.sandbox import Confinement
-from toolrunner.sandbox.cells import RESTING_MAX, RESTING_S, Cell, Cells, Key, key_of
+from toolrunner.sandbox.namespaces import RESTING_MAX, RESTING_S, Cell, Cells, Key, key_of
 from toolrunner.sandbox.values import Layer, Level, Network, Profile
 
 

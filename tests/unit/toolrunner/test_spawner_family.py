@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from toolrunner.sandbox import is_readable
+from toolrunner.spawner.children import REPORT_OVER, Family, Kept
 from toolrunner.spawner.control_groups import ControlGroups
-from toolrunner.spawner.family import REPORT_OVER, Family, Kept
 from toolrunner.spawner.frames import Frames, Line
-from toolrunner.spawner.kin import Kin
+from toolrunner.spawner.process_index import Kin
 
 CODE = 7
 WITHIN_S = 10.0

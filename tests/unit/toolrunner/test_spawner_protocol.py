@@ -19,10 +19,10 @@ from toolrunner.spawner import (
     running_below,
     running_processes,
 )
+from toolrunner.spawner.adoption import is_below
 from toolrunner.spawner.control_groups import ControlGroups
-from toolrunner.spawner.door import is_below
 from toolrunner.spawner.kernel import look, send
-from toolrunner.spawner.kin import Belonging, Kin, Known
+from toolrunner.spawner.process_index import Belonging, Kin, Known
 
 
 def test_messages_survive_any_cut() -> None:

@@ -2,8 +2,8 @@
 
 import errno
 
-from toolrunner.spawning import LaunchFailed
-from toolrunner.starting import start_error_of
+from toolrunner.processes.start import start_error_of
+from toolrunner.spawner.client.spawner import LaunchFailed
 
 
 def test_a_workspace_without_a_shell_is_told_with_what_to_do_instead() -> None:

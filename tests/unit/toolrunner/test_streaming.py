@@ -2,16 +2,16 @@ import asyncio
 from pathlib import Path
 
 from parley.clock import FakeClock
-from toolrunner.domain import ChatId, ProcessId, ProcessState, Scope, WorkspaceId
-from toolrunner.journal_thread import open_journal
-from toolrunner.kept_output import KeptOutput
-from toolrunner.live import LiveProcess
-from toolrunner.output_log import OutputLog
-from toolrunner.pipes import Pipes
-from toolrunner.records import ProcessRecord
-from toolrunner.registry import Registry
-from toolrunner.streaming import Chunk, Closed, CloseReason, Heartbeat, OutputStream
-from toolrunner.workspaces import Workspaces
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.journal.records import ProcessRecord
+from toolrunner.journal.thread import open_journal
+from toolrunner.primitives.domain import ChatId, ProcessId, ProcessState, Scope, WorkspaceId
+from toolrunner.processes.live_process import LiveProcess
+from toolrunner.processes.output.buffer import KeptOutput
+from toolrunner.processes.output.log import OutputLog
+from toolrunner.processes.output.pipes import Pipes
+from toolrunner.processes.output.stream import Chunk, Closed, CloseReason, Heartbeat, OutputStream
+from toolrunner.processes.registry import Registry
 
 CLOCK = FakeClock()
 SCOPE = Scope(WorkspaceId("w"), ChatId("c"))

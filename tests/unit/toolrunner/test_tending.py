@@ -11,7 +11,11 @@ from msgspec import structs
 
 from parley.clock import FakeClock
 from support.conditions import until
-from toolrunner.domain import (
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.journal.journal import Journal
+from toolrunner.journal.records import Effect, ProcessRecord
+from toolrunner.journal.thread import JournalThread, open_journal
+from toolrunner.primitives.domain import (
     ChatId,
     ExecutionId,
     ExecutionState,
@@ -21,17 +25,13 @@ from toolrunner.domain import (
     ProcessState,
     WorkspaceId,
 )
-from toolrunner.journal import Journal
-from toolrunner.journal_thread import JournalThread, open_journal
-from toolrunner.kept_output import KeptOutput
-from toolrunner.live import LiveProcess
-from toolrunner.output_log import OutputLog
-from toolrunner.pipes import Pipes
-from toolrunner.records import Effect, ProcessRecord
-from toolrunner.registry import Registry
-from toolrunner.spawning import Spawner
-from toolrunner.tending import KEEP_START_S, Tending
-from toolrunner.workspaces import Workspaces
+from toolrunner.processes.live_process import LiveProcess
+from toolrunner.processes.monitor import KEEP_START_S, Tending
+from toolrunner.processes.output.buffer import KeptOutput
+from toolrunner.processes.output.log import OutputLog
+from toolrunner.processes.output.pipes import Pipes
+from toolrunner.processes.registry import Registry
+from toolrunner.spawner.client.spawner import Spawner
 
 T = TypeVar("T")
 CLOCK = FakeClock()

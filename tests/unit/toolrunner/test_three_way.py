@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolrunner.hosting.three_way import ConflictKind, Merged, Step, Version, decide, merge_lines
-from toolrunner.trees import Kind
+from toolrunner.filesystem.tree import Kind
+from toolrunner.workspaces.merge.three_way import (
+    ConflictKind,
+    Merged,
+    Step,
+    Version,
+    decide,
+    merge_lines,
+)
 
 OLD, NEW, OTHER = (Version(Kind.FILE, text) for text in ("old", "new", "other"))
 RUN = Version(Kind.FILE, "old", is_executable=True)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from toolrunner.files.beneath import Root
-from toolrunner.hosting.copying import copy_tree
-from toolrunner.hosting.removal import Trash
-from toolrunner.trees import measure
+from toolrunner.filesystem.beneath import Root
+from toolrunner.filesystem.copy import copy_tree
+from toolrunner.filesystem.trash import Trash
+from toolrunner.filesystem.tree import measure
 
 
 @pytest.fixture

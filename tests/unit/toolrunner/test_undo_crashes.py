@@ -10,12 +10,12 @@ import pytest
 
 from support.crash_points import crashing_before
 from support.here_clerks import HereClerks
-from toolrunner.domain import ChatId, Scope, WorkspaceId
-from toolrunner.file_changes import Changed, FileChanges, Reads
-from toolrunner.files.errors import FileRefused, Reason
-from toolrunner.files.protocol import PlanDelete, PlanEdits, PlanMove
-from toolrunner.files.values import FileEdit, TextEdit
-from toolrunner.workspaces import Workspaces
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.files.changes import Changed, FileChanges, Reads
+from toolrunner.filesystem.errors import FileRefused, Reason
+from toolrunner.fileworker.protocol import PlanDelete, PlanEdits, PlanMove
+from toolrunner.fileworker.values import FileEdit, TextEdit
+from toolrunner.primitives.domain import ChatId, Scope, WorkspaceId
 
 SCOPE = Scope(WorkspaceId("w"), ChatId("c"))
 OLD, NEW = ("a old\n", "b old\n"), ("a new\n", "b new\n")

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from toolrunner.files.values import Image
-from toolrunner.undo_store import Undone, UndoRecord, UndoStore
+from toolrunner.files.undo_store import Undone, UndoRecord, UndoStore
+from toolrunner.fileworker.values import Image
 
 A = Image("a", b"old a", 0o644, "before", "after")
 B = Image("b", None, None, "", "after")

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from toolrunner.domain import WorkspaceId
-from toolrunner.errors import OutsideWorkspace, PathNotFound, WrongPathKind
-from toolrunner.workspaces import Workspace, Workspaces
+from toolrunner.directories.workspaces import Workspace, Workspaces
+from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.primitives.errors import OutsideWorkspace, PathNotFound, WrongPathKind
 
 
 @pytest.fixture

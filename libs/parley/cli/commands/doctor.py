@@ -6,14 +6,14 @@ from dataclasses import asdict
 
 import click
 
-from parley.cli import machine
-from parley.cli.default_model import default_model_line
+from parley.cli.chats.default_model import default_model_line
 from parley.cli.errors import ConfigurationProblem
+from parley.cli.host import checks as machine
+from parley.cli.host.sandbox_probe import SandboxOffer, probe_sandbox
 from parley.cli.invocation import current
-from parley.cli.leftovers import running
 from parley.cli.options import HomeCommand
-from parley.cli.process_table import load
-from parley.cli.sandbox_probe import SandboxOffer, probe_sandbox
+from parley.cli.supervision.process_table import load
+from parley.cli.supervision.stale_processes import running
 
 
 @click.command(cls=HomeCommand)

@@ -7,12 +7,12 @@ import click
 import psutil
 
 from parley.cli.errors import CliError
-from parley.cli.home import Home
+from parley.cli.home.layout import Home
+from parley.cli.home.lock import locked
 from parley.cli.invocation import current
-from parley.cli.leftovers import end, leftovers, running
-from parley.cli.lock import locked
 from parley.cli.options import HomeCommand
-from parley.cli.process_table import load
+from parley.cli.supervision.process_table import load
+from parley.cli.supervision.stale_processes import end, leftovers, running
 
 #: A supervisor that is well needs at most nine seconds.
 STOPPING_S_MAX = 10.0
@@ -62,7 +62,7 @@ def _end_leftovers(home: Home) -> int:
 
 def _remove_sockets(home: Home) -> None:
     # Only a supervisor that was killed leaves any; this takes longer to import than all the rest.
-    from parley.cli.database import embedded_server
+    from parley.cli.supervision.database import embedded_server
     from parley.clock import SystemClock
 
     home.remove_sockets()

@@ -9,8 +9,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.options import HomeCommand
-from parley.cli.plan import Readiness, Sign
-from parley.cli.readiness import NetworkProbe
+from parley.cli.stack.plan import Readiness, Sign
+from parley.cli.supervision.readiness import NetworkProbe
 from parley.identity import CertificateFiles, CertificateUnreadable, ServiceName, server_name
 
 ANSWER_S_MAX = 3.0

@@ -13,15 +13,15 @@ from urllib.parse import urlsplit
 
 import click
 
-from parley.cli.database import SCHEMAS, database, url_for
 from parley.cli.errors import ConfigurationProblem
-from parley.cli.home import Home
+from parley.cli.home.credentials import prepare_secrets
+from parley.cli.home.layout import Home
+from parley.cli.home.lock import locked
+from parley.cli.home.private_files import make_private_directory, write_private
 from parley.cli.invocation import current
-from parley.cli.lock import locked
 from parley.cli.options import HomeCommand
-from parley.cli.preparation import prepare_secrets
-from parley.cli.private_files import make_private_directory, write_private
 from parley.cli.progress import TextProgress
+from parley.cli.supervision.database import SCHEMAS, database, url_for
 from parley.clock import SystemClock
 from parley.identity import (
     CertificateAuthority,

@@ -5,11 +5,11 @@ import uuid
 
 import click
 
-from parley.cli.api import Api
-from parley.cli.chats import chat_path
+from parley.cli.api.client import Api
+from parley.cli.api.server import find_server
+from parley.cli.chats.listing import chat_path
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
-from parley.cli.server import find_server
 
 
 @click.command(cls=HomeCommand)

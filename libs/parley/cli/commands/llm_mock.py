@@ -8,10 +8,10 @@ import uvloop
 from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.options import HomeCommand
 from parley.clock import SystemClock
-from parley.llm_mock import MockError, MockModels, Recording, grammar_help, read_recording
 from parley.process.linux import end_with_parent
 from parley.process.open_files import OpenFiles
 from parley.process.signals import stopping_on_signals
+from parley.testing.llm_mock import MockError, MockModels, Recording, grammar_help, read_recording
 
 EPILOG = f"""\b
 How a model behaves is in its name: mock:deltas=40,delay=20ms,fail=429*2 or, behind any other

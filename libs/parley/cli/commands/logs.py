@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from parley.cli.errors import CliError
-from parley.cli.home import Home
+from parley.cli.home.layout import Home
+from parley.cli.home.log_files import logs_of, tail
 from parley.cli.invocation import current
-from parley.cli.log_files import logs_of, tail
 from parley.cli.options import HomeCommand
 
 LINES_DEFAULT = 50

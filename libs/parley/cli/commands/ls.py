@@ -4,11 +4,11 @@ import json
 
 import click
 
-from parley.cli.api import Api
-from parley.cli.chats import list_chats, row_of
+from parley.cli.api.client import Api
+from parley.cli.api.server import find_server
+from parley.cli.chats.listing import list_chats, row_of
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
-from parley.cli.server import find_server
 from parley.cli.text_table import text_table
 
 COLUMNS = ("id", "status", "changed", "title")

@@ -9,22 +9,22 @@ from typing import Any
 
 import click
 
-from parley.cli.api import Api
-from parley.cli.chats import CHATS, one_line
-from parley.cli.errors import ConfigurationProblem
-from parley.cli.invocation import current
-from parley.cli.options import HomeCommand
-from parley.cli.posting import post
-from parley.cli.repairing import DEMO_MODEL, Work, work
-from parley.cli.run_settings import (
+from parley.cli.api.client import Api
+from parley.cli.api.retries import post
+from parley.cli.api.server import find_server
+from parley.cli.chats.directory_task import DEMO_MODEL, Work, work
+from parley.cli.chats.listing import CHATS, one_line
+from parley.cli.chats.run_settings import (
     FILE,
     RunSettings,
     nearest_settings,
     repository_of,
     settings_of,
 )
-from parley.cli.server import find_server
-from parley.cli.showing import Patience, show_turn
+from parley.cli.chats.turn_output import Patience, show_turn
+from parley.cli.errors import ConfigurationProblem
+from parley.cli.invocation import current
+from parley.cli.options import HomeCommand
 
 
 @click.command(cls=HomeCommand)

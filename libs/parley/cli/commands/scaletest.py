@@ -9,17 +9,17 @@ from typing import Any
 import click
 import msgspec
 
+from parley.cli.api.server import Server, find_server
 from parley.cli.errors import CliError, ConfigurationProblem
+from parley.cli.home.private_files import write_private
 from parley.cli.invocation import Invocation, current
+from parley.cli.load_test.machine import allow_open_files, stack_here
+from parley.cli.load_test.models import MockedAnswer
+from parley.cli.load_test.run import ScaleTest, run_scale_test
 from parley.cli.options import HomeCommand
-from parley.cli.private_files import write_private
 from parley.cli.progress import RunningLine
-from parley.cli.scale_machine import allow_open_files, stack_here
-from parley.cli.scale_models import MockedAnswer
-from parley.cli.scale_run import ScaleTest, run_scale_test
-from parley.cli.server import Server, find_server
 from parley.clock import SystemClock
-from parley.scaletest import ClientDied, Limits, Load, Plan, Report, Target, lines_of
+from parley.testing.scaletest import ClientDied, Limits, Load, Plan, Report, Target, lines_of
 
 CHATS_PER_CLIENT = 1000
 STDOUT = "-"

@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from parley.cli.api import Api
-from parley.cli.chats import chat_path
+from parley.cli.api.client import Api
+from parley.cli.api.retries import post
+from parley.cli.api.server import find_server
+from parley.cli.chats.listing import chat_path
+from parley.cli.chats.turn_output import Patience, show_turn
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
-from parley.cli.posting import post
-from parley.cli.server import find_server
-from parley.cli.showing import Patience, show_turn
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 

@@ -4,9 +4,10 @@ import json
 
 import click
 
-from parley.cli.answer import sanitized
-from parley.cli.api import Api
-from parley.cli.chats import (
+from parley.cli.api.client import Api
+from parley.cli.api.server import find_server
+from parley.cli.chats.answer import sanitized
+from parley.cli.chats.listing import (
     chat_path,
     last_messages,
     message_lines,
@@ -15,7 +16,6 @@ from parley.cli.chats import (
 )
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
-from parley.cli.server import find_server
 
 
 @click.command(cls=HomeCommand)

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 import click
 import psutil
 
-from parley.cli.default_model import default_model_line
+from parley.cli.chats.default_model import default_model_line
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
-from parley.cli.leftovers import running
 from parley.cli.options import HomeCommand
-from parley.cli.process_table import ProcessRecord, ProcessTable, load
-from parley.cli.readiness import NetworkProbe
+from parley.cli.supervision.process_table import ProcessRecord, ProcessTable, load
+from parley.cli.supervision.readiness import NetworkProbe
+from parley.cli.supervision.stale_processes import running
 from parley.cli.text_table import text_table
 
 MIB = 1024 * 1024

@@ -5,15 +5,15 @@ from time import monotonic
 
 import click
 
-from parley.cli.answer import Answer, sanitized
-from parley.cli.api import Api
-from parley.cli.chats import chat_path
+from parley.cli.api.client import Api
+from parley.cli.api.events import ServerEvent, follow
+from parley.cli.api.server import find_server
+from parley.cli.chats.answer import Answer, sanitized
+from parley.cli.chats.listing import chat_path
+from parley.cli.chats.turn_output import show
 from parley.cli.errors import CliError, TimedOut
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
-from parley.cli.server import find_server
-from parley.cli.showing import show
-from parley.cli.sse import ServerEvent, follow
 
 
 @click.command(cls=HomeCommand)

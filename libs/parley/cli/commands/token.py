@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from parley.cli.api import Api
+from parley.cli.api.client import Api
+from parley.cli.api.server import find_server
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.server import find_server
 from parley.cli.text_table import text_table
 
 PATH = "/api/v1/service-tokens"

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from parley.cli import machine
-from parley.cli.background import Outcome, PipeReport, start_in_background
-from parley.cli.default_model import default_model_line
+from parley.cli.chats.default_model import default_model_line
 from parley.cli.errors import CliError
+from parley.cli.home.lock import locked
+from parley.cli.host import checks as machine
+from parley.cli.host.sandbox_probe import probe_sandbox
 from parley.cli.invocation import Invocation, current
-from parley.cli.lock import locked
 from parley.cli.options import HomeCommand
-from parley.cli.plan import PROGRAMS
 from parley.cli.progress import Progress, TextProgress
-from parley.cli.request import UpRequest, check_request
-from parley.cli.sandbox_probe import probe_sandbox
-from parley.cli.service_settings import PUBLIC_URL
-from parley.cli.stack import Sizes
+from parley.cli.stack.plan import PROGRAMS
+from parley.cli.stack.request import UpRequest, check_request
+from parley.cli.stack.service_settings import PUBLIC_URL
+from parley.cli.stack.spec import Sizes
+from parley.cli.supervision.detach import Outcome, PipeReport, start_in_background
 from parley.clock import SystemClock
 
 if TYPE_CHECKING:
-    from parley.cli.bring_up import Prepared
+    from parley.cli.supervision.startup import Prepared
 
 HTTP_DEFAULT = "127.0.0.1:8787"
 
@@ -116,7 +116,7 @@ def run_stack(
     check_request(request)
     request.home.prepare()
     # What follows takes longer to import than the checks take to refuse.
-    from parley.cli.bring_up import bring_up, prepare, take_over
+    from parley.cli.supervision.startup import bring_up, prepare, take_over
 
     with locked(request.home, how_to_stop=invocation.hint("down")):
         progress.say(f"Starting Parley in {request.home.root}")

@@ -8,15 +8,15 @@ from typing import Any
 
 import click
 
-from parley.cli.api import Api, ApiRefused
+from parley.cli.api.client import Api, ApiRefused
+from parley.cli.api.events import follow
+from parley.cli.api.server import find_server
 from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
-from parley.cli.remote_shell import Exited, Left, RemoteShell
-from parley.cli.server import find_server
-from parley.cli.sse import follow
 from parley.cli.text_table import text_table
-from parley.cli.workspace_events import told
+from parley.cli.workspaces.events import told
+from parley.cli.workspaces.terminal import Exited, Left, RemoteShell
 
 PATH = "/api/v1/workspaces"
 TEMPLATES = "/api/v1/templates"

@@ -5,7 +5,8 @@ from typing import Protocol
 
 import msgspec
 
-from chatd.domain.model import (
+from chatd.content.domain.parts import Source, ToolCall, ToolOutcome, ToolResult
+from chatd.models.domain.language_model import (
     ModelEvent,
     ProviderToolResult,
     ReasoningDelta,
@@ -16,7 +17,6 @@ from chatd.domain.model import (
     ToolCallRequested,
     ToolInputDelta,
 )
-from chatd.domain.parts import Source, ToolCall, ToolOutcome, ToolResult
 from chatd.providers.anthropic import events
 from chatd.providers.anthropic.metadata import (
     Own,

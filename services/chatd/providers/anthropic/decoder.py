@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import msgspec
 
-from chatd.domain.chat import FinishReason
-from chatd.domain.model import (
+from chatd.content.domain.messages import FinishReason
+from chatd.content.domain.truncation import repaired
+from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ReasoningDelta,
     TextDelta,
     UsageReported,
 )
-from chatd.domain.truncation import repaired
 from chatd.providers.anthropic import answer_blocks as blocks
 from chatd.providers.anthropic import events
 from chatd.providers.wire import Failure, ProviderFailed

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import ModelError
-from chatd.providers.target import HOST_HEADER, Target, is_host_header
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.language_model import ModelError
+from chatd.models.engine.target import HOST_HEADER, Target, is_host_header
 
 
 class Options(msgspec.Struct, frozen=True):

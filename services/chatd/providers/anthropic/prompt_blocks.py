@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
-from chatd.domain.chat import Role
-from chatd.domain.model import FileData, ModelError, PromptMessage
-from chatd.domain.parts import File, Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.truncation import repaired
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import (
+    File,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolOutcome,
+    ToolResult,
+)
+from chatd.content.domain.truncation import repaired
+from chatd.models.domain.language_model import FileData, ModelError, PromptMessage
+from chatd.models.engine.target import Target
 from chatd.providers.anthropic.metadata import own_of
 from chatd.providers.anthropic.options import config_error
 from chatd.providers.attachments import (
@@ -26,7 +35,6 @@ from chatd.providers.attachments import (
     attachment_of,
 )
 from chatd.providers.media import ImageContent, as_text, read_result
-from chatd.providers.target import Target
 
 if TYPE_CHECKING:
     from anthropic.types import (

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from chatd.domain.chat import ErrorKind, Role
-from chatd.domain.model import ModelError, ModelRequest, PromptMessage
-from chatd.domain.parts import Text, ToolCall
-from chatd.domain.tools import ToolSpec
-from chatd.domain.truncation import repaired
+from chatd.content.domain.messages import ErrorKind, Role
+from chatd.content.domain.parts import Text, ToolCall
+from chatd.content.domain.tools import ToolSpec
+from chatd.content.domain.truncation import repaired
+from chatd.models.domain.language_model import ModelError, ModelRequest, PromptMessage
+from chatd.models.engine.target import Target
 from chatd.providers.anthropic.options import Options
 from chatd.providers.anthropic.prompt_blocks import BlockMaker, result_blocks_first, tool_name
 from chatd.providers.anthropic.searches import WEB_SEARCH, guarded
 from chatd.providers.anthropic.thinking import is_budgeted, thinking_fields
-from chatd.providers.target import Target
 
 if TYPE_CHECKING:
     from anthropic.types import ContentBlockParam, MessageParam, TextBlockParam, ToolUnionParam

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from chatd.domain.chat import ErrorKind, Role
-from chatd.domain.model import ModelError, PromptMessage
-from chatd.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from chatd.content.domain.messages import ErrorKind, Role
+from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from chatd.models.domain.language_model import ModelError, PromptMessage
 from chatd.providers.anthropic.metadata import is_signed, own_of
 from chatd.providers.media import result_text
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from chatd.domain.model import ModelRequest
+from chatd.models.domain.default_addresses import ANTHROPIC_BASE_URL
+from chatd.models.domain.language_model import ModelRequest
+from chatd.models.engine.target import Target
 from chatd.providers.anthropic.decoder import AnthropicDecoder
 from chatd.providers.anthropic.options import Options, options_of
 from chatd.providers.anthropic.request import body_of, encoded
-from chatd.providers.target import Target
 from chatd.providers.wire import Decoder, HttpRequest
 
-BASE_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"
 
 
@@ -34,7 +34,7 @@ class AnthropicWire:
         if options.all_betas:
             headers["anthropic-beta"] = ",".join(options.all_betas)
         return HttpRequest(
-            url=_url(target.base_url or BASE_URL),
+            url=_url(target.base_url or ANTHROPIC_BASE_URL),
             headers={**headers, **caller_headers(request), **extra_headers(options)},
             body=encoded(body),
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from chatd.domain.model import ModelEvent
+from chatd.models.domain.language_model import ModelEvent
 from chatd.providers.anthropic import AnthropicDecoder
 from chatd.providers.wire import Failure, ProviderFailed
 

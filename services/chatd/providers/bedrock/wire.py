@@ -4,13 +4,13 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import ModelError, ModelRequest
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.language_model import ModelError, ModelRequest
+from chatd.models.engine.target import AWS_REGION, Target
 from chatd.providers.anthropic import Options, body_of, encoded, extra_headers, options_of
 from chatd.providers.anthropic.options import config_error
 from chatd.providers.bedrock.decoder import BedrockDecoder
 from chatd.providers.bedrock.signature import AwsKey, signed_headers
-from chatd.providers.target import AWS_REGION, Target
 from chatd.providers.wire import Decoder, Framing, HttpRequest
 from parley.clock import Clock
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from chatd.domain.model import ToolCallRequested, ToolInputDelta
-from chatd.domain.parts import ToolCall
-from chatd.domain.truncation import repaired
+from chatd.content.domain.parts import ToolCall
+from chatd.content.domain.truncation import repaired
+from chatd.models.domain.language_model import ToolCallRequested, ToolInputDelta
 from chatd.providers.completions.chunks import CallDelta, FunctionDelta, to_json
 
 # A call of nothing is answered like one of a tool that does not exist, so the model can mend it.

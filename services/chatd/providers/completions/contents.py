@@ -4,8 +4,8 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
-from chatd.domain.model import FileData
-from chatd.domain.parts import File, Part, Text
+from chatd.content.domain.parts import File, Part, Text
+from chatd.models.domain.language_model import FileData
 from chatd.providers.attachments import (
     Audio,
     Dropped,

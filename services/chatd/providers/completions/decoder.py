@@ -7,14 +7,14 @@ error takes precedence over everything, also over an answer that had already fin
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from chatd.domain.chat import FinishReason
-from chatd.domain.model import (
+from chatd.content.domain.messages import FinishReason
+from chatd.content.domain.truncation import repaired
+from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     TextDelta,
     UsageReported,
 )
-from chatd.domain.truncation import repaired
 from chatd.providers.completions.calls import Calls
 from chatd.providers.completions.chunks import CallDelta, Choice, Chunk, Delta, read_chunk
 from chatd.providers.completions.failures import failure_in

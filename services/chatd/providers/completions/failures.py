@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from chatd.domain.truncation import repaired
+from chatd.content.domain.truncation import repaired
 from chatd.providers.completions.chunks import BODY_BYTES_MAX, Choice, Chunk, to_json
 from chatd.providers.wire import Failure
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from chatd.domain.chat import Role
-from chatd.domain.model import ModelRequest, PromptMessage
-from chatd.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from chatd.models.domain.language_model import ModelRequest, PromptMessage
 from chatd.providers.attachments import Accepted
 from chatd.providers.completions.calls import NAMELESS
 from chatd.providers.completions.contents import image_part, user_content

@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from chatd.domain.catalogue import ProviderType
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.engine.target import Target
 from chatd.providers.attachments import Accepted
 from chatd.providers.openai_addresses import config_error
 from chatd.providers.openai_tools import thinks
-from chatd.providers.target import Target
 
 _ROUTER_HOSTS = ("openrouter.ai", "ai-gateway.vercel.sh")
 _ROUTER_FILES = frozenset({Accepted.IMAGE, Accepted.AUDIO, Accepted.PDF})

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from chatd.domain.model import SourceCited
-from chatd.domain.parts import Source
-from chatd.domain.truncation import repaired
+from chatd.content.domain.parts import Source
+from chatd.content.domain.truncation import repaired
+from chatd.models.domain.language_model import SourceCited
 from chatd.providers.completions.chunks import Chunk
 
 

@@ -6,8 +6,8 @@ in `reasoning_details`, whose signatures and encrypted blocks must return unchan
 
 from collections.abc import Mapping
 
-from chatd.domain.model import ModelEvent, ReasoningDelta, ReasoningEnded
-from chatd.domain.truncation import repaired
+from chatd.content.domain.truncation import repaired
+from chatd.models.domain.language_model import ModelEvent, ReasoningDelta, ReasoningEnded
 from chatd.providers.completions.chunks import Delta, to_json
 
 _TEXT_FIELDS = {"reasoning.text": "text", "reasoning.summary": "summary"}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from chatd.domain.model import UsageReported
+from chatd.models.domain.language_model import UsageReported
 
 # No model has a window of this size; whatever is larger is a mistake.
 TOKENS_MAX = 100_000_000

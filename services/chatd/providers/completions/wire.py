@@ -2,15 +2,15 @@
 
 import msgspec
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.model import ModelRequest
-from chatd.domain.truncation import repaired
+from chatd.content.domain.truncation import repaired
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import ModelRequest
+from chatd.models.engine.target import Target
 from chatd.providers.completions.decoder import CompletionsDecoder
 from chatd.providers.completions.messages import Conversion
 from chatd.providers.completions.options import Options, options_of
 from chatd.providers.openai_addresses import address, config_error
 from chatd.providers.openai_tools import effort_of, parameters_of, thinks
-from chatd.providers.target import Target
 from chatd.providers.wire import HttpRequest
 
 PATH = "chat/completions"

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from chatd.domain.chat import FinishReason
-from chatd.domain.model import (
+from chatd.content.domain.messages import FinishReason
+from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ReasoningDelta,

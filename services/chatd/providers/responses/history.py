@@ -10,8 +10,8 @@ provider ran have no other form than their item: they go with their thought or n
 from collections.abc import Iterator
 from enum import Enum, auto
 
-from chatd.domain.model import PromptMessage
-from chatd.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from chatd.models.domain.language_model import PromptMessage
 from chatd.providers.responses.marks import Mark, mark_of
 from chatd.providers.responses.provider_calls import Item, item_of
 

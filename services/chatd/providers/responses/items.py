@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from chatd.domain.model import (
+from chatd.content.domain.parts import Source, ToolCall
+from chatd.models.domain.language_model import (
     ModelEvent,
     ProviderToolResult,
     ReasoningDelta,
@@ -15,7 +16,6 @@ from chatd.domain.model import (
     TextEnded,
     ToolCallRequested,
 )
-from chatd.domain.parts import Source, ToolCall
 from chatd.providers.responses.events import (
     Annotation,
     FunctionCallItem,

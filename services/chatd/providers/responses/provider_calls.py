@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from chatd.domain.parts import ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.parts import ToolCall, ToolOutcome, ToolResult
 from chatd.providers.responses.marks import Mark, written
 
 Item = dict[str, Any]  # JSON of the provider's; each kind of item has its own fields.

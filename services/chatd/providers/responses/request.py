@@ -7,11 +7,12 @@ from typing import Any, assert_never
 
 import msgspec
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind, Role
-from chatd.domain.model import ModelError, ModelRequest, PromptMessage
-from chatd.domain.parts import File, Text, ToolResult
-from chatd.domain.tools import ToolSpec
+from chatd.content.domain.messages import ErrorKind, Role
+from chatd.content.domain.parts import File, Text, ToolResult
+from chatd.content.domain.tools import ToolSpec
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import ModelError, ModelRequest, PromptMessage
+from chatd.models.engine.target import Target
 from chatd.providers.attachments import (
     Accepted,
     Audio,
@@ -35,7 +36,6 @@ from chatd.providers.openai_tools import (
 )
 from chatd.providers.responses.decoder import ResponsesDecoder
 from chatd.providers.responses.history import AnswerItems
-from chatd.providers.target import Target
 from chatd.providers.wire import HttpRequest
 
 Json = dict[str, Any]  # A body on its way out; the provider's own types are its tests' oracle.

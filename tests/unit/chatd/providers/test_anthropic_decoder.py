@@ -2,8 +2,9 @@ import json
 
 import pytest
 
-from chatd.domain.chat import FinishReason
-from chatd.domain.model import (
+from chatd.content.domain.messages import FinishReason
+from chatd.content.domain.parts import Source, ToolCall, ToolOutcome, ToolResult
+from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ProviderToolResult,
@@ -16,7 +17,6 @@ from chatd.domain.model import (
     ToolInputDelta,
     UsageReported,
 )
-from chatd.domain.parts import Source, ToolCall, ToolOutcome, ToolResult
 from support.anthropic_events import (
     answer,
     block,

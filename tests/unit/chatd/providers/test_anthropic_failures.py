@@ -2,8 +2,8 @@
 
 import pytest
 
-from chatd.domain.chat import FinishReason
-from chatd.domain.model import (
+from chatd.content.domain.messages import FinishReason
+from chatd.models.domain.language_model import (
     Finished,
     UsageReported,
 )

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatd.domain.model import (
+from chatd.models.domain.language_model import (
     Finished,
 )
 from chatd.providers.anthropic import AnthropicDecoder

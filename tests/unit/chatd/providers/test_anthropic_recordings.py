@@ -11,9 +11,11 @@ import pytest
 from anthropic import Anthropic
 from anthropic.types.beta import BetaMessage
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import Role
-from chatd.domain.model import (
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ModelRequest,
@@ -25,11 +27,9 @@ from chatd.domain.model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.tools import Executor, ToolSpec
+from chatd.models.engine.target import Target
 from chatd.providers.anthropic import AnthropicDecoder, AnthropicWire
 from chatd.providers.sse import ServerSentEvents
-from chatd.providers.target import Target
 from chatd.providers.wire import ProviderFailed
 from parley.settings import Secret
 from support.anthropic_events import JsonObject, data_of, decoded, parts_of

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.domain.chat import ErrorKind, Role
-from chatd.domain.model import FileData, ModelError, ModelRequest, PromptMessage
-from chatd.domain.parts import File, Reasoning, Text, ToolCall, ToolOutcome
-from chatd.domain.tools import Executor, ToolSpec
+from chatd.content.domain.messages import ErrorKind, Role
+from chatd.content.domain.parts import File, Reasoning, Text, ToolCall, ToolOutcome
+from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.models.domain.language_model import FileData, ModelError, ModelRequest, PromptMessage
 from chatd.providers.anthropic import AnthropicWire
 from chatd.providers.wire import Framing, HttpRequest
 from support.anthropic_requests import (

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import ModelError, PromptMessage
-from chatd.domain.parts import Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.messages import ErrorKind
+from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.models.domain.language_model import ModelError, PromptMessage
 from chatd.providers.anthropic.metadata import Own, SearchError, written
 from chatd.providers.anthropic.searches import Guarded, Violation, guarded, violations
 from support.anthropic_requests import (

@@ -1,6 +1,6 @@
 import pytest
 
-from chatd.domain.parts import Reasoning, ToolCall
+from chatd.content.domain.parts import Reasoning, ToolCall
 from chatd.providers.anthropic.thinking import (
     Thinking,
     ThinkingModel,

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatd.domain.model import FileData
-from chatd.domain.parts import File
+from chatd.content.domain.parts import File
+from chatd.models.domain.language_model import FileData
 from chatd.providers.attachments import (
     INLINE_BYTES_MAX,
     Accepted,

@@ -9,18 +9,18 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind, FinishReason
-from chatd.domain.model import (
+from chatd.content.domain.messages import ErrorKind, FinishReason
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import (
     Finished,
     ModelError,
     TextDelta,
     TextEnded,
     UsageReported,
 )
+from chatd.models.engine.target import Target
 from chatd.providers.bedrock import BedrockWire, EventStreamFrames
 from chatd.providers.bedrock.signature import AwsKey, signed_headers
-from chatd.providers.target import Target
 from chatd.providers.wire import Failure, Framing, ProviderFailed
 from parley.clock import FakeClock
 from parley.settings import Secret

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import (
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import (
     Finished,
     Heartbeat,
     ModelError,
@@ -18,9 +18,9 @@ from chatd.domain.model import (
     TakeEvent,
     TextDelta,
 )
+from chatd.models.engine.target import Target
 from chatd.providers.breaker import Breaker, BreakerPolicy, Breakers
 from chatd.providers.guarded import GuardedModel, GuardedModels
-from chatd.providers.target import Target
 from chatd.providers.wire import Decoder, HttpRequest, Wire
 from parley.clock import FakeClock
 from parley.settings import Secret

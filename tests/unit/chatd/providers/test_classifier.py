@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import ModelError
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import ModelError
 from chatd.providers.classifier import RULES, classify
 from chatd.providers.failure_detail import BODY_BYTES_MAX
 from chatd.providers.signals import Signals

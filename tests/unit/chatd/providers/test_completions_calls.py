@@ -2,14 +2,14 @@
 
 import pytest
 
-from chatd.domain.chat import FinishReason
-from chatd.domain.model import (
+from chatd.content.domain.messages import FinishReason
+from chatd.content.domain.parts import Text, ToolCall
+from chatd.models.domain.language_model import (
     Finished,
     TextDelta,
     ToolCallRequested,
     ToolInputDelta,
 )
-from chatd.domain.parts import Text, ToolCall
 from support.completions import DONE, chunk, decoded, piece
 
 MADE = chunk("tool_calls")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.model import TextDelta, UsageReported
+from chatd.models.domain.language_model import TextDelta, UsageReported
 from chatd.providers.wire import Failure
 from support.completions import DONE, chunk, data, decoded
 

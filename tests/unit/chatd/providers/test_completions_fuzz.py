@@ -8,8 +8,8 @@ import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chatd.domain.model import Finished, ModelEvent, ToolCallRequested
-from chatd.domain.parts import Text, ToolCall
+from chatd.content.domain.parts import Text, ToolCall
+from chatd.models.domain.language_model import Finished, ModelEvent, ToolCallRequested
 from chatd.providers.completions import CompletionsDecoder
 from chatd.providers.wire import ProviderFailed
 from support.completions import Decoded, chunk, data, decoded_from, piece

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.chat import FinishReason
-from chatd.domain.model import (
+from chatd.content.domain.messages import FinishReason
+from chatd.content.domain.parts import Reasoning, Text, ToolCall
+from chatd.models.domain.language_model import (
     Finished,
     ReasoningDelta,
     ReasoningEnded,
@@ -14,7 +15,6 @@ from chatd.domain.model import (
     ToolCallRequested,
     ToolInputDelta,
 )
-from chatd.domain.parts import Reasoning, Text, ToolCall
 from parley.clock.fake import EPOCH
 from support.completions import chunk, decoded
 

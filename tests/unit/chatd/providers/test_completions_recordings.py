@@ -21,10 +21,12 @@ import pytest
 from openai import APIError, OpenAI
 from openai.lib.streaming.chat import ChatCompletionStreamState
 
-from chatd.domain.briefing import Briefing
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import FinishReason, Message, MessageId, ModelUse, Role
-from chatd.domain.model import (
+from chatd.chats.domain.chat import Message
+from chatd.content.domain.messages import FinishReason, Role
+from chatd.content.domain.parts import Part, Text, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import (
     Finished,
     ModelRequest,
     ReasoningDelta,
@@ -32,13 +34,14 @@ from chatd.domain.model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.domain.parts import Part, Text, ToolOutcome, ToolResult
-from chatd.domain.prompt import GrowingPrompt
-from chatd.domain.tools import Executor, ToolSpec
+from chatd.models.domain.model_use import ModelUse
+from chatd.models.engine.target import Target
+from chatd.primitives.domain.ids import MessageId
 from chatd.providers.completions import CompletionsDecoder, CompletionsWire
 from chatd.providers.sse import ServerSentEvents
-from chatd.providers.target import Target
 from chatd.providers.wire import ProviderFailed
+from chatd.turns.domain.briefing import Briefing
+from chatd.turns.domain.prompt import GrowingPrompt
 from parley.clock.fake import EPOCH
 from support.completions import Decoded, decoded_from, target
 from support.recordings import Recording, recorded, recordings

@@ -6,13 +6,21 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind, Role
-from chatd.domain.model import FileData, ModelError, ModelRequest, PromptMessage
-from chatd.domain.parts import File, Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.tools import Executor, ToolSpec
+from chatd.content.domain.messages import ErrorKind, Role
+from chatd.content.domain.parts import (
+    File,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolOutcome,
+    ToolResult,
+)
+from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import FileData, ModelError, ModelRequest, PromptMessage
+from chatd.models.engine.target import Target
 from chatd.providers.completions import CompletionsWire
-from chatd.providers.target import Target
 from support.completions import target
 
 PNG = b"\x89PNG\r\n\x1a\nrest"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from chatd.domain.chat import FinishReason
-from chatd.domain.model import Finished, SourceCited, TextDelta, ToolCallRequested
-from chatd.domain.parts import Source, Text, ToolCall
+from chatd.content.domain.messages import FinishReason
+from chatd.content.domain.parts import Source, Text, ToolCall
+from chatd.models.domain.language_model import Finished, SourceCited, TextDelta, ToolCallRequested
 from chatd.providers.completions import CompletionsDecoder
 from chatd.providers.wire import ProviderFailed
 from support.completions import DONE, chunk, data, decoded

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.model import Finished, TextDelta, UsageReported
+from chatd.models.domain.language_model import Finished, TextDelta, UsageReported
 from support.completions import DONE, chunk, data, decoded, usage
 
 TEXT = chunk(content="a")

@@ -1,6 +1,6 @@
 import pytest
 
-from chatd.domain.catalogue import DEMO_MODEL_ID, Model, ProviderType, Purpose
+from chatd.models.domain.catalogue import DEMO_MODEL_ID, Model, ProviderType, Purpose
 from chatd.providers.environment import EnvironmentKeys, Given, Offered, given_by, with_offer
 from parley.settings import Secret
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chatd.providers.http import Address, AddressInvalid
+from parley.http import Address, AddressInvalid
 
 
 @pytest.mark.parametrize(

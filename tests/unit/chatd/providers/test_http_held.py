@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from chatd.providers.http import AnswerMalformed, ConnectionCut, FakeBeats
-from chatd.providers.http.connection import GULP_BYTES, Connection
+from parley.http import AnswerMalformed, ConnectionCut, FakeBeats
+from parley.http.connection import GULP_BYTES, Connection
 from support.model_server import LAST_CHUNK, chunk, head
 
 UNTIL_CLOSED = b"HTTP/1.1 200 OK\r\n\r\n"

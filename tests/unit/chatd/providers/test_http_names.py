@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from chatd.providers.http.names import AddressInfo, Names
+from parley.http.names import AddressInfo, Names
 from support.event_loops import one_turn
 
 FOUND: Sequence[AddressInfo] = ((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 443)),)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatd.domain.model import (
+from chatd.models.domain.language_model import (
     Finished,
     Heartbeat,
     ModelEvent,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import ModelError
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import ModelError
+from chatd.models.engine.target import Target
 from chatd.providers.openai_addresses import address
-from chatd.providers.target import Target
 from parley.settings import Secret
 
 JSON = {"Content-Type": "application/json"}

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import ModelError
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import ModelError
+from chatd.models.engine.target import Target
 from chatd.providers.openai_tools import (
     effort_of,
     flag_option,
@@ -16,7 +17,6 @@ from chatd.providers.openai_tools import (
     tool_option,
     with_extra_body,
 )
-from chatd.providers.target import Target
 from parley.settings import Secret
 
 

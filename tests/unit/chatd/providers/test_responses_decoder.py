@@ -2,8 +2,9 @@
 
 import pytest
 
-from chatd.domain.chat import FinishReason
-from chatd.domain.model import (
+from chatd.content.domain.messages import FinishReason
+from chatd.content.domain.parts import Source, ToolCall
+from chatd.models.domain.language_model import (
     Finished,
     ReasoningDelta,
     ReasoningEnded,
@@ -14,7 +15,6 @@ from chatd.domain.model import (
     ToolInputDelta,
     UsageReported,
 )
-from chatd.domain.parts import Source, ToolCall
 from chatd.providers.responses import ResponsesDecoder
 from chatd.providers.responses.marks import Mark, written
 from chatd.providers.wire import Failure, ProviderFailed

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatd.domain.model import Finished, ModelEvent
+from chatd.models.domain.language_model import Finished, ModelEvent
 from chatd.providers.responses import ResponsesDecoder
 from chatd.providers.wire import ProviderFailed
 from support.responses_events import stored

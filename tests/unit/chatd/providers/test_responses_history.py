@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.chat import Role
-from chatd.domain.model import PromptMessage
-from chatd.domain.parts import Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.models.domain.language_model import PromptMessage
 from chatd.providers.responses.history import AnswerItems
 from chatd.providers.responses.marks import Mark, written
 

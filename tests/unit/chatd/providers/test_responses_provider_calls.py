@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chatd.domain.parts import ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.parts import ToolCall, ToolOutcome, ToolResult
 from chatd.providers.media import ImageContent, TextContent, read_result
 from chatd.providers.responses.marks import mark_of
 from chatd.providers.responses.provider_calls import item_of

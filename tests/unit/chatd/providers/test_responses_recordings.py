@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import Role
-from chatd.domain.model import (
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Part, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ModelRequest,
@@ -19,10 +21,8 @@ from chatd.domain.model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.domain.parts import Part, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.tools import Executor, ToolSpec
+from chatd.models.engine.target import Target
 from chatd.providers.responses import ResponsesDecoder, ResponsesWire
-from chatd.providers.target import Target
 from chatd.providers.wire import ProviderFailed
 from parley.settings import Secret
 from support.recordings import Recording, recorded, recordings

@@ -7,14 +7,22 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind, Role
-from chatd.domain.model import FileData, ModelError, ModelRequest, PromptMessage
-from chatd.domain.parts import File, Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.tools import Executor, ToolSpec
+from chatd.content.domain.messages import ErrorKind, Role
+from chatd.content.domain.parts import (
+    File,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolOutcome,
+    ToolResult,
+)
+from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import FileData, ModelError, ModelRequest, PromptMessage
+from chatd.models.engine.target import Target
 from chatd.providers.responses import ResponsesWire
 from chatd.providers.responses.marks import Mark, written
-from chatd.providers.target import Target
 from chatd.providers.wire import Framing
 from parley.settings import Secret
 

@@ -8,9 +8,10 @@ from functools import partial
 
 import pytest
 
-from chatd.domain.catalogue import DEMO, ProviderType, merged
-from chatd.domain.chat import ErrorKind, Role
-from chatd.domain.model import (
+from chatd.content.domain.messages import ErrorKind, Role
+from chatd.content.domain.parts import Text, ToolCall
+from chatd.models.domain.catalogue import DEMO, ProviderType, merged
+from chatd.models.domain.language_model import (
     Finished,
     Heartbeat,
     ModelError,
@@ -20,12 +21,11 @@ from chatd.domain.model import (
     TakeEvent,
     TextDelta,
 )
-from chatd.domain.parts import Text, ToolCall
+from chatd.models.store.catalogue import KeyValues
 from chatd.providers.router import Call, RoutedModel
 from chatd.providers.scripted import ScriptedModel
 from chatd.providers.wire import Decoder, HttpRequest, Wire
 from chatd.providers.wire_choice import WireName
-from chatd.store.catalogue import KeyValues
 from parley.clock import FakeClock
 from parley.secrets import Keyring, SecretBox
 from parley.settings import Secret

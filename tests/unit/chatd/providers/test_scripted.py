@@ -1,5 +1,7 @@
-from chatd.domain.chat import Role
-from chatd.domain.model import (
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Part, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ModelRequest,
@@ -7,8 +9,6 @@ from chatd.domain.model import (
     TextDelta,
     ToolCallRequested,
 )
-from chatd.domain.parts import Part, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.domain.tools import Executor, ToolSpec
 from chatd.providers.scripted import ScriptedModel, demo_with
 from parley.clock import FakeClock
 from support.answers import events_of

@@ -1,6 +1,14 @@
-from chatd.domain.chat import Role
-from chatd.domain.model import PromptMessage
-from chatd.domain.parts import File, Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import (
+    File,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolOutcome,
+    ToolResult,
+)
+from chatd.models.domain.language_model import PromptMessage
 from chatd.providers.switching import Reader, for_reader
 
 OWNERS = {"sonnet": "anthropic", "opus": "anthropic", "gpt": "openai"}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import (
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import (
     Finished,
     Heartbeat,
     ModelError,
@@ -13,7 +13,7 @@ from chatd.domain.model import (
     TextDelta,
     UsageReported,
 )
-from chatd.providers.target import Target
+from chatd.models.engine.target import Target
 from chatd.providers.traced import TracedCalls
 from parley.clock import FakeClock
 from parley.settings import Secret

@@ -1,8 +1,8 @@
 import pytest
 
-from chatd.domain.catalogue import ProviderType
-from chatd.domain.chat import ErrorKind
-from chatd.domain.model import ModelError
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.catalogue import ProviderType
+from chatd.models.domain.language_model import ModelError
 from chatd.providers.wire_choice import WireName, wire_name
 
 ANTHROPIC, BEDROCK, RESPONSES, COMPLETIONS = (

@@ -9,11 +9,11 @@ import grpc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatd.clients.workspace import TOOLS, Call, InMemoryShelf
-from chatd.domain.chat import ChatId, ExecutionId, Owner, OwnerId
-from chatd.domain.parts import ToolCall, ToolOutcome
-from chatd.domain.tools import Dispatch, Execution, Executor, ExecutorUnreachable
-from chatd.domain.workspaces.ports import Site
+from chatd.content.domain.parts import ToolCall, ToolOutcome
+from chatd.content.domain.tools import Dispatch, Execution, Executor, ExecutorUnreachable
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
+from chatd.tools.workspace import TOOLS, Call, InMemoryShelf
+from chatd.workspaces.domain.ports import Site
 from parley.clock import FakeClock
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")

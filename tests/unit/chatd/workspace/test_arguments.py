@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatd.clients.workspace.arguments import BadArguments, read
-from chatd.clients.workspace.changing import EditFilesInput
-from chatd.clients.workspace.durations import seconds_of
-from chatd.clients.workspace.execute import ExecuteInput
-from chatd.clients.workspace.literals import refuse_literal
-from chatd.clients.workspace.process_tools import ProcessSignalInput
-from chatd.clients.workspace.reading import ReadFileInput
-from chatd.clients.workspace.toolset import TOOLS, Tool
+from chatd.tools.workspace.arguments import BadArguments, read
+from chatd.tools.workspace.durations import seconds_of
+from chatd.tools.workspace.execute import ExecuteInput
+from chatd.tools.workspace.file_changes import EditFilesInput
+from chatd.tools.workspace.file_reading import ReadFileInput
+from chatd.tools.workspace.literals import refuse_literal
+from chatd.tools.workspace.processes import ProcessSignalInput
+from chatd.tools.workspace.toolset import TOOLS, Tool
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatd.clients.workspace.backgrounding import (
+from chatd.tools.workspace.background import (
     BASH_REDIRECT_NOTE,
     INNER_NOTE,
     PROMOTED_NOTE,

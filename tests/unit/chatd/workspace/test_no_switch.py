@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chatd.clients.workspace.toolset import TOOLS, Tool
+from chatd.tools.workspace.toolset import TOOLS, Tool
 from parley.api.workspace.v1 import process_pb2
 from support.sandboxes import told_line
 

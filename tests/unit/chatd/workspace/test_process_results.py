@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from chatd.clients.workspace.process_results import PIPES_NOTE, process_outcome
-from chatd.clients.workspace.waiting import Observed
-from chatd.domain.parts import ToolOutcome
+from chatd.content.domain.parts import ToolOutcome
+from chatd.tools.workspace.process_results import PIPES_NOTE, process_outcome
+from chatd.tools.workspace.process_wait import Observed
 from parley.api.workspace.v1 import process_pb2
 
 EXITED = process_pb2.PROCESS_STATE_EXITED

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from chatd.clients.workspace import TOOLS, Tool
-from chatd.domain.editing import EditStyle
-from chatd.domain.tools import Executor, ToolSpec
+from chatd.content.domain.edit_format import EditStyle
+from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.tools.workspace import TOOLS, Tool
 
 DOCUMENT = (Path(__file__).parents[4] / "docs" / "tools.md").read_text()
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from chatd.clients.in_memory_host import InMemoryHost
-from chatd.domain.chat import WorkerId
-from chatd.domain.workspaces.commands import Command, Remove, Start, Stop
-from chatd.domain.workspaces.nodes import Node, NodeState
-from chatd.domain.workspaces.ports import HostRefused
-from chatd.domain.workspaces.recipe import Kind, Recipe, Source
-from chatd.domain.workspaces.workspace import (
+from chatd.primitives.domain.ids import WorkerId
+from chatd.workspaces.clients.in_memory_host import InMemoryHost
+from chatd.workspaces.domain.commands import Command, Remove, Start, Stop
+from chatd.workspaces.domain.nodes import Node, NodeState
+from chatd.workspaces.domain.ports import HostRefused
+from chatd.workspaces.domain.spec import Kind, Recipe, Source
+from chatd.workspaces.domain.workspace import (
     NODE_LOST,
     Failure,
     FailureKind,
@@ -21,7 +21,7 @@ from chatd.domain.workspaces.workspace import (
     StopReason,
     Workspace,
 )
-from chatd.engine.workspaces.driver import PARENT_GONE, Driver
+from chatd.workspaces.engine.driver import PARENT_GONE, Driver
 from parley.clock import FakeClock
 from support.in_memory_workspaces import (
     Crash,

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from chatd.domain.chat import WorkerId
-from chatd.domain.workspaces.nodes import NodeState
-from chatd.domain.workspaces.workspace import NODE_LOST, State, StopReason
-from chatd.engine.workspaces.keeper import Keeper
+from chatd.primitives.domain.ids import WorkerId
+from chatd.workspaces.domain.nodes import NodeState
+from chatd.workspaces.domain.workspace import NODE_LOST, State, StopReason
+from chatd.workspaces.engine.timers import Keeper
 from parley.clock import FakeClock
 from support.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
 from support.workspace_values import NODE, NOON, WORKSPACE, node, workspace

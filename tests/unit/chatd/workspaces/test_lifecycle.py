@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatd.domain.workspaces.commands import (
+from chatd.workspaces.domain.commands import (
     Command,
     Fail,
     FindAgain,
@@ -29,11 +29,11 @@ from chatd.domain.workspaces.commands import (
     Use,
     Warn,
 )
-from chatd.domain.workspaces.errors import WorkspaceNotReady
-from chatd.domain.workspaces.matrix import ALLOWED
-from chatd.domain.workspaces.recipe import Limits
-from chatd.domain.workspaces.transitions import decide
-from chatd.domain.workspaces.workspace import (
+from chatd.workspaces.domain.errors import WorkspaceNotReady
+from chatd.workspaces.domain.matrix import ALLOWED
+from chatd.workspaces.domain.spec import Limits
+from chatd.workspaces.domain.transitions import decide
+from chatd.workspaces.domain.workspace import (
     NODE_LOST,
     USABLE,
     Failure,

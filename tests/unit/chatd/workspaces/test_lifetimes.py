@@ -4,16 +4,16 @@ from datetime import timedelta
 
 import pytest
 
-from chatd.domain.workspaces.commands import Report, SetTtl, Use, Warn
-from chatd.domain.workspaces.lifetime import (
+from chatd.workspaces.domain.commands import Report, SetTtl, Use, Warn
+from chatd.workspaces.domain.lifetime import (
     bumped,
     chosen_ttl_ms,
     deadlines,
     is_due,
     is_warning_due,
 )
-from chatd.domain.workspaces.transitions import decide
-from chatd.domain.workspaces.workspace import Lifetime, State
+from chatd.workspaces.domain.transitions import decide
+from chatd.workspaces.domain.workspace import Lifetime, State
 from support.workspace_values import HOUR_MS, NOON, workspace
 
 EIGHT = Lifetime(ttl_ms=2 * HOUR_MS, ttl_max_ms=8 * HOUR_MS, bump_ms=HOUR_MS)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from chatd.domain.errors import InvalidRequest
-from chatd.rpc.template_convert import network_of
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.workspaces.rpc.convert_templates import network_of
 from parley.api.workspace.v1 import sandbox_pb2
-from toolrunner.egress.hosts import HostPattern
+from toolrunner.egress.domain.hosts import HostPattern
 
 HOSTS = (
     "example.org",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from chatd.domain.workspaces.errors import NoNode
-from chatd.domain.workspaces.nodes import (
+from chatd.workspaces.domain.errors import NoNode
+from chatd.workspaces.domain.nodes import (
     Capacity,
     Directory,
     Load,
@@ -13,8 +13,8 @@ from chatd.domain.workspaces.nodes import (
     choose,
     fullness,
 )
-from chatd.domain.workspaces.recipe import Kind
-from chatd.domain.workspaces.workspace import NodeId
+from chatd.workspaces.domain.spec import Kind
+from chatd.workspaces.domain.workspace import NodeId
 from support.workspace_values import node
 
 SCRATCH = Need(Kind.SCRATCH)

@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from chatd.clients.in_memory_host import InMemoryHost
-from chatd.domain.chat import WorkerId
-from chatd.domain.workspaces.commands import Grant, SetPolicy, Stop
-from chatd.domain.workspaces.nodes import NodeState
-from chatd.domain.workspaces.ports import HostRefused
-from chatd.domain.workspaces.recipe import Limits, Network, NetworkPolicy
-from chatd.domain.workspaces.workspace import State, StopReason, Workspace
-from chatd.engine.workspaces.driver import Driver
-from chatd.engine.workspaces.policies import Policies
+from chatd.primitives.domain.ids import WorkerId
+from chatd.workspaces.clients.in_memory_host import InMemoryHost
+from chatd.workspaces.domain.commands import Grant, SetPolicy, Stop
+from chatd.workspaces.domain.nodes import NodeState
+from chatd.workspaces.domain.ports import HostRefused
+from chatd.workspaces.domain.spec import Limits, Network, NetworkPolicy
+from chatd.workspaces.domain.workspace import State, StopReason, Workspace
+from chatd.workspaces.engine.driver import Driver
+from chatd.workspaces.engine.policies import Policies
 from parley.clock import FakeClock
 from support.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
 from support.workspace_values import NODE, NOON, WORKSPACE, node, workspace

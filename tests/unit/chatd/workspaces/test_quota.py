@@ -1,7 +1,7 @@
 """What one user may have of workspaces."""
 
-from chatd.domain.workspaces.quota import GIB, Dimension, QuotaLimits, QuotaUse, exhausted, uses
-from chatd.domain.workspaces.workspace import State, Usage, Workspace
+from chatd.workspaces.domain.quota import GIB, Dimension, QuotaLimits, QuotaUse, exhausted, uses
+from chatd.workspaces.domain.workspace import State, Usage, Workspace
 from support.workspace_values import workspace
 
 LIMITS = QuotaLimits(live_workspaces=2, workspaces=3, disk_bytes=100)

@@ -6,8 +6,8 @@ from itertools import product
 
 import pytest
 
-from chatd.domain.workspaces.nodes import Load
-from chatd.domain.workspaces.workspace import (
+from chatd.workspaces.domain.nodes import Load
+from chatd.workspaces.domain.workspace import (
     NODE_LOST,
     Failure,
     FailureKind,
@@ -16,7 +16,7 @@ from chatd.domain.workspaces.workspace import (
     Workspace,
     WorkspaceId,
 )
-from chatd.engine.workspaces.registry import (
+from chatd.workspaces.engine.registry import (
     BROKEN,
     FILES_GONE,
     Hosted,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chatd.domain.workspaces.secrets import Delivery, Secret, canonical_pattern, hint_of
+from chatd.workspaces.domain.secrets import Delivery, Secret, canonical_pattern, hint_of
 
 
 def secret(*hosts: str, delivery: Delivery = Delivery.PROXY) -> Secret:

@@ -5,18 +5,18 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from chatd.clients.in_memory_host import InMemoryHost
-from chatd.domain.chat import ChatId, Owner, WorkerId
-from chatd.domain.choice import ModelChoice
-from chatd.domain.views import ChatMode
-from chatd.domain.workspaces.commands import FinishPreparing, FinishRemoving, Place
-from chatd.domain.workspaces.ports import ChatWorkspace, Site
-from chatd.domain.workspaces.workspace import State, WorkspaceId
-from chatd.engine.workspaces.driver import Driver
-from chatd.engine.workspaces.node_list import NodeList
-from chatd.engine.workspaces.sites import ChatSites
-from chatd.engine.workspaces.watching import Changes
-from chatd.store.catalogue import ChatFacts
+from chatd.content.domain.messages import ChatMode
+from chatd.models.domain.choice import ModelChoice
+from chatd.models.store.catalogue import ChatFacts
+from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
+from chatd.workspaces.clients.in_memory_host import InMemoryHost
+from chatd.workspaces.domain.commands import FinishPreparing, FinishRemoving, Place
+from chatd.workspaces.domain.ports import ChatWorkspace, Site
+from chatd.workspaces.domain.workspace import State, WorkspaceId
+from chatd.workspaces.engine.driver import Driver
+from chatd.workspaces.engine.locator import ChatSites
+from chatd.workspaces.engine.node_list import NodeList
+from chatd.workspaces.engine.watchers import Changes
 from parley.clock import FakeClock
 from support.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
 from support.workspace_values import ANN, NODE, NOON, WORKSPACE, node, workspace

@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from chatd.domain.errors import InvalidRequest
-from chatd.domain.workspaces import ranking
-from chatd.domain.workspaces.awareness import DETACHED, DETACHED_CHILD, awareness_of
-from chatd.domain.workspaces.names import fitting_name
-from chatd.domain.workspaces.ranking import Habit, Tier, rank, tier_of
-from chatd.domain.workspaces.recipe import Kind, Limits, Network, NetworkPolicy, Recipe, Source
-from chatd.domain.workspaces.templates import (
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.workspaces.domain import ranking
+from chatd.workspaces.domain.awareness import DETACHED, DETACHED_CHILD, awareness_of
+from chatd.workspaces.domain.names import fitting_name
+from chatd.workspaces.domain.ranking import Habit, Tier, rank, tier_of
+from chatd.workspaces.domain.spec import Kind, Limits, Network, NetworkPolicy, Recipe, Source
+from chatd.workspaces.domain.templates import (
     Parameter,
     ParameterType,
     Preset,
@@ -22,7 +22,7 @@ from chatd.domain.workspaces.templates import (
     recipe_of,
     restarted,
 )
-from chatd.domain.workspaces.workspace import Lifetime, State
+from chatd.workspaces.domain.workspace import Lifetime, State
 from support.workspace_values import NOON, template, workspace
 
 GIT = template(

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from chatd.domain.chat import WorkerId
-from chatd.domain.workspaces.workspace import State
-from chatd.engine.workspaces.keeper import Keeper
-from chatd.engine.workspaces.watching import Changes
-from chatd.rpc.workspace_watch import WorkspaceWatch
+from chatd.primitives.domain.ids import WorkerId
+from chatd.workspaces.domain.workspace import State
+from chatd.workspaces.engine.timers import Keeper
+from chatd.workspaces.engine.watchers import Changes
+from chatd.workspaces.rpc.watch import WorkspaceWatch
 from parley.clock import FakeClock
 from support.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
 from support.workspace_values import NOON, WORKSPACE, workspace

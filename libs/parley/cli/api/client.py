@@ -1,0 +1,181 @@
+"""Parley's HTTP API for commands: requests, event streams, and problems as one-line errors.
+
+The standard library's client is enough here and imports in a few milliseconds.
+"""
+
+import json
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from time import monotonic
+from typing import Any
+from urllib.parse import urlsplit
+
+from parley.cli.api.server import Server
+from parley.cli.errors import CliError
+
+REQUEST_S_MAX = 30.0
+EVENTS = "text/event-stream"
+PROBLEM_BYTES_MAX = 64 * 1024
+
+
+class Unreachable(CliError):
+    """Nobody answered, or the answer broke off; the same request may succeed later."""
+
+
+class ApiRefused(CliError):
+    """The server answered with a problem."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str | None,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.retry_after_s = retry_after_s
+        self.facts = facts or {}
+
+
+class NotParley(CliError):
+    """Something answered that does not speak Parley's API."""
+
+    def __init__(self, url: str, said: str) -> None:
+        super().__init__(f"{url} answered {said}: that is not Parley; check PARLEY_URL")
+        self.url = url
+
+
+class Api:
+    """One server, spoken to with one connection per request."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        needs: str | None = None,
+        within_s: float = REQUEST_S_MAX,
+    ) -> Any:
+        """Make one request and return its decoded JSON answer, or None for an empty one.
+
+        Args:
+            method: The HTTP method.
+            path: What to ask for, below the server's URL.
+            body: What to send as JSON.
+            headers: What to send beside the key.
+            needs: The name that the answer, a JSON object, must have.
+            within_s: How long to wait for the server.
+
+        Raises:
+            Unreachable: there was no whole answer.
+            ApiRefused: the answer is a problem.
+            NotParley: the answer is none that Parley gives.
+        """
+        content = None if body is None else json.dumps(body)
+        sent = {**(headers or {})} | ({"Content-Type": "application/json"} if content else {})
+        with self._exchange(method, path, content, sent, within_s) as (response, _):
+            answer = response.read()
+        try:
+            found = json.loads(answer) if answer else None
+        except ValueError as error:
+            raise NotParley(self._server.url, f"{_kind(response)!r} that is not JSON") from error
+        if needs is not None and not (isinstance(found, dict) and needs in found):
+            raise NotParley(self._server.url, f"without {needs!r}")
+        return found
+
+    @contextmanager
+    def stream(
+        self, path: str, headers: Mapping[str, str], *, open_s: float
+    ) -> Iterator[tuple[HTTPResponse, socket.socket]]:
+        """Give the open answer to a GET, and its socket for setting how long reads may take.
+
+        Raises:
+            Unreachable: the stream could not be opened, or broke off.
+            ApiRefused: the answer is a problem.
+            NotParley: the answer is no stream of events.
+        """
+        accept = {"Accept": EVENTS, **headers}
+        with self._exchange("GET", path, None, accept, open_s) as (response, opened):
+            if _kind(response) != EVENTS:
+                raise NotParley(self._server.url, f"{_kind(response)!r} and no events")
+            yield response, opened
+
+    @contextmanager
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        content: str | None,
+        headers: Mapping[str, str],
+        timeout_s: float,
+    ) -> Iterator[tuple[HTTPResponse, socket.socket]]:
+        give_up_at = monotonic() + timeout_s
+        connection = self._connection(timeout_s)
+        try:
+            connection.connect()
+            opened = connection.sock
+            opened.settimeout(max(0.01, give_up_at - monotonic()))
+            connection.request(
+                method,
+                urlsplit(self._server.url).path + path,
+                body=content,
+                headers={"Authorization": f"Bearer {self._server.api_key}", **headers},
+            )
+            response = connection.getresponse()
+            if response.status >= 400:
+                raise _refusal(response)
+            if response.status >= 300:
+                place = response.getheader("Location", "nowhere")
+                raise NotParley(self._server.url, f"{response.status} and points to {place!r}")
+            yield response, opened
+        except (OSError, HTTPException) as error:
+            reason = str(error) or type(error).__name__
+            raise Unreachable(
+                f"{self._server.url} does not answer ({reason}): is Parley running?"
+            ) from error
+        finally:
+            connection.close()
+
+    def _connection(self, timeout_s: float) -> HTTPConnection:
+        parts = urlsplit(self._server.url)
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        return kind(parts.hostname or "", parts.port, timeout=timeout_s)
+
+
+def _kind(response: HTTPResponse) -> str:
+    return response.headers.get_content_type()
+
+
+def _refusal(response: HTTPResponse) -> ApiRefused:
+    """Return the problem document of `response` as an error."""
+    return refusal_of(response.status, response.reason, response.read(PROBLEM_BYTES_MAX))
+
+
+def refusal_of(status: int, reason: str, document: bytes) -> ApiRefused:
+    """Return a problem document as an error."""
+    try:
+        problem = json.loads(document)
+    except ValueError:
+        problem = {}
+    if not isinstance(problem, dict):
+        problem = {}
+    code = problem.get("code")
+    said = [str(problem[key]) for key in ("title", "detail") if problem.get(key)]
+    message = ": ".join(said) or f"the server answered {status} {reason}".rstrip()
+    if status == 401:
+        message += " (check PARLEY_API_KEY, or the file api_key in the home)"
+    after_ms = problem.get("retry_after_ms")
+    after_s = after_ms / 1000 if isinstance(after_ms, int | float) else None
+    said_whole = f"{message} ({code})" if code else message
+    return ApiRefused(status, code, said_whole, retry_after_s=after_s, facts=problem)

@@ -1,0 +1,108 @@
+"""Finding the stack that a command should talk to."""
+
+import json
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from parley.cli.errors import CliError, ConfigurationProblem
+from parley.cli.home.layout import Home
+from parley.cli.invocation import Invocation
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where a stack answers over HTTP, and the key to it."""
+
+    url: str
+    api_key: str = field(repr=False)
+
+
+def find_server(invocation: Invocation) -> Server:
+    """Return the remote stack that PARLEY_URL names, or else the one that runs in the home.
+
+    Raises:
+        ConfigurationProblem: PARLEY_URL is no URL or has no key, or the key cannot be used.
+        CliError: nothing runs in the home.
+    """
+    url = invocation.environment.get("PARLEY_URL", "").strip()
+    api_key = invocation.environment.get("PARLEY_API_KEY", "").strip()
+    if api_key:
+        _check_key(api_key, "PARLEY_API_KEY")
+    if not url:
+        return _local(invocation, api_key)
+    problem = _problem_of_url(url)
+    if problem is not None:
+        # The value is not repeated: it may hold a password, or be the key in the wrong place.
+        raise ConfigurationProblem(
+            f"PARLEY_URL is no address of a server ({problem}): write http://HOST:PORT"
+        )
+    if not api_key:
+        raise ConfigurationProblem("PARLEY_URL is set without PARLEY_API_KEY: set both")
+    return Server(url.rstrip("/"), api_key)
+
+
+def local_server(home: Home, url: str) -> Server:
+    """Return the stack that runs in a home at an address; without a key it will refuse.
+
+    Raises:
+        ConfigurationProblem: the file with the key cannot be used.
+    """
+    try:
+        found = home.api_key_file.read_text().strip()
+    except OSError as error:
+        raise ConfigurationProblem(f"{home.api_key_file} cannot be read: {error}") from error
+    _check_key(found, str(home.api_key_file))
+    return Server(url, found)
+
+
+def _local(invocation: Invocation, api_key: str) -> Server:
+    home = invocation.home
+    home.check()
+    try:
+        url = json.loads(home.endpoints_file.read_text())["http"]
+        found = api_key or home.api_key_file.read_text().strip()
+    except FileNotFoundError as error:
+        raise CliError(
+            f"Parley does not run in {home.root}: start it with `{invocation.hint('up')}`, "
+            "or set PARLEY_URL and PARLEY_API_KEY"
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigurationProblem(
+            f"{home.endpoints_file} cannot be used: start again with `{invocation.hint('up')}`"
+        ) from error
+    _check_key(found, str(home.api_key_file))
+    return Server(url, found)
+
+
+def _check_key(api_key: str, source: str) -> None:
+    """Refuse what no header can hold; the key itself is never shown."""
+    if not api_key or not _is_one_word(api_key):
+        raise ConfigurationProblem(
+            f"{source} holds no API key: it must be one word of ASCII letters, digits and signs"
+        )
+
+
+def _problem_of_url(url: str) -> str | None:
+    if not _is_one_word(url):
+        return "it has spaces, or characters that are not ASCII"
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        (host or "").encode("idna")
+    except ValueError:
+        return "its host is malformed"
+    try:
+        _ = parts.port
+    except ValueError:
+        return "its port is no number up to 65535"
+    if parts.scheme not in ("http", "https"):
+        return "it must start with http:// or https://"
+    if not host:
+        return "it names no host"
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        return "it may have a host, a port and a path, nothing else"
+    return None
+
+
+def _is_one_word(text: str) -> bool:
+    return text.isascii() and text.isprintable() and " " not in text

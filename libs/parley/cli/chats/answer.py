@@ -1,0 +1,190 @@
+"""What to show of a chat's events: its text, its tools, and how the turn ended.
+
+Live parts are previews of messages. What a preview already showed is not shown again when its
+message arrives; what it did not show is. A message is shown once, however often a resumed stream
+repeats it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from parley.cli.api.events import ServerEvent
+
+TOOL_ARGUMENTS_MAX = 200
+#: Kind of part -> the fields that only a whole one has.
+WHOLE_WITH: Mapping[str, frozenset[str]] = {
+    "tool-call": frozenset({"args"}),
+    "tool-result": frozenset({"result", "outcome", "is_error"}),
+}
+
+
+#: Reason for which an answer ended -> what is told of it; what is not here is complete.
+CUT: Mapping[str, str] = {
+    "length": "cut: length limit reached",
+    "content_filter": "cut: content policy of the provider",
+    "interrupted": "cut: interrupted",
+}
+
+
+class Ending(StrEnum):
+    """How a turn can end, in the words of the chat's status."""
+
+    WAITING = "waiting"
+    ERROR = "error"
+    REQUIRES_ACTION = "requires_action"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A line about what goes on."""
+
+    line: str
+
+
+Shown = Text | Note
+
+
+@dataclass(slots=True)
+class Answer:
+    """The answer to one prompt as it arrives."""
+
+    ending: Ending | None = None
+    problem: str | None = None
+    #: Whether what users said is shown too.
+    shows_users: bool = False
+    _preview: str = ""
+    _is_mid_line: bool = False
+    _messages: set[str] = field(default_factory=set)
+    _tools: set[tuple[str, str]] = field(default_factory=set)
+
+    def take(self, event: ServerEvent) -> list[Shown]:
+        """Take one event; return what it adds to the screen."""
+        payload = event.data.get(event.type, event.data)
+        match event.type:
+            case "message_part" if payload.get("role", "assistant") == "assistant":
+                return self._take_part(payload.get("part", payload))
+            case "message_part":
+                return self._take_tool(payload.get("part", payload))
+            case "message":
+                return self._take_message(payload)
+            case "preview_reset" | "history_reset":
+                self._preview = ""
+                return self._end_line()
+            case "retry":
+                delay_s = payload.get("delay_ms", 0) / 1000
+                return [*self._end_line(), Note(f"retrying in {delay_s:g} s: {_words(payload)}")]
+            case "error":
+                self.problem = _words(payload)
+            case "status":
+                self._take_status(payload)
+        return self._end_line() if self.ending else []
+
+    def _take_status(self, payload: Any) -> None:
+        status = payload.get("status") if isinstance(payload, dict) else payload
+        if status in list(Ending):
+            self.ending = Ending(status)
+
+    def _take_part(self, part: dict[str, Any]) -> list[Shown]:
+        if part.get("type") != "text":
+            return self._take_tool(part)
+        text = part.get("text", "")
+        self._preview += text
+        return self._write(text)
+
+    def _take_message(self, message: dict[str, Any]) -> list[Shown]:
+        key = str(message.get("id"))
+        roles = ("assistant", "tool", "user") if self.shows_users else ("assistant", "tool")
+        if message.get("role") not in roles or key in self._messages:
+            return []
+        self._messages.add(key)
+        if message.get("role") == "user":
+            return [*self._end_line(), *(Note(f"> {line}") for line in _said(message))]
+        parts = [part for part in message.get("content", ()) if isinstance(part, dict)]
+        whole = "".join(part.get("text", "") for part in parts if part.get("type") == "text")
+        shown: list[Shown] = []
+        if whole:
+            if not whole.startswith(self._preview):
+                shown += self._end_line()
+                self._preview = ""
+            shown += self._write(whole[len(self._preview) :])
+            self._preview = ""
+            shown += self._end_line()
+        for part in parts:
+            shown += self._take_tool(part, is_committed=True)
+        if (cut := cut_words(message)) is not None:
+            shown += [*self._end_line(), Note(cut)]
+        return shown
+
+    def _take_tool(self, part: dict[str, Any], *, is_committed: bool = False) -> list[Shown]:
+        kind, call = str(part.get("type")), str(part.get("tool_call_id"))
+        # While a call's arguments or its output still arrive there is nothing to show yet.
+        is_whole = is_committed or not WHOLE_WITH.get(kind, frozenset()).isdisjoint(part)
+        if kind not in WHOLE_WITH or not is_whole or (kind, call) in self._tools:
+            return []
+        self._tools.add((kind, call))
+        name = part.get("tool_name", "tool")
+        if kind == "tool-call":
+            return [*self._end_line(), Note(f"o {name} {_brief(part.get('args'))}".rstrip())]
+        if not part.get("is_error"):
+            return [*self._end_line(), Note(f"✓ {name}")]
+        return [*self._end_line(), Note(f"✗ {name} {_reason(part.get('result'))}".rstrip())]
+
+    def _write(self, text: str) -> list[Shown]:
+        if not text:
+            return []
+        self._is_mid_line = not text.endswith("\n")
+        return [Text(text)]
+
+    def _end_line(self) -> list[Shown]:
+        return self._write("\n") if self._is_mid_line else []
+
+
+def cut_words(message: Mapping[str, Any]) -> str | None:
+    """Return why an answer is not complete, None if it is or if nothing is known."""
+    return CUT.get(str(message.get("finish_reason")))
+
+
+def sanitized(text: str) -> str:
+    """Return `text` without what could steer a terminal: all control characters but two."""
+    return "".join(
+        letter
+        for letter in text
+        if letter in "\n\t" or not (letter < " " or "\x7f" <= letter <= "\x9f")
+    )
+
+
+def _words(payload: dict[str, Any]) -> str:
+    said = payload.get("message") or payload.get("detail") or payload.get("error")
+    return str(said or payload.get("title") or payload.get("kind") or "unknown problem")
+
+
+def _said(message: dict[str, Any]) -> list[str]:
+    parts = [part for part in message.get("content", ()) if isinstance(part, dict)]
+    return "".join(part.get("text", "") for part in parts).splitlines()
+
+
+def _brief(arguments: Any) -> str:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
+    text = "" if text == "{}" else " ".join(text.split())
+    return text if len(text) <= TOOL_ARGUMENTS_MAX else text[:TOOL_ARGUMENTS_MAX] + "…"
+
+
+def _reason(result: Any) -> str:
+    """Return why a tool failed, as far as its result says so."""
+    if isinstance(result, str):
+        try:
+            result = json.loads(result)
+        except ValueError:
+            return _brief(result)
+    said = result.get("error") if isinstance(result, dict) else None
+    return _brief(said) if isinstance(said, str) else ""

@@ -1,0 +1,104 @@
+"""Chats as commands name, list and print them."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from parley.cli.api.client import Api
+from parley.cli.chats.answer import cut_words, sanitized
+
+CHATS = "/api/v1/chats"
+PAGE_MAX = 200
+TITLE_CHARACTERS_MAX = 60
+
+
+def chat_path(chat_id: str) -> str:
+    """Return where a chat is, whatever the user typed for its id."""
+    return f"{CHATS}/{quote(chat_id, safe='')}"
+
+
+def list_chats(api: Api, filters: Mapping[str, str], *, count: int) -> Iterator[dict[str, Any]]:
+    """Give the first `count` chats, page by page."""
+    cursor: str | None = None
+    while count > 0:
+        query = {**filters, "limit": str(min(count, PAGE_MAX))}
+        if cursor is not None:
+            query["cursor"] = cursor
+        page = api.call("GET", f"{CHATS}?{urlencode(query)}", needs="items")
+        yield from page["items"]
+        count -= len(page["items"])
+        cursor = page.get("next_cursor")
+        if cursor is None:
+            return
+
+
+def last_messages(api: Api, chat_id: str, *, count: int) -> dict[str, Any]:
+    """Return the last `count` messages, oldest first, and those that wait."""
+    path, before_id = f"{chat_path(chat_id)}/messages", 0
+    messages: list[dict[str, Any]] = []
+    queued: list[dict[str, Any]] = []
+    while len(messages) < count:
+        bound = {"before_id": before_id} if before_id else {}
+        query = urlencode({"limit": min(count - len(messages), PAGE_MAX), **bound})
+        page = api.call("GET", f"{path}?{query}", needs="messages")
+        queued = queued or page.get("queued_messages", [])
+        messages += page["messages"]
+        if not page.get("has_more") or not page["messages"]:
+            break
+        before_id = messages[-1]["id"]
+    return {"messages": messages[::-1], "queued_messages": queued}
+
+
+def row_of(chat: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a chat as a row: id, status, when it changed, title."""
+    status = str(chat.get("status"))
+    marks = "".join(
+        mark
+        for mark, is_set in (("*", chat.get("has_unread")), ("^", chat.get("pin_order")))
+        if is_set
+    )
+    changed_at = str(chat.get("updated_at") or "-")[:19].replace("T", " ")
+    return str(chat.get("id")), status + marks, changed_at, one_line(str(chat.get("title") or ""))
+
+
+def one_line(text: str) -> str:
+    """Return a text as one short line that cannot steer a terminal."""
+    words = sanitized(" ".join(text.split()))
+    return words if len(words) <= TITLE_CHARACTERS_MAX else words[: TITLE_CHARACTERS_MAX - 1] + "…"
+
+
+def message_lines(message: Mapping[str, Any]) -> Iterator[str]:
+    """Give the lines that show one message."""
+    yield f"--- {message.get('role')} {message.get('id')}"
+    for part in message.get("content", ()):
+        yield from _part_lines(part)
+    if (cut := cut_words(message)) is not None:
+        yield f"({cut})"
+
+
+def queued_lines(queued: Mapping[str, Any]) -> Iterator[str]:
+    """Give the lines that show a message that waits."""
+    yield f"--- queued {queued.get('id')}"
+    for part in queued.get("content", ()):
+        yield from _part_lines(part)
+
+
+def _part_lines(part: Mapping[str, Any]) -> Iterator[str]:
+    match part.get("type"):
+        case "text" | "notice":
+            yield from str(part.get("text", "")).splitlines()
+        case "reasoning":
+            for line in str(part.get("text", "")).splitlines():
+                yield f"> {line}"
+        case "tool-call":
+            arguments = json.dumps(part.get("args") or {}, ensure_ascii=False)
+            yield f"o {part.get('tool_name')} {arguments}"
+        case "tool-result":
+            mark = "✗" if part.get("is_error") else "✓"
+            result = part.get("result")
+            shown = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+            yield f"{mark} {part.get('tool_name')} {shown}"
+        case kind:
+            named = part.get("name") or part.get("file_name") or part.get("url") or ""
+            yield f"[{kind}] {named}".rstrip()

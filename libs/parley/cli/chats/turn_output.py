@@ -1,0 +1,96 @@
+"""Showing a turn on the terminal as it happens, and how it ended by the exit code."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import click
+
+from parley.cli.api.client import Api
+from parley.cli.api.events import ServerEvent, follow
+from parley.cli.chats.answer import Answer, Ending, Note, Text, sanitized
+from parley.cli.chats.listing import chat_path
+from parley.cli.errors import CliError, NeedsAction, TimedOut
+
+STOP_S_MAX: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a command waits.
+
+    Attributes:
+        timeout_s: What was given with --timeout; None waits as long as it takes.
+        deadline: The `time.monotonic` at which to give up.
+        pause: Waits that many seconds.
+    """
+
+    timeout_s: float | None
+    deadline: float
+    pause: Callable[[float], object]
+
+
+def show_turn(
+    api: Api, chat_id: str, patience: Patience, *, as_json: bool, after_id: int = 0
+) -> None:
+    """Print what happens in a chat after the message `after_id` until its turn ends.
+
+    Whoever interrupts this with Ctrl-C stops the turn.
+
+    Raises:
+        CliError: the turn failed.
+        NeedsAction: it waits for tools that run elsewhere.
+        TimedOut: it still runs at the deadline.
+    """
+    path = f"{chat_path(chat_id)}/events" + (f"?after_id={after_id}" if after_id else "")
+    answer = Answer()
+    try:
+        for event in follow(api, path, deadline=patience.deadline, pause=patience.pause):
+            show(event, answer, as_json=as_json)
+            if answer.ending is not None:
+                break
+    except TimedOut as error:
+        raise TimedOut(f"chat {chat_id} is still running after {patience.timeout_s:g} s") from error
+    except KeyboardInterrupt:
+        _stop(api, chat_id)
+        raise
+    match answer.ending:
+        case Ending.ERROR:
+            problem = answer.problem or _last_error(api, chat_id)
+            raise CliError(sanitized(problem) + f" (chat {chat_id})")
+        case Ending.REQUIRES_ACTION:
+            raise NeedsAction(f"chat {chat_id} waits for results of tools that run elsewhere")
+
+
+def _last_error(api: Api, chat_id: str) -> str:
+    """Return why the last turn failed; the status comes before the event that says so."""
+    error = api.call("GET", chat_path(chat_id)).get("last_error") or {}
+    return str(error.get("message") or "the turn failed")
+
+
+def _stop(api: Api, chat_id: str) -> None:
+    """Have the turn stopped, and tell how to go on; whoever is impatient interrupts this, too."""
+    try:
+        api.call("POST", f"{chat_path(chat_id)}/interrupt", {}, within_s=STOP_S_MAX)
+    except CliError as error:
+        click.echo(f"\nChat {chat_id} goes on, it could not be stopped: {error}", err=True)
+    else:
+        click.echo(f"\nStopped. `parley send {chat_id} ...` goes on with it.", err=True)
+
+
+def show(event: ServerEvent, answer: Answer, *, as_json: bool) -> None:
+    """Print what an event adds to an answer, or the event itself on one line."""
+    shown = answer.take(event)
+    if as_json:
+        printed = {"type": event.type, "cursor": event.cursor, **event.data}
+        click.echo(json.dumps(printed, ensure_ascii=False))
+        return
+    for piece in shown:
+        match piece:
+            case Text(text):
+                is_terminal = sys.stdout.isatty()
+                click.echo(sanitized(text) if is_terminal else text, nl=False)
+            case Note(line):
+                click.echo(sanitized(line), err=True)

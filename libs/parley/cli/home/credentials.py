@@ -1,0 +1,78 @@
+"""The secrets a stack needs before it starts: made once, kept, and checked at every start."""
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from parley.cli.errors import ConfigurationProblem
+from parley.cli.home.layout import Home
+from parley.cli.home.private_files import write_private
+from parley.identity import (
+    ApiKey,
+    IdentityError,
+    MalformedApiKey,
+    ServiceName,
+    SigningKey,
+    TrustedKey,
+    TrustFile,
+)
+from parley.secrets import Keyring, SecretsError
+
+
+def prepare_secrets(home: Home) -> str:
+    """Make what is missing, check what is there, and return the login token of this start.
+
+    Raises:
+        ConfigurationProblem: files are there that cannot be used; it names all of them.
+    """
+    problems: list[str] = []
+    for prepare in (_prepare_signing_keys, _prepare_keyring, _prepare_api_key):
+        try:
+            prepare(home)
+        except ConfigurationProblem as error:
+            problems += error.problems
+        except (IdentityError, SecretsError) as error:
+            problems.append(str(error))
+        except OSError as error:
+            problems.append(f"{error.filename}: {error.strerror}; fix its permissions")
+    if problems:
+        raise ConfigurationProblem(*problems)
+    login_token = secrets.token_urlsafe(32)
+    write_private(home.login_token_file, login_token)
+    return login_token
+
+
+def _prepare_signing_keys(home: Home) -> None:
+    keys = []
+    for service in ServiceName:
+        path = home.signing_key_file(service)
+        _make_once(path, lambda target: SigningKey.generate().save(target))
+        keys.append(TrustedKey.of(service, SigningKey.load(path)))
+    file = TrustFile(home.trust_file)
+    trusted = file.read() if home.trust_file.exists() else ()
+    known = {key.kid for key in trusted}
+    missing = [key for key in keys if key.kid not in known]
+    if missing:
+        file.write((*trusted, *missing))
+
+
+def _prepare_keyring(home: Home) -> None:
+    _make_once(home.master_key_file, lambda target: Keyring.generate().save(target))
+    Keyring.load(home.master_key_file)
+
+
+def _prepare_api_key(home: Home) -> None:
+    _make_once(
+        home.api_key_file, lambda target: write_private(target, ApiKey.generate().reveal() + "\n")
+    )
+    try:
+        ApiKey.parse(home.api_key_file.read_text(errors="replace").strip())
+    except MalformedApiKey as error:
+        raise ConfigurationProblem(
+            f"{home.api_key_file} is damaged ({error}): restore it, or remove it to get a new key"
+        ) from error
+
+
+def _make_once(path: Path, make: Callable[[Path], None]) -> None:
+    if not path.exists():
+        make(path)

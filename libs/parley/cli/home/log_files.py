@@ -1,0 +1,58 @@
+"""The log files of processes: opened for appending, rotated by size, read from their end."""
+
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+from parley.cli.home.layout import Home
+
+LOG_BYTES_MAX = 8 * 1024 * 1024
+OLD_LOGS_MAX = 3
+TAIL_BYTES = 256 * 1024
+
+
+def open_log(path: Path, *, bytes_max: int = LOG_BYTES_MAX) -> BinaryIO:
+    """Open `path` for appending; a file that has grown large is first put aside."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and path.stat().st_size > bytes_max:
+        _rotate(path)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    return os.fdopen(descriptor, "ab", buffering=0)
+
+
+def tail(path: Path, lines: int, *, since: int = 0) -> tuple[str, ...]:
+    """Return the last `lines` lines of `path` after byte `since`; none if there is no file."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            if since > size:
+                # What was before has been put aside.
+                since = 0
+            start = max(since, size - TAIL_BYTES)
+            file.seek(start)
+            found = file.read().decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return ()
+    if start > since:
+        # The first line was cut in its middle.
+        found = found[1:]
+    return tuple(found[-lines:]) if lines > 0 else ()
+
+
+def logs_of(home: Home) -> list[Path]:
+    """Return the logs of all processes of `home` that have written one."""
+    found = home.logs.glob("*.log")
+    return sorted((*found, *(path for path in (home.postgres_log,) if path.exists())))
+
+
+def _rotate(path: Path) -> None:
+    make_room(path)
+    path.replace(path.with_name(f"{path.name}.1"))
+
+
+def make_room(path: Path) -> None:
+    """Move older logs on, so that the first place is free."""
+    for number in range(OLD_LOGS_MAX, 1, -1):
+        newer = path.with_name(f"{path.name}.{number - 1}")
+        if newer.exists():
+            newer.replace(path.with_name(f"{path.name}.{number}"))

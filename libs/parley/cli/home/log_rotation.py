@@ -1,0 +1,49 @@
+"""Keeping the logs of processes that run for long from growing without end."""
+
+import asyncio
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from parley.cli.home.layout import Home
+from parley.cli.home.log_files import LOG_BYTES_MAX, logs_of, make_room
+from parley.clock import Clock
+
+LOOK_EVERY_S = 60.0
+
+
+async def bound_logs(home: Home, clock: Clock, *, bytes_max: int = LOG_BYTES_MAX) -> None:
+    """Put aside what processes wrote whenever it has grown large, until this is cancelled."""
+    while True:
+        await clock.sleep(LOOK_EVERY_S)
+        for path in logs_of(home):
+            # On a full disk it cannot be put aside, but cannot grow either.
+            with suppress(OSError):
+                await asyncio.to_thread(put_aside, path, bytes_max=bytes_max)
+
+
+def put_aside(path: Path, *, bytes_max: int) -> None:
+    """Empty a log that has grown large, after copying it: its writers keep their descriptors.
+
+    They append, so they go on at its beginning. What they write after the copy was made, and before
+    the log is emptied, is lost.
+    """
+    if path.stat().st_size <= bytes_max:
+        return
+    copy = path.with_name(f"{path.name}.copy")
+    copy.unlink(missing_ok=True)
+    try:
+        with open(copy, "xb", opener=_private) as target, open(path, "r+b", opener=_private) as log:
+            shutil.copyfileobj(log, target)
+            target.flush()
+            log.truncate(0)
+        make_room(path)
+        copy.replace(path.with_name(f"{path.name}.1"))
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _private(path: str, flags: int) -> int:
+    # The directory may belong to the user of the database, who could have put a link there.
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

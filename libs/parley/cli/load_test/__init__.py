@@ -1,0 +1,1 @@
+"""What `parley scaletest` needs of a stack and its machine."""

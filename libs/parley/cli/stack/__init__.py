@@ -1,0 +1,1 @@
+"""A stack as values: services, addresses, settings, processes to start."""

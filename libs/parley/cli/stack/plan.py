@@ -1,0 +1,102 @@
+"""Which processes make a stack, as values: what each runs, is told, listens on and waits for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from parley.cli.stack.service_settings import environment_of
+from parley.cli.stack.spec import (
+    CHATD,
+    GATEWAY,
+    MCP_DEMO,
+    MCPGATEWAY,
+    STARTS_AFTER,
+    TOOLRUNNER,
+    Stack,
+)
+
+#: Service -> what the interpreter runs for it.
+PROGRAMS: Mapping[str, tuple[str, ...]] = {
+    MCP_DEMO: ("-m", "mcpgateway.demo"),
+    TOOLRUNNER: ("-m", "toolrunner"),
+    MCPGATEWAY: ("-m", "mcpgateway"),
+    CHATD: ("-m", "chatd"),
+    GATEWAY: ("-m", "gateway"),
+}
+
+
+class Sign(StrEnum):
+    """What shows that a process is ready."""
+
+    GRPC_HEALTH = "grpc_health"  # grpc.health.v1 says SERVING at the target address
+    HTTP_OK = "http_ok"  # the target URL answers 200
+    ACCEPTS = "accepts"  # the target address accepts connections
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """One sign of readiness, and where to look for it."""
+
+    sign: Sign
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """One process of the stack, before it is started."""
+
+    name: str
+    service: str
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    address: str
+    #: All of these must hold.
+    readiness: tuple[Readiness, ...]
+    #: Services that are started before it and stopped after it.
+    depends_on: tuple[str, ...] = ()
+    #: Where it serves metrics; None if it does not.
+    metrics: str | None = None
+
+
+def plan(
+    stack: Stack, programs: Mapping[str, tuple[str, ...]] = PROGRAMS
+) -> tuple[ProcessSpec, ...]:
+    """Return every process of `stack`, in an order in which they may start."""
+    return tuple(
+        ProcessSpec(
+            name=f"{service}-{number}",
+            service=service,
+            argv=(stack.caller.python, *programs[service]),
+            environment=environment_of(stack, service, number),
+            address=stack.address(service, number),
+            readiness=_readiness(stack, service, number),
+            depends_on=STARTS_AFTER[service],
+            metrics=stack.metrics_url(service, number),
+        )
+        for service in STARTS_AFTER
+        for number in range(stack.sizes.of(service))
+    )
+
+
+def waves(specs: tuple[ProcessSpec, ...]) -> tuple[tuple[ProcessSpec, ...], ...]:
+    """Return `specs` in groups that each depend only on the groups before."""
+    remaining = list(specs)
+    grouped: list[tuple[ProcessSpec, ...]] = []
+    while remaining:
+        waiting = {spec.service for spec in remaining}
+        wave = tuple(spec for spec in remaining if not waiting.intersection(spec.depends_on))
+        if not wave:
+            raise ValueError(f"these services wait for each other: {sorted(waiting)}")
+        grouped.append(wave)
+        remaining = [spec for spec in remaining if spec not in wave]
+    return tuple(grouped)
+
+
+def _readiness(stack: Stack, service: str, number: int) -> tuple[Readiness, ...]:
+    address = stack.address(service, number)
+    if service == MCP_DEMO:
+        return (Readiness(Sign.ACCEPTS, address),)
+    health = Readiness(Sign.GRPC_HEALTH, address)
+    if service == GATEWAY:
+        return (health, Readiness(Sign.HTTP_OK, f"{stack.ports.http[number].url}/readyz"))
+    return (health,)

@@ -1,0 +1,118 @@
+"""What each process finds in its environment: a few words of the caller, and its settings."""
+
+from collections.abc import Mapping
+
+from parley.cli.stack.model_providers import provider_settings
+from parley.cli.stack.spec import CHATD, GATEWAY, MCP_DEMO, MCPGATEWAY, TOOLRUNNER, Stack, prefix_of
+
+#: Variables of the caller that every process gets.
+INHERITED = ("PATH", "HOME", "LANG")
+#: Variable of the caller -> the setting that it gives to every service.
+SHARED: Mapping[str, str] = {
+    "PARLEY_ENVIRONMENT": "ENVIRONMENT",
+    "PARLEY_LOG_FORMAT": "LOG_FORMAT",
+    "PARLEY_LOG_LEVEL": "LOG_LEVEL",
+    "PARLEY_OTLP_ENDPOINT": "OTLP_ENDPOINT",
+}
+#: Variable of the caller that says the same as `--public-url`.
+PUBLIC_URL = "GATEWAY_PUBLIC_URL"
+
+
+def environment_of(stack: Stack, service: str, number: int) -> dict[str, str]:
+    """Return the whole environment of one process."""
+    caller = stack.caller.environment
+    shared = {} if service == MCP_DEMO else _shared_settings(caller, service)
+    # Only chatd calls model providers.
+    models = provider_settings(caller, prefix_of(CHATD)) if service == CHATD else {}
+    return {
+        **{name: caller[name] for name in INHERITED if name in caller},
+        **shared,
+        **models,
+        **_settings_of_caller(caller, service),
+        **_metrics_settings(stack, service, number),
+        **settings_of(stack, service, number),
+    }
+
+
+def settings_of(stack: Stack, service: str, number: int) -> dict[str, str]:
+    """Return the settings that this stack chooses for one process."""
+    chosen = _own_settings(stack, service, number) | {"PARENT_PID": str(stack.caller.pid)}
+    if service != MCP_DEMO:
+        chosen |= {
+            "LISTEN": stack.address(service, number),
+            "TRUST_FILE": str(stack.home.trust_file),
+            "SIGNING_KEY_FILE": str(stack.home.signing_key_file(service)),
+        }
+    return {f"{prefix_of(service)}_{name}": value for name, value in sorted(chosen.items())}
+
+
+def problems_of(stack: Stack) -> tuple[str, ...]:
+    """Return the settings of the caller that this stack must choose itself."""
+    problems = []
+    for service in (TOOLRUNNER, MCPGATEWAY, CHATD, GATEWAY):
+        chosen = settings_of(stack, service, 0)
+        spellings = set(chosen) | {name.removesuffix("_FILE") for name in chosen}
+        spellings.discard(PUBLIC_URL)  # The request takes it up.
+        problems += [
+            f"{name} is set by `parley up` itself: unset it"
+            for name in sorted(spellings & set(stack.caller.environment))
+        ]
+    return tuple(problems)
+
+
+def _metrics_settings(stack: Stack, service: str, number: int) -> dict[str, str]:
+    addresses = stack.ports.metrics.get(service)
+    name = f"{prefix_of(service)}_METRICS_LISTEN"
+    return {} if addresses is None else {name: str(addresses[number])}
+
+
+def _shared_settings(caller: Mapping[str, str], service: str) -> dict[str, str]:
+    prefix = prefix_of(service)
+    return {f"{prefix}_{name}": caller[given] for given, name in SHARED.items() if given in caller}
+
+
+def _settings_of_caller(caller: Mapping[str, str], service: str) -> dict[str, str]:
+    prefix = prefix_of(service) + "_"
+    return {name: value for name, value in caller.items() if name.startswith(prefix)}
+
+
+def _own_settings(stack: Stack, service: str, number: int) -> dict[str, str]:
+    home, ports = stack.home, stack.ports
+    upstream = {
+        name: ",".join(stack.addresses(name)) for name in (TOOLRUNNER, MCPGATEWAY, CHATD, GATEWAY)
+    }
+    match service:
+        case "mcp-demo":
+            return {"LISTEN": str(ports.mcp_demo)}
+        case "toolrunner":
+            return {
+                "DATA_DIRECTORY": str(home.toolrunner(number)),
+                "CHATD": upstream[CHATD],
+            }
+        case "mcpgateway":
+            return {
+                "DATABASE_URL_FILE": str(home.database_url_file(service)),
+                "MASTER_KEY_FILE": str(home.master_key_file),
+                "GATEWAY": upstream[GATEWAY],
+                "DEMO_SERVER_URL": f"{ports.mcp_demo.url}/mcp",
+            }
+        case "chatd":
+            return {
+                "DATABASE_URL_FILE": str(home.database_url_file(service)),
+                "MASTER_KEY_FILE": str(home.master_key_file),
+                "TOOLRUNNER": upstream[TOOLRUNNER],
+                "MCPGATEWAY": upstream[MCPGATEWAY],
+                "GATEWAY": upstream[GATEWAY],
+            }
+        case "gateway":
+            return {
+                "DATABASE_URL_FILE": str(home.database_url_file(service)),
+                "HTTP_LISTEN": str(ports.http[number]),
+                "PUBLIC_URL": stack.public_url,
+                "CHATD": upstream[CHATD],
+                "MCPGATEWAY": upstream[MCPGATEWAY],
+                "OWNER_API_KEY_FILE": str(home.api_key_file),
+                "LOGIN_TOKEN_FILE": str(home.login_token_file),
+            }
+        case _:
+            raise ValueError(f"no service is called {service}")

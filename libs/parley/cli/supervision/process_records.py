@@ -1,0 +1,65 @@
+"""What a running supervisor writes down about its processes, also when the disk was full."""
+
+import os
+
+import psutil
+
+from parley.cli.progress import Progress
+from parley.cli.stack.spec import Stack
+from parley.cli.supervision import process_table
+from parley.cli.supervision.database import StackDatabase
+from parley.cli.supervision.process_table import ProcessIdentity, ProcessRecord, ProcessTable
+from parley.clock import Clock
+
+SAVE_AGAIN_S = 5.0
+
+
+class Records:
+    """Keeps `processes.json` as things are: the services as last told, and the database."""
+
+    def __init__(self, stack: Stack, found: StackDatabase, progress: Progress) -> None:
+        self.stack = stack
+        self.database = found
+        self._progress = progress
+        self._services: tuple[ProcessRecord, ...] = ()
+        self._is_saved = True
+
+    def save(self, services: tuple[ProcessRecord, ...]) -> None:
+        """Save these services, and the database as it is."""
+        self._services = services
+        self.repeat()
+
+    def repeat(self) -> None:
+        """Save the services as last told, and the database as it is now."""
+        first = self.database.record()
+        table = ProcessTable(
+            supervisor=myself(),
+            http=self.stack.ports.http[0].url,
+            processes=(() if first is None else (first,)) + self._services,
+            public_url=self.stack.public_url,
+        )
+        path = self.stack.home.processes_file
+        was_saved = self._is_saved
+        try:
+            process_table.save(table, path)
+            self._is_saved = True
+        except OSError as error:
+            # A full disk is no reason to stop what runs.
+            self._is_saved = False
+            if was_saved:
+                self._progress.say(
+                    f"  {path} cannot be written ({error.strerror}): `parley status` is out of "
+                    "date until it can"
+                )
+
+    async def repair(self, clock: Clock) -> None:
+        """Save again what could not be saved, until this is cancelled."""
+        while True:
+            await clock.sleep(SAVE_AGAIN_S)
+            if not self._is_saved:
+                self.repeat()
+
+
+def myself() -> ProcessIdentity:
+    """Return the identity of this process."""
+    return ProcessIdentity(os.getpid(), psutil.Process().create_time())

@@ -1,0 +1,122 @@
+"""Asking a process over the network whether it is ready."""
+
+import asyncio
+from contextlib import suppress
+from typing import Protocol, assert_never
+from urllib.parse import unquote, urlsplit
+
+from parley.cli.stack.plan import Readiness, Sign
+
+ANSWER_S_MAX = 2.0
+#: Trailing metadata of a health check; the same as in parley.rpc, which takes long to import.
+HEALTH_REASON = "parley-health-reason"
+
+
+class Probe(Protocol):
+    """Looks for signs of readiness."""
+
+    async def is_ready(self, signs: tuple[Readiness, ...]) -> bool:
+        """Return whether all of `signs` hold now."""
+        ...
+
+
+class NetworkProbe:
+    """Looks by connecting, each time anew."""
+
+    async def is_ready(self, signs: tuple[Readiness, ...]) -> bool:
+        """Return whether all of `signs` hold now; no answer in time counts as no."""
+        try:
+            async with asyncio.timeout(ANSWER_S_MAX):
+                for readiness in signs:
+                    if not await _holds(readiness):
+                        return False
+        except TimeoutError:
+            return False
+        return True
+
+    async def problem(self, signs: tuple[Readiness, ...]) -> str:
+        """Return what a process says by itself of why it does not serve; empty if nothing."""
+        try:
+            async with asyncio.timeout(ANSWER_S_MAX):
+                for readiness in signs:
+                    if readiness.sign is Sign.GRPC_HEALTH and await _accepts(readiness.target):
+                        return (await _health(readiness.target))[1]
+        except TimeoutError:
+            return f"it does not answer within {ANSWER_S_MAX:g} s"
+        return ""
+
+
+async def _holds(readiness: Readiness) -> bool:
+    match readiness.sign:
+        case Sign.ACCEPTS:
+            return await _accepts(readiness.target)
+        case Sign.GRPC_HEALTH:
+            # A channel that finds no listener would pause before its next try; a socket does not.
+            return await _accepts(readiness.target) and (await _health(readiness.target))[0]
+        case Sign.HTTP_OK:
+            return await _answers_ok(readiness.target)
+        case _:
+            assert_never(readiness.sign)
+
+
+async def _connect(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    scheme, _, rest = address.partition(":")
+    if scheme == "unix":
+        return await asyncio.open_unix_connection(rest)
+    host, _, port = rest.rpartition(":")
+    return await asyncio.open_connection(host.strip("[]"), int(port))
+
+
+async def _accepts(address: str) -> bool:
+    try:
+        _, writer = await _connect(address)
+    except OSError:
+        return False
+    await _close(writer)
+    return True
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+
+
+async def _health(address: str) -> tuple[bool, str]:
+    """Return whether a process serves, and what it says of why not."""
+    # grpc takes longer to import than the rest of the supervisor together.
+    import grpc
+    from grpc_health.v1 import (
+        health_pb2,
+        health_pb2_grpc,
+    )
+
+    target = address if address.startswith("unix:") else address.partition(":")[2]
+    async with grpc.aio.insecure_channel(target, (("grpc.enable_http_proxy", 0),)) as channel:
+        try:
+            call = health_pb2_grpc.HealthStub(channel).Check(
+                health_pb2.HealthCheckRequest(), timeout=ANSWER_S_MAX
+            )
+            answer = await call
+            said = await call.trailing_metadata()
+        except grpc.aio.AioRpcError:
+            return False, ""
+    reason = "".join(unquote(value) for name, value in said if name == HEALTH_REASON)
+    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING), reason
+
+
+async def _answers_ok(url: str) -> bool:
+    parts = urlsplit(url)
+    try:
+        reader, writer = await _connect(f"tcp:{parts.netloc}")
+    except OSError:
+        return False
+    try:
+        head = (f"GET {parts.path} HTTP/1.1", f"Host: {parts.netloc}", "Connection: close", "", "")
+        writer.write("\r\n".join(head).encode())
+        status_line = await reader.readline()
+    except OSError:
+        return False
+    finally:
+        await _close(writer)
+    return status_line.split(b" ")[1:2] == [b"200"]

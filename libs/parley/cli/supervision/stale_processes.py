@@ -1,0 +1,62 @@
+"""Processes that outlived their supervisor: finding them again, and ending them."""
+
+import os
+import signal
+from collections.abc import Iterable
+from contextlib import suppress
+
+import psutil
+
+from parley.cli.supervision.process_table import ProcessIdentity, ProcessTable
+
+#: The clock ticks in which the kernel counts start times are this long.
+START_TOLERANCE_S = 0.02
+ENDING_S_MAX = 5.0
+
+
+def running(identity: ProcessIdentity | None) -> psutil.Process | None:
+    """Return the process with this identity, unless it has ended."""
+    if identity is None:
+        return None
+    try:
+        process = psutil.Process(identity.pid)
+        is_same = abs(process.create_time() - identity.started_at) <= START_TOLERANCE_S
+        return process if is_same and process.status() != psutil.STATUS_ZOMBIE else None
+    except psutil.NoSuchProcess:
+        return None
+
+
+def leftovers(table: ProcessTable) -> tuple[psutil.Process, ...]:
+    """Return the processes of `table` that still run, last started first."""
+    found = (running(record.identity) for record in reversed(table.processes))
+    return tuple(process for process in found if process is not None)
+
+
+def end(processes: Iterable[psutil.Process], *, wait_s: float = ENDING_S_MAX) -> int:
+    """End `processes` and all they started; return how many of them there were."""
+    ending = tuple(processes)
+    everyone = {member for process in ending for member in (process, *_descendants(process))}
+    for process in ending:
+        with suppress(psutil.NoSuchProcess):
+            # PostgreSQL waits for its clients on SIGTERM and disconnects them on SIGINT.
+            is_postgres = process.name() == "postgres"
+            process.send_signal(signal.SIGINT if is_postgres else signal.SIGTERM)
+    _, stubborn = psutil.wait_procs(everyone, timeout=wait_s)
+    for process in stubborn:
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            _kill_group(process)
+    psutil.wait_procs(stubborn, timeout=wait_s)
+    return len(ending)
+
+
+def _descendants(process: psutil.Process) -> list[psutil.Process]:
+    with suppress(psutil.NoSuchProcess):
+        return process.children(recursive=True)
+    return []
+
+
+def _kill_group(process: psutil.Process) -> None:
+    if os.getpgid(process.pid) == process.pid:
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()

@@ -1,0 +1,255 @@
+"""Keeping the processes of a plan alive: start in order, restart after crashes, stop in reverse.
+
+One task per process starts it, waits until it is ready and then until it ends, and begins again.
+First starts follow the dependencies, only a few at a time: most of a start is importing, and more
+processes than cores would only delay each other. They do not wait for those they depend on to be
+ready, because after a crash they could not either. Before a process was ready once, its end fails
+the whole start, and if it has to be set up differently, the others may first say the same of
+themselves; after that it is restarted for ever, ever more slowly. Stopping first cancels these
+tasks, so that nothing is started any more, and then ends the processes, those nobody depends on
+first.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from parley.cli.errors import CliError
+from parley.cli.progress import Progress, ending, step
+from parley.cli.stack.plan import ProcessSpec, waves
+from parley.cli.supervision.backoff import delay_s, failures_in_a_row
+from parley.cli.supervision.children import Child, Launcher
+from parley.cli.supervision.process_table import ProcessIdentity, ProcessRecord
+from parley.cli.supervision.readiness import Probe
+from parley.cli.supervision.stop_deadline import StopTime
+from parley.clock import Clock
+
+READY_S_MAX = 60.0
+PROBE_EVERY_S = 0.05
+KILLING_S_MAX = 1.0
+#: How long the others may take to say what is wrong with them, after the first one did.
+REFUSING_S_MAX = 30.0
+#: The exit code of a process that has to be set up differently.
+CONFIGURATION_EXIT_CODE = 2
+
+
+class StartFailed(CliError):
+    """A process ended, or stayed silent, before the stack was ready."""
+
+    def __init__(self, name: str, exit_code: int | None, refusing: tuple[str, ...] = ()) -> None:
+        super().__init__(f"{name} {_fate(exit_code)} during the start")
+        self.name = name
+        self.process_exit_code = exit_code
+        #: Every process that has to be set up differently.
+        self.refusing = refusing
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """One life of a process; without an exit code it never answered."""
+
+    exit_code: int | None
+    healthy_s: float = 0.0
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A process that is being kept alive."""
+
+    spec: ProcessSpec
+    child: Child | None = None
+    starts: int = 0
+    failures: int = 0
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    #: How the first start ended, if not well.
+    failed: _Life | None = None
+
+
+class Supervisor:
+    """Runs one plan until it is told to stop."""
+
+    def __init__(
+        self,
+        specs: tuple[ProcessSpec, ...],
+        *,
+        launcher: Launcher,
+        probe: Probe,
+        clock: Clock,
+        progress: Progress,
+        changed: Callable[[tuple[ProcessRecord, ...]], None],
+        starting_max: int,
+        stop_time: StopTime,
+    ) -> None:
+        self._waves = waves(specs)
+        self._kept = {spec.name: _Kept(spec) for wave in self._waves for spec in wave}
+        # Waiters are served in the order in which they came, which is that of the waves.
+        self._starting = asyncio.Semaphore(starting_max)
+        self._launcher = launcher
+        self._probe = probe
+        self._clock = clock
+        self._progress = progress
+        self._changed = changed
+        self._stop_time = stop_time
+        self._settled = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._first_failed: _Kept | None = None
+
+    async def run(self, on_ready: Callable[[], None]) -> None:
+        """Run everything until `stop`; call `on_ready` once every process has been ready.
+
+        Raises:
+            StartFailed: a process did not become ready; everything is stopped again.
+        """
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                keepers = [tasks.create_task(self._keep(kept)) for kept in self._kept.values()]
+                await self._settled.wait()
+                if not self._stopping.is_set():
+                    on_ready()
+                await self._stopping.wait()
+                for keeper in keepers:
+                    keeper.cancel()
+        finally:
+            await self._end_all()
+        self._raise_failure()
+
+    def stop(self) -> None:
+        """Let `run` end everything and return; a second call ends everything at once."""
+        if self._stopping.is_set():
+            for kept in self._kept.values():
+                if kept.child is not None:
+                    kept.child.kill()
+        self._stop_time.begin()
+        self._stopping.set()
+        self._settled.set()
+
+    async def _keep(self, kept: _Kept) -> None:
+        await self._starting.acquire()
+        while True:
+            life = await self._live(kept)
+            if not kept.ready.is_set():
+                await self._fail(kept, life)
+                return
+            await self._pause(kept, life)
+
+    async def _live(self, kept: _Kept) -> _Life:
+        """Start the process and return when it has ended."""
+        began = self._clock.monotonic()
+        try:
+            kept.child = child = self._launcher.launch(kept.spec)
+        except OSError as error:
+            self._progress.say(f"  {kept.spec.name} cannot be started: {error}")
+            return _Life(None)
+        kept.starts += 1
+        self._tell()
+        if await self._becomes_ready(kept.spec, child):
+            ready_at = self._clock.monotonic()
+            self._note_ready(kept, ready_at - began)
+            exit_code = await child.ended()
+            return _Life(exit_code, self._clock.monotonic() - ready_at)
+        if child.exit_code is None:
+            child.kill()
+            await child.ended()
+            return _Life(None)
+        return _Life(await child.ended())
+
+    async def _becomes_ready(self, spec: ProcessSpec, child: Child) -> bool:
+        give_up_at = self._clock.monotonic() + READY_S_MAX
+        while child.exit_code is None and self._clock.monotonic() < give_up_at:
+            if await self._probe.is_ready(spec.readiness) and child.exit_code is None:
+                return True
+            await self._clock.sleep(PROBE_EVERY_S)
+        return False
+
+    def _note_ready(self, kept: _Kept, seconds: float) -> None:
+        if not kept.ready.is_set():
+            self._starting.release()
+        kept.ready.set()
+        self._progress.say(step(kept.spec.name, seconds, kept.spec.address))
+        if all(other.ready.is_set() for other in self._kept.values()):
+            self._settled.set()
+
+    async def _pause(self, kept: _Kept, life: _Life) -> None:
+        kept.failures = failures_in_a_row(kept.failures, life.healthy_s)
+        wait_s = delay_s(kept.failures)
+        self._progress.say(
+            f"  {kept.spec.name} {_fate(life.exit_code)}; starts again in {wait_s:g} s"
+        )
+        await self._clock.sleep(wait_s)
+
+    async def _fail(self, kept: _Kept, life: _Life) -> None:
+        kept.failed = life
+        is_refusing = life.exit_code == CONFIGURATION_EXIT_CODE
+        if is_refusing:
+            # Others may have to be set up differently too, also those that wait for their turn.
+            self._starting.release()
+        if self._first_failed is not None:
+            return
+        self._first_failed = kept
+        if is_refusing:
+            await self._hear_the_others()
+        if not self._stopping.is_set():
+            self.stop()
+
+    async def _hear_the_others(self) -> None:
+        give_up_at = self._clock.monotonic() + REFUSING_S_MAX
+        while self._clock.monotonic() < give_up_at and not all(
+            other.ready.is_set() or other.failed is not None for other in self._kept.values()
+        ):
+            await self._clock.sleep(PROBE_EVERY_S)
+
+    def _raise_failure(self) -> None:
+        first = self._first_failed
+        if first is None or first.failed is None:
+            return
+        refusing = tuple(
+            kept.spec.name
+            for kept in self._kept.values()
+            if kept.failed is not None and kept.failed.exit_code == CONFIGURATION_EXIT_CODE
+        )
+        raise StartFailed(first.spec.name, first.failed.exit_code, refusing)
+
+    def _tell(self) -> None:
+        self._changed(
+            tuple(
+                ProcessRecord(
+                    name=kept.spec.name,
+                    service=kept.spec.service,
+                    identity=ProcessIdentity(kept.child.pid, kept.child.started_at),
+                    address=kept.spec.address,
+                    restarts=kept.starts - 1,
+                    readiness=kept.spec.readiness,
+                    metrics=kept.spec.metrics,
+                )
+                for kept in self._kept.values()
+                if kept.child is not None
+            )
+        )
+
+    async def _end_all(self) -> None:
+        self._progress.say("Stopping")
+        for wave in reversed(self._waves):
+            found = (self._kept[spec.name].child for spec in wave)
+            children = [child for child in found if child is not None]
+            for child in children:
+                child.terminate()
+            # Half of what is left, so that a process that hangs leaves time for the others.
+            if not await _have_ended(children, self._stop_time.for_services_s() / 2):
+                for child in children:
+                    child.kill()
+                left_s = self._stop_time.for_services_s()
+                await _have_ended(children, min(KILLING_S_MAX, left_s))
+
+
+async def _have_ended(children: list[Child], wait_s: float) -> bool:
+    try:
+        async with asyncio.timeout(wait_s):
+            for child in children:
+                await child.ended()
+    except TimeoutError:
+        return False
+    return True
+
+
+def _fate(exit_code: int | None) -> str:
+    return "did not get ready" if exit_code is None else f"ended with {ending(exit_code)}"

@@ -1,0 +1,405 @@
+"""One connection: a request goes out, and the bytes that come back are given on as they arrive.
+
+No task stands between the socket and whoever wants the bytes: a model that sends a word every few
+milliseconds to thousands of chats makes that wake-up the dearest part of reading it. A process that
+is late gives the bytes of several reads on together, on its next beat, where whoever takes them
+says that they can wait; the end of a body never does.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
+from dataclasses import dataclass, field
+
+import httptools
+
+from parley.http.beats import Beats
+from parley.http.errors import AnswerMalformed, ConnectionCut
+from parley.http.packing import Unpack, unpacking
+
+HEAD_BYTES_MAX = 64 * 1024
+# What is written at once; other chats get their turn between two pieces.
+PIECE_BYTES = 256 * 1024
+# Who sends that much at once is read on from only after the others had their turn; and so much is
+# not held for a beat.
+GULP_BYTES = 64 * 1024
+
+# Takes the next bytes of a body; returns whether it has enough. It must not wait.
+TakeBytes = Callable[[bytes], bool]
+# Returns whether the next bytes can wait for a beat.
+CanWait = Callable[[], bool]
+
+
+@dataclass(slots=True)
+class Head:
+    """The beginning of an answer; names of headers are lower case."""
+
+    status: int = 0
+    reason: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def has_length(self) -> bool:
+        """Return whether the answer says where it ends, other than by closing."""
+        is_chunked = "chunked" in self.headers.get("transfer-encoding", "").lower()
+        return is_chunked or "content-length" in self.headers
+
+
+def _cannot_wait() -> bool:
+    return False
+
+
+class Connection(asyncio.Protocol):
+    """A connection that stands; one exchange at a time."""
+
+    def __init__(self, on_lost: Callable[["Connection"], None], beats: Beats) -> None:
+        self._beats = beats
+        self._is_kept = True  # Unless something shows that it cannot serve once more.
+        self._on_lost = on_lost
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._head = Head()
+        self._bare_bytes = 0  # That came since the last of a body.
+        self._field_bytes = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self._unsent = memoryview(b"")
+        self._is_paused = False
+        self._is_head_complete = False
+        self._is_ended = True
+        self._failure: Exception | None = None
+        self._take: TakeBytes | None = None
+        self._can_wait: CanWait = _cannot_wait
+        self._arrived: list[bytes] = []
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._is_beat_awaited = False
+        self._unpack: Unpack | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether another exchange may follow."""
+        # A transport may be closing for a while before it tells that it is closed.
+        transport = self._transport
+        return self._is_kept and transport is not None and not transport.is_closing()
+
+    async def ask(self, head: bytes, body: bytes) -> Head:
+        """Send a request and return the head of its answer.
+
+        Raises:
+            ConnectionCut: the other side went away.
+            AnswerMalformed: what came back is no HTTP.
+        """
+        if self._transport is None or not self.is_open:
+            raise ConnectionCut
+        self._parser = httptools.HttpResponseParser(self)
+        self._head, self._bare_bytes, self._field_bytes = Head(), 0, 0
+        self._is_head_complete = self._is_ended = False
+        self._unpack = None
+        if len(body) > PIECE_BYTES:
+            self._transport.write(head)
+        else:
+            body = head + body
+        self._unsent = memoryview(body)
+        self._send()
+        while not self._is_head_complete:
+            await self._something()
+        return self._head
+
+    async def pour(self, take: TakeBytes, can_wait: CanWait) -> bool:
+        """Give the bytes of the body to `take`, until it has enough or the body ended.
+
+        While the process is late, bytes that `can_wait` says can are held for a beat. What `take`
+        raises ends the exchange and comes out here. What came before an error is given before it
+        is raised, and to who has enough none is. Returns whether the body ended.
+
+        Raises:
+            ConnectionCut: the other side went away before the end.
+            AnswerMalformed: what came back is no HTTP.
+        """
+        # Callbacks run in the context of whoever made the connection, which is another chat's.
+        context = copy_context()
+        self._take = lambda piece: context.run(take, piece)
+        self._can_wait = can_wait
+        try:
+            self._pour_held()
+            while self._wants_more and not self._is_ended:
+                await self._something()
+            if self._wants_more:
+                self._raise_failure()
+        finally:
+            self._take = None
+            self._can_wait = _cannot_wait
+        return self._is_ended and not self._held
+
+    def leave(self, patience_s: float, give_back: Callable[["Connection"], None]) -> None:
+        """End the exchange; if its body ends soon the connection is given back, else closed."""
+        if self._is_ended:
+            self._settle(give_back)
+            return
+        if self._transport is None or patience_s <= 0:
+            self.close()
+            return
+        timer = asyncio.get_running_loop().call_later(patience_s, self.close)
+
+        def ended(_: asyncio.Future[None]) -> None:
+            timer.cancel()
+            self._settle(give_back)
+
+        self._drop_held()
+        self._take = _dropped
+        self._waiter = asyncio.get_running_loop().create_future()
+        self._waiter.add_done_callback(ended)
+
+    def close(self) -> None:
+        """Close the connection; what was not sent is not sent."""
+        self._is_kept = False
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Learn that the connection stands."""
+        transport.set_write_buffer_limits(high=PIECE_BYTES)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Take what arrived apart."""
+        if self._is_ended or self._failure is not None:
+            self.close()  # Nobody asked for anything.
+            return
+        self._bare_bytes += len(data)
+        failure: AnswerMalformed | None = None
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            failure = AnswerMalformed("the answer goes on in another protocol")
+        except httptools.HttpParserError as error:
+            failure = AnswerMalformed(str(error) or "the answer is no HTTP")
+        self._give_arrived()
+        if failure is None and self._bare_bytes > HEAD_BYTES_MAX:
+            failure = _head_too_large()
+        if self._is_ended:
+            self._is_kept = self._is_kept and failure is None  # What follows an answer is none.
+        elif failure is not None:
+            self._give_held()
+            self._fail(failure)
+        if len(data) >= GULP_BYTES:
+            self._rest()
+
+    def eof_received(self) -> None:
+        """Let the transport close itself."""
+        self._is_kept = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Learn that the connection is gone, which may be how a body ends."""
+        self._transport = None
+        if not self._is_ended:
+            self._give_held()
+            if exc is None and self._is_head_complete and not self._head.has_length:
+                self._is_ended = True
+                self._wake()
+            else:
+                self._fail(ConnectionCut(exc))
+        self._on_lost(self)
+
+    def pause_writing(self) -> None:
+        """Learn that the other side reads too slowly."""
+        self._is_paused = True
+
+    def resume_writing(self) -> None:
+        """Learn that more can be sent."""
+        self._is_paused = False
+        self._send()
+
+    def on_message_begin(self) -> None:
+        """Learn of an answer, which had better be one to something that was asked."""
+        if self._is_ended:
+            self._is_kept = False
+
+    def on_status(self, status: bytes) -> None:
+        """Take the reason that stands beside the status."""
+        if not self._is_head_complete:
+            self._head.reason += status.decode("latin-1")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take one header; of several with a name the values are joined, as they may be."""
+        if self._is_head_complete:
+            return  # What stands behind a body changes nothing any more.
+        self._field_bytes += len(name) + len(value)
+        key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
+        known = self._head.headers.get(key)
+        self._head.headers[key] = text if known is None else f"{known}, {text}"
+
+    def on_headers_complete(self) -> None:
+        """Learn that the head is complete, if it is that of the answer and no interim one."""
+        status = self._parser.get_status_code()
+        if status // 100 == 1 or self._is_head_complete:
+            return
+        if self._field_bytes > HEAD_BYTES_MAX:
+            self._fail(_head_too_large())
+            return
+        self._head.status = status
+        self._is_head_complete = True
+        if self._unsent and not 200 <= status < 300:
+            self._unsent = memoryview(b"")  # Refused already.
+            self._is_kept = False
+        try:
+            self._unpack = unpacking(self._head.headers.get("content-encoding", ""))
+        except AnswerMalformed as error:
+            self._fail(error)
+        self._wake()
+
+    def on_body(self, body: bytes) -> None:
+        """Note what arrived: chunks that came together are given on together."""
+        if not self._is_ended:
+            self._bare_bytes = 0
+            self._arrived.append(body)
+
+    def on_message_complete(self) -> None:
+        """Learn that the answer is complete."""
+        if not self._is_head_complete:
+            self._head = Head()  # An interim answer: the real one follows.
+            return
+        self._give_arrived()
+        self._give_held()
+        self._is_ended = True
+        if self._unsent or not self._parser.should_keep_alive():
+            self._is_kept = False
+        self._wake()
+
+    def _rest(self) -> None:
+        """Read nothing until the next turn; a loop may read from one connection on and on."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+
+        def read_on() -> None:
+            if not transport.is_closing():
+                transport.resume_reading()
+
+        transport.pause_reading()
+        asyncio.get_running_loop().call_soon(read_on)
+
+    def _send(self) -> None:
+        """Send on, for as long as the other side reads; it may answer before it has all."""
+        transport = self._transport
+        while self._unsent and not self._is_paused and transport and not transport.is_closing():
+            piece, self._unsent = self._unsent[:PIECE_BYTES], self._unsent[PIECE_BYTES:]
+            transport.write(piece)
+
+    def _give_arrived(self) -> None:
+        """Give on what arrived, or hold it for the beat."""
+        arrived = self._arrived
+        if not arrived:
+            return
+        piece = arrived[0] if len(arrived) == 1 else b"".join(arrived)
+        arrived.clear()
+        if self._failure is not None:
+            return
+        if self._unpack is not None:
+            try:
+                piece = self._unpack(piece)
+            except AnswerMalformed as error:
+                self._give_held()
+                self._fail(error)
+                return
+        self._held.append(piece)
+        if self._beats.is_late and self._can_wait():
+            self._await_beat(len(piece))
+        else:
+            self._give_held()
+
+    def _await_beat(self, more_bytes: int) -> None:
+        self._held_bytes += more_bytes
+        if self._held_bytes >= GULP_BYTES:
+            self._give_held()
+        elif not self._is_beat_awaited:
+            self._is_beat_awaited = True
+            self._beats.at_next(self._on_beat)
+
+    def _on_beat(self) -> None:
+        self._is_beat_awaited = False
+        self._give_held()
+
+    def _give_held(self) -> None:
+        try:
+            self._pour_held()
+        except Exception as error:
+            self._fail(error)  # Whoever pours is told, in its own task.
+
+    def _pour_held(self) -> None:
+        held = self._held
+        if not held or self._take is None:
+            return
+        piece = held[0] if len(held) == 1 else b"".join(held)
+        self._drop_held()
+        if self._take(piece):
+            self._take = None
+            self._wake()
+
+    def _drop_held(self) -> None:
+        self._held.clear()
+        self._held_bytes = 0
+
+    @property
+    def _wants_more(self) -> bool:
+        return self._take is not None
+
+    async def _something(self) -> None:
+        """Wait for a head, for an end, or until whoever takes the bytes has enough."""
+        self._raise_failure()
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _fail(self, error: Exception) -> None:
+        if self._failure is None:
+            self._failure = error
+        self.close()
+        self._wake()
+
+    def _settle(self, give_back: Callable[["Connection"], None]) -> None:
+        self._take = self._waiter = None
+        self._drop_held()
+        if self.is_open and self._failure is None and self._is_ended:
+            give_back(self)
+        else:
+            self.close()
+
+
+class Response:
+    """An answer whose body is still to come."""
+
+    def __init__(
+        self, head: Head, connection: Connection, give_back: Callable[[Connection], None]
+    ) -> None:
+        self.status = head.status
+        self.reason = head.reason
+        self.headers: Mapping[str, str] = head.headers
+        self._connection = connection
+        self._give_back = give_back
+
+    async def pour(self, take: TakeBytes, can_wait: CanWait = _cannot_wait) -> bool:
+        """Give the bytes of the body to `take`; see `Connection.pour`."""
+        return await self._connection.pour(take, can_wait)
+
+    def close(self, patience_s: float = 0.0) -> None:
+        """Let go of the answer; one that ends within `patience_s` leaves its connection usable."""
+        self._connection.leave(patience_s, self._give_back)
+
+
+def _head_too_large() -> AnswerMalformed:
+    return AnswerMalformed(f"the head has more than {HEAD_BYTES_MAX} bytes")
+
+
+def _dropped(_: bytes) -> bool:
+    return False

@@ -1,0 +1,142 @@
+"""One process among the services: whom it believes, how it calls them, and how it serves."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+
+from parley.identity import (
+    Caller,
+    Guard,
+    InMemoryRevocations,
+    Revocations,
+    ServiceName,
+    Signer,
+    SigningKey,
+    TicketCheck,
+    TicketOffice,
+    Trust,
+)
+from parley.process.service import Process
+from parley.process.service_settings import Environment, ServiceSettings
+from parley.rpc import (
+    Address,
+    CarriedMethods,
+    Channels,
+    ErrorTable,
+    FollowedRevocations,
+    Registration,
+    RunningServer,
+    Scheme,
+    TlsFiles,
+    connect,
+    serve,
+)
+from parley.tasks import BackgroundTasks
+
+
+class Neighbours:
+    """What every service does alike with the others.
+
+    Raises:
+        SigningKeyUnreadable: This process cannot prove who it is.
+        TrustFileUnreadable: It cannot tell whom to believe.
+    """
+
+    def __init__(self, settings: ServiceSettings, process: Process) -> None:
+        self._settings = settings
+        self._process = process
+        self._service = ServiceName(process.service)
+        directory = settings.tls_directory
+        self._tls = None if directory is None else TlsFiles(directory)
+        self._trust = Trust(settings.trust_file, process.clock)
+        key = SigningKey.load(settings.signing_key_file)
+        self.signer = Signer(self._service, key, process.clock)
+        self.ticket_office = TicketOffice(key, process.clock)
+        self.ticket_check = TicketCheck(self._trust, process.clock)
+
+    @asynccontextmanager
+    async def channels(
+        self, audience: ServiceName, addresses: Iterable[Address]
+    ) -> AsyncIterator[Channels]:
+        """Give channels to the processes of another service, closed afterwards."""
+        open_channel = partial(
+            connect,
+            audience=audience,
+            signer=self.signer,
+            telemetry=self._process.telemetry,
+            tls=self._tls,
+        )
+        channels = Channels(addresses, open_channel)
+        try:
+            yield channels
+        finally:
+            await channels.close()
+
+    @asynccontextmanager
+    async def revocations(self, gateways: tuple[Address, ...]) -> AsyncIterator[Revocations]:
+        """Follow which service tokens are revoked; without a gateway all are refused."""
+        if not gateways:
+            yield InMemoryRevocations()
+            return
+        async with (
+            self.channels(ServiceName.GATEWAY, gateways) as channels,
+            BackgroundTasks(self._process.supervision) as tasks,
+        ):
+            followed = FollowedRevocations(
+                channels, clock=self._process.clock, random=self._process.random
+            )
+            tasks.keep("revocations.follow", followed.run)
+            yield followed
+
+    def admission(self, revocations: Revocations) -> Callable[[str, str], Caller]:
+        """Return what looks at a token that came inside of an admitted call.
+
+        It takes a method and an authorization, and returns who may make that call or raises an
+        `IdentityError`. The connection's certificate was looked at when the call was admitted.
+        """
+        guard = Guard(
+            self._service,
+            self._trust,
+            revocations,
+            self._process.clock,
+            peers_by_certificate=False,
+        )
+        return lambda method, authorization: guard.admit(method, authorization, None)
+
+    def serve(
+        self,
+        servicers: Sequence[object],
+        *,
+        revocations: Revocations,
+        errors: ErrorTable,
+        domain: str,
+        carried: CarriedMethods | None = None,
+    ) -> AbstractAsyncContextManager[RunningServer]:
+        """Serve generated services by these servicers until the context ends, then drain.
+
+        Args:
+            servicers: Who serves.
+            revocations: Tells which tokens are not good any more.
+            errors: The service's own errors and what they answer.
+            domain: Names the set of error reasons.
+            carried: Is told the methods, for calls that a stream of this server carries.
+        """
+        settings, process = self._settings, self._process
+        guard = Guard(
+            self._service,
+            self._trust,
+            revocations,
+            process.clock,
+            peers_by_certificate=settings.listen.scheme is Scheme.TLS,
+        )
+        return serve(
+            settings.listen,
+            [Registration.of(servicer) for servicer in servicers],
+            guard=guard,
+            errors=errors,
+            domain=domain,
+            telemetry=process.telemetry,
+            tls=self._tls,
+            is_development=settings.environment is Environment.DEVELOPMENT,
+            carried=carried,
+        )

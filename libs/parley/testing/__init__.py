@@ -1,0 +1,1 @@
+"""Tools for tests and load: a scripted model provider, a load test, fault points."""

@@ -1,0 +1,1 @@
+"""How the scripted model behaves."""

@@ -1,0 +1,1 @@
+"""Requests and replies, apart from any provider's format."""

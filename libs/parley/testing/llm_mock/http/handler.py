@@ -1,0 +1,256 @@
+"""Where a request becomes an answer: the paths, the faults of each model, and the counting."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from email.utils import format_datetime
+
+from parley.clock import Clock
+from parley.testing.llm_mock.behaviour.grammar import behaviour_of
+from parley.testing.llm_mock.behaviour.options import Behaviour, Failing, Fault, RetryForm
+from parley.testing.llm_mock.errors import BehaviourUnknown, Refused
+from parley.testing.llm_mock.exchange.dialect import Dialect, Event
+from parley.testing.llm_mock.exchange.placeholders import IDENTITY, Filling, identity_of
+from parley.testing.llm_mock.exchange.reply import estimated_tokens, reply_to
+from parley.testing.llm_mock.exchange.request import HttpRequest, Question
+from parley.testing.llm_mock.http.pages import own_page
+from parley.testing.llm_mock.http.routes import dialect_at
+from parley.testing.llm_mock.http.statistics import Tally
+from parley.testing.llm_mock.playback.encoded import (
+    LAST_CHUNK,
+    Prepared,
+    chunk,
+    http_head,
+    in_chunks,
+    prepare_stream,
+    prepare_whole,
+)
+from parley.testing.llm_mock.playback.recording import Recording, Shelf
+from parley.testing.llm_mock.playback.steps import (
+    AS_IS,
+    Framed,
+    Framing,
+    Step,
+    course,
+    delayed,
+    evenly,
+)
+from parley.testing.llm_mock.providers.anthropic.messages import BedrockMessages
+from parley.testing.llm_mock.providers.openai.completions import ChatCompletions
+
+JSON = {"content-type": "application/json"}
+HTML = {"content-type": "text/html"}
+BAD_GATEWAY = b"<html><head><title>502 Bad Gateway</title></head><body>mock</body></html>"
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """An answer that is ready."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """An answer that takes its course: what goes over the wire, and when."""
+
+    steps: Iterator[Step]
+
+
+Answer = Immediate | Performance
+
+
+@dataclass(slots=True)
+class _Past:
+    """What a model of one name was asked so far, and how its name says that it behaves."""
+
+    behaviour: Behaviour
+    first_at_s: float
+    requests: int = 0
+    streams: int = 0
+
+
+@dataclass(slots=True)
+class Desk:
+    """Answers requests; everything but the bytes on the connection."""
+
+    clock: Clock
+    seed: int
+    default: Behaviour
+    shelf: Shelf
+    tally: Tally
+    _pasts: dict[str, _Past] = field(default_factory=dict)
+    _number: int = 0
+
+    def answer(self, request: HttpRequest) -> Answer:
+        """Return what to answer."""
+        if request.method == "GET" or request.path.startswith("/mock/"):
+            return Immediate(own_page(request, self.tally, self.reset))
+        dialect = dialect_at(request.path)
+        if dialect is None:
+            unknown = Refused(
+                404, f"Invalid URL ({request.method} {request.path})", code="unknown_url"
+            )
+            return self._refuse(request, ChatCompletions(), unknown, "", self.default)
+        if self.shelf.recordings:
+            return self._replay(request, dialect)
+        return self._ask(request, dialect)
+
+    def reset(self) -> None:
+        """Forget all that was asked."""
+        self.tally.reset()
+        self.shelf.rewind()
+        self._pasts.clear()
+        self._number = 0
+
+    def _ask(self, request: HttpRequest, dialect: Dialect) -> Answer:
+        behaviour, model = self.default, ""
+        try:
+            question = dialect.question(request)
+            model = question.model
+            past = self._past(model)
+            behaviour = past.behaviour
+            self._fail(behaviour, past, dialect)
+            self._measure(behaviour, request, dialect)
+        except BehaviourUnknown as error:
+            return self._refuse(request, dialect, Refused(400, str(error)), model, behaviour)
+        except Refused as refused:
+            return self._refuse(request, dialect, refused, model, behaviour)
+        self.tally.count(request, model, 200)
+        past.streams += 1
+        if behaviour.times is not None and past.streams > behaviour.times:
+            behaviour = replace(behaviour, fault=None, is_endless=False, drip_s=0.0)
+        return self._speak(request, dialect, question, behaviour)
+
+    def _speak(
+        self, request: HttpRequest, dialect: Dialect, question: Question, behaviour: Behaviour
+    ) -> Answer:
+        fault = behaviour.fault
+        reply = reply_to(question, behaviour, self.seed)
+        if question.is_streamed:
+            is_checksummed = isinstance(dialect, BedrockMessages)
+            prepared = prepare_stream(dialect, reply, is_checksummed=is_checksummed)
+        else:
+            prepared = prepare_whole(dialect, reply)
+            fault = None if fault is None else replace(fault, after=0)
+        tokens = reply.tokens
+        filling = Filling(
+            self._identity(is_stored=question.is_stored, is_reasoned=reply.is_reasoned),
+            estimated_tokens(request.body),
+            0 if tokens is None else tokens.cache_read + tokens.cache_write,
+            0 if tokens is None else tokens.output,
+        )
+        if not prepared.burst or fault is not None or not behaviour.is_even:
+            return _perform(prepared, filling, Framed(dialect), behaviour, fault)
+        burst = filling.fill(prepared.burst)
+        if not behaviour.is_paced:
+            return Immediate(burst)
+        pieces = prepared.pieces(burst)
+        return Performance(evenly(pieces, behaviour))
+
+    def _fail(self, behaviour: Behaviour, past: _Past, dialect: Dialect) -> None:
+        """Refuse if the model is to fail now.
+
+        Raises:
+            Refused: it is.
+        """
+        elapsed_s = self.clock.monotonic() - past.first_at_s
+        number, past.requests = past.requests, past.requests + 1
+        failing = _failing_now(behaviour.failures, number, elapsed_s)
+        if failing is not None and failing.is_quota:
+            raise dialect.quota()
+        if failing is not None:
+            raise Refused(failing.status, f"mock: failing with {failing.status} as asked")
+
+    def _measure(self, behaviour: Behaviour, request: HttpRequest, dialect: Dialect) -> None:
+        tokens = estimated_tokens(request.body)
+        if behaviour.context is not None and tokens > behaviour.context:
+            raise dialect.overflow(tokens, behaviour.context)
+
+    def _past(self, model: str) -> _Past:
+        if model not in self._pasts:
+            behaviour = behaviour_of(model, self.default)
+            self._pasts[model] = _Past(behaviour, self.clock.monotonic())
+        return self._pasts[model]
+
+    def _identity(self, *, is_stored: bool = False, is_reasoned: bool = False) -> str:
+        self._number += 1
+        return identity_of(self.seed, self._number, is_stored=is_stored, is_reasoned=is_reasoned)
+
+    def _refuse(
+        self,
+        request: HttpRequest,
+        dialect: Dialect,
+        refused: Refused,
+        model: str,
+        behaviour: Behaviour,
+    ) -> Immediate:
+        self.tally.count(request, model, refused.status)
+        more, body = dialect.refusal(refused)
+        headers = {**JSON, **more, **self._retry_headers(behaviour)}
+        if refused.status == 502:
+            headers, body = {**headers, **HTML}, BAD_GATEWAY
+        body = body.replace(IDENTITY.encode(), self._identity().encode())
+        return Immediate(http_head(refused.status, headers, len(body)) + body)
+
+    def _retry_headers(self, behaviour: Behaviour) -> Mapping[str, str]:
+        count = behaviour.retry_s
+        match behaviour.retry_form:
+            case None:
+                return {}
+            case RetryForm.SECONDS:
+                return {"retry-after": f"{count:.0f}" if count == int(count) else str(count)}
+            case RetryForm.MILLISECONDS:
+                return {"retry-after-ms": f"{count:.0f}"}
+            case RetryForm.DATE:
+                moment = self.clock.now() + timedelta(seconds=count)
+                return {"retry-after": format_datetime(moment, usegmt=True)}
+
+    def _replay(self, request: HttpRequest, dialect: Dialect) -> Answer:
+        recording = self.shelf.take(request.path)
+        if recording is None:
+            spent = Refused(
+                400,
+                f"mock: no recording is left for {request.path}; give more files with --replay, "
+                "or begin again with POST /mock/reset",
+            )
+            return self._refuse(request, dialect, spent, "", self.default)
+        self.tally.count(request, "", recording.status)
+        return _play_again(recording, dialect, self.default)
+
+
+def _failing_now(failures: tuple[Failing, ...], number: int, elapsed_s: float) -> Failing | None:
+    """Return how the request of this number fails, none if it does not."""
+    for failing in failures:
+        if failing.for_s is not None:
+            if elapsed_s < failing.for_s:
+                return failing
+        elif failing.times is None or number < failing.times:
+            return failing
+        else:
+            number -= failing.times
+    return None
+
+
+def _perform(
+    prepared: Prepared,
+    filling: Filling,
+    framing: Framing,
+    behaviour: Behaviour,
+    fault: Fault | None,
+) -> Performance:
+    steps = course(prepared.filled(filling), framing, behaviour, fault)
+    return Performance(delayed(in_chunks(filling.fill(prepared.head), steps), behaviour.wait_s))
+
+
+def _play_again(recording: Recording, dialect: Dialect, behaviour: Behaviour) -> Answer:
+    headers = dict(recording.headers)
+    if not recording.is_streamed:
+        head = http_head(recording.status, headers, len(recording.body))
+        return Immediate(head + recording.body)
+    head = http_head(recording.status, headers)
+    if behaviour.fault is None and not behaviour.is_paced:
+        return Immediate(head + b"".join(map(chunk, recording.events())) + LAST_CHUNK)
+    events = (Event(AS_IS, data, is_delta=True) for data in recording.events())
+    steps = course(events, Framed(dialect), behaviour, behaviour.fault)
+    return Performance(delayed(in_chunks(head, steps), behaviour.wait_s))

@@ -1,0 +1,100 @@
+"""The server: listens, and hands each connection to the desk."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from parley.clock import Clock
+from parley.testing.llm_mock.behaviour.grammar import change
+from parley.testing.llm_mock.behaviour.options import Behaviour
+from parley.testing.llm_mock.http.connection import Connection
+from parley.testing.llm_mock.http.handler import Desk
+from parley.testing.llm_mock.http.statistics import Served, Statistics, Tally
+from parley.testing.llm_mock.playback.recording import Recording, Shelf
+from parley.testing.llm_mock.playback.timers import Schedule
+
+REQUESTS_KEPT = 200
+BACKLOG = 1024
+
+
+class MockModels:
+    """Model providers on this machine, while `serving` runs."""
+
+    def __init__(self, desk: Desk, url: str) -> None:
+        self._desk = desk
+        self.url = url
+
+    @classmethod
+    @asynccontextmanager
+    async def serving(
+        cls,
+        *,
+        clock: Clock,
+        seed: int = 0,
+        behaviour: str = "",
+        recordings: Sequence[Recording] = (),
+        host: str = "127.0.0.1",
+        port: int = 0,
+        requests_kept: int = REQUESTS_KEPT,
+    ) -> AsyncIterator["MockModels"]:
+        """Serve until the block ends; then every connection is closed at once.
+
+        Args:
+            clock: What pauses and dates are measured by.
+            seed: The same seed, the same words and ids.
+            behaviour: Words of the grammar, for models whose names have none and beneath those
+                whose names have some.
+            recordings: What to answer with, in order, instead of making something up.
+            host: Address to listen at.
+            port: Port to listen at; 0 for a free one.
+            requests_kept: How many requests can be looked at later.
+
+        Raises:
+            BehaviourUnknown: the words mean nothing.
+            OSError: nobody can listen there.
+        """
+        tally = Tally(clock, requests_kept)
+        desk = Desk(clock, seed, change(Behaviour(), behaviour), Shelf(tuple(recordings)), tally)
+        open_ones: set[Connection] = set()
+        listening = _listen(host, port)
+        url = f"http://{_written(host)}:{listening.getsockname()[1]}"
+        failure: BaseException | None = None
+        async with asyncio.TaskGroup() as tasks:
+            schedule = Schedule(clock, tasks)
+            server = await asyncio.get_running_loop().create_server(
+                lambda: Connection(desk, schedule, open_ones), sock=listening, backlog=BACKLOG
+            )
+            try:
+                yield cls(desk, url)
+            except BaseException as error:
+                failure = error
+            finally:
+                server.close()
+                for connection in tuple(open_ones):
+                    connection.abort()
+                schedule.stop()
+        if failure is not None:
+            # Raised out here, or the group would wrap what is nobody's but the caller's.
+            raise failure
+
+    def stats(self) -> Statistics:
+        """Return what was served since the start or the last reset."""
+        return self._desk.tally.statistics()
+
+    def requests(self, last: int = REQUESTS_KEPT) -> tuple[Served, ...]:
+        """Return the last requests, oldest first."""
+        return self._desk.tally.served(last)
+
+    def reset(self) -> None:
+        """Forget all that was asked: counts, failures played, recordings played."""
+        self._desk.reset()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=BACKLOG)
+
+
+def _written(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,1 @@
+"""Playing a reply as steps over time."""

@@ -1,0 +1,93 @@
+"""An answer on its way out: its steps, played in time onto one connection."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from parley.testing.llm_mock.playback.steps import Drop, Pause, Reset, Send, Stall, Step
+from parley.testing.llm_mock.playback.timers import Appointment, Schedule
+
+WRITE_BYTES = 64 * 1024
+LINGER_NOT = struct.pack("ii", 1, 0)
+
+
+@dataclass(slots=True)
+class Playing:
+    """Plays one answer, in callbacks of the schedule and of the connection.
+
+    Attributes:
+        steps: What is sent when; nothing is added to it.
+        transport: Where it is sent.
+        schedule: What its pauses are kept by.
+        on_end: Is called after the last step, unless that is a stall for good.
+        is_full: Whether the client has to read first.
+    """
+
+    steps: Iterator[Step]
+    transport: asyncio.Transport
+    schedule: Schedule
+    on_end: Callable[[], None]
+    is_full: bool
+    _next: Appointment | None = None
+    _is_held_up: bool = False
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        if self._next is not None:
+            self.schedule.call_off(self._next)
+
+    def resume(self) -> None:
+        """Go on if it is time for that; the client has read."""
+        self.is_full = False
+        if self._is_held_up:
+            self.go_on()
+
+    def go_on(self) -> None:
+        """Send what is due: all up to the next pause, in one piece."""
+        self._is_held_up = self.is_full
+        if self.is_full or self.transport.is_closing():
+            return
+        pieces: list[bytes] = []
+        size = 0
+        for step in self.steps:
+            if not isinstance(step, Send):
+                self._write(pieces)
+                self._follow(step)
+                return
+            pieces.append(step.data)
+            size += len(step.data)
+            if size > WRITE_BYTES:
+                # Others get their turn, and the client a chance to hang up on an endless answer.
+                self._write(pieces)
+                asyncio.get_running_loop().call_soon(self.go_on)
+                return
+        self._write(pieces)
+        self.on_end()
+
+    def _write(self, pieces: list[bytes]) -> None:
+        if pieces:
+            self.transport.write(b"".join(pieces))
+
+    def _follow(self, step: Pause | Stall | Drop | Reset) -> None:
+        match step:
+            case Pause(seconds):
+                self._next = self.schedule.after(seconds, self.go_on)
+            case Stall():
+                pass
+            case Drop():
+                self.transport.close()
+                self.on_end()
+            case Reset():
+                self._reset()
+                self.on_end()
+            case _:
+                assert_never(step)
+
+    def _reset(self) -> None:
+        """Send a RST instead of a FIN."""
+        raw = self.transport.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
+        self.transport.abort()

@@ -1,0 +1,1 @@
+"""OpenAI's two wire formats."""

@@ -1,0 +1,224 @@
+"""Whether a stream tells everything once and in order; pure.
+
+A cursor has six numbers behind a mark of its chat: `mark-base.target.row.history.attempt.seq`.
+Readers must not care, but a check does: they say where an event stands, so that what comes twice or
+too late is seen at once. In a row above `TOLD` there is also what the reader knows of the status,
+which is no place. A cursor of any other form is only compared with those that came before.
+
+The pieces of an answer that came before its message must be how that message begins. They need not
+be all of it: what was not shown yet when the message is committed is in the message.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from parley.testing.scaletest.events import Document, LivePart, Message, Status
+
+TOLD = 10**17
+NUMBERS = 6
+FINDINGS_MAX = 5
+RUNNING, WAITING, ASSISTANT, USER = "running", "waiting", "assistant", "user"
+
+Place = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was found in a stream.
+
+    Attributes:
+        events: Events with or without a cursor.
+        duplicates: Events, messages and parts that came again.
+        missing: Parts and messages that never came.
+        reordered: What came too late or too early.
+        wrong_texts: Messages that say something else than their pieces did.
+        unfinished_previews: Answers whose last pieces came with the message only; allowed.
+        retries: Attempts at the model that failed and were told.
+        resets: Times that everything known was void: history_reset and resync.
+        truncations: Times that the server said it left pieces out.
+        lines: Times that the chat had to wait in line.
+    """
+
+    events: int = 0
+    duplicates: int = 0
+    missing: int = 0
+    reordered: int = 0
+    wrong_texts: int = 0
+    unfinished_previews: int = 0
+    retries: int = 0
+    resets: int = 0
+    truncations: int = 0
+    lines: int = 0
+
+    @property
+    def faults(self) -> int:
+        """How much of it must not be."""
+        return self.duplicates + self.missing + self.reordered + self.wrong_texts
+
+
+@dataclass(slots=True)
+class Checker:
+    """Follows one stream across all its connections.
+
+    Attributes:
+        counts: What was found.
+        findings: The first things that must not be, in words.
+        status: What was last told of it.
+        is_settled: Whether everything of one version was told, and nothing of the next one. Only
+            then do messages and status belong together: a status that is what it was before is not
+            told again, though there may have been another in between.
+        messages: Those that were told.
+    """
+
+    counts: Counts = field(default_factory=Counts)
+    findings: list[str] = field(default_factory=list)
+    status: str = ""
+    is_settled: bool = False
+    messages: dict[int, Message] = field(default_factory=dict)
+    _told: tuple[str, int] = ("", 0)
+    _place: Place = ()
+    _cursors: set[str] = field(default_factory=set)
+    _episode: tuple[int, int] = (0, 0)
+    _seq: int = 0
+    _preview: str = ""
+    _is_whole: bool = True
+
+    @property
+    def users(self) -> int:
+        """How many messages of the user were told."""
+        return sum(message.role == USER for message in self.messages.values())
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the last message is the model's."""
+        return bool(self.messages) and self.messages[max(self.messages)].role == ASSISTANT
+
+    def take(self, kind: str, cursor: str | None, document: Document) -> None:
+        """Take the next event."""
+        self.counts.events += 1
+        if kind == "history_reset":
+            self.begin_anew()
+        if cursor:
+            self._move(kind, cursor)
+        match kind:
+            case "message_part" if document.message_part is not None:
+                self._take_part(document.message_part)
+            case "message" if document.message is not None:
+                self._take_message(document.message)
+            case "status" if document.status is not None:
+                self._take_status(document.status)
+            case "preview_reset":
+                self._forget_preview()
+            case "preview_truncated":
+                self._skip_hole(cursor or "")
+            case "retry":
+                self.counts.retries += 1
+
+    def begin_anew(self) -> None:
+        """Forget everything, because the server says that it is void."""
+        self.counts.resets += 1
+        self.messages.clear()
+        self._cursors.clear()
+        self.status, self.is_settled, self._told, self._place = "", False, ("", 0), ()
+        self._forget_preview()
+
+    def compare(self, stored: Iterable[Message]) -> None:
+        """Find what is in the chat and was not told, and the other way round."""
+        there = {message.id: message for message in stored}
+        for number in sorted(there.keys() - self.messages.keys()):
+            self._find("missing", f"message {number} is in the chat and was never told")
+        for number in sorted(self.messages.keys() - there.keys()):
+            self._find("wrong_texts", f"message {number} was told and is not in the chat")
+        for number in sorted(there.keys() & self.messages.keys()):
+            told, kept = self.messages[number], there[number]
+            if (told.role, told.revision) != (kept.role, kept.revision) or (
+                told.parts() != kept.parts()
+            ):
+                self._find("wrong_texts", f"message {number} is not what was told of it")
+
+    def _move(self, kind: str, cursor: str) -> None:
+        place = _place_of(cursor)
+        self.is_settled = place[0] == place[1] if place else kind == "status"
+        if not place:
+            if cursor in self._cursors:
+                self._find("duplicates", f"{kind} with cursor {cursor} again")
+            self._cursors.add(cursor)
+            return
+        if self._place and place <= self._place:
+            name = "duplicates" if place == self._place else "reordered"
+            self._find(name, f"{kind} at {cursor} behind {'.'.join(map(str, self._place))}")
+        self._place = max(self._place, place)
+
+    def _take_part(self, part: LivePart) -> None:
+        if self.status != RUNNING:
+            self._find("reordered", f"part {part.seq} of a chat that is {self.status or 'new'}")
+        if self._seq and part.episode != self._episode:
+            self._find("reordered", f"part of episode {part.episode} in {self._episode}")
+            self._forget_preview()
+        self._episode = part.episode
+        if part.seq <= self._seq:
+            self._find("duplicates", f"part {part.seq} of episode {part.episode} again")
+            return
+        if part.seq > self._seq + 1:
+            gap = part.seq - self._seq - 1
+            self._find("missing", f"{gap} parts before part {part.seq} of {part.episode}", gap)
+            self._is_whole = False
+        self._seq = part.seq
+        if part.role == ASSISTANT and part.part.type == "text":
+            self._preview += part.part.text
+
+    def _take_message(self, message: Message) -> None:
+        known = self.messages.get(message.id)
+        last = max(self.messages, default=0)
+        if known is not None and known.revision >= message.revision:
+            self._find("duplicates", f"message {message.id} revision {message.revision} again")
+        elif known is None and message.id < last:
+            self._find("reordered", f"message {message.id} behind message {last}")
+        self.messages[message.id] = message
+        if message.role == ASSISTANT:
+            if self._preview and self._is_whole:
+                self._compare_preview(message)
+            self._preview = ""
+
+    def _compare_preview(self, message: Message) -> None:
+        text = message.text()
+        if not text.startswith(self._preview):
+            self._find("wrong_texts", f"message {message.id} does not begin as its pieces did")
+        elif text != self._preview:
+            self.counts.unfinished_previews += 1
+
+    def _take_status(self, status: Status) -> None:
+        told = (status.status, status.place_in_line)
+        if told == self._told:
+            self._find("duplicates", f"status {status.status} again")
+        if status.status == WAITING and self._preview:
+            self._find("reordered", "waiting before the message of what was shown")
+        self.counts.lines += status.place_in_line > 0
+        self._told, self.status = told, status.status
+
+    def _skip_hole(self, cursor: str) -> None:
+        """Go on behind parts that the server says it left out."""
+        self.counts.truncations += 1
+        self._is_whole = False
+        place = _place_of(cursor)
+        if place:
+            history, attempt, self._seq = place[-3:]
+            self._episode = (history, attempt)
+
+    def _forget_preview(self) -> None:
+        self._episode, self._seq, self._preview, self._is_whole = (0, 0), 0, "", True
+
+    def _find(self, name: str, words: str, times: int = 1) -> None:
+        setattr(self.counts, name, getattr(self.counts, name) + times)
+        if len(self.findings) < FINDINGS_MAX:
+            self.findings.append(f"{name}: {words}")
+
+
+def _place_of(cursor: str) -> Place:
+    """Return the place that a cursor names; empty for one of another form."""
+    numbers = cursor.rpartition("-")[2].split(".")
+    if len(numbers) != NUMBERS or not all(map(str.isdecimal, numbers)):
+        return ()
+    base, target, row, *live = map(int, numbers)
+    # Between two steps the row is only what is known of the status.
+    return base, target, 0 if base == target else row % TOLD, *live

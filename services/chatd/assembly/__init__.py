@@ -1,1 +1,0 @@
-"""Parts of the process, each put together from its rooms."""

@@ -1,0 +1,1 @@
+"""Chats: the state machine, its store, commands, queue, listing and sharing."""

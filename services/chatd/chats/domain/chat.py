@@ -1,0 +1,170 @@
+"""Chats and messages as values: what one row of each holds."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from chatd.content.domain.messages import FinishReason, Role, TurnError, Visibility
+from chatd.content.domain.parts import Part
+from chatd.models.domain.choice import ModelChoice
+from chatd.models.domain.model_use import ModelUse
+from chatd.primitives.domain.ids import (
+    NO_MESSAGE,
+    ChatId,
+    ExecutionId,
+    MessageId,
+    Owner,
+    OwnerId,
+    QueuedMessageId,
+    WorkerId,
+)
+
+QUEUE_LENGTH_MAX = 20
+
+
+class Status(StrEnum):
+    """Where the execution of a chat stands."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    INTERRUPTING = "interrupting"
+    REQUIRES_ACTION = "requires_action"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """An attempt that failed and the wait before the next."""
+
+    attempt: int
+    delay_ms: int
+    retrying_at: datetime
+    error: TurnError
+    unreachable_since: datetime | None = None  # First of the attempts that reached nobody.
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCall:
+    """A call of the last assistant message that has no result in the history yet.
+
+    A client's call has no execution: somebody outside answers it. `is_recorded` says that the
+    result is stored with the call and only waits for its siblings.
+    """
+
+    tool_call_id: str
+    tool_name: str
+    execution_id: ExecutionId | None = None
+    mcp_server_id: str = ""
+    is_recorded: bool = False
+
+    @property
+    def is_client(self) -> bool:
+        """Return whether the client executes it."""
+        return self.execution_id is None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatState:
+    """The execution of a chat: all that a decision depends on, and nothing else.
+
+    The versions are snapshots: each names the `snapshot_version` at which its subject last changed.
+    """
+
+    chat_id: ChatId
+    status: Status
+    snapshot_version: int
+    history_version: int
+    generation_attempt: int  # Attempt of the open episode; 0 when none was opened yet.
+    next_message_id: MessageId
+    queue_version: int = 0
+    retry_version: int = 0
+    owner_epoch: int = 0  # Grows with every claim; tells a former owner from the present one.
+    worker_id: WorkerId | None = None
+    takeovers: int = 0  # Owners that died on this turn since it last made progress.
+    archived: bool = False
+    queue_length: int = 0
+    turn_id: MessageId = NO_MESSAGE  # User message that started the present or last turn.
+    pending: tuple[PendingCall, ...] = ()
+    compactions: int = 0  # Automatic ones in this turn.
+    is_compaction_requested: bool = False
+    deadline_at: datetime | None = None
+    last_error: TurnError | None = None
+    retry: Retry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message that has no place in a history yet."""
+
+    role: Role
+    content: tuple[Part, ...]
+    created_by: str = ""
+    visibility: Visibility = Visibility.BOTH
+    is_compressed: bool = False
+    use: ModelUse | None = None
+    choice: ModelChoice | None = None  # What a user's message asks for; the store completes it.
+    finish_reason: FinishReason | None = None  # Of a model's answer.
+
+    def stored(self, message_id: "MessageId", revision: int, at: datetime) -> "Message":
+        """Return the message as it is once it has its place in a history."""
+        return Message(
+            id=message_id,
+            revision=revision,
+            role=self.role,
+            content=self.content,
+            created_by=self.created_by,
+            created_at=at,
+            visibility=self.visibility,
+            is_compressed=self.is_compressed,
+            use=self.use,
+            choice=self.choice,
+            finish_reason=self.finish_reason,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A committed message."""
+
+    id: MessageId
+    revision: int  # Snapshot of the chat at which it last changed.
+    role: Role
+    content: tuple[Part, ...]
+    created_by: str
+    created_at: datetime
+    visibility: Visibility = Visibility.BOTH
+    is_compressed: bool = False
+    is_deleted: bool = False
+    use: ModelUse | None = None
+    choice: ModelChoice | None = None  # What the turn of a user's message runs with.
+    finish_reason: FinishReason | None = None  # Of a model's answer; older ones have none.
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedMessage:
+    """A message that waits for its turn."""
+
+    id: QueuedMessageId
+    content: tuple[Part, ...]
+    created_by: str
+    created_at: datetime
+    choice: ModelChoice | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A chat with what people see of it."""
+
+    state: ChatState
+    owner_id: OwnerId
+    title: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A chat as a claim left it, with the user whose credentials it spends."""
+
+    state: ChatState
+    owner: Owner

@@ -1,0 +1,163 @@
+"""Every way in which something asked of a chat can fail.
+
+ChatError
+├── ChatNotFound            no such chat for this caller
+├── ChatReadOnly            the chat is shared with the caller, who may only read it
+├── TransitionNotAllowed    the command is not legal in the chat's status
+├── ChatArchived            an archived chat takes nothing but unarchiving
+├── InvalidState            what is stored cannot be; reconcile it
+├── FenceLost               a worker wrote for a chat that is no longer its own
+├── QueueFull               no more messages can wait
+├── QueuedMessageNotFound   no such message waits
+├── MessageNotFound         no such message to edit
+├── NotEditable             only live messages of a user can be edited
+├── NothingToCompact        nothing was said since the last summary
+├── BadToolResult           a client's result does not fit what was asked
+├── FileNotFound            no such file for this caller
+├── TooManyFiles            the chat would hold more files than it may
+├── FileTooLarge            the file has more bytes than a file may have
+├── MediaTypeRefused        the file is of a type that is not taken
+├── WorkspaceNotFound       no such workspace for this caller
+├── UserBarred              the user was locked out or deleted
+├── RequestIdReused         the same request id came with another body
+├── UsageLimitReached       the owner has spent what they may
+├── GroupsUnavailable       nobody can be asked about groups
+├── UnknownIds              ids that name nothing which the caller may use
+├── CheckUnavailable        the service that knows an id cannot be asked
+├── NotPermitted            only administrators may do this
+├── ModelNotFound           no such model, or it is switched off
+├── ResourceNotFound        no such provider, model or key for this caller
+├── NameTaken               something else has the name
+├── VersionConflict         somebody changed it since it was read
+├── KeyNeeded               stored keys would be sent to another host
+└── InvalidRequest          the request itself is wrong; `field` says where
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from chatd.chats.domain.chat import Status
+from chatd.content.domain.messages import Role
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, MessageId, QueuedMessageId
+
+
+class ChatReadOnly(ChatError):
+    """The chat is shared with the caller, who may only read it."""
+
+    def __init__(self, chat_id: str) -> None:
+        super().__init__(f"chat {chat_id} is shared for reading")
+        self.chat_id = chat_id
+
+
+class TransitionNotAllowed(ChatError):
+    """The command is not legal in the chat's status."""
+
+    def __init__(self, status: Status, command: str) -> None:
+        super().__init__(f"{command} is not allowed while the chat is {status}")
+        self.status = status
+        self.command = command
+
+
+class ChatArchived(ChatError):
+    """The chat is archived and takes nothing but unarchiving."""
+
+    def __init__(self, chat_id: ChatId) -> None:
+        super().__init__(f"chat {chat_id} is archived; unarchive it first")
+        self.chat_id = chat_id
+
+
+class InvalidState(ChatError):
+    """What is stored of the chat cannot be."""
+
+    def __init__(self, chat_id: ChatId, problem: str) -> None:
+        super().__init__(f"the state of chat {chat_id} is impossible: {problem}; reconcile it")
+        self.chat_id = chat_id
+        self.problem = problem
+
+
+class FenceLost(ChatError):
+    """The worker no longer owns the chat, or its episode is over."""
+
+    def __init__(self, chat_id: ChatId) -> None:
+        super().__init__(f"chat {chat_id} has another owner or episode now")
+        self.chat_id = chat_id
+
+
+class QueueFull(ChatError):
+    """No more messages can wait for this chat."""
+
+    def __init__(self, queue_length_max: int) -> None:
+        super().__init__(f"{queue_length_max} messages wait already")
+        self.queue_length_max = queue_length_max
+
+
+class QueuedMessageNotFound(ChatError):
+    """No such message waits."""
+
+    def __init__(self, queued_message_id: QueuedMessageId) -> None:
+        super().__init__(f"no queued message {queued_message_id}")
+        self.queued_message_id = queued_message_id
+
+
+class MessageNotFound(ChatError):
+    """There is no such live message."""
+
+    def __init__(self, message_id: MessageId) -> None:
+        super().__init__(f"no message {message_id}")
+        self.message_id = message_id
+
+
+class NotEditable(ChatError):
+    """Only live messages of a user can be edited."""
+
+    def __init__(self, message_id: MessageId, role: Role) -> None:
+        super().__init__(f"message {message_id} is of role {role}; only a user's can be edited")
+        self.message_id = message_id
+        self.role = role
+
+
+class NothingToCompact(ChatError):
+    """Nothing was said since the last summary."""
+
+    def __init__(self, chat_id: ChatId) -> None:
+        super().__init__(f"chat {chat_id} has nothing to summarise")
+        self.chat_id = chat_id
+
+
+class ResultProblem(StrEnum):
+    """What is wrong with a client's tool result."""
+
+    DUPLICATE = "duplicate"
+    INVALID_JSON = "invalid_json"
+    MISSING = "missing"
+    UNEXPECTED = "unexpected"
+
+
+class BadToolResult(ChatError):
+    """Results of a client do not fit what was asked.
+
+    Attributes:
+        tool_call_id: The call of the first problem.
+        problem: The first problem.
+        problems: Every problem, by call.
+        fields: Where the results of calls are in the request.
+    """
+
+    def __init__(
+        self,
+        tool_call_id: str,
+        problem: ResultProblem,
+        *,
+        problems: Mapping[str, ResultProblem] | None = None,
+        fields: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(f"the result of {tool_call_id} is {problem}")
+        self.tool_call_id = tool_call_id
+        self.problem = problem
+        self.problems = dict(problems or {tool_call_id: problem})
+        self.fields = dict(fields or {})
+
+    def at(self, fields: Mapping[str, str]) -> "BadToolResult":
+        """Return it with the places of the results in the request."""
+        return BadToolResult(self.tool_call_id, self.problem, problems=self.problems, fields=fields)

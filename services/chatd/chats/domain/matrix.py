@@ -1,0 +1,89 @@
+"""The table of the state machine: which command is legal in which status, and where it may lead.
+
+The diagram in ARCHITECTURE.md is drawn from it, and `transitions.decide` is held to it.
+"""
+
+from collections.abc import Mapping
+
+from chatd.chats.domain.chat import Status
+from chatd.chats.domain.commands import (
+    CancelRequiredAction,
+    Command,
+    CommitCompaction,
+    CommitResults,
+    CommitStep,
+    DeleteQueuedMessage,
+    EditMessage,
+    EnterRequiresAction,
+    FailTurn,
+    FinishInterruption,
+    FinishTurn,
+    Interrupt,
+    PromoteQueuedMessage,
+    RecordResult,
+    RecordRetry,
+    Release,
+    RequestCompaction,
+    SendMessage,
+    SetArchived,
+    SubmitToolResults,
+)
+
+WAITING, RUNNING, INTERRUPTING = Status.WAITING, Status.RUNNING, Status.INTERRUPTING
+ASKING, ERROR = Status.REQUIRES_ACTION, Status.ERROR
+
+ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
+    WAITING: {
+        SendMessage: (RUNNING,),
+        EditMessage: (RUNNING,),
+        DeleteQueuedMessage: (),  # Nothing is queued here; the answer is that there is no such one.
+        PromoteQueuedMessage: (),
+        Interrupt: (WAITING,),
+        RequestCompaction: (RUNNING,),
+        SetArchived: (WAITING,),
+    },
+    ERROR: {
+        SendMessage: (RUNNING,),
+        EditMessage: (RUNNING,),
+        DeleteQueuedMessage: (ERROR,),
+        PromoteQueuedMessage: (RUNNING,),
+        Interrupt: (ERROR,),
+        RequestCompaction: (RUNNING,),
+        SetArchived: (ERROR,),
+    },
+    RUNNING: {
+        SendMessage: (RUNNING, INTERRUPTING),
+        EditMessage: (RUNNING,),
+        DeleteQueuedMessage: (RUNNING,),
+        PromoteQueuedMessage: (INTERRUPTING,),
+        Interrupt: (INTERRUPTING, RUNNING),
+        CommitStep: (RUNNING,),
+        RecordResult: (RUNNING,),
+        CommitResults: (RUNNING,),
+        EnterRequiresAction: (ASKING,),
+        CommitCompaction: (RUNNING,),
+        RecordRetry: (RUNNING,),
+        FinishTurn: (WAITING, RUNNING),
+        FailTurn: (ERROR,),
+        Release: (RUNNING,),
+    },
+    INTERRUPTING: {
+        SendMessage: (INTERRUPTING,),
+        EditMessage: (RUNNING,),
+        DeleteQueuedMessage: (INTERRUPTING,),
+        PromoteQueuedMessage: (INTERRUPTING,),
+        Interrupt: (INTERRUPTING,),
+        RecordResult: (INTERRUPTING,),
+        FinishInterruption: (WAITING, RUNNING),
+        Release: (INTERRUPTING,),
+    },
+    ASKING: {
+        SendMessage: (ASKING, RUNNING),
+        EditMessage: (RUNNING,),
+        DeleteQueuedMessage: (ASKING,),
+        PromoteQueuedMessage: (RUNNING,),
+        Interrupt: (WAITING, RUNNING, ASKING),
+        SubmitToolResults: (RUNNING,),
+        CancelRequiredAction: (RUNNING, ASKING),
+    },
+}

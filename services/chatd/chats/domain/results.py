@@ -1,0 +1,33 @@
+"""Results that clients send for their tools: whether they fit what was asked."""
+
+import json
+from collections import Counter
+
+from chatd.chats.domain.chat import PendingCall
+from chatd.chats.domain.errors import BadToolResult, ResultProblem
+from chatd.content.domain.parts import ToolResult
+
+
+def check_client_results(pending: tuple[PendingCall, ...], results: tuple[ToolResult, ...]) -> None:
+    """Require exactly one result, which is JSON, for each call that the client was asked.
+
+    Raises:
+        BadToolResult: all that do not fit.
+    """
+    asked = {call.tool_call_id for call in pending if call.is_client}
+    counts = Counter(result.tool_call_id for result in results)
+    found: dict[str, ResultProblem] = {}
+    for result in results:
+        if counts[result.tool_call_id] > 1:
+            found.setdefault(result.tool_call_id, ResultProblem.DUPLICATE)
+    for result in results:
+        try:
+            json.loads(result.result_json)
+        except ValueError:
+            found.setdefault(result.tool_call_id, ResultProblem.INVALID_JSON)
+    for call_id in sorted(asked - counts.keys()):
+        found[call_id] = ResultProblem.MISSING
+    for call_id in sorted(counts.keys() - asked):
+        found.setdefault(call_id, ResultProblem.UNEXPECTED)
+    for call_id, problem in found.items():
+        raise BadToolResult(call_id, problem, problems=found)

@@ -1,0 +1,92 @@
+"""Chats as their readers see them, and who reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+
+import msgspec
+
+from chatd.chats.domain.chat import ChatState
+from chatd.chats.domain.diffs import DiffStatus
+from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.parts import ToolCall
+from chatd.content.domain.tools import ClientTool
+from chatd.models.domain.choice import ReasoningEffort
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
+from chatd.users.domain.grantees import Grantee
+
+FILES_MAX = 50
+ETAG_DIGEST_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file without its bytes."""
+
+    id: str
+    owner_id: OwnerId
+    name: str
+    media_type: str
+    size_bytes: int
+    sha256: bytes
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ChatView:
+    """A chat with all that people see of it."""
+
+    state: ChatState
+    owner: Owner
+    title: str
+    has_own_title: bool
+    parent_chat_id: ChatId | None
+    root_chat_id: ChatId
+    model_id: str
+    reasoning_effort: ReasoningEffort
+    mode: ChatMode
+    workspace_id: str
+    mcp_server_ids: tuple[str, ...]
+    labels: Mapping[str, str]
+    pin_order: int
+    summary: str
+    last_turn_summary: str
+    client_tools: tuple[ClientTool, ...]
+    last_read_message_id: MessageId
+    has_unread: bool
+    is_shared: bool
+    place_in_line: int
+    created_at: datetime
+    updated_at: datetime
+    diff_status: DiffStatus | None = None
+    asking: tuple[
+        ToolCall, ...
+    ] = ()  # The calls its client is asked to execute, if they were read.
+
+    @property
+    def etag(self) -> str:
+        """Return what is another one after whatever a change or a removal could overwrite.
+
+        It is taken from the values, so that no statement can forget to count a version up.
+        """
+        arranged = (
+            self.title,
+            sorted(self.labels.items()),
+            self.pin_order,
+            self.mode,
+            self.model_id,
+            self.reasoning_effort,
+            self.workspace_id,
+            self.mcp_server_ids,
+        )
+        digest = blake2b(msgspec.json.encode(arranged), digest_size=ETAG_DIGEST_BYTES)
+        return f"{self.state.snapshot_version}-{digest.hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A permission to read a chat and its children."""
+
+    grantee: Grantee
+    created_at: datetime

@@ -1,0 +1,118 @@
+"""Letting only those start something who may still spend, and noting what limits depend on."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from chatd.chats.store.idempotency_keys import Keys
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.primitives.domain.requests import ClientKey
+from chatd.spend.domain.errors import UsageLimitReached
+from chatd.users.domain.errors import GroupsUnavailable
+from chatd.users.domain.groups import Groups
+
+
+class Admitting(Protocol):
+    """Who may spend."""
+
+    async def admit(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> None:
+        """Let a user pass who may spend more.
+
+        Raises:
+            UsageLimitReached: they may not.
+        """
+        ...
+
+    async def remember_groups(self, chat_id: ChatId, group_ids: tuple[str, ...]) -> None:
+        """Store the groups of an admitted chat's owner, if a limit depends on them."""
+        ...
+
+    async def depend_on_groups(self) -> bool:
+        """Return whether it matters to which groups a user belongs."""
+        ...
+
+
+class AllowedSpending:
+    """Lets nobody spend who is barred, and holds the others to their limits."""
+
+    def __init__(self, spending: Admitting, check: Callable[[OwnerId], None]) -> None:
+        self._spending = spending
+        self._check = check
+
+    async def admit(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> None:
+        """Let a user pass who may spend more.
+
+        Raises:
+            UserBarred: they were locked out or deleted.
+            UsageLimitReached: they have spent what they may.
+        """
+        self._check(owner_id)
+        await self._spending.admit(owner_id, group_ids)
+
+    async def remember_groups(self, chat_id: ChatId, group_ids: tuple[str, ...]) -> None:
+        """Store the groups of an admitted chat's owner, if a limit depends on them."""
+        await self._spending.remember_groups(chat_id, group_ids)
+
+    async def depend_on_groups(self) -> bool:
+        """Return whether it matters to which groups a user belongs."""
+        return await self._spending.depend_on_groups()
+
+
+class Admission:
+    """Admits requests that will spend; a request that was admitted before is admitted again.
+
+    Groups are asked for only while some limit depends on them, so that nothing else waits for, or
+    fails with, whoever knows them.
+    """
+
+    def __init__(self, spending: Admitting, groups: Groups, keys: Keys) -> None:
+        self._spending = spending
+        self._groups = groups
+        self._keys = keys
+
+    async def to_new_chat(self, chat_id: ChatId, owner: Owner, key: ClientKey) -> tuple[str, ...]:
+        """Admit the first message of a chat; return the groups to store with it.
+
+        Raises:
+            UsageLimitReached: its owner has spent what they may.
+            GroupsUnavailable: a limit depends on their groups, which nobody tells.
+            RequestIdReused: the request id was used for another body.
+        """
+        group_ids = await self._groups_of(owner, chat_id, key)
+        if group_ids is None:
+            return ()
+        await self._admit(chat_id, owner, key, group_ids)
+        return group_ids
+
+    async def to_chat(self, chat_id: ChatId, owner: Owner, key: ClientKey) -> None:
+        """Admit something that goes on with a chat of this owner.
+
+        Raises:
+            UsageLimitReached: they have spent what they may.
+            GroupsUnavailable: a limit depends on their groups, which nobody tells.
+            RequestIdReused: the request id was used for another body.
+        """
+        group_ids = await self._groups_of(owner, chat_id, key)
+        if group_ids is None:
+            return
+        await self._admit(chat_id, owner, key, group_ids)
+        await self._spending.remember_groups(chat_id, group_ids)
+
+    async def _groups_of(
+        self, owner: Owner, chat_id: ChatId, key: ClientKey
+    ) -> tuple[str, ...] | None:
+        """Return the groups that a limit depends on; None if a repeat must do without them."""
+        if not await self._spending.depend_on_groups():
+            return ()
+        try:
+            return await self._groups.of(owner.id)
+        except GroupsUnavailable as refusal:
+            await self._keys.require_used(chat_id, key, refusal)
+            return None
+
+    async def _admit(
+        self, chat_id: ChatId, owner: Owner, key: ClientKey, group_ids: tuple[str, ...]
+    ) -> None:
+        try:
+            await self._spending.admit(owner.id, group_ids)
+        except UsageLimitReached as refusal:
+            await self._keys.require_used(chat_id, key, refusal)

@@ -1,0 +1,217 @@
+"""The calls that arrange chats: fields, archive, deletion, read marks, shares."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from chatd.chats.rpc.convert import chat_to_proto, share_to_proto
+from chatd.chats.rpc.defaults import Defaults
+from chatd.chats.rpc.references import References, all_known
+from chatd.chats.rpc.sending import effort_of, mode_of
+from chatd.chats.store.metadata import ChatChanges
+from chatd.chats.store.stores import Stores
+from chatd.models.domain.choice import ModelChoice
+from chatd.primitives.domain.checks import all_of
+from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
+from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.primitives.domain.requests import Reader
+from chatd.primitives.rpc import fields
+from chatd.primitives.rpc.unbroken import Unbroken
+from chatd.users.domain.grantees import Grantee, GranteeKind
+from chatd.users.rpc.callers import caller_as_owner
+from parley.api.chat.v1 import chat_pb2
+from parley.api.chat.v1 import chat_service_pb2 as api
+
+SHARES_MAX = 100
+CHANGEABLE = (
+    "title",
+    "labels",
+    "pin_order",
+    "mode",
+    "model_id",
+    "reasoning_effort",
+    "workspace_id",
+    "mcp_server_ids",
+)
+
+
+class ArrangingCalls:
+    """Arranges chats for their owners; all of it can be repeated as it is.
+
+    `changed` is told of every chat whose turns depend on something else now.
+    """
+
+    def __init__(
+        self,
+        stores: Stores,
+        unbroken: Unbroken,
+        *,
+        defaults: Defaults,
+        references: References,
+        changed: Callable[[ChatId], None],
+    ) -> None:
+        self._references = references
+        self._stores = stores
+        self._unbroken = unbroken
+        self._defaults = defaults
+        self._changed = changed
+
+    async def update(self, request: api.UpdateChatRequest) -> api.UpdateChatResponse:
+        """Change fields of a chat."""
+        fields.request_id_of(request.request_id)
+        owner = caller_as_owner()
+        chat_id = ChatId(fields.uuid_of(request.chat.id, "chat.id"))
+        changes = changes_of(request.chat, tuple(request.update_mask.paths))
+        changes = await self._checked(chat_id, owner, changes)
+        await self._stores.metadata.change(
+            chat_id, owner_id=owner.id, changes=changes, etag=request.chat.etag
+        )
+        self._changed(chat_id)
+        return api.UpdateChatResponse(chat=await self._chat(chat_id, owner))
+
+    async def set_archived(self, request: api.SetArchivedRequest) -> api.SetArchivedResponse:
+        """Put a family away or take it back."""
+        fields.request_id_of(request.request_id)
+        owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
+        await self._unbroken.run(
+            lambda: self._stores.families.set_archived(
+                chat_id, owner_id=owner.id, archived=request.archived, etag=request.etag
+            )
+        )
+        return api.SetArchivedResponse(chat=await self._chat(chat_id, owner))
+
+    async def delete(self, request: api.DeleteChatRequest) -> api.DeleteChatResponse:
+        """Remove a family for good."""
+        fields.request_id_of(request.request_id)
+        owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
+        await self._unbroken.run(
+            lambda: self._stores.families.delete(chat_id, owner_id=owner.id, etag=request.etag)
+        )
+        return api.DeleteChatResponse()
+
+    async def mark_read(self, request: api.MarkReadRequest) -> api.MarkReadResponse:
+        """Move the owner's read mark forward."""
+        fields.request_id_of(request.request_id)
+        owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
+        last = fields.whole(request.last_message_id, "last_message_id", at_least=0)
+        mark = await self._stores.metadata.mark_read(chat_id, owner_id=owner.id, message_id=last)
+        return api.MarkReadResponse(last_message_id=mark)
+
+    async def get_shares(self, request: api.GetSharesRequest) -> api.GetSharesResponse:
+        """Read with whom a chat is shared."""
+        owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
+        shares = await self._stores.shares.get(chat_id, owner_id=owner.id)
+        return api.GetSharesResponse(shares=[share_to_proto(share) for share in shares])
+
+    async def set_shares(self, request: api.SetSharesRequest) -> api.SetSharesResponse:
+        """Replace with whom a chat is shared."""
+        fields.request_id_of(request.request_id)
+        owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
+        grantees = _grantees(request, owner)
+        stored = await self._stores.shares.get(chat_id, owner_id=owner.id)
+        await self._references.require_grantees(
+            grantees,
+            fields=[f"shares[{index}].{each.kind}_id" for index, each in enumerate(grantees)],
+            stored=[share.grantee for share in stored],
+        )
+        shares = await self._stores.shares.replace(chat_id, owner_id=owner.id, grantees=grantees)
+        return api.SetSharesResponse(shares=[share_to_proto(share) for share in shares])
+
+    async def _checked(self, chat_id: ChatId, owner: Owner, changes: ChatChanges) -> ChatChanges:
+        """Return the changes, whose ids name something or are what the chat has already.
+
+        Raises:
+            ChatNotFound: there is no such chat of this owner.
+            UnknownIds: one of them names nothing.
+            CheckUnavailable: a service that knows them does not answer.
+            ModelNotFound: there is no such model.
+        """
+        if not (changes.workspace_id or changes.mcp_server_ids or changes.model_id):
+            return changes
+        chat = await self._stores.reading.get(chat_id, Reader(owner.id))
+        if chat.owner.id != owner.id:
+            raise ChatNotFound(chat_id)
+        workspace_id, model_id = changes.workspace_id or "", changes.model_id or ""
+        choice = await all_known(
+            lambda: self._references.require_workspace(
+                "" if workspace_id == chat.workspace_id else workspace_id,
+                owner.id,
+                "chat.workspace_id",
+            ),
+            lambda: self._references.require_servers(
+                chat_id,
+                owner,
+                changes.mcp_server_ids or (),
+                "chat.mcp_server_ids",
+                stored=chat.mcp_server_ids,
+            ),
+            model=lambda: self._defaults.choice(
+                ModelChoice("" if model_id == chat.model_id else model_id)
+            ),
+            model_field="chat.model_id",
+        )
+        return replace(changes, model_id=choice.model_id) if choice.model_id else changes
+
+    async def _chat(self, chat_id: ChatId, owner: Owner) -> chat_pb2.Chat:
+        return chat_to_proto(await self._stores.reading.get(chat_id, Reader(owner.id)))
+
+
+def changes_of(chat: chat_pb2.Chat, paths: tuple[str, ...]) -> ChatChanges:
+    """Return the changes that a mask names.
+
+    Raises:
+        InvalidRequest: the mask names nothing, or something that cannot be changed this way.
+    """
+    if not paths:
+        raise InvalidRequest("update_mask", f"names no field; there are {', '.join(CHANGEABLE)}")
+    for path in paths:
+        if path not in CHANGEABLE:
+            raise InvalidRequest(
+                "update_mask", f"cannot change {path[:64]}; there are {', '.join(CHANGEABLE)}"
+            )
+    checks: Mapping[str, Callable[[], Any]] = {
+        "title": lambda: fields.title(chat.title, "chat.title"),
+        "labels": lambda: fields.labels(chat.labels, "chat.labels"),
+        "pin_order": lambda: fields.whole(chat.pin_order, "chat.pin_order", at_least=0),
+        "mode": lambda: mode_of(chat.mode, "chat.mode"),
+        "model_id": lambda: fields.model_id(chat.model_id, "chat.model_id"),
+        "reasoning_effort": lambda: effort_of(chat.reasoning_effort),
+        "workspace_id": lambda: fields.optional_uuid(chat.workspace_id, "chat.workspace_id"),
+        "mcp_server_ids": lambda: fields.mcp_server_ids(chat.mcp_server_ids, "chat.mcp_server_ids"),
+    }
+    named = tuple(dict.fromkeys(paths))
+    return ChatChanges(**dict(zip(named, all_of(checks[path] for path in named), strict=True)))
+
+
+def _grantees(request: api.SetSharesRequest, owner: Owner) -> tuple[Grantee, ...]:
+    if len(request.shares) > SHARES_MAX:
+        raise InvalidRequest("shares", f"holds more than {SHARES_MAX} shares")
+    grantees = all_of(
+        partial(_grantee, share, f"shares[{index}]", owner)
+        for index, share in enumerate(request.shares)
+    )
+    all_of(
+        partial(_check_once, grantee, grantees[:index], f"shares[{index}]")
+        for index, grantee in enumerate(grantees)
+    )
+    return grantees
+
+
+def _grantee(share: api.Share, field: str, owner: Owner) -> Grantee:
+    match share.WhichOneof("grantee"):
+        case "user_id":
+            grantee = Grantee(GranteeKind.USER, fields.uuid_of(share.user_id, f"{field}.user_id"))
+        case "group_id":
+            group_id = fields.uuid_of(share.group_id, f"{field}.group_id")
+            grantee = Grantee(GranteeKind.GROUP, group_id)
+        case _:
+            raise InvalidRequest(field, "names nobody")
+    if grantee == Grantee(GranteeKind.USER, owner.id):
+        raise InvalidRequest(f"{field}.user_id", "is the owner")
+    return grantee
+
+
+def _check_once(grantee: Grantee, before: tuple[Grantee, ...], field: str) -> None:
+    if grantee in before:
+        raise InvalidRequest(field, "is named twice")

@@ -1,0 +1,74 @@
+"""Claiming on write: a slot is reserved before a command, and used or given back after it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from chatd.chats.domain.chat import ChatState, Claimed, Status
+from chatd.chats.engine.slots import Slot
+from chatd.primitives.domain.ids import Owner, OwnerId, WorkerId
+
+
+class Claims(Protocol):
+    """The worker of this process, as far as commands know it."""
+
+    @property
+    def worker_id(self) -> WorkerId:
+        """Who claims."""
+        ...
+
+    def reserve(self, owner_id: OwnerId | None = None) -> Slot | None:
+        """Return a slot for a claim of this user, or None: then the chat waits for a sweep."""
+        ...
+
+    def start(self, claimed: Claimed, slot: Slot) -> None:
+        """Run what was claimed with a slot."""
+        ...
+
+    def release_slot(self, slot: Slot) -> None:
+        """Give back a slot with which nothing was claimed."""
+        ...
+
+
+@dataclass(slots=True)
+class Reservation:
+    """A slot, if there was one, for one command of one owner."""
+
+    claims: Claims
+    owner: Owner
+    slot: Slot | None
+
+    @property
+    def claimed_by(self) -> WorkerId | None:
+        """Who may claim by the command; nobody without a slot."""
+        return None if self.slot is None else self.claims.worker_id
+
+    def start(self, state: ChatState) -> None:
+        """Run the chat if the command claimed it."""
+        if self.slot is not None and self._is_claimed(state):
+            slot, self.slot = self.slot, None
+            self.claims.start(Claimed(state, self.owner), slot)
+
+    def _is_claimed(self, state: ChatState) -> bool:
+        """Return whether the command began a turn here, rather than met one that runs here.
+
+        Every command that claims makes history in the same write; one that meets a running turn
+        only queues or interrupts.
+        """
+        return (
+            state.worker_id == self.claims.worker_id
+            and state.status is Status.RUNNING
+            and state.history_version == state.snapshot_version
+        )
+
+
+@contextmanager
+def reserved(claims: Claims, owner: Owner) -> Iterator[Reservation]:
+    """Reserve a slot for one command; what was not started is given back."""
+    reservation = Reservation(claims, owner, claims.reserve(owner.id))
+    try:
+        yield reservation
+    finally:
+        if reservation.slot is not None:
+            claims.release_slot(reservation.slot)

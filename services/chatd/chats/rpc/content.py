@@ -1,0 +1,176 @@
+"""What users send as messages, tools and results, checked and as domain values."""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from chatd.chats.domain.views import FILES_MAX
+from chatd.chats.rpc.tool_schemas import schema_problems
+from chatd.content.domain import parts
+from chatd.content.domain.tools import BUILT_IN_TOOL_NAMES, ClientTool
+from chatd.primitives.domain.checks import all_of
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.rpc import fields
+from parley.api.chat.v1 import chat_pb2, message_pb2
+from parley.api.chat.v1 import chat_service_pb2 as api
+
+CONTENT_BYTES_MAX = 256 * 1024
+PARTS_MAX = 200
+REFERENCE_BYTES_MAX = 64 * 1024
+FILE_NAME_BYTES_MAX = 4096
+CLIENT_TOOLS_MAX = 250
+TOOL_DESCRIPTION_BYTES_MAX = 8 * 1024
+TOOL_SCHEMA_BYTES_MAX = 64 * 1024
+RESULTS_MAX = 1000
+RESULT_BYTES_MAX = 256 * 1024
+TOOL_CALL_ID_BYTES_MAX = 1024
+TITLE_WORDS_MAX = 6
+TITLE_CHARACTERS_MAX = 80
+UNTITLED = "New chat"
+
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+# Names of tools of MCP servers are the server's slug, two underscores, and the tool.
+_MCP_TOOL_NAME = re.compile(r"[a-z0-9-]+__.+")
+
+
+def content_from_proto(content: Sequence[message_pb2.Part]) -> tuple[parts.Part, ...]:
+    """Return what a user wrote; what it says of files is still to be looked up.
+
+    Raises:
+        InvalidRequest: there is nothing in it, too much, or a kind that users cannot write.
+    """
+    if not content:
+        raise InvalidRequest("content", "needs at least one part")
+    if len(content) > PARTS_MAX:
+        raise InvalidRequest("content", f"has more than {PARTS_MAX} parts")
+    if sum(part.ByteSize() for part in content) > CONTENT_BYTES_MAX:
+        raise InvalidRequest("content", f"is longer than {CONTENT_BYTES_MAX} bytes")
+    written = all_of(
+        partial(_part, part, f"content[{index}]") for index, part in enumerate(content)
+    )
+    if len(file_ids_of(written)) > FILES_MAX:
+        raise InvalidRequest("content", f"refers to more than {FILES_MAX} files")
+    return written
+
+
+def _part(part: message_pb2.Part, field: str) -> parts.Part:
+    match part.WhichOneof("kind"):
+        case "text":
+            text = fields.clean(part.text.text, f"{field}.text", bytes_max=CONTENT_BYTES_MAX)
+            if not text.strip():
+                raise InvalidRequest(f"{field}.text", "is blank")
+            return parts.Text(text)
+        case "file":
+            file_id = fields.uuid_of(part.file.file_id, f"{field}.file.file_id")
+            return parts.File(file_id, media_type="")
+        case "file_reference":
+            return _reference(part.file_reference, f"{field}.file_reference")
+        case _:
+            raise InvalidRequest(field, "is no text, file or file reference")
+
+
+def _reference(reference: message_pb2.FileReferencePart, field: str) -> parts.FileReference:
+    name = f"{field}.file_name"
+    file_name = fields.clean(reference.file_name, name, bytes_max=FILE_NAME_BYTES_MAX)
+    if not file_name.strip():
+        raise InvalidRequest(name, "is blank")
+    first = fields.whole(reference.start_line, f"{field}.start_line", at_least=1)
+    last = fields.whole(reference.end_line, f"{field}.end_line", at_least=first)
+    lines = fields.clean(reference.content, f"{field}.content", bytes_max=REFERENCE_BYTES_MAX)
+    return parts.FileReference(file_name, first, last, lines)
+
+
+def file_ids_of(content: Iterable[parts.Part]) -> tuple[str, ...]:
+    """Return the files that a message refers to, each once."""
+    ids = (part.file_id for part in content if isinstance(part, parts.File))
+    return tuple(dict.fromkeys(ids))
+
+
+def title_of(content: tuple[parts.Part, ...]) -> str:
+    """Return the first words of a message, until somebody finds a better title."""
+    words = " ".join(part.text for part in content if isinstance(part, parts.Text)).split()
+    title = " ".join(words[:TITLE_WORDS_MAX])[:TITLE_CHARACTERS_MAX]
+    return (title if len(words) <= TITLE_WORDS_MAX else f"{title}…") or UNTITLED
+
+
+def client_tools_from_proto(tools: Sequence[chat_pb2.ClientTool]) -> tuple[ClientTool, ...]:
+    """Return the tools that a client executes.
+
+    Raises:
+        InvalidRequest: there are too many, or one cannot be offered to a model.
+    """
+    if len(tools) > CLIENT_TOOLS_MAX:
+        raise InvalidRequest("client_tools", f"holds more than {CLIENT_TOOLS_MAX} tools")
+    names = [tool.name for tool in tools]
+    all_of(
+        check
+        for index, tool in enumerate(tools)
+        for field in (f"client_tools[{index}]",)
+        for check in (
+            partial(_check_tool_name, tool.name, f"{field}.name", names[:index]),
+            partial(
+                fields.clean,
+                tool.description,
+                f"{field}.description",
+                bytes_max=TOOL_DESCRIPTION_BYTES_MAX,
+            ),
+            partial(_check_schema, tool.input_schema_json, f"{field}.input_schema_json"),
+        )
+    )
+    return tuple(ClientTool(tool.name, tool.description, tool.input_schema_json) for tool in tools)
+
+
+def _check_tool_name(name: str, field: str, before: Sequence[str]) -> None:
+    if not _TOOL_NAME.fullmatch(name):
+        raise InvalidRequest(field, "is not 1 to 64 letters, digits, underscores and hyphens")
+    if name in before:
+        raise InvalidRequest(field, "is the name of two tools")
+    if name in BUILT_IN_TOOL_NAMES:
+        raise InvalidRequest(field, "is the name of a tool that Parley offers; choose another one")
+    if _MCP_TOOL_NAME.fullmatch(name):
+        raise InvalidRequest(
+            field, "looks like a tool of an MCP server; leave out the two underscores"
+        )
+
+
+def _check_schema(schema_json: str, field: str) -> None:
+    fields.json_value(schema_json, field, bytes_max=TOOL_SCHEMA_BYTES_MAX)
+    if problems := schema_problems(schema_json):
+        raise InvalidRequest.together(
+            [InvalidRequest(f"{field}#{at}" if at else field, problem) for at, problem in problems]
+        )
+
+
+def results_from_proto(
+    results: Sequence[api.ClientToolResult], names: dict[str, str]
+) -> tuple[parts.ToolResult, ...]:
+    """Return the results of client tools, in the order of their calls.
+
+    Whether they fit what was asked is decided with the chat's state; `names` are the names of the
+    tools by their calls.
+
+    Raises:
+        InvalidRequest: there are none, too many, or one is too long.
+    """
+    if not results:
+        raise InvalidRequest("results", "needs at least one result")
+    if len(results) > RESULTS_MAX:
+        raise InvalidRequest("results", f"has more than {RESULTS_MAX} results")
+    places = {call_id: place for place, call_id in enumerate(names)}
+    ordered = sorted(
+        enumerate(results), key=lambda each: places.get(each[1].tool_call_id, len(places))
+    )
+    return all_of(partial(_result, result, f"results[{index}]", names) for index, result in ordered)
+
+
+def _result(result: api.ClientToolResult, field: str, names: dict[str, str]) -> parts.ToolResult:
+    call_id = f"{field}.tool_call_id"
+    fields.clean(result.tool_call_id, call_id, bytes_max=TOOL_CALL_ID_BYTES_MAX)
+    output = f"{field}.output_json"
+    fields.clean(result.output_json, output, bytes_max=RESULT_BYTES_MAX)
+    return parts.ToolResult(
+        tool_call_id=result.tool_call_id,
+        tool_name=names.get(result.tool_call_id, ""),
+        result_json=result.output_json,
+        outcome=parts.ToolOutcome.FAILED if result.is_error else parts.ToolOutcome.DONE,
+    )

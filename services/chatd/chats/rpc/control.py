@@ -1,0 +1,162 @@
+"""The calls that steer what a chat does: queue, interrupt, compact, answer, repair."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from chatd.chats.domain.chat import Status
+from chatd.chats.domain.commands import (
+    Command,
+    DeleteQueuedMessage,
+    Interrupt,
+    PromoteQueuedMessage,
+    Reconcile,
+    RequestCompaction,
+    SubmitToolResults,
+)
+from chatd.chats.domain.errors import BadToolResult
+from chatd.chats.rpc.admission import Admission
+from chatd.chats.rpc.claims import Claims, reserved
+from chatd.chats.rpc.content import results_from_proto
+from chatd.chats.rpc.convert import chat_to_proto
+from chatd.chats.store.stores import Stores
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, QueuedMessageId, WorkerId
+from chatd.primitives.domain.requests import ClientKey, Reader
+from chatd.primitives.rpc import fields
+from chatd.primitives.rpc.unbroken import Unbroken
+from chatd.users.rpc.callers import caller_as_owner
+from parley.api.chat.v1 import chat_pb2
+from parley.api.chat.v1 import chat_service_pb2 as api
+
+SteeringRequest = (
+    api.DeleteQueuedMessageRequest
+    | api.PromoteQueuedMessageRequest
+    | api.InterruptRequest
+    | api.RequestCompactionRequest
+    | api.SubmitToolResultsRequest
+    | api.ReconcileChatRequest
+)
+
+# The command of a call, given who may claim the chat by it.
+CommandFor = Callable[[WorkerId | None], Command]
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request of a chat's owner."""
+
+    chat_id: ChatId
+    owner: Owner
+    key: ClientKey
+
+
+class ControllingCalls:
+    """Steers chats for their owners; each answers with the chat as it is then."""
+
+    def __init__(
+        self, stores: Stores, claims: Claims, unbroken: Unbroken, *, admission: Admission
+    ) -> None:
+        self._stores = stores
+        self._claims = claims
+        self._unbroken = unbroken
+        self._admission = admission
+
+    async def delete_queued(
+        self, request: api.DeleteQueuedMessageRequest
+    ) -> api.DeleteQueuedMessageResponse:
+        """Drop a message that waits."""
+        queued_id = QueuedMessageId(fields.uuid_of(request.queued_message_id, "queued_message_id"))
+        admitted = await self._admit(request)
+        chat = await self._execute(admitted, DeleteQueuedMessage(queued_id))
+        return api.DeleteQueuedMessageResponse(chat=chat)
+
+    async def promote_queued(
+        self, request: api.PromoteQueuedMessageRequest
+    ) -> api.PromoteQueuedMessageResponse:
+        """Send a message that waits now."""
+        queued_id = QueuedMessageId(fields.uuid_of(request.queued_message_id, "queued_message_id"))
+        admitted = await self._admit(request)
+        chat = await self._execute_and_start(
+            admitted, lambda claimed_by: PromoteQueuedMessage(queued_id, claimed_by)
+        )
+        return api.PromoteQueuedMessageResponse(chat=chat)
+
+    async def interrupt(self, request: api.InterruptRequest) -> api.InterruptResponse:
+        """Stop a turn; one that is over is left alone."""
+        turn_id = MessageId(fields.whole(request.turn_message_id, "turn_message_id", at_least=0))
+        admitted = await self._admit(request)
+        # Only from there it starts the next message; elsewhere nothing is to be claimed, and a turn
+        # that began here a moment ago must not pass for one.
+        state = await self._stores.chats.state(admitted.chat_id)
+        if state.status is Status.REQUIRES_ACTION:
+            chat = await self._execute_and_start(
+                admitted, lambda claimed_by: Interrupt(turn_id, claimed_by)
+            )
+        else:
+            chat = await self._execute(admitted, Interrupt(turn_id, None))
+        return api.InterruptResponse(chat=chat)
+
+    async def request_compaction(
+        self, request: api.RequestCompactionRequest
+    ) -> api.RequestCompactionResponse:
+        """Summarise the history now."""
+        admitted = await self._admit(request)
+        await self._admission.to_chat(admitted.chat_id, admitted.owner, admitted.key)
+        chat = await self._execute_and_start(admitted, RequestCompaction)
+        return api.RequestCompactionResponse(chat=chat)
+
+    async def submit_tool_results(
+        self, request: api.SubmitToolResultsRequest
+    ) -> api.SubmitToolResultsResponse:
+        """Answer the calls that the client executes."""
+        admitted = await self._admit(request)
+        waiting = (await self._stores.chats.state(admitted.chat_id)).pending
+        names = {call.tool_call_id: call.tool_name for call in waiting if call.is_client}
+        results = results_from_proto(request.results, names)
+        try:
+            chat = await self._execute_and_start(
+                admitted,
+                lambda claimed_by: SubmitToolResults(results, admitted.owner.id, claimed_by),
+            )
+        except BadToolResult as refusal:
+            places = enumerate(result.tool_call_id for result in request.results)
+            raise refusal.at(
+                {call_id: f"results[{index}].tool_call_id" for index, call_id in places}
+            ) from None
+        return api.SubmitToolResultsResponse(chat=chat)
+
+    async def reconcile(self, request: api.ReconcileChatRequest) -> api.ReconcileChatResponse:
+        """Bring a chat whose state is impossible to rest."""
+        chat = await self._execute(await self._admit(request), Reconcile())
+        return api.ReconcileChatResponse(chat=chat)
+
+    async def _admit(self, request: SteeringRequest) -> Admitted:
+        """Let only the owner of the chat pass."""
+        owner = caller_as_owner()
+        chat_id = fields.chat_id_of(request.chat_id)
+        key = fields.client_key_of(request, request.request_id)
+        await self._stores.ownership.require(chat_id, owner.id)
+        return Admitted(chat_id, owner, key)
+
+    async def _execute(self, admitted: Admitted, command: Command) -> chat_pb2.Chat:
+        """Execute a command once that never claims the chat."""
+        await self._stores.keys.once(admitted.chat_id, command, admitted.key)
+        return await self._chat(admitted)
+
+    async def _execute_and_start(
+        self, admitted: Admitted, command_for: CommandFor
+    ) -> chat_pb2.Chat:
+        """Execute a command once, and run the chat here if it was claimed by it."""
+
+        async def execute() -> None:
+            with reserved(self._claims, admitted.owner) as reservation:
+                command = command_for(reservation.claimed_by)
+                applied = await self._stores.keys.once(admitted.chat_id, command, admitted.key)
+                if applied is not None:
+                    reservation.start(applied.state)
+
+        await self._unbroken.run(execute)
+        return await self._chat(admitted)
+
+    async def _chat(self, admitted: Admitted) -> chat_pb2.Chat:
+        reader = Reader(admitted.owner.id)
+        return chat_to_proto(await self._stores.reading.get(admitted.chat_id, reader))

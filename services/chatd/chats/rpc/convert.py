@@ -1,0 +1,287 @@
+"""Domain values to protos, nothing else.
+
+The wire types have no place for what must stay inside: metadata of providers, bodies of context
+files, directories of skills.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import assert_never
+
+from chatd.chats.domain.chat import ChatState, Message, QueuedMessage, Retry, Status
+from chatd.chats.domain.diffs import DiffStatus
+from chatd.chats.domain.views import ChatView, Share
+from chatd.chats.rpc.bounding import MESSAGE_BYTES_MAX, QUEUED_BYTES_MAX, bounded
+from chatd.content.domain import parts
+from chatd.content.domain.messages import ChatMode, ErrorKind, FinishReason, Role, TurnError
+from chatd.content.domain.truncation import without_large_bytes
+from chatd.models.domain.choice import NO_CHOICE
+from chatd.models.domain.model_use import ModelUse
+from chatd.models.rpc.convert import EFFORT
+from chatd.primitives.rpc.times import optional_time, time_to_proto
+from chatd.users.domain.grantees import GranteeKind
+from parley.api.chat.v1 import chat_pb2, message_pb2
+from parley.api.chat.v1 import chat_service_pb2 as api
+
+STATUS = {status: chat_pb2.ChatStatus.Value(f"CHAT_STATUS_{status.name}") for status in Status}
+ROLE = {role: message_pb2.Role.Value(f"ROLE_{role.name}") for role in Role}
+FINISH_REASON: Mapping[FinishReason | None, message_pb2.FinishReason.ValueType] = {
+    reason: message_pb2.FinishReason.Value(
+        "FINISH_REASON_UNSPECIFIED" if reason is None else f"FINISH_REASON_{reason.name}"
+    )
+    for reason in (None, *FinishReason)
+}
+KIND = {kind: chat_pb2.ErrorKind.Value(f"ERROR_KIND_{kind.name}") for kind in ErrorKind}
+OUTCOME = {
+    outcome: message_pb2.ToolOutcome.Value(f"TOOL_OUTCOME_{outcome.name}")
+    for outcome in parts.ToolOutcome
+}
+MODE = {
+    ChatMode.ORDINARY: chat_pb2.CHAT_MODE_UNSPECIFIED,
+    ChatMode.PLAN: chat_pb2.CHAT_MODE_PLAN,
+    ChatMode.EXPLORE: chat_pb2.CHAT_MODE_EXPLORE,
+}
+
+
+def chat_to_proto(chat: ChatView) -> chat_pb2.Chat:
+    """Return a chat as its readers see it."""
+    state = chat.state
+    return chat_pb2.Chat(
+        id=state.chat_id,
+        owner_id=chat.owner.id,
+        title=chat.title,
+        status=STATUS[state.status],
+        archived=state.archived,
+        last_error=None if state.last_error is None else error_to_proto(state.last_error),
+        retry=None if state.retry is None else retry_to_proto(state.retry),
+        versions=versions_to_proto(state),
+        queue_length=state.queue_length,
+        place_in_line=chat.place_in_line,
+        parent_chat_id=chat.parent_chat_id or "",
+        root_chat_id=chat.root_chat_id,
+        model_id=chat.model_id,
+        reasoning_effort=EFFORT[chat.reasoning_effort],
+        mode=MODE[chat.mode],
+        workspace_id=chat.workspace_id,
+        mcp_server_ids=chat.mcp_server_ids,
+        labels=chat.labels,
+        pin_order=chat.pin_order,
+        summary=chat.summary,
+        last_turn_summary=chat.last_turn_summary,
+        has_unread=chat.has_unread,
+        shared=chat.is_shared,
+        created_at=time_to_proto(chat.created_at),
+        updated_at=time_to_proto(chat.updated_at),
+        client_tools=[
+            chat_pb2.ClientTool(
+                name=tool.name,
+                description=tool.description,
+                input_schema_json=tool.input_schema_json,
+            )
+            for tool in chat.client_tools
+        ],
+        diff_status=None if chat.diff_status is None else diff_status_to_proto(chat.diff_status),
+        etag=chat.etag,
+        required_action=(
+            required_action_to_proto(chat.asking, state.deadline_at) if chat.asking else None
+        ),
+    )
+
+
+def required_action_to_proto(
+    calls: tuple[parts.ToolCall, ...], deadline_at: datetime | None
+) -> chat_pb2.RequiredAction:
+    """Return what a client is asked to execute, and until when."""
+    waiting = [
+        chat_pb2.WaitingCall(
+            tool_call_id=call.tool_call_id, tool_name=call.tool_name, args_json=call.args_json
+        )
+        for call in calls
+    ]
+    return chat_pb2.RequiredAction(tool_calls=waiting, deadline_at=optional_time(deadline_at))
+
+
+def diff_status_to_proto(status: DiffStatus) -> chat_pb2.DiffStatus:
+    """Return how a workspace differs."""
+    return chat_pb2.DiffStatus(
+        branch=status.branch,
+        origin_url=status.origin_url,
+        repositories=status.repositories,
+        changed_files=status.changed_files,
+        added_lines=status.added_lines,
+        deleted_lines=status.deleted_lines,
+        refreshed_at=time_to_proto(status.refreshed_at),
+    )
+
+
+def state_to_proto(state: ChatState) -> chat_pb2.Chat:
+    """Return of a chat what its execution says, and no more."""
+    return chat_pb2.Chat(
+        id=state.chat_id,
+        status=STATUS[state.status],
+        archived=state.archived,
+        versions=versions_to_proto(state),
+        queue_length=state.queue_length,
+    )
+
+
+def versions_to_proto(state: ChatState) -> chat_pb2.Versions:
+    """Return the counters of a chat."""
+    return chat_pb2.Versions(
+        snapshot=state.snapshot_version,
+        history=state.history_version,
+        queue=state.queue_version,
+        retry=state.retry_version,
+        generation_attempt=state.generation_attempt,
+    )
+
+
+def error_to_proto(error: TurnError) -> chat_pb2.ChatError:
+    """Return why a turn failed."""
+    return chat_pb2.ChatError(
+        message=error.message,
+        detail=error.detail,
+        kind=KIND[error.kind],
+        provider=error.provider,
+        status_code=error.status_code,
+        retryable=error.is_retryable,
+    )
+
+
+def retry_to_proto(retry: Retry) -> chat_pb2.RetryState:
+    """Return a retry that is being waited for."""
+    return chat_pb2.RetryState(
+        attempt=retry.attempt,
+        delay_ms=retry.delay_ms,
+        retrying_at=time_to_proto(retry.retrying_at),
+        error=error_to_proto(retry.error),
+    )
+
+
+def message_to_proto(
+    chat_id: str, message: Message, bytes_max: int = MESSAGE_BYTES_MAX
+) -> message_pb2.Message:
+    """Return a committed message, whose longest parts are cut if it has more bytes than that."""
+    use, reason = message.use, message.finish_reason
+    asked = (message.choice or NO_CHOICE).model_id
+    return message_pb2.Message(
+        id=message.id,
+        chat_id=chat_id,
+        role=ROLE[message.role],
+        content=content_to_proto(bounded(message.content, bytes_max)),
+        revision=message.revision,
+        created_by=message.created_by,
+        model_id=asked if use is None else use.model_id,
+        created_at=time_to_proto(message.created_at),
+        usage=None if use is None else usage_to_proto(use),
+        runtime_ms=0 if use is None else use.runtime_ms,
+        model_runtime_ms=0 if use is None else use.model_runtime_ms,
+        compressed=message.is_compressed,
+        finish_reason=FINISH_REASON[reason],
+    )
+
+
+def usage_to_proto(use: ModelUse) -> message_pb2.Usage:
+    """Return what a model call used and cost."""
+    return message_pb2.Usage(
+        input_tokens=use.input_tokens,
+        output_tokens=use.output_tokens,
+        reasoning_tokens=use.reasoning_tokens,
+        cache_read_tokens=use.cache_read_tokens,
+        cache_write_tokens=use.cache_write_tokens,
+        context_limit_tokens=use.context_limit_tokens,
+        cost_micros=use.cost_micros,
+        is_estimate=use.is_estimate,
+    )
+
+
+def queued_to_proto(queued: QueuedMessage) -> chat_pb2.QueuedMessage:
+    """Return a message that waits."""
+    choice = queued.choice or NO_CHOICE
+    return chat_pb2.QueuedMessage(
+        id=queued.id,
+        content=content_to_proto(bounded(queued.content, QUEUED_BYTES_MAX)),
+        model_id=choice.model_id,
+        reasoning_effort=EFFORT[choice.reasoning_effort],
+        created_by=queued.created_by,
+        created_at=time_to_proto(queued.created_at),
+    )
+
+
+def share_to_proto(share: Share) -> api.Share:
+    """Return a permission to read."""
+    created_at = time_to_proto(share.created_at)
+    if share.grantee.kind is GranteeKind.USER:
+        return api.Share(user_id=share.grantee.id, created_at=created_at)
+    return api.Share(group_id=share.grantee.id, created_at=created_at)
+
+
+def content_to_proto(content: Sequence[parts.Part]) -> list[message_pb2.Part]:
+    """Return the parts of a message."""
+    return [part_to_proto(part) for part in content]
+
+
+def part_to_proto(part: parts.Part) -> message_pb2.Part:
+    """Return one part of a message."""
+    match part:
+        case parts.Text(text):
+            return message_pb2.Part(text=message_pb2.TextPart(text=text))
+        case parts.Reasoning(text, created_at, completed_at):
+            reasoning = message_pb2.ReasoningPart(
+                text=text,
+                created_at=optional_time(created_at),
+                completed_at=optional_time(completed_at),
+            )
+            return message_pb2.Part(reasoning=reasoning)
+        case parts.ToolCall():
+            return message_pb2.Part(tool_call=_call(part))
+        case parts.ToolResult():
+            return message_pb2.Part(tool_result=_result(part))
+        case parts.Source(source_id, url, title):
+            source = message_pb2.SourcePart(source_id=source_id, url=url, title=title)
+            return message_pb2.Part(source=source)
+        case parts.File():
+            return message_pb2.Part(file=_file(part))
+        case parts.FileReference(file_name, start_line, end_line, content):
+            reference = message_pb2.FileReferencePart(
+                file_name=file_name, start_line=start_line, end_line=end_line, content=content
+            )
+            return message_pb2.Part(file_reference=reference)
+        case parts.ContextFile(path, _, truncated):
+            context_file = message_pb2.ContextFilePart(path=path, truncated=truncated)
+            return message_pb2.Part(context_file=context_file)
+        case parts.Skill(name, description):
+            skill = message_pb2.SkillPart(name=name, description=description)
+            return message_pb2.Part(skill=skill)
+        case parts.Notice(text):
+            return message_pb2.Part(notice=message_pb2.NoticePart(text=text))
+        case _:
+            assert_never(part)
+
+
+def _call(call: parts.ToolCall) -> message_pb2.ToolCallPart:
+    return message_pb2.ToolCallPart(
+        tool_call_id=call.tool_call_id,
+        tool_name=call.tool_name,
+        args_json=call.args_json,
+        mcp_server_id=call.mcp_server_id,
+        provider_executed=call.provider_executed,
+        created_at=optional_time(call.created_at),
+    )
+
+
+def _result(result: parts.ToolResult) -> message_pb2.ToolResultPart:
+    return message_pb2.ToolResultPart(
+        tool_call_id=result.tool_call_id,
+        tool_name=result.tool_name,
+        result_json=without_large_bytes(result.result_json),
+        outcome=OUTCOME[result.outcome],
+        mcp_server_id=result.mcp_server_id,
+        provider_executed=result.provider_executed,
+        created_at=optional_time(result.created_at),
+        files=map(_file, result.files),
+    )
+
+
+def _file(file: parts.File) -> message_pb2.FilePart:
+    return message_pb2.FilePart(file_id=file.file_id, media_type=file.media_type, name=file.name)

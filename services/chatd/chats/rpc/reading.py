@@ -1,0 +1,130 @@
+"""The calls that only read."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+from chatd.chats.domain.errors import ChatReadOnly
+from chatd.chats.domain.views import ChatView
+from chatd.chats.rpc.bounding import EXPORTED_BYTES_MAX, PAGE_BYTES_MAX
+from chatd.chats.rpc.convert import chat_to_proto, message_to_proto, queued_to_proto
+from chatd.chats.rpc.search import searched
+from chatd.chats.store.listing import Filter, Source
+from chatd.chats.store.reading import Bounds
+from chatd.chats.store.stores import Stores
+from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
+from chatd.primitives.domain.ids import ChatId
+from chatd.primitives.domain.requests import Reader
+from chatd.primitives.rpc import fields
+from chatd.users.domain.groups import Groups
+from chatd.users.rpc.callers import caller_as_reader
+from parley.api.chat.v1 import chat_service_pb2 as api
+from parley.api.chat.v1 import message_pb2
+
+PAGE_LENGTH = 50
+PAGE_LENGTH_MAX = 200
+PAGE_TOKEN_BYTES_MAX = 1024
+
+
+class ReadingCalls:
+    """Reads for whoever may read."""
+
+    def __init__(self, stores: Stores, groups: Groups) -> None:
+        self._stores = stores
+        self._groups = groups
+
+    async def get(self, request: api.GetChatRequest) -> api.GetChatResponse:
+        """Read one chat with its children."""
+        chat_id = fields.chat_id_of(request.chat_id)
+        reader = await caller_as_reader(self._groups)
+        chat = await self._stores.reading.get(chat_id, reader)
+        children: tuple[ChatView, ...] = ()
+        if chat.parent_chat_id is None:
+            children = await self._stores.reading.children(chat_id, reader)
+        return api.GetChatResponse(
+            chat=chat_to_proto(chat), children=[chat_to_proto(child) for child in children]
+        )
+
+    @asynccontextmanager
+    async def told_read_only(self) -> AsyncIterator[None]:
+        """Tell a caller who may read the chat that only its owner changes it, in place of nothing.
+
+        Raises:
+            ChatReadOnly: the chat that was not found is shared with the caller.
+        """
+        try:
+            yield
+        except ChatNotFound as missing:
+            reader = await caller_as_reader(self._groups)
+            if await self._is_read_by(reader, ChatId(missing.chat_id)):
+                raise ChatReadOnly(missing.chat_id) from None
+            raise
+
+    async def _is_read_by(self, reader: Reader, chat_id: ChatId) -> bool:
+        try:
+            chat = await self._stores.reading.get(chat_id, reader)
+        except ChatNotFound:
+            return False
+        return chat.owner.id != reader.id
+
+    async def list(self, request: api.ListChatsRequest) -> api.ListChatsResponse:
+        """Read a page of chats."""
+        length = fields.whole(request.page_size, "page_size", at_least=0, at_most=PAGE_LENGTH_MAX)
+        among = Filter(
+            source=Source.SHARED if request.shared_with_me else Source.OWN,
+            archived=request.archived,
+            labels=fields.labels(request.labels),
+        )
+        token = fields.clean(request.page_token, "page_token", bytes_max=PAGE_TOKEN_BYTES_MAX)
+        wanted = searched(request.query, among)
+        reader = await caller_as_reader(self._groups)
+        page = await self._stores.listing.page(
+            reader, wanted, length=length or PAGE_LENGTH, token=token
+        )
+        return api.ListChatsResponse(
+            chats=[chat_to_proto(chat) for chat in page.chats], next_page_token=page.next_token
+        )
+
+    async def list_messages(self, request: api.ListMessagesRequest) -> api.ListMessagesResponse:
+        """Read a page of a history."""
+        chat_id = fields.chat_id_of(request.chat_id)
+        before_id = fields.whole(request.before_id, "before_id", at_least=0)
+        after_id = fields.whole(request.after_id, "after_id", at_least=0)
+        limit = fields.whole(request.limit, "limit", at_least=0, at_most=PAGE_LENGTH_MAX)
+        if before_id and after_id >= before_id:
+            raise InvalidRequest("after_id", "is not below before_id")
+        page = await self._stores.reading.page(
+            chat_id,
+            await caller_as_reader(self._groups),
+            Bounds(before_id, after_id, limit or PAGE_LENGTH),
+        )
+        messages = _fitting(message_to_proto(chat_id, message) for message in page.messages)
+        return api.ListMessagesResponse(
+            messages=messages,
+            has_more=page.has_more or len(messages) < len(page.messages),
+            queued_messages=[queued_to_proto(queued) for queued in page.queue],
+        )
+
+    async def export(self, request: api.ExportChatRequest) -> AsyncIterator[api.ExportChatResponse]:
+        """Read a whole chat: itself, its messages in order, and how many they were."""
+        chat_id = fields.chat_id_of(request.chat_id)
+        reader: Reader = await caller_as_reader(self._groups)
+        chat = await self._stores.reading.get(chat_id, reader)
+        yield api.ExportChatResponse(chat=chat_to_proto(chat))
+        count = 0
+        async for message in self._stores.reading.messages(chat_id, reader):
+            exported = message_to_proto(chat_id, message, EXPORTED_BYTES_MAX)
+            yield api.ExportChatResponse(message=exported)
+            count += 1
+        yield api.ExportChatResponse(complete=api.ExportComplete(message_count=count))
+
+
+def _fitting(messages: Iterable[message_pb2.Message]) -> list[message_pb2.Message]:
+    """Return the first of a page, as many as one answer holds, but one at least."""
+    fitting: list[message_pb2.Message] = []
+    left_bytes = PAGE_BYTES_MAX
+    for message in messages:
+        left_bytes -= message.ByteSize()
+        if left_bytes < 0 and fitting:
+            break
+        fitting.append(message)
+    return fitting

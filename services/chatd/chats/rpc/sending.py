@@ -1,0 +1,348 @@
+"""The calls that put messages into chats: create, send, edit."""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from chatd.chats.domain.chat import ChatState, NewMessage, QueuedMessage
+from chatd.chats.domain.commands import BusyBehavior, EditMessage, SendMessage
+from chatd.chats.rpc.admission import Admission
+from chatd.chats.rpc.claims import Claims, reserved
+from chatd.chats.rpc.content import (
+    client_tools_from_proto,
+    content_from_proto,
+    file_ids_of,
+    title_of,
+)
+from chatd.chats.rpc.convert import (
+    MODE,
+    chat_to_proto,
+    message_to_proto,
+    queued_to_proto,
+    state_to_proto,
+)
+from chatd.chats.rpc.defaults import Defaults
+from chatd.chats.rpc.references import References, all_known
+from chatd.chats.store.applying import Applied
+from chatd.chats.store.creation import NewChat
+from chatd.chats.store.stores import Stores
+from chatd.content.domain import parts
+from chatd.content.domain.messages import ChatMode, Role, Visibility
+from chatd.content.domain.parts import Part
+from chatd.models.domain.choice import ModelChoice, ReasoningEffort
+from chatd.models.domain.errors import ModelNotFound
+from chatd.models.rpc.convert import EFFORT
+from chatd.primitives.domain.checks import all_of
+from chatd.primitives.domain.errors import (
+    CheckUnavailable,
+    InvalidRequest,
+    RequestIdReused,
+    UnknownIds,
+)
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, QueuedMessageId
+from chatd.primitives.domain.requests import ClientKey
+from chatd.primitives.rpc import fields
+from chatd.primitives.rpc.unbroken import Unbroken
+from chatd.users.rpc.callers import caller_as_owner
+from parley.api.chat.v1 import chat_pb2
+from parley.api.chat.v1 import chat_service_pb2 as api
+
+SYSTEM_PROMPT_BYTES_MAX = 128 * 1024
+
+BUSY = {
+    api.BUSY_BEHAVIOR_UNSPECIFIED: BusyBehavior.QUEUE,
+    api.BUSY_BEHAVIOR_QUEUE: BusyBehavior.QUEUE,
+    api.BUSY_BEHAVIOR_INTERRUPT: BusyBehavior.INTERRUPT,
+}
+EFFORT_OF = {value: effort for effort, value in EFFORT.items()}
+MODE_OF = {value: mode for mode, value in MODE.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A message for a chat of the caller's, checked."""
+
+    chat_id: ChatId
+    owner: Owner
+    key: ClientKey
+    message: NewMessage
+
+
+class SendingCalls:
+    """Takes messages of owners and lets this process run what they start.
+
+    `created` is told of every chat that is new.
+    """
+
+    def __init__(
+        self,
+        stores: Stores,
+        claims: Claims,
+        unbroken: Unbroken,
+        *,
+        admission: Admission,
+        created: Callable[[NewChat], None],
+        defaults: Defaults,
+        references: References,
+    ) -> None:
+        self._references = references
+        self._stores = stores
+        self._claims = claims
+        self._unbroken = unbroken
+        self._admission = admission
+        self._created = created
+        self._defaults = defaults
+
+    async def create(self, request: api.CreateChatRequest) -> api.CreateChatResponse:
+        """Create a chat with its first message and start its turn."""
+        owner = caller_as_owner()
+        key = fields.client_key_of(request, request.request_id)
+        new = _asked_chat(request, owner)
+        if new.file_ids:
+            written = content_from_proto(request.content)
+            content = await self._with_files(written, new.file_ids, owner.id)
+            new = _new_chat(request, owner, content)
+
+        group_ids = await self._admission.to_new_chat(new.id, owner, key)
+        new = await self._checked(replace(new, owner_group_ids=group_ids), key)
+
+        async def add() -> ChatState | None:
+            with reserved(self._claims, owner) as reservation:
+                state = await self._stores.chats.add(
+                    new, claimed_by=reservation.claimed_by, client_key=key
+                )
+                if state is not None:
+                    reservation.start(state)
+                    self._stores.ownership.learn(new.id, owner.id)
+                    self._created(new)
+                return state
+
+        if await self._unbroken.run(add) is None:
+            # A chat that outlived its key is the same user's: they used this id long ago.
+            await self._stores.keys.require_used(new.id, key, RequestIdReused(key.key))
+        outcome = await self._stores.keys.outcome(new.id, owner_id=owner.id, key=key.key)
+        return api.CreateChatResponse(
+            chat=chat_to_proto(outcome.chat),
+            message=message_to_proto(new.id, outcome.turn_message),
+        )
+
+    async def send(self, request: api.SendMessageRequest) -> api.SendMessageResponse:
+        """Take one message: it starts a turn, or waits, or interrupts and goes next."""
+        busy = BUSY.get(request.busy_behavior)
+        if busy is None:
+            raise InvalidRequest("busy_behavior", "is not known")
+        is_brief = request.brief
+        # How much is told is no part of what is asked for: a repetition may want to hear more.
+        request.ClearField("brief")
+        asked = await self._asked(request)
+        queued_id = QueuedMessageId(str(uuid.uuid5(uuid.UUID(asked.chat_id), asked.key.key)))
+
+        async def send() -> Applied | None:
+            with reserved(self._claims, asked.owner) as reservation:
+                command = SendMessage(asked.message, queued_id, reservation.claimed_by, busy)
+                applied = await self._stores.keys.once(asked.chat_id, command, asked.key)
+                if applied is not None:
+                    reservation.start(applied.state)
+                return applied
+
+        sent = await self._unbroken.run(send)
+        if is_brief and sent is not None and sent.message is not None:
+            return api.SendMessageResponse(
+                chat=state_to_proto(sent.state),
+                message=message_to_proto(asked.chat_id, sent.message),
+            )
+        outcome = await self._stores.keys.outcome(
+            asked.chat_id, owner_id=asked.owner.id, key=asked.key.key
+        )
+        answer = api.SendMessageResponse(chat=chat_to_proto(outcome.chat), replayed=sent is None)
+        if outcome.is_queued:
+            queued = QueuedMessage(
+                queued_id,
+                asked.message.content,
+                asked.owner.id,
+                outcome.happened_at,
+                asked.message.choice,
+            )
+            answer.queued_message.CopyFrom(queued_to_proto(queued))
+        else:
+            answer.message.CopyFrom(message_to_proto(asked.chat_id, outcome.turn_message))
+        return answer
+
+    async def edit(self, request: api.EditMessageRequest) -> api.EditMessageResponse:
+        """Replace a message and run anew from there."""
+        message_id = MessageId(fields.whole(request.message_id, "message_id", at_least=1))
+        asked = await self._asked(request)
+        chat_id, owner = asked.chat_id, asked.owner
+
+        async def edit() -> None:
+            with reserved(self._claims, owner) as reservation:
+                command = EditMessage(message_id, asked.message, reservation.claimed_by)
+                applied = await self._stores.keys.once(chat_id, command, asked.key)
+                if applied is not None:
+                    reservation.start(applied.state)
+
+        await self._unbroken.run(edit)
+        outcome = await self._stores.keys.outcome(chat_id, owner_id=owner.id, key=asked.key.key)
+        deleted = await self._stores.reading.deleted_at(
+            chat_id, owner_id=owner.id, snapshot_version=outcome.snapshot_version
+        )
+        return api.EditMessageResponse(
+            message=message_to_proto(chat_id, outcome.turn_message),
+            deleted_message_ids=deleted,
+            dropped_queued_messages=[queued_to_proto(queued) for queued in outcome.dropped],
+            chat=chat_to_proto(outcome.chat),
+        )
+
+    async def _checked(self, new: NewChat, key: ClientKey) -> NewChat:
+        """Return a new chat, completed, whose ids all name something.
+
+        A repeated request passes, whatever became of what it names.
+
+        Raises:
+            UnknownIds: one of them names nothing.
+            CheckUnavailable: a service that knows them does not answer.
+            ModelNotFound: there is no such model.
+        """
+        try:
+            return await all_known(
+                lambda: self._references.require_workspace(
+                    new.workspace_id, new.owner.id, "workspace_id"
+                ),
+                lambda: self._references.require_servers(
+                    new.id, new.owner, new.mcp_server_ids, "mcp_server_ids"
+                ),
+                model=lambda: self._defaults.complete(new),
+                model_field="model_id",
+            )
+        except (UnknownIds, CheckUnavailable, ModelNotFound) as refusal:
+            await self._stores.keys.require_used(new.id, key, refusal)
+            return new
+
+    async def _choice(self, wanted: ModelChoice, chat_id: ChatId, key: ClientKey) -> ModelChoice:
+        """Return a choice of a model that there is; a repeated request passes in any case.
+
+        Raises:
+            ModelNotFound: there is no such model.
+        """
+        try:
+            return await self._defaults.choice(wanted)
+        except ModelNotFound as refusal:
+            await self._stores.keys.require_used(chat_id, key, refusal)
+            return wanted
+
+    async def _asked(self, request: api.SendMessageRequest | api.EditMessageRequest) -> Asked:
+        """Check what send and edit have in common, and that the caller is the owner."""
+        owner = caller_as_owner()
+        chat_id = fields.chat_id_of(request.chat_id)
+        key = fields.client_key_of(request, request.request_id)
+        content = content_from_proto(request.content)
+        wanted = ModelChoice(fields.model_id(request.model_id), effort_of(request.reasoning_effort))
+        await self._stores.ownership.require(chat_id, owner.id)
+        choice = await self._choice(wanted, chat_id, key)
+        await self._admission.to_chat(chat_id, owner, key)
+        if file_ids := file_ids_of(content):
+            content = await self._with_files(content, file_ids, owner.id)
+            await self._stores.attachments.hold(chat_id, file_ids, owner_id=owner.id)
+        message = NewMessage(Role.USER, content, owner.id, choice=choice)
+        return Asked(chat_id, owner, key, message)
+
+    async def _with_files(
+        self, content: tuple[Part, ...], file_ids: tuple[str, ...], owner_id: OwnerId
+    ) -> tuple[Part, ...]:
+        """Describe files as they are stored, whatever the caller called them."""
+        stored = await self._stores.attachments.find(file_ids, owner_id=owner_id)
+        return tuple(
+            stored[part.file_id] if isinstance(part, parts.File) else part for part in content
+        )
+
+
+def effort_of(value: "chat_pb2.ReasoningEffort.ValueType") -> ReasoningEffort:
+    """Return how hard the model shall think."""
+    effort = EFFORT_OF.get(value)
+    if effort is None:
+        raise InvalidRequest("reasoning_effort", "is not known")
+    return effort
+
+
+def mode_of(value: "chat_pb2.ChatMode.ValueType", field: str = "mode") -> ChatMode:
+    """Return a way of working that users choose."""
+    mode = MODE_OF.get(value)
+    if mode is None:
+        raise InvalidRequest(field, "is not known")
+    if mode is ChatMode.EXPLORE:
+        raise InvalidRequest(field, "is only for chats that another chat starts")
+    return mode
+
+
+def _asked_chat(request: api.CreateChatRequest, owner: Owner) -> NewChat:
+    """Return the chat that is asked for; what is said of its files is still to be looked up.
+
+    Raises:
+        InvalidRequest: all that is wrong with the request.
+    """
+    try:
+        return _new_chat(request, owner, content_from_proto(request.content))
+    except InvalidRequest:
+        # The first fault ended it; now the others are looked for as well.
+        checks: tuple[Callable[[], object], ...] = (
+            lambda: content_from_proto(request.content),
+            lambda: _new_chat_id(request, owner.id),
+            lambda: fields.words(
+                request.title, "title", characters_max=fields.TITLE_CHARACTERS_MAX
+            ),
+            lambda: fields.model_id(request.model_id),
+            lambda: effort_of(request.reasoning_effort),
+            lambda: mode_of(request.mode),
+            lambda: fields.optional_uuid(request.workspace_id, "workspace_id"),
+            lambda: fields.mcp_server_ids(request.mcp_server_ids),
+            lambda: fields.labels(request.labels),
+            lambda: _prompt(request.system_prompt),
+            lambda: client_tools_from_proto(request.client_tools),
+        )
+        all_of(checks)
+        raise
+
+
+def _new_chat(request: api.CreateChatRequest, owner: Owner, content: tuple[Part, ...]) -> NewChat:
+    own_title = fields.words(request.title, "title", characters_max=fields.TITLE_CHARACTERS_MAX)
+    choice = ModelChoice(fields.model_id(request.model_id), effort_of(request.reasoning_effort))
+    message = NewMessage(Role.USER, content, owner.id, choice=choice)
+    return NewChat(
+        id=_new_chat_id(request, owner.id),
+        owner=owner,
+        title=own_title or title_of(content),
+        has_own_title=bool(own_title),
+        messages=_first_messages(request.system_prompt, message),
+        model_id=choice.model_id,
+        reasoning_effort=choice.reasoning_effort,
+        mode=mode_of(request.mode),
+        workspace_id=fields.optional_uuid(request.workspace_id, "workspace_id"),
+        mcp_server_ids=fields.mcp_server_ids(request.mcp_server_ids),
+        labels=fields.labels(request.labels),
+        client_tools=client_tools_from_proto(request.client_tools),
+        file_ids=file_ids_of(content),
+    )
+
+
+def _first_messages(system_prompt: str, message: NewMessage) -> tuple[NewMessage, ...]:
+    """Return the beginning of the history; more instructions come first, for the model only."""
+    prompt = _prompt(system_prompt)
+    if not prompt.strip():
+        return (message,)
+    instructions = NewMessage(
+        Role.SYSTEM, (parts.Text(prompt),), message.created_by, visibility=Visibility.MODEL
+    )
+    return (instructions, message)
+
+
+def _prompt(text: str) -> str:
+    return fields.clean(text, "system_prompt", bytes_max=SYSTEM_PROMPT_BYTES_MAX)
+
+
+def _new_chat_id(request: api.CreateChatRequest, owner_id: OwnerId) -> ChatId:
+    """Derive the id from user and request id, so that a repeated request finds its chat."""
+    request_id = fields.request_id_of(request.request_id)
+    derived = str(uuid.uuid5(uuid.UUID(owner_id), request_id))
+    if request.chat_id and fields.chat_id_of(request.chat_id) != derived:
+        raise InvalidRequest("chat_id", "is not the UUIDv5 of user and request id")
+    return ChatId(derived)

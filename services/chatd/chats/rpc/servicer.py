@@ -1,0 +1,208 @@
+"""ChatService: every method of the proto, each handed to the calls of its kind."""
+
+from collections.abc import AsyncIterator, Callable
+
+import grpc
+
+from chatd.chats.rpc.admission import Admission, Admitting
+from chatd.chats.rpc.arrangement import ArrangingCalls
+from chatd.chats.rpc.claims import Claims
+from chatd.chats.rpc.control import ControllingCalls
+from chatd.chats.rpc.defaults import Defaults, NoDefaults
+from chatd.chats.rpc.reading import ReadingCalls
+from chatd.chats.rpc.references import References
+from chatd.chats.rpc.sending import SendingCalls
+from chatd.chats.store.creation import NewChat
+from chatd.chats.store.stores import Stores
+from chatd.primitives.domain.ids import ChatId
+from chatd.primitives.rpc.unbroken import Unbroken
+from chatd.spend.domain.ports import Unlimited
+from chatd.users.domain.groups import Groups
+from parley.api.chat.v1 import chat_service_pb2 as api
+from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceServicer
+from parley.tasks import Completer
+
+Context = grpc.aio.ServicerContext
+
+
+def tell_nobody(new: NewChat) -> None:
+    """Let a new chat pass."""
+
+
+class ChatServicer(ChatServiceServicer):
+    """Serves chats; errors become problems in the server's table.
+
+    Args:
+        stores: Where chats are.
+        claims: The worker of this process, which runs what its calls start.
+        groups: Who belongs to which groups.
+        tasks: Owns the work of calls that must not end with them.
+        references: Refuses ids that name nothing.
+        spending: Who may spend; everybody, unless told otherwise.
+        created: Is told of every chat that is new.
+        defaults: What the configuration says to requests; nothing, unless told otherwise.
+        changed: Is told of every chat whose turns depend on something else now.
+    """
+
+    def __init__(
+        self,
+        stores: Stores,
+        *,
+        claims: Claims,
+        groups: Groups,
+        tasks: Completer,
+        references: References,
+        spending: Admitting | None = None,
+        created: Callable[[NewChat], None] = tell_nobody,
+        defaults: Defaults | None = None,
+        changed: Callable[[ChatId], None] = lambda chat_id: None,
+    ) -> None:
+        unbroken = Unbroken(tasks)
+        admission = Admission(spending or Unlimited(), groups, stores.keys)
+        self._reading = ReadingCalls(stores, groups)
+        self._sending = SendingCalls(
+            stores,
+            claims,
+            unbroken,
+            admission=admission,
+            created=created,
+            defaults=defaults or NoDefaults(),
+            references=references,
+        )
+        self._controlling = ControllingCalls(stores, claims, unbroken, admission=admission)
+        self._arranging = ArrangingCalls(
+            stores,
+            unbroken,
+            defaults=defaults or NoDefaults(),
+            references=references,
+            changed=changed,
+        )
+
+    async def CreateChat(  # noqa: N802 (the name is the proto's)
+        self, request: api.CreateChatRequest, context: Context
+    ) -> api.CreateChatResponse:
+        """Create a chat with its first message and start its turn."""
+        return await self._sending.create(request)
+
+    async def GetChat(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetChatRequest, context: Context
+    ) -> api.GetChatResponse:
+        """Read one chat."""
+        return await self._reading.get(request)
+
+    async def ListChats(  # noqa: N802 (the name is the proto's)
+        self, request: api.ListChatsRequest, context: Context
+    ) -> api.ListChatsResponse:
+        """Read a page of chats."""
+        return await self._reading.list(request)
+
+    async def UpdateChat(  # noqa: N802 (the name is the proto's)
+        self, request: api.UpdateChatRequest, context: Context
+    ) -> api.UpdateChatResponse:
+        """Change what is no execution."""
+        async with self._reading.told_read_only():
+            return await self._arranging.update(request)
+
+    async def SetArchived(  # noqa: N802 (the name is the proto's)
+        self, request: api.SetArchivedRequest, context: Context
+    ) -> api.SetArchivedResponse:
+        """Put a family away or take it back."""
+        async with self._reading.told_read_only():
+            return await self._arranging.set_archived(request)
+
+    async def DeleteChat(  # noqa: N802 (the name is the proto's)
+        self, request: api.DeleteChatRequest, context: Context
+    ) -> api.DeleteChatResponse:
+        """Remove a family for good."""
+        async with self._reading.told_read_only():
+            return await self._arranging.delete(request)
+
+    async def ExportChat(  # noqa: N802 (the name is the proto's)
+        self, request: api.ExportChatRequest, context: Context
+    ) -> AsyncIterator[api.ExportChatResponse]:
+        """Read a whole chat as a stream."""
+        async for piece in self._reading.export(request):
+            yield piece
+
+    async def ListMessages(  # noqa: N802 (the name is the proto's)
+        self, request: api.ListMessagesRequest, context: Context
+    ) -> api.ListMessagesResponse:
+        """Read a page of the history."""
+        return await self._reading.list_messages(request)
+
+    async def SendMessage(  # noqa: N802 (the name is the proto's)
+        self, request: api.SendMessageRequest, context: Context
+    ) -> api.SendMessageResponse:
+        """Take one user message."""
+        async with self._reading.told_read_only():
+            return await self._sending.send(request)
+
+    async def EditMessage(  # noqa: N802 (the name is the proto's)
+        self, request: api.EditMessageRequest, context: Context
+    ) -> api.EditMessageResponse:
+        """Replace a user message and run anew from there."""
+        async with self._reading.told_read_only():
+            return await self._sending.edit(request)
+
+    async def DeleteQueuedMessage(  # noqa: N802 (the name is the proto's)
+        self, request: api.DeleteQueuedMessageRequest, context: Context
+    ) -> api.DeleteQueuedMessageResponse:
+        """Drop a queued message."""
+        async with self._reading.told_read_only():
+            return await self._controlling.delete_queued(request)
+
+    async def PromoteQueuedMessage(  # noqa: N802 (the name is the proto's)
+        self, request: api.PromoteQueuedMessageRequest, context: Context
+    ) -> api.PromoteQueuedMessageResponse:
+        """Send a queued message now."""
+        async with self._reading.told_read_only():
+            return await self._controlling.promote_queued(request)
+
+    async def Interrupt(  # noqa: N802 (the name is the proto's)
+        self, request: api.InterruptRequest, context: Context
+    ) -> api.InterruptResponse:
+        """Stop the turn and keep what it produced."""
+        async with self._reading.told_read_only():
+            return await self._controlling.interrupt(request)
+
+    async def RequestCompaction(  # noqa: N802 (the name is the proto's)
+        self, request: api.RequestCompactionRequest, context: Context
+    ) -> api.RequestCompactionResponse:
+        """Summarise the history now."""
+        async with self._reading.told_read_only():
+            return await self._controlling.request_compaction(request)
+
+    async def SubmitToolResults(  # noqa: N802 (the name is the proto's)
+        self, request: api.SubmitToolResultsRequest, context: Context
+    ) -> api.SubmitToolResultsResponse:
+        """Answer the calls of client tools."""
+        async with self._reading.told_read_only():
+            return await self._controlling.submit_tool_results(request)
+
+    async def ReconcileChat(  # noqa: N802 (the name is the proto's)
+        self, request: api.ReconcileChatRequest, context: Context
+    ) -> api.ReconcileChatResponse:
+        """Bring an impossible state to rest."""
+        async with self._reading.told_read_only():
+            return await self._controlling.reconcile(request)
+
+    async def MarkRead(  # noqa: N802 (the name is the proto's)
+        self, request: api.MarkReadRequest, context: Context
+    ) -> api.MarkReadResponse:
+        """Remember how far the owner has read."""
+        async with self._reading.told_read_only():
+            return await self._arranging.mark_read(request)
+
+    async def GetShares(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetSharesRequest, context: Context
+    ) -> api.GetSharesResponse:
+        """Read with whom a chat is shared."""
+        async with self._reading.told_read_only():
+            return await self._arranging.get_shares(request)
+
+    async def SetShares(  # noqa: N802 (the name is the proto's)
+        self, request: api.SetSharesRequest, context: Context
+    ) -> api.SetSharesResponse:
+        """Replace with whom a chat is shared."""
+        async with self._reading.told_read_only():
+            return await self._arranging.set_shares(request)

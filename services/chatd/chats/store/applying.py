@@ -1,0 +1,384 @@
+"""Executing commands: decide on what is known, write it as one statement, and learn what is true.
+
+A command is decided on the state this process knows. The statement is guarded by the version that
+was seen, so a state that was not the newest costs a second look and nothing else. A refusal is
+answered only from a state read for it. Commands for one chat go one after another; each runs to its
+end even when its caller is gone, because a cancelled statement may have been committed.
+"""
+
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+from types import TracebackType
+from typing import Self, TypeVar
+
+from chatd.chats.domain.chat import ChatState, Message, NewMessage
+from chatd.chats.domain.commands import (
+    CancelRequiredAction,
+    Command,
+    EditMessage,
+    Interrupt,
+    PromoteQueuedMessage,
+    RequestCompaction,
+    SendMessage,
+    SubmitToolResults,
+    WorkerCommand,
+)
+from chatd.chats.domain.facts import Facts
+from chatd.chats.domain.transitions import Decision, decide
+from chatd.chats.domain.writes import AppendMessages, EnterBill, RecordDispatches, StoreResult
+from chatd.chats.store.codec import choice_from_json
+from chatd.chats.store.rows import state_of
+from chatd.chats.store.statements import SELECT_KEY, SELECT_STATE, decision_statement
+from chatd.models.domain.choice import ModelChoice
+from chatd.primitives.domain.errors import ChatError, ChatNotFound
+from chatd.primitives.domain.ids import ChatId
+from chatd.primitives.domain.requests import ClientKey
+from parley.clock import Clock
+from parley.postgres import (
+    Connection,
+    DatabaseBusy,
+    DatabaseUnavailable,
+    Deadlocked,
+    Pool,
+    PoolExhausted,
+    StatementEnded,
+    typed_outages,
+)
+from parley.tasks import Completions
+
+KNOWN_STATES_MAX = 10_000
+MISSES_BEFORE_LOCK = 3
+DEADLOCKS_MAX = 6
+DEADLOCK_PAUSE_S = 0.05
+LINE_PATIENCE_S = 5.0
+OUTAGE_PATIENCE_S = 30.0
+OUTAGE_PAUSE_S = 0.25
+
+T = TypeVar("T")
+
+FactsOf = Callable[[ChatId, Command], Awaitable[Facts]]
+# The time is that of the rows; None when the answer of the database was lost.
+Appended = Callable[[ChatState, ChatState, tuple[NewMessage, ...], datetime | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """A state that was written, and what is known of it: the choice of its turn, and when."""
+
+    state: ChatState
+    choice: ModelChoice | None = None
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a command came to.
+
+    Attributes:
+        state: The state after it.
+        message: The message that it added to the history, as it is stored; None if it did
+            something else, or if that is not known.
+    """
+
+    state: ChatState
+    message: Message | None = None
+
+
+class Unwritten(Enum):
+    """Why a decision was not written."""
+
+    REFUSED = "refused"  # Somebody moved the chat, or the worker may not claim it.
+    CUT_OFF = "cut off"  # The database went away and had not committed it when it came back.
+
+
+class KnownStates:
+    """The newest state of each chat that this process has seen, the most recently used ones."""
+
+    def __init__(self) -> None:
+        self._states: OrderedDict[ChatId, ChatState] = OrderedDict()
+
+    def get(self, chat_id: ChatId) -> ChatState | None:
+        """Return what is known, if anything."""
+        return self._states.get(chat_id)
+
+    def learn(self, state: ChatState) -> None:
+        """Take a state that was written or read; an older one is dropped."""
+        known = self._states.get(state.chat_id)
+        if known is None or state.snapshot_version >= known.snapshot_version:
+            self._states[state.chat_id] = state
+        self._states.move_to_end(state.chat_id)
+        if len(self._states) > KNOWN_STATES_MAX:
+            self._states.popitem(last=False)
+
+    def forget(self, chat_id: ChatId) -> None:
+        """Know nothing of a chat any more."""
+        self._states.pop(chat_id, None)
+
+
+class Applier:
+    """Executes commands for all chats of this process; leaving it waits for those under way."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        facts_of: FactsOf,
+        moved: Callable[[ChatState], None],
+        appended: Appended,
+        clock: Clock,
+    ) -> None:
+        self._pool = pool
+        self._facts_of = facts_of
+        self._moved = moved
+        self._appended = appended
+        self._clock = clock
+        self.known = KnownStates()
+        self._locks: dict[ChatId, asyncio.Lock] = {}
+        self._in_line: Counter[ChatId] = Counter()
+        self._under_way = Completions()
+
+    async def __aenter__(self) -> Self:
+        await self._under_way.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._under_way.__aexit__(kind, error, traceback)
+
+    async def apply(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
+    ) -> ChatState:
+        """Execute a command as `applied` does and return the state after it."""
+        return (await self.applied(chat_id, command, client_key)).state
+
+    async def applied(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
+    ) -> Applied:
+        """Execute a command and return what it came to, the present state if it changes nothing.
+
+        Raises:
+            ChatError: the command is refused; see `domain.errors`.
+            StatementEnded: the database gave the write up, which changed nothing.
+            DatabaseUnavailable: the database did not come back in time; read before repeating.
+        """
+        return await self._under_way.complete(self._carried(chat_id, command, client_key))
+
+    async def _carried(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None
+    ) -> Applied:
+        lock = self._locks.setdefault(chat_id, asyncio.Lock())
+        self._in_line[chat_id] += 1
+        began_s = self._clock.monotonic()
+        try:
+            async with lock:
+                waited_s = self._clock.monotonic() - began_s
+                if waited_s > LINE_PATIENCE_S and not isinstance(command, WorkerCommand):
+                    # Those before waited for a lock in the database until they were refused; one
+                    # after the other the last would wait for all of them.
+                    raise DatabaseBusy(f"stood in line for {waited_s:.0f} s")
+                return await self._insisted(chat_id, command, client_key)
+        finally:
+            self._in_line[chat_id] -= 1
+            if not self._in_line[chat_id]:
+                del self._in_line[chat_id], self._locks[chat_id]
+
+    async def _insisted(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None
+    ) -> Applied:
+        """Execute a command; a worker's waits for a connection, as its turn has been paid for."""
+        deadline = self._clock.monotonic() + OUTAGE_PATIENCE_S
+        while True:
+            try:
+                return await self._attempt(chat_id, command, client_key)
+            except PoolExhausted:
+                if not isinstance(command, WorkerCommand) or self._clock.monotonic() >= deadline:
+                    raise
+
+    async def _attempt(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None
+    ) -> Applied:
+        seen = self.known.get(chat_id)
+        is_fresh = False
+        for misses in range(MISSES_BEFORE_LOCK + 1):
+            if misses == MISSES_BEFORE_LOCK:
+                return await self._under_lock(chat_id, command, client_key)
+            if seen is None:
+                seen, is_fresh = await self._read(self._pool, chat_id), True
+            decision = await self._decide(seen, command, is_fresh=is_fresh)
+            if decision is None:
+                seen, is_fresh = await self._read(self._pool, chat_id), True
+                decision = await self._decide(seen, command, is_fresh=True)
+                assert decision is not None  # A fresh state gives a decision or an error.
+            if decision.state is seen:
+                return Applied(seen)
+            written = await self._write(self._pool, seen, decision, client_key)
+            if isinstance(written, Wrote):
+                return self._learned(seen, decision, written)
+            fresh = await self._read(self._pool, chat_id)
+            is_same = fresh.snapshot_version == seen.snapshot_version
+            if written is Unwritten.REFUSED and is_same:
+                # Nobody moved the chat, so it was the claim that was refused.
+                command = _without_claim(command)
+            seen, is_fresh = fresh, True
+        raise AssertionError("unreachable")
+
+    async def _decide(
+        self, seen: ChatState, command: Command, *, is_fresh: bool
+    ) -> Decision | None:
+        """Decide; None when the answer would be no and the state may be old."""
+        facts = await self._facts_of(seen.chat_id, command)
+        try:
+            decision = decide(seen, command, facts)
+        except ChatError:
+            if is_fresh:
+                raise
+            return None
+        return None if decision.state is seen and not is_fresh else decision
+
+    async def _under_lock(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None
+    ) -> Applied:
+        """Decide while nobody else can move the chat; for chats that many write to at once."""
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                seen = await self._read(connection, chat_id, lock=" FOR UPDATE")
+                decision = await self._decide(seen, command, is_fresh=True)
+                assert decision is not None  # A fresh state gives a decision or an error.
+                if decision.state is seen:
+                    return Applied(seen)
+                written = await self._write(connection, seen, decision, client_key)
+                if not isinstance(written, Wrote):
+                    decision = await self._decide(seen, _without_claim(command), is_fresh=True)
+                    assert decision is not None
+                    written = await self._write(connection, seen, decision, client_key)
+        assert isinstance(written, Wrote)  # Locked, and nothing is claimed.
+        return self._learned(seen, decision, written)
+
+    async def _write(
+        self,
+        source: "Pool | Connection",
+        seen: ChatState,
+        decision: Decision,
+        client_key: ClientKey | None,
+    ) -> Wrote | Unwritten:
+        """Write a decision, or say why it is not written."""
+        statement = decision_statement(seen, decision, client_key)
+        for attempt in range(1, DEADLOCKS_MAX + 1):
+            try:
+                with typed_outages():
+                    row = await source.fetchrow(statement.text, *statement.arguments)
+            except Deadlocked:
+                if attempt == DEADLOCKS_MAX or source is not self._pool:
+                    raise
+                # Whoever waits for what we held needs a moment to take it, or we meet again.
+                await self._clock.sleep(DEADLOCK_PAUSE_S * attempt)
+                continue
+            except StatementEnded:
+                raise
+            except DatabaseUnavailable:
+                if source is not self._pool:
+                    raise
+                return await self._after_outage(seen, decision, client_key)
+            if row is None:
+                return Unwritten.REFUSED
+            state = replace(decision.state, deadline_at=row["deadline_at"])
+            return Wrote(state, choice_from_json(row["choice"]), row["changed_at"])
+        raise AssertionError("unreachable")
+
+    async def _after_outage(
+        self, seen: ChatState, decision: Decision, client_key: ClientKey | None
+    ) -> Wrote | Unwritten:
+        """Find out whether a write that was cut off had been committed.
+
+        The version alone proves nothing, because another may have used it. The whole state proves
+        it for a worker: it names the epoch or the history that only this decision could make. Two
+        requests of users may make the same state, so the key of this one must be there too.
+        """
+        stored = await self._patiently(seen.chat_id, lambda: self._read(self._pool, seen.chat_id))
+        if stored != replace(decision.state, deadline_at=stored.deadline_at):
+            return Unwritten.CUT_OFF
+        if client_key is None:
+            return Wrote(stored)
+        is_used = await self._patiently(
+            seen.chat_id, lambda: self._is_used(seen.chat_id, client_key)
+        )
+        return Wrote(stored) if is_used else Unwritten.CUT_OFF
+
+    async def _patiently(self, chat_id: ChatId, read: Callable[[], Awaitable[T]]) -> T:
+        deadline = self._clock.monotonic() + OUTAGE_PATIENCE_S
+        while True:
+            try:
+                return await read()
+            except DatabaseUnavailable as error:
+                if self._clock.monotonic() >= deadline:
+                    self.known.forget(chat_id)
+                    # Not the error itself: it may say that nothing was changed, of the read.
+                    raise DatabaseUnavailable(error.reason) from error
+                await self._clock.sleep(OUTAGE_PAUSE_S)
+
+    async def _is_used(self, chat_id: ChatId, client_key: ClientKey) -> bool:
+        with typed_outages():
+            return await self._pool.fetchval(SELECT_KEY, chat_id, client_key.key) is not None
+
+    async def _read(
+        self,
+        source: "Pool | Connection",
+        chat_id: ChatId,
+        lock: str = "",
+    ) -> ChatState:
+        with typed_outages():
+            row = await source.fetchrow(SELECT_STATE + lock, chat_id)
+        if row is None:
+            self.known.forget(chat_id)
+            raise ChatNotFound(chat_id)
+        state = state_of(row)
+        self.known.learn(state)
+        return state
+
+    def _learned(self, seen: ChatState, decision: Decision, wrote: Wrote) -> Applied:
+        written = wrote.state
+        self.known.learn(written)
+        stored: Message | None = None
+        writes = tuple(each for each in decision.writes if not isinstance(each, EnterBill))
+        match writes:
+            case (AppendMessages((NewMessage(choice=ModelChoice()) as message,)),):
+                # Without the choice as it was stored, the message has to be read.
+                if wrote.choice is not None:
+                    message = replace(message, choice=wrote.choice)
+                    self._appended(seen, written, (message,), wrote.at)
+                    if wrote.at is not None:
+                        stored = message.stored(
+                            seen.next_message_id, written.snapshot_version, wrote.at
+                        )
+            case (AppendMessages(messages),) | (
+                AppendMessages(messages),
+                RecordDispatches() | StoreResult(),
+            ):
+                self._appended(seen, written, messages, wrote.at)
+        self._moved(written)
+        return Applied(written, stored)
+
+
+def _without_claim(command: Command) -> Command:
+    """Return the command for when this worker may not claim: the chat stays for a sweep."""
+    match command:
+        case (
+            SendMessage()
+            | EditMessage()
+            | PromoteQueuedMessage()
+            | Interrupt()
+            | SubmitToolResults()
+            | RequestCompaction()
+            | CancelRequiredAction()
+        ):
+            return replace(command, claimed_by=None)
+        case _:
+            return command

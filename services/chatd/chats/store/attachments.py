@@ -1,0 +1,110 @@
+"""Files that messages refer to: whose they are, and which chat holds them."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+import asyncpg
+
+from chatd.chats.domain.views import FILES_MAX
+from chatd.content.domain.errors import FileNotFound, TooManyFiles
+from chatd.content.domain.parts import File
+from chatd.models.domain.language_model import FileData
+from chatd.primitives.domain.errors import ChatNotFound
+from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.primitives.store.constraints import Constraint
+from parley.postgres import Pool, typed_outages
+
+# Files of an owner.
+SELECT_FILES = """
+    SELECT id, media_type, name FROM chat.files WHERE id = ANY ($1::uuid[]) AND owner_id = $2
+"""
+
+# A chat, for its owner, locked against other files that come at the same time.
+LOCK_HOLDER = "SELECT id FROM chat.chats WHERE id = $1 AND owner_id = $2 FOR NO KEY UPDATE"
+
+# How many files a chat holds beside some; the owner was checked.
+COUNT_OTHERS = """
+    SELECT count(*) FROM chat.chat_files WHERE chat_id = $1 AND file_id <> ALL ($2::uuid[])
+"""
+
+# Let a chat hold files that exist; owners of both were checked.
+INSERT_LINKS = """
+    INSERT INTO chat.chat_files (chat_id, file_id) SELECT $1, unnest($2::uuid[])
+    ON CONFLICT DO NOTHING
+"""
+
+# A file that a chat made; the same one may come twice.
+INSERT_FILE = """
+    INSERT INTO chat.files (id, owner_id, name, media_type, sha256, data, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, now()) ON CONFLICT (id) DO NOTHING
+"""
+
+
+class Attachments:
+    """Files of chats in PostgreSQL."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, file_ids: tuple[str, ...], *, owner_id: OwnerId) -> Mapping[str, File]:
+        """Return the files by their ids, described as they are stored.
+
+        Raises:
+            FileNotFound: one of them does not exist for this owner.
+            TooManyFiles: no chat could hold that many.
+        """
+        if len(file_ids) > FILES_MAX:
+            raise TooManyFiles(FILES_MAX)
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_FILES, file_ids, owner_id)
+        found = {
+            str(row["id"]): File(str(row["id"]), row["media_type"], row["name"]) for row in rows
+        }
+        for file_id in file_ids:
+            if file_id not in found:
+                raise FileNotFound(file_id)
+        return found
+
+    async def hold(self, chat_id: ChatId, file_ids: tuple[str, ...], *, owner_id: OwnerId) -> None:
+        """Let a chat hold files; those that it holds already are free.
+
+        Raises:
+            ChatNotFound: there is no such chat of this owner.
+            FileNotFound: a file was purged meanwhile.
+            TooManyFiles: it would hold more than it may.
+        """
+        try:
+            await self._link(chat_id, file_ids, owner_id)
+        except asyncpg.ForeignKeyViolationError as violation:
+            if violation.constraint_name != Constraint.CHAT_FILES_FILE:
+                raise
+            raise FileNotFound(file_ids[0]) from violation
+
+    async def _link(self, chat_id: ChatId, file_ids: tuple[str, ...], owner_id: OwnerId) -> None:
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                if await connection.fetchval(LOCK_HOLDER, chat_id, owner_id) is None:
+                    raise ChatNotFound(chat_id)
+                others = await connection.fetchval(COUNT_OTHERS, chat_id, file_ids)
+                if others + len(file_ids) > FILES_MAX:
+                    raise TooManyFiles(FILES_MAX)
+                await connection.execute(INSERT_LINKS, chat_id, file_ids)
+
+    async def keep(self, chat_id: ChatId, owner_id: OwnerId, file_id: str, file: FileData) -> None:
+        """Keep a file for a chat of its owner; one that is there already is left alone.
+
+        Raises:
+            ChatNotFound: there is no such chat of this owner.
+            TooManyFiles: it would hold more than it may.
+        """
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                if await connection.fetchval(LOCK_HOLDER, chat_id, owner_id) is None:
+                    raise ChatNotFound(chat_id)
+                if await connection.fetchval(COUNT_OTHERS, chat_id, [file_id]) >= FILES_MAX:
+                    raise TooManyFiles(FILES_MAX)
+                digest = sha256(file.data).digest()
+                await connection.execute(
+                    INSERT_FILE, file_id, owner_id, file.name, file.media_type, digest, file.data
+                )
+                await connection.execute(INSERT_LINKS, chat_id, [file_id])

@@ -1,0 +1,169 @@
+"""The store of chats: makes them, executes decisions, and reads what the engine needs."""
+
+from collections.abc import Callable
+from datetime import datetime
+from types import TracebackType
+from typing import Self
+
+from chatd.chats.domain.chat import ChatState, Message, NewMessage, QueuedMessage
+from chatd.chats.domain.commands import (
+    Command,
+    DeleteQueuedMessage,
+    EditMessage,
+    PromoteQueuedMessage,
+    RequestCompaction,
+)
+from chatd.chats.domain.facts import NO_FACTS, Facts
+from chatd.chats.store import queries
+from chatd.chats.store.applying import Appended, Applied, Applier
+from chatd.chats.store.creation import NewChat, insert_chat
+from chatd.chats.store.rows import message_of, queued_message_of, state_of, stored_execution_of
+from chatd.chats.store.statements import SELECT_STATE
+from chatd.content.domain.tools import StoredExecution
+from chatd.primitives.domain.errors import ChatNotFound
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, WorkerId
+from chatd.primitives.domain.requests import ClientKey
+from parley.clock import Clock
+from parley.postgres import Pool, typed_outages
+
+
+def tell_nobody(
+    before: ChatState, after: ChatState, messages: tuple[NewMessage, ...], at: datetime | None
+) -> None:
+    """Let what was written pass."""
+
+
+class PostgresChats:
+    """Chats in PostgreSQL.
+
+    `moved` is told every state that was written, after its commit. `appended` is told before that
+    of messages that a command added to the end of a history, when it changed nothing else in it.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        moved: Callable[[ChatState], None],
+        clock: Clock,
+        *,
+        appended: Appended = tell_nobody,
+    ) -> None:
+        self._pool = pool
+        self._moved = moved
+        self._applier = Applier(
+            pool, facts_of=self._facts, moved=moved, appended=appended, clock=clock
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._applier.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._applier.__aexit__(kind, error, traceback)
+
+    async def create(
+        self,
+        chat_id: ChatId,
+        *,
+        owner: Owner,
+        title: str,
+        has_own_title: bool,
+        message: NewMessage,
+        claimed_by: WorkerId | None,
+    ) -> bool:
+        """Create a running chat with one message; return whether it is new."""
+        new = NewChat(chat_id, owner, title, has_own_title, (message,))
+        return await self.add(new, claimed_by=claimed_by) is not None
+
+    async def add(
+        self,
+        new: NewChat,
+        *,
+        claimed_by: WorkerId | None,
+        client_key: ClientKey | None = None,
+    ) -> ChatState | None:
+        """Create a running chat and store its key; return None if its id exists already."""
+        state = await insert_chat(self._pool, new, claimed_by=claimed_by, client_key=client_key)
+        if state is not None:
+            self.noticed(state)
+        return state
+
+    def noticed(self, state: ChatState) -> None:
+        """Take a state that was written by another way than `apply`."""
+        self._applier.known.learn(state)
+        self._moved(state)
+
+    async def apply(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
+    ) -> ChatState:
+        """Execute a command and return the state after it, the present one if it changes nothing.
+
+        Raises:
+            ChatError: the command is refused; see `domain.errors`.
+        """
+        return (await self.applied(chat_id, command, client_key)).state
+
+    async def applied(
+        self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
+    ) -> Applied:
+        """Execute a command as `apply` does and return all that is known of what it wrote."""
+        return await self._applier.applied(chat_id, command, client_key)
+
+    async def state(self, chat_id: ChatId) -> ChatState:
+        """Return the present state of a chat's execution.
+
+        Raises:
+            ChatNotFound: the chat does not exist.
+        """
+        with typed_outages():
+            row = await self._pool.fetchrow(SELECT_STATE, chat_id)
+        if row is None:
+            raise ChatNotFound(chat_id)
+        return state_of(row)
+
+    async def history(self, chat_id: ChatId, after_revision: int = 0) -> tuple[Message, ...]:
+        """Return the live messages in order, or all that changed after a revision.
+
+        What changed includes messages that were deleted meanwhile, marked as such.
+        """
+        with typed_outages():
+            rows = await self._pool.fetch(queries.SELECT_HISTORY, chat_id, after_revision)
+        return tuple(map(message_of, rows))
+
+    async def executions(
+        self, chat_id: ChatId, message_id: MessageId
+    ) -> tuple[StoredExecution, ...]:
+        """Return the calls of an assistant's message that were dispatched."""
+        with typed_outages():
+            rows = await self._pool.fetch(queries.SELECT_EXECUTIONS, chat_id, message_id)
+        return tuple(map(stored_execution_of, rows))
+
+    async def queue(self, chat_id: ChatId) -> tuple[QueuedMessage, ...]:
+        """Return the messages that wait, in order."""
+        with typed_outages():
+            rows = await self._pool.fetch(queries.SELECT_QUEUE, chat_id)
+        return tuple(map(queued_message_of, rows))
+
+    async def _facts(self, chat_id: ChatId, command: Command) -> Facts:
+        """Read what `command` depends on beside the state; the guard makes sure it still holds."""
+        match command:
+            case DeleteQueuedMessage(wanted) | PromoteQueuedMessage(wanted, _):
+                with typed_outages():
+                    row = await self._pool.fetchrow(queries.SELECT_QUEUED_FACTS, chat_id, wanted)
+                assert row is not None  # An aggregate always answers.
+                return Facts(is_queued=row["is_queued"], is_queue_head=bool(row["is_head"]))
+            case EditMessage(message_id):
+                with typed_outages():
+                    row = await self._pool.fetchrow(queries.SELECT_MESSAGE, chat_id, message_id)
+                return Facts(target=None if row is None else message_of(row))
+            case RequestCompaction():
+                with typed_outages():
+                    found = await self._pool.fetchval(queries.SELECT_HAS_MATERIAL, chat_id)
+                return Facts(has_material=bool(found))
+            case _:
+                return NO_FACTS

@@ -1,0 +1,241 @@
+"""Each kind of write as a clause of the statement that executes a decision.
+
+Every clause selects from `guard`, the one UPDATE of the execution row, so that a lost race writes
+nothing at all. Message ids are arguments: a decision numbers its messages itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from chatd.chats.domain.chat import NewMessage
+from chatd.chats.domain.synthetic import synthetic_result
+from chatd.chats.domain.writes import (
+    AnswerPending,
+    AppendMessages,
+    ClearQueue,
+    DeleteMessagesFrom,
+    DropQueued,
+    EnqueueMessage,
+    EnterBill,
+    MoveToHead,
+    PromoteHead,
+    RecordDispatches,
+    StoreResult,
+    Write,
+)
+from chatd.chats.store.codec import CONTENT_VERSION, choice_to_json, parts_to_json, result_to_json
+from chatd.models.domain.choice import ModelChoice
+from chatd.primitives.domain.ids import MessageId
+from chatd.spend.store.ledger import ENTER_BILL, entry_arguments
+from chatd.spend.store.use_codec import use_to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """Text with places `{p1}`, `{p2}`, ... for its arguments, and how many ids it takes."""
+
+    text: str
+    arguments: Sequence[object]
+    message_count: int = 0
+    is_choosing: bool = False  # Whether it names the model of a turn as `chosen`.
+
+
+# The model of a turn is what its message asks for, completed by what the chat used last; the chat
+# remembers it for the next one. The row of the chat is locked after its execution, as everywhere.
+REMEMBER = """
+    remembered AS (
+        UPDATE chat.chats c SET model_id = chosen.model_id,
+            reasoning_effort = chosen.reasoning_effort
+        FROM guard, chosen
+        WHERE c.id = guard.chat_id
+            AND (c.model_id, c.reasoning_effort) <> (chosen.model_id, chosen.reasoning_effort)),
+"""
+CHOICE = """
+    json_build_object('model_id', chosen.model_id, 'reasoning_effort', chosen.reasoning_effort)
+"""
+
+APPEND_MESSAGES = """
+    appended AS (
+        INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,
+            content_version, is_compressed, is_deleted, created_by, created_at, use,
+            finish_reason)
+        SELECT chat_id, new.id, snapshot_version, role, visibility, content::json,
+            {content_version}, is_compressed, false, created_by, changed_at, use::json,
+            new.finish_reason
+        FROM guard, unnest({p1}::bigint[], {p2}::text[], {p3}::text[], {p4}::text[],
+            {p5}::boolean[], {p6}::text[], {p7}::text[], {p8}::text[])
+            AS new (id, role, visibility, content, is_compressed, created_by, use, finish_reason))
+"""
+ANSWER_PENDING = """
+    answered AS (
+        INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,
+            content_version, is_compressed, is_deleted, created_by, created_at)
+        SELECT guard.chat_id, new.id, snapshot_version, 'tool', 'both',
+            CASE WHEN calls.result IS NULL THEN new.content::json
+                 ELSE json_build_array(calls.result) END,
+            {content_version}, false, false, '', changed_at
+        FROM guard, unnest({p1}::bigint[], {p2}::uuid[], {p3}::text[])
+            AS new (id, execution_id, content)
+        LEFT JOIN chat.tool_calls calls ON calls.execution_id = new.execution_id)
+"""
+APPEND_TURN = f"""
+    chosen AS (
+        SELECT coalesce(nullif({{p5}}::text, ''), c.model_id) AS model_id,
+            coalesce(nullif({{p6}}::text, ''), c.reasoning_effort) AS reasoning_effort
+        FROM guard JOIN chat.chats c ON c.id = guard.chat_id),
+    {REMEMBER}
+    appended AS (
+        INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,
+            content_version, is_compressed, is_deleted, created_by, created_at, choice)
+        SELECT chat_id, {{p1}}::bigint, snapshot_version, 'user', {{p2}}::text, {{p3}}::text::json,
+            {{content_version}}, false, false, {{p4}}::text, changed_at, {CHOICE}
+        FROM guard, chosen)
+"""
+RECORD_DISPATCHES = """
+    dispatched AS (
+        INSERT INTO chat.tool_calls (execution_id, chat_id, message_id, tool_call_id, tool_name,
+            executor, owner_epoch, journal_generation, dispatched_at)
+        SELECT new.execution_id, chat_id, {p1}::bigint, new.tool_call_id, new.tool_name,
+            new.executor, owner_epoch, new.journal_generation, changed_at
+        FROM guard, unnest({p2}::uuid[], {p3}::text[], {p4}::text[], {p5}::text[], {p6}::text[])
+            AS new (execution_id, tool_call_id, tool_name, executor, journal_generation))
+"""
+STORE_RESULT = """
+    recorded AS (
+        UPDATE chat.tool_calls SET result = {p2}::text::json, finished_at = guard.changed_at
+        FROM guard WHERE execution_id = {p1}::uuid)
+"""
+ENQUEUE_MESSAGE = """
+    enqueued AS (
+        INSERT INTO chat.chat_queue (chat_id, id, position, content, content_version, created_by,
+            created_at, choice)
+        SELECT chat_id, {p1}::uuid, 1 + coalesce((SELECT max(position) FROM chat.chat_queue behind
+                WHERE behind.chat_id = guard.chat_id), 0),
+            {p2}::text::json, {content_version}, {p3}::text, changed_at, {p4}::text::json
+        FROM guard)
+"""
+DROP_QUEUED = """
+    dropped AS (
+        DELETE FROM chat.chat_queue USING guard
+        WHERE chat_queue.chat_id = guard.chat_id AND id = {p1}::uuid)
+"""
+MOVE_TO_HEAD = """
+    reordered AS (
+        UPDATE chat.chat_queue SET position = (SELECT min(position) - 1
+            FROM chat.chat_queue before WHERE before.chat_id = guard.chat_id)
+        FROM guard WHERE chat_queue.chat_id = guard.chat_id AND id = {p1}::uuid)
+"""
+PROMOTE_HEAD = f"""
+    head AS (
+        DELETE FROM chat.chat_queue USING guard
+        WHERE chat_queue.chat_id = guard.chat_id
+            AND id = coalesce({{p2}}::uuid, (SELECT first.id FROM chat.chat_queue first
+                WHERE first.chat_id = guard.chat_id ORDER BY position, id LIMIT 1))
+        RETURNING content, chat_queue.content_version, created_by, choice),
+    chosen AS (
+        SELECT coalesce(nullif(head.choice ->> 'model_id', ''), c.model_id) AS model_id,
+            coalesce(nullif(head.choice ->> 'reasoning_effort', ''), c.reasoning_effort)
+                AS reasoning_effort
+        FROM head, guard JOIN chat.chats c ON c.id = guard.chat_id),
+    {REMEMBER}
+    promoted AS (
+        INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,
+            content_version, is_compressed, is_deleted, created_by, created_at, choice)
+        SELECT chat_id, {{p1}}::bigint, snapshot_version, 'user', 'both', head.content,
+            head.content_version, false, false, head.created_by, changed_at, {CHOICE}
+        FROM guard, head, chosen)
+"""
+CLEAR_QUEUE = """
+    cleared AS (
+        DELETE FROM chat.chat_queue USING guard WHERE chat_queue.chat_id = guard.chat_id)
+"""
+DELETE_MESSAGES = """
+    deleted AS (
+        UPDATE chat.chat_messages SET is_deleted = true, revision = guard.snapshot_version
+        FROM guard
+        WHERE chat_messages.chat_id = guard.chat_id AND id >= {p1}::bigint AND NOT is_deleted)
+"""
+
+
+def clause_of(write: Write, next_id: MessageId) -> Clause:
+    """Return the clause of a write whose first message gets `next_id`."""
+    match write:
+        case AppendMessages((NewMessage(choice=ModelChoice() as choice) as message,)):
+            return _append_turn(message, choice, next_id)
+        case AppendMessages(messages):
+            return _append(messages, next_id)
+        case AnswerPending(calls, reason):
+            contents = [parts_to_json((synthetic_result(call, reason),)) for call in calls]
+            ids = list(range(next_id, next_id + len(calls)))
+            arguments = (ids, [call.execution_id for call in calls], contents)
+            return Clause(ANSWER_PENDING, arguments, len(calls))
+        case RecordDispatches(message_id, dispatches):
+            called = [dispatch.call for dispatch in dispatches]
+            return Clause(
+                RECORD_DISPATCHES,
+                (
+                    message_id,
+                    [dispatch.execution_id for dispatch in dispatches],
+                    [call.tool_call_id for call in called],
+                    [call.tool_name for call in called],
+                    [dispatch.executor for dispatch in dispatches],
+                    [dispatch.journal_generation for dispatch in dispatches],
+                ),
+            )
+        case StoreResult(call, result):
+            return Clause(STORE_RESULT, (call.execution_id, result_to_json(result)))
+        case EnqueueMessage(queued_message_id, message):
+            content = parts_to_json(message.content)
+            wish = choice_to_json(message.choice)
+            return Clause(ENQUEUE_MESSAGE, (queued_message_id, content, message.created_by, wish))
+        case DropQueued(queued_message_id):
+            return Clause(DROP_QUEUED, (queued_message_id,))
+        case MoveToHead(queued_message_id):
+            return Clause(MOVE_TO_HEAD, (queued_message_id,))
+        case PromoteHead(head):
+            return Clause(PROMOTE_HEAD, (next_id, head), 1, is_choosing=True)
+        case ClearQueue():
+            return Clause(CLEAR_QUEUE, ())
+        case DeleteMessagesFrom(message_id):
+            return Clause(DELETE_MESSAGES, (message_id,))
+        case EnterBill(entry):
+            return Clause(ENTER_BILL, entry_arguments(entry))
+        case _:
+            assert_never(write)
+
+
+def numbered(text: str, count: int, offset: int) -> str:
+    """Return a clause's text for arguments that follow the first `offset` of a statement."""
+    places = {f"p{place}": f"${offset + place}" for place in range(1, count + 1)}
+    return text.format_map({**places, "content_version": str(CONTENT_VERSION)})
+
+
+def _append_turn(message: NewMessage, choice: ModelChoice, next_id: MessageId) -> Clause:
+    """Return the clause of the one message that begins a turn."""
+    arguments = (
+        next_id,
+        message.visibility,
+        parts_to_json(message.content),
+        message.created_by,
+        choice.model_id,
+        choice.reasoning_effort,
+    )
+    return Clause(APPEND_TURN, arguments, 1, is_choosing=True)
+
+
+def _append(messages: tuple[NewMessage, ...], next_id: MessageId) -> Clause:
+    return Clause(
+        APPEND_MESSAGES,
+        (
+            list(range(next_id, next_id + len(messages))),
+            [message.role for message in messages],
+            [message.visibility for message in messages],
+            [parts_to_json(message.content) for message in messages],
+            [message.is_compressed for message in messages],
+            [message.created_by for message in messages],
+            [use_to_json(message.use) for message in messages],
+            [message.finish_reason for message in messages],
+        ),
+        len(messages),
+    )

@@ -1,0 +1,170 @@
+"""Lists of chats: what may be asked of them, their order, and where a page goes on.
+
+A page begins after a position, never at an offset, so that chats which come and go above it move
+nothing. Whoever may not see a chat is sorted out by the statement, so that pages are full.
+"""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from chatd.chats.domain.views import ChatView
+from chatd.chats.store.codec import MARK
+from chatd.chats.store.view_rows import CHATS, HAS_UNREAD, VIEW_COLUMNS, labels_to_json, view_of
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.requests import Reader
+from parley.postgres import Pool, typed_outages
+
+UNPINNED = 2**31 - 1  # Behind every pin.
+
+
+class Source(StrEnum):
+    """Whose chats are listed."""
+
+    OWN = "created_by_me"
+    SHARED = "shared_with_me"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What chats a list holds; everything given must hold."""
+
+    source: Source = Source.OWN
+    archived: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    title: str | None = None
+    search: str | None = None
+    has_unread: bool | None = None
+
+    def digest(self) -> str:
+        """Return a short name of the filter, which binds a page token to it."""
+        encoded = msgspec.json.encode(self, order="deterministic")
+        return hashlib.sha256(encoded).hexdigest()[:16]
+
+
+class Position(msgspec.Struct, frozen=True, array_like=True):
+    """The last chat of a page: the next page begins behind it."""
+
+    filter_digest: str
+    rank: int
+    changed_at: datetime
+    chat_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """A page of chats and the token of the next, empty at the end."""
+
+    chats: tuple[ChatView, ...]
+    next_token: str
+
+
+# Users find text in what they and the model wrote, not in tool results or reasoning.
+TEXT_MATCHES = """
+    EXISTS (SELECT 1 FROM chat.chat_messages said
+        CROSS JOIN LATERAL json_array_elements(said.content) part
+        WHERE said.chat_id = c.id AND NOT said.is_deleted AND said.visibility <> 'model'
+            AND said.role IN ('user', 'assistant') AND said.content_version = 1
+            AND part ->> 'type' = 'text' AND part ->> 'text' ILIKE $5)
+"""
+
+# $1 archived, $2 reader, $3 their groups, $4 title and $5 text patterns, $6 labels, $7 unread,
+# $8 to $10 the position, $11 the length.
+LIST = f"""
+    SELECT {VIEW_COLUMNS}, {{rank}} AS rank FROM {CHATS}
+    WHERE c.parent_chat_id IS NULL AND {{readable}} AND e.archived = $1
+        AND ($4::text IS NULL OR c.title ILIKE $4)
+        AND ($5::text IS NULL OR c.title ILIKE $5 OR {TEXT_MATCHES})
+        AND c.labels @> $6::text::jsonb
+        AND ($7::boolean IS NULL OR {HAS_UNREAD} = $7)
+        AND ($8::integer IS NULL OR {{rank}} > $8
+            OR ({{rank}} = $8 AND (e.changed_at, c.id) < ($9::timestamptz, $10::uuid)))
+    ORDER BY rank, e.changed_at DESC, c.id DESC LIMIT $11
+"""
+
+# The reader's own root chats: pinned first, then the newest change.
+LIST_OWN = LIST.format(
+    rank=f"CASE c.pin_order WHEN 0 THEN {UNPINNED} ELSE c.pin_order END",
+    readable="c.owner_id = $2 AND $3::uuid[] IS NOT NULL",
+)
+
+# Root chats of others that are shared with the reader; their owners' pins mean nothing here.
+LIST_SHARED = LIST.format(
+    rank=f"{UNPINNED}",
+    readable="""c.owner_id <> $2 AND c.id IN (SELECT share.chat_id FROM chat.chat_shares share
+        WHERE (share.grantee_kind = 'user' AND share.grantee_id = $2)
+            OR (share.grantee_kind = 'group' AND share.grantee_id = ANY ($3::uuid[])))""",
+)
+
+
+class Listing:
+    """Lists of chats in PostgreSQL."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def page(self, reader: Reader, wanted: Filter, *, length: int, token: str) -> ListPage:
+        """Return the page of `wanted` that `token` names, the first if it is empty.
+
+        Raises:
+            InvalidRequest: the token is not one that a page of this list ended with.
+        """
+        at = position_of(token, wanted) if token else None
+        with typed_outages():
+            rows = await self._pool.fetch(
+                LIST_OWN if wanted.source is Source.OWN else LIST_SHARED,
+                wanted.archived,
+                reader.id,
+                reader.group_ids,
+                None if wanted.title is None else containing(wanted.title),
+                None if wanted.search is None else containing(wanted.search),
+                labels_to_json(dict(wanted.labels)),
+                wanted.has_unread,
+                None if at is None else at.rank,
+                None if at is None else at.changed_at,
+                None if at is None else at.chat_id,
+                length + 1,
+            )
+        chats = tuple(map(view_of, rows[:length]))
+        if len(rows) <= length:
+            return ListPage(chats, "")
+        last = chats[-1]
+        place = Position(
+            wanted.digest(), rows[length - 1]["rank"], last.updated_at, last.state.chat_id
+        )
+        return ListPage(chats, token_of(place))
+
+
+def containing(text: str) -> str:
+    """Return the ILIKE pattern of what contains `text`, whose every character means itself."""
+    literal = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    # Stored content has this character doubled.
+    return f"%{literal.replace(MARK, MARK + MARK)}%"
+
+
+def token_of(position: Position) -> str:
+    """Return a position as a token that callers only hand back."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(position)).decode().rstrip("=")
+
+
+def position_of(token: str, wanted: Filter) -> Position:
+    """Return the position of a token.
+
+    Raises:
+        InvalidRequest: it was not made for this list.
+    """
+    padded = token + "=" * (-len(token) % 4)
+    try:
+        decoded = base64.b64decode(padded, altchars=b"-_", validate=True)
+        position = msgspec.json.decode(decoded, type=Position)
+    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
+        raise InvalidRequest("page_token", "is not from a previous response") from error
+    if position.filter_digest != wanted.digest():
+        raise InvalidRequest("page_token", "belongs to another list; keep the filters as they were")
+    return position

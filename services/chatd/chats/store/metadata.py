@@ -1,0 +1,130 @@
+"""What is no execution: titles, labels, pins, modes, models, and how far the owner has read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from chatd.chats.store.pins import lock_pins, move_pin
+from chatd.chats.store.preconditions import expect
+from chatd.chats.store.view_rows import labels_to_json
+from chatd.content.domain.messages import ChatMode
+from chatd.models.domain.choice import ReasoningEffort
+from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
+from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
+from parley.postgres import Connection, Pool, typed_outages
+
+# Change what is given of a chat, for its owner. The order of lists depends on none of it.
+UPDATE_CHAT = """
+    UPDATE chat.chats SET
+        title = coalesce($3::text, title), has_own_title = has_own_title OR $3::text IS NOT NULL,
+        labels = coalesce($4::text::jsonb, labels), mode = coalesce($5::text, mode),
+        model_id = coalesce($6::text, model_id),
+        reasoning_effort = coalesce($7::text, reasoning_effort),
+        workspace_id = CASE WHEN $8::text IS NULL THEN workspace_id
+            ELSE nullif($8::text, '')::uuid END,
+        mcp_server_ids = coalesce($9::uuid[], mcp_server_ids)
+    WHERE id = $1 AND owner_id = $2 RETURNING id
+"""
+
+# What decides whether a chat can be pinned, for its owner.
+SELECT_PINNABLE = """
+    SELECT c.parent_chat_id IS NULL AS is_root, e.archived
+    FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
+    WHERE c.id = $1 AND c.owner_id = $2
+"""
+
+# Move the owner's read mark forward, never back and never beyond the last message.
+MARK_READ = """
+    UPDATE chat.chats c SET last_read_message_id
+        = greatest(c.last_read_message_id, least($3::bigint, e.next_message_id - 1))
+    FROM chat.chat_exec e
+    WHERE c.id = $1 AND c.owner_id = $2 AND e.chat_id = c.id RETURNING c.last_read_message_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatChanges:
+    """What shall change of a chat; None leaves a thing as it is."""
+
+    title: str | None = None
+    labels: Mapping[str, str] | None = None
+    pin_order: int | None = None
+    mode: ChatMode | None = None
+    model_id: str | None = None
+    reasoning_effort: ReasoningEffort | None = None
+    workspace_id: str | None = None  # Empty for none.
+    mcp_server_ids: tuple[str, ...] | None = None
+
+
+class Metadata:
+    """Changes chats without touching their execution.
+
+    `noted` is told of every chat that looks different, after the commit.
+    """
+
+    def __init__(self, pool: Pool, noted: Callable[[ChatId], None] = lambda _: None) -> None:
+        self._pool = pool
+        self._noted = noted
+
+    async def change(
+        self, chat_id: ChatId, *, owner_id: OwnerId, changes: ChatChanges, etag: str = ""
+    ) -> None:
+        """Change all that is given, or nothing; with an etag only what still has it.
+
+        Raises:
+            ChatNotFound: there is no such chat of this owner.
+            InvalidRequest: a chat that is archived or a child cannot be pinned.
+            VersionConflict: the chat has another etag.
+        """
+        repinned: frozenset[ChatId] = frozenset()
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                if changes.pin_order is not None:
+                    await lock_pins(connection, owner_id)
+                await expect(connection, chat_id, owner_id=owner_id, etag=etag)
+                if changes.pin_order is not None:
+                    repinned = await self._pin(connection, chat_id, owner_id, changes.pin_order)
+                found = await connection.fetchval(
+                    UPDATE_CHAT,
+                    chat_id,
+                    owner_id,
+                    changes.title,
+                    None if changes.labels is None else labels_to_json(dict(changes.labels)),
+                    changes.mode,
+                    changes.model_id,
+                    changes.reasoning_effort,
+                    changes.workspace_id,
+                    changes.mcp_server_ids,
+                )
+        if found is None:
+            raise ChatNotFound(chat_id)
+        for changed_id in {chat_id, *repinned}:
+            self._noted(changed_id)
+
+    async def mark_read(self, chat_id: ChatId, *, owner_id: OwnerId, message_id: int) -> MessageId:
+        """Move the read mark forward; return where it is.
+
+        Raises:
+            ChatNotFound: there is no such chat of this owner.
+        """
+        with typed_outages():
+            mark = await self._pool.fetchval(MARK_READ, chat_id, owner_id, message_id)
+        if mark is None:
+            raise ChatNotFound(chat_id)
+        self._noted(chat_id)
+        return MessageId(mark)
+
+    async def _pin(
+        self,
+        connection: Connection,
+        chat_id: ChatId,
+        owner_id: OwnerId,
+        place: int,
+    ) -> frozenset[ChatId]:
+        row = await connection.fetchrow(SELECT_PINNABLE, chat_id, owner_id)
+        if row is None:
+            raise ChatNotFound(chat_id)
+        if place and not row["is_root"]:
+            raise InvalidRequest("chat.pin_order", "only root chats can be pinned")
+        if place and row["archived"]:
+            raise InvalidRequest("chat.pin_order", "unarchive the chat before pinning it")
+        return await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=place)

@@ -1,0 +1,106 @@
+"""The order of a user's pinned chats, which is theirs as a whole and changes under one lock.
+
+The pinned chats that are not archived have the places 1, 2, 3 without a gap. An archived chat keeps
+the place that it had, to return to, and does not count.
+"""
+
+from collections.abc import Sequence
+
+import asyncpg
+
+from chatd.primitives.domain.ids import ChatId, OwnerId
+from parley.postgres import Connection
+
+# One change at a time to the pins of one user; released with the transaction.
+LOCK_PINS = "SELECT pg_advisory_xact_lock(hashtextextended('pins of ' || $1::text, 0))"
+
+# The pinned chats of an owner in order; archived ones keep their place without counting.
+SELECT_PINNED = """
+    SELECT c.id FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
+    WHERE c.owner_id = $1 AND c.parent_chat_id IS NULL AND c.pin_order > 0 AND NOT e.archived
+    ORDER BY c.pin_order, c.id
+"""
+
+# Give an owner's pins their places; the lock of their pins is held.
+UPDATE_PINS = """
+    UPDATE chat.chats c SET pin_order = array_position($2::uuid[], c.id)
+    WHERE c.owner_id = $1 AND c.parent_chat_id IS NULL AND c.id = ANY ($2::uuid[])
+        AND c.pin_order <> array_position($2::uuid[], c.id)
+    RETURNING c.id
+"""
+
+# Unpin one chat of an owner.
+UNPIN = """
+    UPDATE chat.chats SET pin_order = 0 WHERE id = $2 AND owner_id = $1 AND pin_order <> 0
+    RETURNING id
+"""
+
+# The place of a chat, for its owner.
+SELECT_PLACE = "SELECT pin_order FROM chat.chats WHERE id = $2 AND owner_id = $1"
+
+
+def moved(pinned: tuple[ChatId, ...], chat_id: ChatId, place: int) -> tuple[ChatId, ...]:
+    """Return the pins with one chat put at `place`, whether it was pinned before or not.
+
+    1 is the first place, 0 unpins. A place beyond the last is the last.
+    """
+    others = [each for each in pinned if each != chat_id]
+    if place <= 0:
+        return tuple(others)
+    index = min(place - 1, len(others))
+    return (*others[:index], chat_id, *others[index:])
+
+
+async def lock_pins(connection: Connection, owner_id: OwnerId) -> None:
+    """Keep everybody else from changing the pins of a user until the transaction ends."""
+    await connection.execute(LOCK_PINS, owner_id)
+
+
+async def move_pin(
+    connection: Connection,
+    *,
+    owner_id: OwnerId,
+    chat_id: ChatId,
+    place: int,
+) -> frozenset[ChatId]:
+    """Put one chat at `place` among the pins of its owner, which are locked.
+
+    Returns:
+        The chats that have another place now.
+    """
+    unpinned = [] if place else await connection.fetch(UNPIN, owner_id, chat_id)
+    wanted = moved(await _pinned(connection, owner_id), chat_id, place)
+    return _ids(unpinned) | _ids(await connection.fetch(UPDATE_PINS, owner_id, wanted))
+
+
+async def leave_pins(connection: Connection, *, owner_id: OwnerId) -> frozenset[ChatId]:
+    """Close the gap that an archived chat leaves among the pins, which are locked.
+
+    Returns:
+        The chats that have another place now.
+    """
+    pinned = await _pinned(connection, owner_id)
+    return _ids(await connection.fetch(UPDATE_PINS, owner_id, pinned))
+
+
+async def return_pin(
+    connection: Connection, *, owner_id: OwnerId, chat_id: ChatId
+) -> frozenset[ChatId]:
+    """Put a chat that is not archived any more at the place that it kept, if it was pinned.
+
+    Returns:
+        The chats that have another place now.
+    """
+    place = await connection.fetchval(SELECT_PLACE, owner_id, chat_id)
+    if not place:
+        return frozenset()
+    return await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=place)
+
+
+async def _pinned(connection: Connection, owner_id: OwnerId) -> tuple[ChatId, ...]:
+    rows = await connection.fetch(SELECT_PINNED, owner_id)
+    return tuple(ChatId(str(row["id"])) for row in rows)
+
+
+def _ids(rows: Sequence[asyncpg.Record]) -> frozenset[ChatId]:
+    return frozenset(ChatId(str(row["id"])) for row in rows)

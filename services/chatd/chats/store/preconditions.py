@@ -1,0 +1,43 @@
+"""Whether a chat is still what somebody read before they asked for a change of it."""
+
+from chatd.chats.store.view_rows import CHATS, VIEW_COLUMNS, view_of
+from chatd.primitives.domain.errors import ChatNotFound, VersionConflict
+from chatd.primitives.domain.ids import ChatId, OwnerId
+from parley.postgres import Connection
+
+# A command locks its execution before anything else of a chat, so this comes first here too.
+LOCK_EXECUTION = f"""
+    SELECT 1 FROM {CHATS} WHERE c.id = $1 AND c.owner_id = $2 FOR NO KEY UPDATE OF e
+"""
+
+# One chat of its owner, kept as it is until the transaction ends.
+LOCK_VIEW = f"""
+    SELECT {VIEW_COLUMNS} FROM {CHATS}
+    WHERE c.id = $1 AND c.owner_id = $2 FOR NO KEY UPDATE OF c
+"""
+
+
+async def expect(
+    connection: Connection,
+    chat_id: ChatId,
+    *,
+    owner_id: OwnerId,
+    etag: str,
+) -> None:
+    """Keep a chat from changing until the transaction ends, if it has this etag.
+
+    An empty one asks for nothing.
+
+    Raises:
+        ChatNotFound: there is no such chat of this owner.
+        VersionConflict: it has another etag.
+    """
+    if not etag:
+        return
+    await connection.execute(LOCK_EXECUTION, chat_id, owner_id)
+    row = await connection.fetchrow(LOCK_VIEW, chat_id, owner_id)
+    if row is None:
+        raise ChatNotFound(chat_id)
+    current = view_of(row).etag
+    if current != etag:
+        raise VersionConflict(current)

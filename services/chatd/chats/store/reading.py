@@ -1,0 +1,172 @@
+"""Reading one chat and its history, for those who may; authorisation is in every statement."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+
+import asyncpg
+
+from chatd.chats.domain.chat import Message, QueuedMessage
+from chatd.chats.domain.views import ChatView
+from chatd.chats.store.queries import MESSAGE_COLUMNS
+from chatd.chats.store.queued_rows import queue_column, queue_of
+from chatd.chats.store.rows import message_of
+from chatd.chats.store.view_rows import ASKING, CHATS, READABLE, VIEW_COLUMNS, asking_of, view_of
+from chatd.primitives.domain.errors import ChatNotFound
+from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
+from chatd.primitives.domain.requests import Reader
+from parley.postgres import Pool, typed_outages
+
+EXPORT_PAGE_LENGTH = 200
+
+# One chat, for a reader.
+SELECT_VIEW = f"""
+    SELECT {VIEW_COLUMNS}, {ASKING} AS asking FROM {CHATS} WHERE c.id = $1 AND {READABLE}
+"""
+
+# The children of a root, for a reader, in the order they were spawned.
+SELECT_CHILDREN = f"""
+    SELECT {VIEW_COLUMNS} FROM {CHATS}
+    WHERE c.root_chat_id = $1 AND c.id <> $1 AND {READABLE} ORDER BY c.created_at, c.id
+"""
+
+# A page of what people see, for a reader: no row means no chat, one empty row an empty page. The
+# first row brings what waits, if that is wanted.
+SELECT_PAGE = f"""
+    WITH readable AS (
+        SELECT c.id, {{queue}} AS queue FROM chat.chats c WHERE c.id = $1 AND {READABLE})
+    SELECT page.*, CASE WHEN row_number() OVER (ORDER BY page.id {{order}}) = 1
+        THEN readable.queue END AS queue
+    FROM readable LEFT JOIN LATERAL (
+        SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
+        WHERE chat_id = readable.id AND ($4::bigint = 0 OR id < $4) AND id > $5::bigint
+            AND NOT is_deleted AND visibility <> 'model'
+        ORDER BY id {{order}} LIMIT $6) page ON true
+    ORDER BY page.id {{order}}
+"""
+SELECT_PAGE_ASCENDING = SELECT_PAGE.format(order="ASC", queue="NULL::text")
+SELECT_PAGE_DESCENDING = SELECT_PAGE.format(order="DESC", queue="NULL::text")
+SELECT_NEWEST_PAGE = SELECT_PAGE.format(order="DESC", queue=queue_column("c.id"))
+
+# What one change deleted, for the owner.
+SELECT_DELETED = """
+    SELECT message.id FROM chat.chats c JOIN chat.chat_messages message ON message.chat_id = c.id
+    WHERE c.id = $1 AND c.owner_id = $2 AND message.revision = $3
+        AND message.is_deleted AND message.visibility <> 'model'
+    ORDER BY message.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Which stretch of a history is wanted; 0 bounds nothing.
+
+    It is listed newest first, or oldest first when only `after_id` bounds it.
+    """
+
+    before_id: int
+    after_id: int
+    limit: int
+
+    @property
+    def is_ascending(self) -> bool:
+        """Return whether the oldest come first."""
+        return self.after_id > 0 and self.before_id == 0
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Return whether this is the page that the queue belongs to."""
+        return self.after_id == 0 and self.before_id == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A stretch of a history, with what waits if nothing bounds it."""
+
+    messages: tuple[Message, ...]
+    has_more: bool
+    queue: tuple[QueuedMessage, ...] = ()
+
+
+class Reading:
+    """Chats as their readers may see them."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def get(self, chat_id: ChatId, reader: Reader) -> ChatView:
+        """Return one chat, with what its client is asked for.
+
+        Raises:
+            ChatNotFound: there is none for this reader.
+        """
+        with typed_outages():
+            row = await self._pool.fetchrow(SELECT_VIEW, chat_id, reader.id, reader.group_ids)
+        if row is None:
+            raise ChatNotFound(chat_id)
+        view = view_of(row)
+        return replace(view, asking=asking_of(view.state, row["asking"]))
+
+    async def children(self, chat_id: ChatId, reader: Reader) -> tuple[ChatView, ...]:
+        """Return the children of a root, in the order they were spawned."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_CHILDREN, chat_id, reader.id, reader.group_ids)
+        return tuple(map(view_of, rows))
+
+    async def page(self, chat_id: ChatId, reader: Reader, bounds: Bounds) -> Page:
+        """Return a stretch of the history.
+
+        Raises:
+            ChatNotFound: there is no such chat for this reader.
+        """
+        statement = SELECT_PAGE_ASCENDING if bounds.is_ascending else SELECT_PAGE_DESCENDING
+        if bounds.is_unbounded:
+            statement = SELECT_NEWEST_PAGE
+        rows = await self._rows(statement, chat_id, reader, bounds)
+        messages = _messages_of(rows)
+        return Page(
+            messages[: bounds.limit],
+            has_more=len(messages) > bounds.limit,
+            queue=queue_of(rows[0]["queue"]),
+        )
+
+    async def messages(self, chat_id: ChatId, reader: Reader) -> AsyncIterator[Message]:
+        """Yield the whole history in order, a page at a time.
+
+        Raises:
+            ChatNotFound: there is no such chat for this reader, or no longer.
+        """
+        after_id = 0
+        while True:
+            bounds = Bounds(before_id=0, after_id=after_id, limit=EXPORT_PAGE_LENGTH)
+            messages = _messages_of(
+                await self._rows(SELECT_PAGE_ASCENDING, chat_id, reader, bounds)
+            )
+            for message in messages[:EXPORT_PAGE_LENGTH]:
+                yield message
+                after_id = message.id
+            if len(messages) <= EXPORT_PAGE_LENGTH:
+                return
+
+    async def deleted_at(
+        self, chat_id: ChatId, *, owner_id: OwnerId, snapshot_version: int
+    ) -> tuple[MessageId, ...]:
+        """Return which messages the change with that version deleted."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_DELETED, chat_id, owner_id, snapshot_version)
+        return tuple(MessageId(row["id"]) for row in rows)
+
+    async def _rows(
+        self, statement: str, chat_id: ChatId, reader: Reader, bounds: Bounds
+    ) -> list[asyncpg.Record]:
+        """Return the rows wanted and one more if there is one."""
+        who = (reader.id, reader.group_ids)
+        which = (bounds.before_id, bounds.after_id, bounds.limit + 1)
+        with typed_outages():
+            rows = await self._pool.fetch(statement, chat_id, *who, *which)
+        if not rows:
+            raise ChatNotFound(chat_id)
+        return rows
+
+
+def _messages_of(rows: list[asyncpg.Record]) -> tuple[Message, ...]:
+    return tuple(message_of(row) for row in rows if row["id"] is not None)

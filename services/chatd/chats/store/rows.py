@@ -1,0 +1,87 @@
+"""Rows to domain values."""
+
+import asyncpg
+
+from chatd.chats.domain.chat import ChatState, Message, QueuedMessage, Status
+from chatd.chats.store.codec import (
+    choice_from_json,
+    content_of,
+    error_from_json,
+    parts_from_json,
+    pending_from_json,
+    retry_from_json,
+)
+from chatd.content.domain.messages import FinishReason, Role, Visibility
+from chatd.content.domain.tools import Executor, StoredExecution
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId, WorkerId
+from chatd.primitives.store.rows import Row
+from chatd.spend.store.use_codec import use_from_json
+
+
+def state_of(row: asyncpg.Record) -> ChatState:
+    """Return the execution of a chat."""
+    worker_id = row["worker_id"]
+    return ChatState(
+        chat_id=ChatId(str(row["chat_id"])),
+        status=Status(row["status"]),
+        snapshot_version=row["snapshot_version"],
+        history_version=row["history_version"],
+        generation_attempt=row["generation_attempt"],
+        next_message_id=MessageId(row["next_message_id"]),
+        queue_version=row["queue_version"],
+        retry_version=row["retry_version"],
+        owner_epoch=row["owner_epoch"],
+        worker_id=None if worker_id is None else WorkerId(str(worker_id)),
+        takeovers=row["takeovers"],
+        archived=row["archived"],
+        queue_length=row["queue_length"],
+        turn_id=MessageId(row["turn_id"]),
+        pending=pending_from_json(row["pending"]),
+        compactions=row["compactions"],
+        is_compaction_requested=row["is_compaction_requested"],
+        deadline_at=row["deadline_at"],
+        last_error=error_from_json(row["last_error"]),
+        retry=retry_from_json(row["retry"]),
+    )
+
+
+def message_of(row: Row) -> Message:
+    """Return a committed message."""
+    role, reason = Role(row["role"]), row["finish_reason"]
+    return Message(
+        id=MessageId(row["id"]),
+        revision=row["revision"],
+        role=role,
+        content=content_of(row["content"], row["content_version"], role),
+        created_by=row["created_by"],
+        created_at=row["created_at"],
+        visibility=Visibility(row["visibility"]),
+        is_compressed=row["is_compressed"],
+        is_deleted=row["is_deleted"],
+        use=use_from_json(row["use"]),
+        choice=choice_from_json(row["choice"]),
+        finish_reason=None if reason is None else FinishReason(reason),
+    )
+
+
+def queued_message_of(row: asyncpg.Record) -> QueuedMessage:
+    """Return a message that waits."""
+    return QueuedMessage(
+        id=QueuedMessageId(str(row["id"])),
+        content=parts_from_json(row["content"]),
+        created_by=row["created_by"],
+        created_at=row["created_at"],
+        choice=choice_from_json(row["choice"]),
+    )
+
+
+def stored_execution_of(row: asyncpg.Record) -> StoredExecution:
+    """Return a dispatched call."""
+    return StoredExecution(
+        execution_id=ExecutionId(str(row["execution_id"])),
+        tool_call_id=row["tool_call_id"],
+        tool_name=row["tool_name"],
+        executor=Executor(row["executor"]),
+        journal_generation=row["journal_generation"],
+        owner_epoch=row["owner_epoch"],
+    )

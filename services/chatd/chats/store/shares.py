@@ -1,0 +1,98 @@
+"""With whom root chats are shared; only the owner sees and changes it."""
+
+from collections.abc import Callable
+
+import asyncpg
+
+from chatd.chats.domain.views import Share
+from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
+from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.users.domain.grantees import Grantee, GranteeKind
+from parley.postgres import Connection, Pool, typed_outages
+
+# Whether a chat is a root, for its owner; locked against another change of its shares.
+LOCK_SHARED = """
+    SELECT parent_chat_id IS NULL FROM chat.chats WHERE id = $1 AND owner_id = $2
+    FOR NO KEY UPDATE
+"""
+
+# The shares of a chat whose owner was checked, the oldest first.
+SELECT_SHARES = """
+    SELECT grantee_kind, grantee_id, created_at FROM chat.chat_shares
+    WHERE chat_id = $1 ORDER BY created_at, grantee_kind, grantee_id
+"""
+
+# Take back what is not wanted any more; the owner was checked.
+DELETE_SHARES = """
+    DELETE FROM chat.chat_shares share WHERE share.chat_id = $1 AND NOT EXISTS (
+        SELECT 1 FROM unnest($2::text[], $3::uuid[]) AS wanted (kind, id)
+        WHERE wanted.kind = share.grantee_kind AND wanted.id = share.grantee_id)
+"""
+
+# Give what is new, and leave what is there with its time; the owner was checked.
+INSERT_SHARES = """
+    INSERT INTO chat.chat_shares (chat_id, grantee_kind, grantee_id, created_at)
+    SELECT $1, wanted.kind, wanted.id, clock_timestamp()
+    FROM unnest($2::text[], $3::uuid[]) AS wanted (kind, id)
+    ON CONFLICT DO NOTHING
+"""
+
+
+class Shares:
+    """Shares in PostgreSQL.
+
+    `noted` is told of every chat whose shares changed, after the commit.
+    """
+
+    def __init__(self, pool: Pool, noted: Callable[[ChatId], None] = lambda _: None) -> None:
+        self._pool = pool
+        self._noted = noted
+
+    async def get(self, chat_id: ChatId, *, owner_id: OwnerId) -> tuple[Share, ...]:
+        """Return with whom a root chat is shared.
+
+        Raises:
+            ChatNotFound: there is no such chat of this owner.
+            InvalidRequest: it is a child, which is shared with its root.
+        """
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                await self._lock(connection, chat_id, owner_id)
+                rows = await connection.fetch(SELECT_SHARES, chat_id)
+        return tuple(map(_share_of, rows))
+
+    async def replace(
+        self, chat_id: ChatId, *, owner_id: OwnerId, grantees: tuple[Grantee, ...]
+    ) -> tuple[Share, ...]:
+        """Share a root chat with exactly these.
+
+        Raises:
+            ChatNotFound: there is no such chat of this owner.
+            InvalidRequest: it is a child, which is shared with its root.
+        """
+        wanted = ([each.kind for each in grantees], [each.id for each in grantees])
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                await self._lock(connection, chat_id, owner_id)
+                await connection.execute(DELETE_SHARES, chat_id, *wanted)
+                await connection.execute(INSERT_SHARES, chat_id, *wanted)
+                rows = await connection.fetch(SELECT_SHARES, chat_id)
+        self._noted(chat_id)
+        return tuple(map(_share_of, rows))
+
+    async def _lock(
+        self,
+        connection: Connection,
+        chat_id: ChatId,
+        owner_id: OwnerId,
+    ) -> None:
+        is_root = await connection.fetchval(LOCK_SHARED, chat_id, owner_id)
+        if is_root is None:
+            raise ChatNotFound(chat_id)
+        if not is_root:
+            raise InvalidRequest("chat_id", "is a child; share the root of its family")
+
+
+def _share_of(row: asyncpg.Record) -> Share:
+    grantee = Grantee(GranteeKind(row["grantee_kind"]), str(row["grantee_id"]))
+    return Share(grantee, row["created_at"])

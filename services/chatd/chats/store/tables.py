@@ -1,0 +1,366 @@
+"""The tables of chats; migrations make them, and a test compares the two."""
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+    Text,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
+
+from chatd.primitives.store.columns import (
+    TransactionId,
+    count_column,
+    flag_column,
+    id_column,
+    json_column,
+    metadata,
+    of_chat,
+    text_column,
+    time_column,
+)
+from chatd.primitives.store.constraints import Constraint
+
+chats = Table(
+    "chats",
+    metadata,
+    id_column("id"),
+    id_column("owner_id"),
+    text_column("owner_role"),
+    text_column("title"),
+    flag_column("has_own_title"),
+    id_column("parent_chat_id", nullable=True),
+    id_column("root_chat_id"),
+    text_column("model_id"),
+    text_column("reasoning_effort"),
+    text_column("mode"),
+    id_column("workspace_id", nullable=True),
+    Column("mcp_server_ids", ARRAY(UUID(as_uuid=False)), nullable=False),
+    Column("labels", JSONB, nullable=False),
+    Column("pin_order", Integer, nullable=False),
+    text_column("summary"),
+    text_column("last_turn_summary"),
+    json_column("client_tools"),
+    count_column("last_read_message_id"),
+    time_column("created_at"),
+    Column(
+        "owner_group_ids", ARRAY(UUID(as_uuid=False)), nullable=False, server_default=text("'{}'")
+    ),
+    Column("summarised_until", BigInteger, nullable=False, server_default=text("0")),
+    Column("diff_status", JSONB, nullable=True),
+    Column(
+        "created_xid", TransactionId, nullable=False, server_default=text("pg_current_xact_id()")
+    ),
+    PrimaryKeyConstraint("id", name=Constraint.CHATS_KEY),
+    ForeignKeyConstraint(
+        ["parent_chat_id"], ["chat.chats.id"], name=Constraint.CHATS_PARENT, ondelete="CASCADE"
+    ),
+    CheckConstraint("char_length(title) BETWEEN 1 AND 200", name=Constraint.CHATS_TITLE_LENGTH),
+    CheckConstraint("mode IN ('', 'plan', 'explore')", name=Constraint.CHATS_MODE_KNOWN),
+    CheckConstraint(
+        "(parent_chat_id IS NULL) = (root_chat_id = id)", name=Constraint.CHATS_ROOT_OF_ITSELF
+    ),
+    CheckConstraint(
+        "pin_order = 0 OR (pin_order > 0 AND parent_chat_id IS NULL)",
+        name=Constraint.CHATS_ONLY_ROOTS_ARE_PINNED,
+    ),
+    CheckConstraint("jsonb_typeof(labels) = 'object'", name=Constraint.CHATS_LABELS_ARE_AN_OBJECT),
+    Index("chats_by_owner", "owner_id", "id", postgresql_where=text("parent_chat_id IS NULL")),
+    Index("chats_by_root", "root_chat_id"),
+    Index("chats_by_label", "labels", postgresql_using="gin"),
+)
+
+workers = Table(
+    "workers",
+    metadata,
+    id_column("id"),
+    text_column("address"),
+    flag_column("is_draining"),
+    time_column("lease_until"),
+    time_column("started_at"),
+    PrimaryKeyConstraint("id", name=Constraint.WORKERS_KEY),
+)
+
+# Apart from `chats`, because it changes with every step and must stay narrow.
+chat_exec = Table(
+    "chat_exec",
+    metadata,
+    id_column("chat_id"),
+    text_column("status"),
+    flag_column("archived"),
+    count_column("snapshot_version"),
+    count_column("history_version"),
+    count_column("queue_version"),
+    count_column("retry_version"),
+    count_column("generation_attempt"),
+    count_column("next_message_id"),
+    count_column("turn_id"),
+    Column("queue_length", Integer, nullable=False),
+    count_column("owner_epoch"),
+    id_column("worker_id", nullable=True),
+    Column("takeovers", Integer, nullable=False),
+    json_column("pending"),
+    Column("compactions", Integer, nullable=False),
+    flag_column("is_compaction_requested"),
+    time_column("deadline_at", nullable=True),
+    json_column("last_error", nullable=True),
+    json_column("retry", nullable=True),
+    time_column("changed_at"),
+    Column("changed_xid", TransactionId, nullable=False),
+    PrimaryKeyConstraint("chat_id", name=Constraint.EXEC_KEY),
+    of_chat(Constraint.EXEC_CHAT),
+    CheckConstraint(
+        "status IN ('waiting', 'running', 'interrupting', 'requires_action', 'error')",
+        name=Constraint.EXEC_STATUS_KNOWN,
+    ),
+    CheckConstraint(
+        "worker_id IS NULL OR status IN ('running', 'interrupting')",
+        name=Constraint.EXEC_ONLY_RUNNERS_ARE_OWNED,
+    ),
+    CheckConstraint(
+        "(status = 'error') = (last_error IS NOT NULL)", name=Constraint.EXEC_ERROR_IS_TOLD
+    ),
+    CheckConstraint(
+        "(status = 'requires_action') = (deadline_at IS NOT NULL)",
+        name=Constraint.EXEC_ACTION_HAS_A_DEADLINE,
+    ),
+    CheckConstraint(
+        "NOT archived OR status IN ('waiting', 'error')", name=Constraint.EXEC_ARCHIVED_IS_AT_REST
+    ),
+    CheckConstraint(
+        "status <> 'waiting' OR queue_length = 0", name=Constraint.EXEC_WAITING_HAS_NO_QUEUE
+    ),
+    CheckConstraint("queue_length BETWEEN 0 AND 20", name=Constraint.EXEC_QUEUE_BOUNDED),
+    CheckConstraint(
+        "greatest(history_version, queue_version, retry_version) <= snapshot_version",
+        name=Constraint.EXEC_VERSIONS_ORDERED,
+    ),
+    CheckConstraint(
+        "next_message_id >= 1 AND owner_epoch >= 0 AND generation_attempt >= 0"
+        " AND takeovers >= 0 AND compactions >= 0",
+        name=Constraint.EXEC_COUNTS_POSITIVE,
+    ),
+    Index(
+        "chat_exec_to_run",
+        "worker_id",
+        "changed_at",
+        postgresql_where=text("status IN ('running', 'interrupting')"),
+    ),
+    Index("chat_exec_by_deadline", "deadline_at", postgresql_where=text("deadline_at IS NOT NULL")),
+    Index("chat_exec_by_change", "changed_xid"),
+)
+
+chat_messages = Table(
+    "chat_messages",
+    metadata,
+    id_column("chat_id"),
+    count_column("id"),
+    count_column("revision"),
+    text_column("role"),
+    text_column("visibility"),
+    json_column("content"),
+    Column("content_version", SmallInteger, nullable=False),
+    flag_column("is_compressed"),
+    flag_column("is_deleted"),
+    text_column("created_by"),
+    time_column("created_at"),
+    json_column("use", nullable=True),
+    json_column("choice", nullable=True),
+    Column("finish_reason", Text),
+    PrimaryKeyConstraint("chat_id", "id", name=Constraint.MESSAGES_KEY),
+    of_chat(Constraint.MESSAGES_CHAT),
+    CheckConstraint(
+        "role IN ('system', 'user', 'assistant', 'tool')", name=Constraint.MESSAGES_ROLE_KNOWN
+    ),
+    CheckConstraint(
+        "visibility IN ('user', 'model', 'both')", name=Constraint.MESSAGES_VISIBILITY_KNOWN
+    ),
+    CheckConstraint("content_version IN (0, 1)", name=Constraint.MESSAGES_CONTENT_VERSION_KNOWN),
+    CheckConstraint(
+        "use IS NULL OR role = 'assistant'", name=Constraint.MESSAGES_ONLY_ANSWERS_COST
+    ),
+    CheckConstraint("choice IS NULL OR role = 'user'", name=Constraint.MESSAGES_ONLY_USERS_CHOOSE),
+    CheckConstraint(
+        "finish_reason IN ('stop', 'tool_calls', 'length', 'content_filter', 'paused',"
+        " 'interrupted', 'other')",
+        name=Constraint.MESSAGES_FINISH_REASON_KNOWN,
+    ),
+    CheckConstraint(
+        "finish_reason IS NULL OR role = 'assistant'",
+        name=Constraint.MESSAGES_ONLY_ANSWERS_FINISH,
+    ),
+    Index("chat_messages_by_revision", "chat_id", "revision"),
+    Index(
+        "chat_messages_boundary",
+        "chat_id",
+        text("id DESC"),
+        postgresql_where=text("is_compressed AND visibility = 'model' AND NOT is_deleted"),
+    ),
+)
+
+chat_queue = Table(
+    "chat_queue",
+    metadata,
+    id_column("chat_id"),
+    id_column("id"),
+    count_column("position"),
+    json_column("content"),
+    Column("content_version", SmallInteger, nullable=False),
+    text_column("created_by"),
+    time_column("created_at"),
+    json_column("choice", nullable=True),
+    PrimaryKeyConstraint("chat_id", "id", name=Constraint.QUEUE_KEY),
+    of_chat(Constraint.QUEUE_CHAT),
+)
+
+tool_calls = Table(
+    "tool_calls",
+    metadata,
+    id_column("execution_id"),
+    id_column("chat_id"),
+    count_column("message_id"),
+    text_column("tool_call_id"),
+    text_column("tool_name"),
+    text_column("executor"),
+    count_column("owner_epoch"),
+    text_column("journal_generation"),
+    time_column("dispatched_at"),
+    time_column("finished_at", nullable=True),
+    json_column("result", nullable=True),
+    PrimaryKeyConstraint("execution_id", name=Constraint.TOOL_CALLS_KEY),
+    ForeignKeyConstraint(
+        ["chat_id", "message_id"],
+        ["chat.chat_messages.chat_id", "chat.chat_messages.id"],
+        name=Constraint.TOOL_CALLS_MESSAGE,
+        ondelete="CASCADE",
+    ),
+    CheckConstraint(
+        "executor IN ('toolrunner', 'mcpgateway', 'chatd')",
+        name=Constraint.TOOL_CALLS_EXECUTOR_KNOWN,
+    ),
+    CheckConstraint(
+        "(result IS NULL) = (finished_at IS NULL)", name=Constraint.TOOL_CALLS_RESULT_HAS_A_TIME
+    ),
+    Index("tool_calls_by_message", "chat_id", "message_id"),
+)
+
+chat_partials = Table(
+    "chat_partials",
+    metadata,
+    id_column("chat_id"),
+    count_column("history_version"),
+    count_column("generation_attempt"),
+    count_column("first_seq"),
+    json_column("content"),
+    PrimaryKeyConstraint(
+        "chat_id",
+        "history_version",
+        "generation_attempt",
+        "first_seq",
+        name=Constraint.PARTIALS_KEY,
+    ),
+    of_chat(Constraint.PARTIALS_CHAT),
+)
+
+client_keys = Table(
+    "client_keys",
+    metadata,
+    id_column("chat_id"),
+    text_column("key"),
+    Column("body_hash", LargeBinary, nullable=False),
+    count_column("snapshot_version"),
+    json_column("outcome"),
+    time_column("created_at"),
+    PrimaryKeyConstraint("chat_id", "key", name=Constraint.CLIENT_KEYS_KEY),
+    of_chat(Constraint.CLIENT_KEYS_CHAT),
+    CheckConstraint("char_length(key) BETWEEN 1 AND 128", name=Constraint.CLIENT_KEYS_LENGTH),
+    Index("client_keys_by_age", "created_at"),
+)
+
+chat_shares = Table(
+    "chat_shares",
+    metadata,
+    id_column("chat_id"),
+    text_column("grantee_kind"),
+    id_column("grantee_id"),
+    time_column("created_at"),
+    PrimaryKeyConstraint("chat_id", "grantee_kind", "grantee_id", name=Constraint.SHARES_KEY),
+    of_chat(Constraint.SHARES_CHAT),
+    CheckConstraint("grantee_kind IN ('user', 'group')", name=Constraint.SHARES_KIND_KNOWN),
+    Index("chat_shares_by_grantee", "grantee_id", "chat_id"),
+)
+
+files = Table(
+    "files",
+    metadata,
+    id_column("id"),
+    id_column("owner_id"),
+    text_column("name"),
+    text_column("media_type"),
+    Column("sha256", LargeBinary, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    time_column("created_at"),
+    PrimaryKeyConstraint("id", name=Constraint.FILES_KEY),
+    CheckConstraint(
+        "octet_length(data) BETWEEN 1 AND 10485760", name=Constraint.FILES_SIZE_BOUNDED
+    ),
+    CheckConstraint("octet_length(name) BETWEEN 1 AND 255", name=Constraint.FILES_NAME_BOUNDED),
+)
+
+chat_files = Table(
+    "chat_files",
+    metadata,
+    id_column("chat_id"),
+    id_column("file_id"),
+    PrimaryKeyConstraint("chat_id", "file_id", name=Constraint.CHAT_FILES_KEY),
+    of_chat(Constraint.CHAT_FILES_CHAT),
+    ForeignKeyConstraint(
+        ["file_id"], ["chat.files.id"], name=Constraint.CHAT_FILES_FILE, ondelete="RESTRICT"
+    ),
+    Index("chat_files_by_file", "file_id"),
+)
+
+settings = Table(
+    "settings",
+    metadata,
+    id_column("scope"),
+    text_column("name"),
+    json_column("value"),
+    PrimaryKeyConstraint("scope", "name", name=Constraint.SETTINGS_KEY),
+)
+
+barred_users = Table(
+    "barred_users",
+    metadata,
+    id_column("user_id"),
+    flag_column("is_deleted"),
+    time_column("barred_at"),
+    PrimaryKeyConstraint("user_id", name=Constraint.BARRED_USERS_KEY),
+)
+
+key_fingerprints = Table(
+    "key_fingerprints",
+    metadata,
+    text_column("key_id"),
+    text_column("fingerprint"),
+    PrimaryKeyConstraint("key_id", name=Constraint.KEY_FINGERPRINTS_KEY),
+)
+
+deleted_chats = Table(
+    "deleted_chats",
+    metadata,
+    id_column("chat_id"),
+    id_column("owner_id"),
+    Column("changed_xid", TransactionId, nullable=False),
+    time_column("deleted_at"),
+    PrimaryKeyConstraint("chat_id", name=Constraint.DELETED_CHATS_KEY),
+    Index("deleted_chats_by_owner", "owner_id", "changed_xid"),
+)

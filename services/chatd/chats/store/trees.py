@@ -1,0 +1,145 @@
+"""A root chat and its children as one: they are put away, taken back and removed together."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.chats.domain.commands import SetArchived
+from chatd.chats.domain.transitions import decide
+from chatd.chats.store.pins import leave_pins, lock_pins, move_pin, return_pin
+from chatd.chats.store.preconditions import expect
+from chatd.chats.store.rows import state_of
+from chatd.chats.store.statements import STATE_COLUMNS, decision_statement
+from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
+from chatd.primitives.domain.ids import ChatId, OwnerId
+from parley.postgres import Connection, Pool, typed_outages
+
+# Whether a chat is a root, for its owner.
+SELECT_IS_ROOT = """
+    SELECT parent_chat_id IS NULL FROM chat.chats WHERE id = $1 AND owner_id = $2
+"""
+
+# The executions of a family whose owner was checked, locked in one order so that two of us never
+# wait for each other. A command locks its execution before anything else of a chat, as this does.
+LOCK_FAMILY = f"""
+    SELECT {STATE_COLUMNS} FROM chat.chat_exec e
+    WHERE e.chat_id IN (SELECT id FROM chat.chats WHERE root_chat_id = $1)
+    ORDER BY e.chat_id FOR UPDATE
+"""
+
+# Remove a family, for its owner; what it cost stays in the ledger. Feeds can tell that it is gone.
+DELETE_FAMILY = """
+    WITH gone AS (
+        DELETE FROM chat.chats WHERE root_chat_id = $1 AND owner_id = $2 RETURNING id, owner_id)
+    INSERT INTO chat.deleted_chats (chat_id, owner_id, changed_xid, deleted_at)
+    SELECT id, owner_id, pg_current_xact_id(), clock_timestamp() FROM gone
+    ON CONFLICT (chat_id) DO UPDATE SET changed_xid = excluded.changed_xid,
+        deleted_at = excluded.deleted_at
+"""
+
+
+class Families:
+    """Changes whole families or nothing.
+
+    `moved` is told every state that was written, after the commit; a chat that was removed moves
+    one last time, so that whoever follows it looks and finds it gone. `noted` is told of every
+    other chat that looks different then, such as those with another place among the pinned.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        moved: Callable[[ChatState], None],
+        noted: Callable[[ChatId], None] = lambda _: None,
+    ) -> None:
+        self._noted = noted
+        self._pool = pool
+        self._moved = moved
+
+    async def set_archived(
+        self, chat_id: ChatId, *, owner_id: OwnerId, archived: bool, etag: str = ""
+    ) -> None:
+        """Put a root chat and its children away, or take them back.
+
+        With an etag that happens only if the root still has it.
+
+        Raises:
+            ChatNotFound: there is no such chat of this owner.
+            InvalidRequest: it is a child.
+            TransitionNotAllowed: one of them runs; none was changed.
+            VersionConflict: the root has another etag.
+        """
+        written: list[ChatState] = []
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                await lock_pins(connection, owner_id)
+                family = await self._lock(connection, chat_id, owner_id)
+                await expect(connection, chat_id, owner_id=owner_id, etag=etag)
+                for seen in family:
+                    decision = decide(seen, SetArchived(archived))
+                    if decision.state is seen:
+                        continue
+                    statement = decision_statement(seen, decision)
+                    await connection.execute(statement.text, *statement.arguments)
+                    written.append(decision.state)
+                repinned = (
+                    await leave_pins(connection, owner_id=owner_id)
+                    if archived
+                    else await return_pin(connection, owner_id=owner_id, chat_id=chat_id)
+                )
+        self._tell(written, repinned)
+
+    async def delete(self, chat_id: ChatId, *, owner_id: OwnerId, etag: str = "") -> None:
+        """Remove a root chat and its children for good, whatever they do at the moment.
+
+        With an etag it is removed only if the root still has it.
+
+        Raises:
+            ChatNotFound: there is no such chat of this owner.
+            InvalidRequest: it is a child.
+            VersionConflict: the root has another etag.
+        """
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                await lock_pins(connection, owner_id)
+                family = await self._lock(connection, chat_id, owner_id)
+                await expect(connection, chat_id, owner_id=owner_id, etag=etag)
+                repinned = await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=0)
+                await connection.execute(DELETE_FAMILY, chat_id, owner_id)
+        self._tell([_gone(state) for state in family], repinned - {chat_id})
+
+    def _tell(self, moved: Sequence[ChatState], noted: Iterable[ChatId]) -> None:
+        for state in moved:
+            self._moved(state)
+        for chat_id in noted:
+            self._noted(chat_id)
+
+    async def _lock(
+        self,
+        connection: Connection,
+        chat_id: ChatId,
+        owner_id: OwnerId,
+    ) -> tuple[ChatState, ...]:
+        is_root = await connection.fetchval(SELECT_IS_ROOT, chat_id, owner_id)
+        if is_root is None:
+            raise ChatNotFound(chat_id)
+        if not is_root:
+            raise InvalidRequest("chat_id", "is a child; name the root of its family")
+        return tuple(map(state_of, await connection.fetch(LOCK_FAMILY, chat_id)))
+
+
+def _gone(state: ChatState) -> ChatState:
+    """Return a state in which nobody owns the chat, newer than any other."""
+    return replace(
+        state,
+        status=Status.WAITING,
+        snapshot_version=state.snapshot_version + 1,
+        owner_epoch=state.owner_epoch + 1,
+        generation_attempt=0,
+        worker_id=None,
+        queue_length=0,
+        pending=(),
+        deadline_at=None,
+        last_error=None,
+        retry=None,
+    )

@@ -1,0 +1,112 @@
+"""What a row of a chat must hold to be seen, who may see it, and the row as a value."""
+
+import asyncpg
+import msgspec
+
+from chatd.chats.domain.chat import ChatState
+from chatd.chats.domain.views import ChatView
+from chatd.chats.store.codec import parts_from_json
+from chatd.chats.store.diffs import diff_status_of
+from chatd.chats.store.rows import state_of
+from chatd.chats.store.statements import STATE_COLUMNS
+from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.parts import ToolCall
+from chatd.content.store.client_tools import tools_from_json
+from chatd.models.domain.choice import ReasoningEffort
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
+
+# A reader sees their own chats and, through the root, those shared with them or their groups.
+# The reader is $2 and their groups are $3 wherever this is used.
+READABLE = """
+    (c.owner_id = $2 OR EXISTS (SELECT 1 FROM chat.chat_shares share
+        WHERE share.chat_id = c.root_chat_id
+            AND ((share.grantee_kind = 'user' AND share.grantee_id = $2)
+                OR (share.grantee_kind = 'group' AND share.grantee_id = ANY ($3::uuid[])))))
+"""
+
+HAS_UNREAD = """
+    EXISTS (SELECT 1 FROM chat.chat_messages unread
+        WHERE unread.chat_id = c.id AND unread.id > c.last_read_message_id
+            AND unread.role = 'assistant' AND NOT unread.is_deleted
+            AND unread.visibility <> 'model')
+"""
+
+# Those who wait are taken as a sweep takes them: what is interrupting, then the oldest change.
+PLACE_IN_LINE = """
+    CASE WHEN e.worker_id IS NULL AND e.status IN ('running', 'interrupting') THEN (
+        SELECT 1 + count(*) FROM chat.chat_exec ahead
+        WHERE ahead.worker_id IS NULL AND ahead.status IN ('running', 'interrupting')
+            AND (ahead.status <> 'interrupting', ahead.changed_at, ahead.chat_id)
+                < (e.status <> 'interrupting', e.changed_at, e.chat_id)) ELSE 0 END
+"""
+
+# The message whose calls the client is asked to execute.
+ASKING = """
+    CASE WHEN e.status = 'requires_action' THEN (
+        SELECT asking.content::text FROM chat.chat_messages asking
+        WHERE asking.chat_id = e.chat_id AND asking.role = 'assistant' AND NOT asking.is_deleted
+        ORDER BY asking.id DESC LIMIT 1) END
+"""
+
+VIEW_COLUMNS = f"""
+    c.id AS view_id, c.owner_id, c.owner_role, c.title, c.has_own_title, c.parent_chat_id,
+    c.root_chat_id, c.model_id, c.reasoning_effort, c.mode, c.workspace_id, c.mcp_server_ids,
+    c.labels::text AS labels, c.pin_order, c.summary, c.last_turn_summary,
+    c.client_tools::text AS client_tools, c.last_read_message_id, c.created_at AS chat_created_at,
+    c.diff_status::text AS diff_status,
+    {HAS_UNREAD} AS has_unread,
+    EXISTS (SELECT 1 FROM chat.chat_shares share WHERE share.chat_id = c.root_chat_id) AS is_shared,
+    {PLACE_IN_LINE} AS place_in_line, {STATE_COLUMNS}
+"""
+
+CHATS = "chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id"
+
+_encoder = msgspec.json.Encoder()
+_labels_decoder = msgspec.json.Decoder(dict[str, str])
+
+
+def view_of(row: asyncpg.Record) -> ChatView:
+    """Return a chat as its readers see it."""
+    parent, workspace = row["parent_chat_id"], row["workspace_id"]
+    return ChatView(
+        state=state_of(row),
+        owner=Owner(OwnerId(str(row["owner_id"])), row["owner_role"]),
+        title=row["title"],
+        has_own_title=row["has_own_title"],
+        parent_chat_id=None if parent is None else ChatId(str(parent)),
+        root_chat_id=ChatId(str(row["root_chat_id"])),
+        model_id=row["model_id"],
+        reasoning_effort=ReasoningEffort(row["reasoning_effort"]),
+        mode=ChatMode(row["mode"]),
+        workspace_id="" if workspace is None else str(workspace),
+        mcp_server_ids=tuple(map(str, row["mcp_server_ids"])),
+        labels=_labels_decoder.decode(row["labels"]),
+        pin_order=row["pin_order"],
+        summary=row["summary"],
+        last_turn_summary=row["last_turn_summary"],
+        client_tools=tools_from_json(row["client_tools"]),
+        last_read_message_id=MessageId(row["last_read_message_id"]),
+        has_unread=row["has_unread"],
+        is_shared=row["is_shared"],
+        place_in_line=row["place_in_line"],
+        created_at=row["chat_created_at"],
+        updated_at=row["changed_at"],
+        diff_status=diff_status_of(row["diff_status"]),
+    )
+
+
+def asking_of(state: ChatState, content: str | None) -> tuple[ToolCall, ...]:
+    """Return the calls of a message that the client has not answered yet."""
+    if content is None:
+        return ()
+    wanted = {call.tool_call_id for call in state.pending if call.is_client}
+    return tuple(
+        part
+        for part in parts_from_json(content)
+        if isinstance(part, ToolCall) and part.tool_call_id in wanted
+    )
+
+
+def labels_to_json(labels: dict[str, str]) -> str:
+    """Return the stored form of labels."""
+    return _encoder.encode(labels).decode()

@@ -1,1 +1,0 @@
-"""Adapters for `Tools`: the services that execute them."""

@@ -1,5 +1,0 @@
-"""The tools by which a model finds, makes, starts and stops the workspace of its chat."""
-
-from chatd.clients.lifecycle.offering import TOOLS, LifecycleTools
-
-__all__ = ["TOOLS", "LifecycleTools"]

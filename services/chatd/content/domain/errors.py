@@ -1,0 +1,39 @@
+"""Errors of files and their media types."""
+
+from chatd.primitives.domain.errors import ChatError
+
+
+class FileNotFound(ChatError):
+    """There is no such file for this caller."""
+
+    def __init__(self, file_id: str) -> None:
+        super().__init__(f"no file {file_id}; upload it first")
+        self.file_id = file_id
+
+
+class TooManyFiles(ChatError):
+    """The chat would hold more files than it may."""
+
+    def __init__(self, files_max: int) -> None:
+        super().__init__(f"a chat holds at most {files_max} files; start another one")
+        self.files_max = files_max
+
+
+class FileTooLarge(ChatError):
+    """The file has more bytes than a file may have."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(f"a file has at most {limit_bytes} bytes; send a smaller one")
+        self.limit_bytes = limit_bytes
+
+
+class MediaTypeRefused(ChatError):
+    """The file is of a type that is not taken, or of another than was said."""
+
+    def __init__(self, media_type: str, accepted: tuple[str, ...], declared: str = "") -> None:
+        is_another = f"its bytes are {media_type}, not {declared}"
+        is_refused = f"{media_type} is not taken; send one of {', '.join(accepted)}"
+        super().__init__(is_another if declared else is_refused)
+        self.media_type = media_type
+        self.accepted = accepted
+        self.declared = declared

@@ -1,1 +1,0 @@
-"""Workspaces as values: their lives, their limits, where they go and what is told about them."""

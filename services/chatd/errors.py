@@ -1,0 +1,432 @@
+"""Errors of the domain and the store as problems: the one table of this service."""
+
+from collections.abc import Mapping
+from itertools import islice
+
+import grpc
+
+from chatd.chats.domain.chat import Status
+from chatd.chats.domain.errors import (
+    BadToolResult,
+    ChatArchived,
+    ChatReadOnly,
+    FenceLost,
+    InvalidState,
+    MessageNotFound,
+    NotEditable,
+    NothingToCompact,
+    QueuedMessageNotFound,
+    QueueFull,
+    ResultProblem,
+    TransitionNotAllowed,
+)
+from chatd.content.domain.errors import FileNotFound, FileTooLarge, MediaTypeRefused, TooManyFiles
+from chatd.models.domain.errors import KeyNeeded, ModelNotFound
+from chatd.primitives.domain.errors import (
+    ChatNotFound,
+    CheckUnavailable,
+    InvalidRequest,
+    NameTaken,
+    NotPermitted,
+    RequestIdReused,
+    ResourceNotFound,
+    UnknownIds,
+    VersionConflict,
+    WorkspaceNotFound,
+)
+from chatd.spend.domain.errors import UsageLimitReached
+from chatd.spend.domain.limits import dollars
+from chatd.users.domain.errors import GroupsUnavailable, UserBarred
+from chatd.workspaces.rpc.errors import WORKSPACE_ERRORS
+from parley.api.chat.v1.error_reason_pb2 import ErrorReason
+from parley.api.workspace.v1.error_reason_pb2 import ErrorReason as WorkspaceReason
+from parley.postgres import DatabaseBusy, DatabaseUnavailable
+from parley.rpc import ErrorTable, Problem, Violation
+
+DOMAIN = "chat.parley"
+RETRY_STORE_AFTER_S = 1.0
+RETRY_GROUPS_AFTER_S = 2.0
+VIOLATIONS_MAX = 100
+#: What is wrong with the result of a call.
+RESULT_PROBLEMS: Mapping[ResultProblem, str] = {
+    ResultProblem.DUPLICATE: "names a call that has more than one result; send one",
+    ResultProblem.INVALID_JSON: "names a call whose result is not JSON",
+    ResultProblem.MISSING: "has no result of the call {call_id}, which waits for one",
+    ResultProblem.UNEXPECTED: "names no call that waits for a result of the client",
+}
+#: What to do about a chat whose status does not allow something.
+NEXT_STEPS: Mapping[Status, str] = {
+    Status.WAITING: "Nothing runs in it; send a message first.",
+    Status.RUNNING: "Wait until its turn ends, or interrupt it, then try again.",
+    Status.INTERRUPTING: "Wait until its turn has ended, then try again.",
+    Status.REQUIRES_ACTION: "Send the results of its tools, or interrupt it, then try again.",
+    Status.ERROR: "Its last turn failed; send a message to go on.",
+}
+
+
+def _problem(
+    status: grpc.StatusCode,
+    reason: "ErrorReason.ValueType",
+    message: str,
+    metadata: Mapping[str, str],
+) -> Problem:
+    name = ErrorReason.Name(reason).removeprefix("ERROR_REASON_")
+    return Problem(status, name, message, metadata)
+
+
+def _chat_not_found(error: ChatNotFound) -> Problem:
+    return _problem(
+        grpc.StatusCode.NOT_FOUND,
+        ErrorReason.ERROR_REASON_CHAT_NOT_FOUND,
+        "There is no such chat, or you may not see it.",
+        {"chat_id": error.chat_id},
+    )
+
+
+def _chat_read_only(error: ChatReadOnly) -> Problem:
+    return _problem(
+        grpc.StatusCode.PERMISSION_DENIED,
+        ErrorReason.ERROR_REASON_CHAT_READ_ONLY,
+        "The chat is shared with you to read; only its owner can change it. Start a chat of your "
+        "own to write.",
+        {"chat_id": error.chat_id},
+    )
+
+
+def _unknown_ids(error: UnknownIds) -> Problem:
+    return Problem(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_UNKNOWN_ID).removeprefix("ERROR_REASON_"),
+        str(error),
+        {"resource": error.resource},
+        violations=tuple(Violation(field, why) for field, why in error.problems.items()),
+    )
+
+
+def _check_unavailable(error: CheckUnavailable) -> Problem:
+    return Problem(
+        grpc.StatusCode.UNAVAILABLE,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_CHECK_UNAVAILABLE).removeprefix("ERROR_REASON_"),
+        f"Whether there is such a {error.resource} cannot be asked now, and nothing was changed; "
+        "try again.",
+        {"resource": error.resource},
+        retry_after_s=RETRY_GROUPS_AFTER_S,
+    )
+
+
+def _message_not_found(error: MessageNotFound) -> Problem:
+    return _problem(
+        grpc.StatusCode.NOT_FOUND,
+        ErrorReason.ERROR_REASON_MESSAGE_NOT_FOUND,
+        "There is no such message in the chat; read its messages anew.",
+        {"message_id": str(error.message_id)},
+    )
+
+
+def _queued_not_found(error: QueuedMessageNotFound) -> Problem:
+    return _problem(
+        grpc.StatusCode.NOT_FOUND,
+        ErrorReason.ERROR_REASON_QUEUED_MESSAGE_NOT_FOUND,
+        "No such message waits; it may have been sent or dropped meanwhile.",
+        {"queued_message_id": error.queued_message_id},
+    )
+
+
+def _file_not_found(error: FileNotFound) -> Problem:
+    return _problem(
+        grpc.StatusCode.NOT_FOUND,
+        ErrorReason.ERROR_REASON_FILE_NOT_FOUND,
+        "There is no such file, or you may not see it; upload it first.",
+        {"file_id": error.file_id},
+    )
+
+
+def _too_many_files(error: TooManyFiles) -> Problem:
+    return _problem(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        ErrorReason.ERROR_REASON_TOO_MANY_FILES,
+        f"A chat holds at most {error.files_max} files; start another chat.",
+        {"files_max": str(error.files_max)},
+    )
+
+
+def _file_too_large(error: FileTooLarge) -> Problem:
+    return _problem(
+        grpc.StatusCode.OUT_OF_RANGE,
+        ErrorReason.ERROR_REASON_FILE_TOO_LARGE,
+        f"A file has at most {error.limit_bytes} bytes; send a smaller one.",
+        {"limit_bytes": str(error.limit_bytes)},
+    )
+
+
+def _media_type_refused(error: MediaTypeRefused) -> Problem:
+    accepted = ", ".join(error.accepted)
+    message = (
+        f"The bytes of the file are {error.media_type}, not {error.declared}; send it as that."
+        if error.declared
+        else f"Files of type {error.media_type} are not taken; send one of {accepted}."
+    )
+    return _problem(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        ErrorReason.ERROR_REASON_MEDIA_TYPE_REFUSED,
+        message,
+        {"media_type": error.media_type},
+    )
+
+
+def _not_allowed(error: TransitionNotAllowed) -> Problem:
+    return _problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_TRANSITION_NOT_ALLOWED,
+        f"The chat is {error.status.replace('_', ' ')}, in which this is not possible. "
+        f"{NEXT_STEPS[error.status]}",
+        {"status": error.status, "command": error.command},
+    )
+
+
+def _archived(error: ChatArchived) -> Problem:
+    return _problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_CHAT_ARCHIVED,
+        "The chat is archived; unarchive it first.",
+        {"chat_id": error.chat_id},
+    )
+
+
+def _invalid_state(error: InvalidState) -> Problem:
+    return _problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_INVALID_STATE,
+        f"The chat's stored state is impossible: {error.problem}. Reconcile the chat.",
+        {"chat_id": error.chat_id},
+    )
+
+
+def _moved_on(error: FenceLost) -> Problem:
+    return _problem(
+        grpc.StatusCode.ABORTED,
+        ErrorReason.ERROR_REASON_VERSION_CONFLICT,
+        "The chat moved on meanwhile; read it and try again.",
+        {"chat_id": error.chat_id},
+    )
+
+
+def _queue_full(error: QueueFull) -> Problem:
+    return _problem(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        ErrorReason.ERROR_REASON_QUEUE_FULL,
+        f"{error.queue_length_max} messages wait already; wait for a turn to end or drop one.",
+        {"queue_length_max": str(error.queue_length_max)},
+    )
+
+
+def _not_editable(error: NotEditable) -> Problem:
+    return _problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_NOT_EDITABLE,
+        "Only messages of a user can be edited.",
+        {"role": error.role, "message_id": str(error.message_id)},
+    )
+
+
+def _nothing_to_compact(error: NothingToCompact) -> Problem:
+    return _problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.ERROR_REASON_NOTHING_TO_COMPACT,
+        "Nothing was said since the last summary.",
+        {"chat_id": error.chat_id},
+    )
+
+
+def _bad_tool_result(error: BadToolResult) -> Problem:
+    return Problem(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_BAD_TOOL_RESULT).removeprefix("ERROR_REASON_"),
+        f"The result of the call {error.tool_call_id} is {error.problem}; send exactly one JSON "
+        "result for each call that waits.",
+        {"tool_call_id": error.tool_call_id, "problem": error.problem},
+        violations=tuple(
+            Violation(
+                error.fields.get(call_id, "results"),
+                RESULT_PROBLEMS[problem].format(call_id=call_id),
+            )
+            for call_id, problem in islice(error.problems.items(), VIOLATIONS_MAX)
+        ),
+    )
+
+
+def _workspace_not_found(error: WorkspaceNotFound) -> Problem:
+    return Problem(
+        grpc.StatusCode.NOT_FOUND,
+        WorkspaceReason.Name(WorkspaceReason.ERROR_REASON_WORKSPACE_NOT_FOUND).removeprefix(
+            "ERROR_REASON_"
+        ),
+        "There is no such workspace, or you may not see it.",
+        {"workspace_id": error.workspace_id},
+    )
+
+
+def _user_barred(error: UserBarred) -> Problem:
+    return _problem(
+        grpc.StatusCode.PERMISSION_DENIED, ErrorReason.ERROR_REASON_FORBIDDEN, str(error), {}
+    )
+
+
+def _request_id_reused(error: RequestIdReused) -> Problem:
+    return _problem(
+        grpc.StatusCode.ALREADY_EXISTS,
+        ErrorReason.ERROR_REASON_REQUEST_ID_REUSED,
+        "The request id was used before with another body; choose a new one.",
+        {"request_id": error.request_id},
+    )
+
+
+def _usage_limit(error: UsageLimitReached) -> Problem:
+    return Problem(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_USAGE_LIMIT).removeprefix("ERROR_REASON_"),
+        f"The spending limit of {dollars(error.limit_micros)} is reached; go on after "
+        f"{error.resets_at:%Y-%m-%d %H:%M} UTC, or ask an administrator to raise it.",
+        {
+            "spent_micros": str(error.spent_micros),
+            "limit_micros": str(error.limit_micros),
+            "resets_at": error.resets_at.isoformat().replace("+00:00", "Z"),
+        },
+        retry_after_s=max(0.0, error.retry_after_s),
+    )
+
+
+def _groups_unavailable(_: GroupsUnavailable) -> Problem:
+    return Problem(
+        grpc.StatusCode.UNAVAILABLE,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_GROUPS_UNAVAILABLE).removeprefix("ERROR_REASON_"),
+        "Which spending limit binds you depends on your groups, which cannot be asked for now; "
+        "try again.",
+        retry_after_s=RETRY_GROUPS_AFTER_S,
+    )
+
+
+def _not_permitted(error: NotPermitted) -> Problem:
+    return _problem(
+        grpc.StatusCode.PERMISSION_DENIED,
+        ErrorReason.ERROR_REASON_FORBIDDEN,
+        f"Only administrators may {error.what}.",
+        {},
+    )
+
+
+def _model_not_found(error: ModelNotFound) -> Problem:
+    return _problem(
+        grpc.StatusCode.NOT_FOUND,
+        ErrorReason.ERROR_REASON_MODEL_NOT_FOUND,
+        "There is no such model, or it is switched off; choose one of the list of models.",
+        {"model_id": error.model_id},
+    )
+
+
+def _resource_not_found(error: ResourceNotFound) -> Problem:
+    return _problem(
+        grpc.StatusCode.NOT_FOUND,
+        ErrorReason.ERROR_REASON_RESOURCE_NOT_FOUND,
+        f"There is no such {error.resource}, or you may not see it.",
+        {"resource": error.resource, "id": error.resource_id},
+    )
+
+
+def _name_taken(error: NameTaken) -> Problem:
+    return _problem(
+        grpc.StatusCode.ALREADY_EXISTS,
+        ErrorReason.ERROR_REASON_NAME_TAKEN,
+        f"Another {error.resource} has this name; choose another one.",
+        {"resource": error.resource, "name": error.name},
+    )
+
+
+def _version_conflict(error: VersionConflict) -> Problem:
+    return _problem(
+        grpc.StatusCode.ABORTED,
+        ErrorReason.ERROR_REASON_VERSION_CONFLICT,
+        "Somebody changed it meanwhile; read it and try again.",
+        {"etag": error.etag},
+    )
+
+
+def _key_needed(error: KeyNeeded) -> Problem:
+    problem = (
+        f"give the key again: the stored keys were given for {error.old_origin} and would be sent "
+        f"to {error.new_origin or 'another host'}. It replaces the stored keys; null removes them"
+    )
+    return Problem(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_KEY_NEEDED).removeprefix("ERROR_REASON_"),
+        "The change would send stored keys to another host; give the key again in the same "
+        "request, or null to remove the stored keys.",
+        {"old_origin": error.old_origin, "new_origin": error.new_origin},
+        violations=(Violation("key", problem),),
+    )
+
+
+def _invalid(error: InvalidRequest) -> Problem:
+    return Problem(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_INVALID_REQUEST).removeprefix("ERROR_REASON_"),
+        str(error),
+        {"field": error.field},
+        violations=tuple(Violation(field, problem) for field, problem in error.faults),
+    )
+
+
+def _unavailable(_: DatabaseUnavailable) -> Problem:
+    return Problem(
+        grpc.StatusCode.UNAVAILABLE,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_STORE_UNAVAILABLE).removeprefix("ERROR_REASON_"),
+        "The database cannot be reached; try again.",
+        retry_after_s=RETRY_STORE_AFTER_S,
+    )
+
+
+def _contended(_: DatabaseBusy) -> Problem:
+    # Not UNAVAILABLE: at another process it would wait for the same lock.
+    return Problem(
+        grpc.StatusCode.ABORTED,
+        ErrorReason.Name(ErrorReason.ERROR_REASON_STORE_BUSY).removeprefix("ERROR_REASON_"),
+        "Others have held what this changes for too long; nothing was changed, try again.",
+        retry_after_s=RETRY_STORE_AFTER_S,
+    )
+
+
+ERRORS: ErrorTable = {
+    ChatNotFound: _chat_not_found,
+    ChatReadOnly: _chat_read_only,
+    UnknownIds: _unknown_ids,
+    CheckUnavailable: _check_unavailable,
+    MessageNotFound: _message_not_found,
+    QueuedMessageNotFound: _queued_not_found,
+    FileNotFound: _file_not_found,
+    TooManyFiles: _too_many_files,
+    FileTooLarge: _file_too_large,
+    MediaTypeRefused: _media_type_refused,
+    TransitionNotAllowed: _not_allowed,
+    ChatArchived: _archived,
+    InvalidState: _invalid_state,
+    FenceLost: _moved_on,
+    QueueFull: _queue_full,
+    NotEditable: _not_editable,
+    NothingToCompact: _nothing_to_compact,
+    BadToolResult: _bad_tool_result,
+    RequestIdReused: _request_id_reused,
+    UsageLimitReached: _usage_limit,
+    GroupsUnavailable: _groups_unavailable,
+    NotPermitted: _not_permitted,
+    WorkspaceNotFound: _workspace_not_found,
+    UserBarred: _user_barred,
+    ModelNotFound: _model_not_found,
+    ResourceNotFound: _resource_not_found,
+    NameTaken: _name_taken,
+    VersionConflict: _version_conflict,
+    KeyNeeded: _key_needed,
+    InvalidRequest: _invalid,
+    DatabaseUnavailable: _unavailable,
+    DatabaseBusy: _contended,
+    **WORKSPACE_ERRORS,
+}

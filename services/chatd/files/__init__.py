@@ -1,0 +1,1 @@
+"""Files of users: stored, read by turns, uploaded and downloaded."""

@@ -1,0 +1,1 @@
+"""Tasks and caches of the process of the slice `files`."""

@@ -1,0 +1,45 @@
+"""Files that were read lately, so that every step of a turn does not read them again."""
+
+from collections import OrderedDict
+from collections.abc import Collection, Mapping
+
+from chatd.files.domain.ports import Files
+from chatd.models.domain.language_model import FileData
+from chatd.primitives.domain.ids import OwnerId
+
+KEPT_BYTES_MAX = 64 * 1024 * 1024
+
+
+class CachedFiles:
+    """Files of one store, the most recently used ones at hand; a file never changes."""
+
+    def __init__(self, files: Files, kept_bytes_max: int = KEPT_BYTES_MAX) -> None:
+        self._files = files
+        self._kept_bytes_max = kept_bytes_max
+        self._kept: OrderedDict[tuple[str, str], FileData] = OrderedDict()
+        self._kept_bytes = 0
+
+    async def load(self, file_ids: Collection[str], owner_id: OwnerId) -> Mapping[str, FileData]:
+        """Return the files of an owner by their ids; one that is gone is not among them."""
+        found = {
+            file_id: file
+            for file_id in file_ids
+            if (file := self._kept.get((owner_id, file_id))) is not None
+        }
+        for file_id in found:
+            self._kept.move_to_end((owner_id, file_id))
+        missing = [file_id for file_id in file_ids if file_id not in found]
+        if missing:
+            read = await self._files.load(missing, owner_id)
+            for file_id, file in read.items():
+                self._keep((owner_id, file_id), file)
+            found |= read
+        return found
+
+    def _keep(self, place: tuple[str, str], file: FileData) -> None:
+        if place not in self._kept:
+            self._kept[place] = file
+            self._kept_bytes += len(file.data)
+        while self._kept_bytes > self._kept_bytes_max:
+            _, dropped = self._kept.popitem(last=False)
+            self._kept_bytes -= len(dropped.data)

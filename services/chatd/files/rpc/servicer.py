@@ -1,0 +1,136 @@
+"""FileService: files in and out, a piece at a time."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from typing import Final
+
+import grpc
+
+from chatd.chats.domain.views import StoredFile
+from chatd.content.domain.errors import FileNotFound, FileTooLarge
+from chatd.content.domain.file_names import clean_name
+from chatd.content.domain.media_types import FILE_BYTES_MAX, MEDIA_TYPE_BYTES_MAX, confirmed
+from chatd.files.store.files import HeldFiles
+from chatd.models.domain.language_model import FileData
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.ids import OwnerId
+from chatd.primitives.rpc import fields
+from chatd.primitives.rpc.times import time_to_proto
+from chatd.users.domain.groups import Groups
+from chatd.users.rpc.callers import caller_as_owner, caller_as_reader
+from parley.api.chat.v1 import file_pb2
+from parley.api.chat.v1 import file_service_pb2 as api
+from parley.api.chat.v1.file_service_pb2_grpc import FileServiceServicer
+
+Context = grpc.aio.ServicerContext
+
+CHUNK_BYTES_MAX: Final = 256 * 1024
+#: What a download has in memory; the database reads a file from its beginning for each.
+STRETCH_BYTES: Final = 2 * 1024 * 1024
+#: Each has a file in memory.
+UPLOADS_MAX: Final = 16
+GIVEN_NAME_BYTES_MAX: Final = 4096
+
+
+class FileServicer(FileServiceServicer):
+    """Serves files; errors become problems in the server's table."""
+
+    def __init__(self, files: HeldFiles, groups: Groups) -> None:
+        self._files = files
+        self._groups = groups
+        self._uploads = asyncio.Semaphore(UPLOADS_MAX)
+
+    async def UploadFile(  # noqa: N802 (the name is the proto's)
+        self, request_iterator: AsyncIterator[api.UploadFileRequest], context: Context
+    ) -> api.UploadFileResponse:
+        """Store a file of the caller's."""
+        owner_id = caller_as_owner().id
+        async with self._uploads:
+            head, data = await _received(request_iterator)
+            request_id = fields.request_id_of(head.request_id)
+            declared = fields.clean(head.media_type, "media_type", bytes_max=MEDIA_TYPE_BYTES_MAX)
+            name = clean_name(fields.clean(head.name, "name", bytes_max=GIVEN_NAME_BYTES_MAX))
+            file = FileData(name, confirmed(declared, name, data), data)
+            file_id = _derived_id(owner_id, request_id)
+            stored = await self._files.put(file_id, owner_id, file, request_id=request_id)
+        return api.UploadFileResponse(file=_file_to_proto(stored))
+
+    async def GetFile(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetFileRequest, context: Context
+    ) -> api.GetFileResponse:
+        """Read what is known of a file."""
+        file_id = _file_id_of(request.file_id)
+        file = await self._files.get(file_id, await caller_as_reader(self._groups))
+        return api.GetFileResponse(file=_file_to_proto(file))
+
+    async def DownloadFile(  # noqa: N802 (the name is the proto's)
+        self, request: api.DownloadFileRequest, context: Context
+    ) -> AsyncIterator[api.DownloadFileResponse]:
+        """Read a file or a stretch of it."""
+        file_id = _file_id_of(request.file_id)
+        reader = await caller_as_reader(self._groups)
+        file = await self._files.get(file_id, reader)
+        at = fields.whole(request.offset_bytes, "offset_bytes", at_least=0, at_most=file.size_bytes)
+        length = fields.whole(request.length_bytes, "length_bytes", at_least=0)
+        end = min(file.size_bytes, at + length) if length else file.size_bytes
+        yield api.DownloadFileResponse(file=_file_to_proto(file))
+        while at < end:
+            data = await self._files.stretch(
+                file_id, reader, offset_bytes=at, length_bytes=min(STRETCH_BYTES, end - at)
+            )
+            for place in range(0, len(data), CHUNK_BYTES_MAX):
+                piece = data[place : place + CHUNK_BYTES_MAX]
+                at += len(piece)
+                yield _chunk(piece, is_last=at >= end)
+        if at == request.offset_bytes:
+            yield _chunk(b"", is_last=True)
+
+
+async def _received(
+    requests: AsyncIterator[api.UploadFileRequest],
+) -> tuple[api.UploadHead, bytes]:
+    """Return the head and the bytes of an upload; the stream is left where they are too many."""
+    head: api.UploadHead | None = None
+    data = bytearray()
+    async for request in requests:
+        match request.WhichOneof("piece"):
+            case "head" if head is None:
+                head = request.head
+            case "chunk" if head is not None:
+                data += request.chunk
+            case _:
+                raise InvalidRequest("piece", "send the head first and once, then chunks")
+        if len(data) > FILE_BYTES_MAX:
+            raise FileTooLarge(FILE_BYTES_MAX)
+    if head is None:
+        raise InvalidRequest("head", "send the head first, then chunks")
+    return head, bytes(data)
+
+
+def _derived_id(owner_id: OwnerId, request_id: str) -> str:
+    """Return the id that this request of this user alone has, however often it comes."""
+    return str(uuid.uuid5(uuid.UUID(owner_id), f"upload {request_id}"))
+
+
+def _file_id_of(text: str) -> str:
+    try:
+        return fields.uuid_of(text, "file_id")
+    except InvalidRequest:
+        raise FileNotFound(text) from None
+
+
+def _chunk(data: bytes, *, is_last: bool) -> api.DownloadFileResponse:
+    return api.DownloadFileResponse(chunk=api.FileChunk(data=data, last=is_last))
+
+
+def _file_to_proto(file: StoredFile) -> file_pb2.File:
+    return file_pb2.File(
+        id=file.id,
+        owner_id=file.owner_id,
+        name=file.name,
+        media_type=file.media_type,
+        size_bytes=file.size_bytes,
+        sha256=file.sha256.hex(),
+        created_at=time_to_proto(file.created_at),
+    )

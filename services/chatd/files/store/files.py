@@ -1,0 +1,106 @@
+"""Files as people put them in and take them out; authorisation is in every statement."""
+
+from hashlib import sha256
+
+import asyncpg
+
+from chatd.chats.domain.views import StoredFile
+from chatd.chats.store.attachments import INSERT_FILE
+from chatd.chats.store.view_rows import READABLE
+from chatd.content.domain.errors import FileNotFound
+from chatd.models.domain.language_model import FileData
+from chatd.primitives.domain.errors import RequestIdReused
+from chatd.primitives.domain.ids import OwnerId
+from chatd.primitives.domain.requests import Reader
+from parley.postgres import Pool, typed_outages
+
+COLUMNS = """
+    f.id, f.owner_id, f.name, f.media_type, octet_length(f.data) AS size_bytes, f.sha256,
+    f.created_at
+"""
+
+# A reader sees their own files and those that a chat holds which they may read.
+VISIBLE = f"""
+    f.id = $1 AND (f.owner_id = $2 OR EXISTS (
+        SELECT 1 FROM chat.chat_files held JOIN chat.chats c ON c.id = held.chat_id
+        WHERE held.file_id = f.id AND {READABLE}))
+"""
+
+# A file of an owner.
+SELECT_OWN = f"SELECT {COLUMNS} FROM chat.files f WHERE f.id = $1 AND f.owner_id = $2"
+
+# A file, for a reader.
+SELECT_VISIBLE = f"SELECT {COLUMNS} FROM chat.files f WHERE {VISIBLE}"
+
+# A stretch of its bytes, for a reader.
+SELECT_STRETCH = f"""
+    SELECT substring(f.data FROM $4 FOR $5) FROM chat.files f WHERE {VISIBLE}
+"""
+
+
+class HeldFiles:
+    """Files in PostgreSQL."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def put(
+        self, file_id: str, owner_id: OwnerId, file: FileData, *, request_id: str
+    ) -> StoredFile:
+        """Keep a file under an id that its request alone has; the same may come again.
+
+        Raises:
+            RequestIdReused: another file came with this request before.
+        """
+        digest = sha256(file.data).digest()
+        with typed_outages():
+            await self._pool.execute(
+                INSERT_FILE, file_id, owner_id, file.name, file.media_type, digest, file.data
+            )
+            row = await self._pool.fetchrow(SELECT_OWN, file_id, owner_id)
+        if row is None:
+            raise FileNotFound(file_id)
+        stored = _file_of(row)
+        if (stored.name, stored.media_type, stored.sha256) != (file.name, file.media_type, digest):
+            raise RequestIdReused(request_id)
+        return stored
+
+    async def get(self, file_id: str, reader: Reader) -> StoredFile:
+        """Return what is known of a file.
+
+        Raises:
+            FileNotFound: there is none for this reader.
+        """
+        with typed_outages():
+            row = await self._pool.fetchrow(SELECT_VISIBLE, file_id, reader.id, reader.group_ids)
+        if row is None:
+            raise FileNotFound(file_id)
+        return _file_of(row)
+
+    async def stretch(
+        self, file_id: str, reader: Reader, *, offset_bytes: int, length_bytes: int
+    ) -> bytes:
+        """Return some bytes of a file, fewer at its end.
+
+        Raises:
+            FileNotFound: there is none for this reader, or no longer.
+        """
+        with typed_outages():
+            data = await self._pool.fetchval(
+                SELECT_STRETCH, file_id, reader.id, reader.group_ids, offset_bytes + 1, length_bytes
+            )
+        if data is None:
+            raise FileNotFound(file_id)
+        return bytes(data)
+
+
+def _file_of(row: asyncpg.Record) -> StoredFile:
+    return StoredFile(
+        id=str(row["id"]),
+        owner_id=OwnerId(str(row["owner_id"])),
+        name=row["name"],
+        media_type=row["media_type"],
+        size_bytes=row["size_bytes"],
+        sha256=row["sha256"],
+        created_at=row["created_at"],
+    )

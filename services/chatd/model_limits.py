@@ -1,0 +1,32 @@
+"""How patient a process is with models, from its settings."""
+
+from chatd.providers.guarded import SILENT_S
+from chatd.settings import Settings
+from chatd.turns.domain.retries import RetryPolicy
+from chatd.turns.engine.dependencies import TurnLimits
+from chatd.turns.engine.stream import StreamLimits
+
+# A call that is given up after this share of the startup limit counts as a failed one.
+SILENT_SHARE = 0.75
+
+
+def retry_policy(settings: Settings) -> RetryPolicy:
+    """Return how often and when failed calls are tried again."""
+    return RetryPolicy(
+        attempts_max=settings.model_attempts_max,
+        backoff_first_s=settings.model_backoff_first_s,
+        backoff_max_s=settings.model_backoff_max_s,
+        unreachable_max_s=settings.model_unreachable_max_s,
+        hint_max_s=settings.model_hint_max_s,
+    )
+
+
+def turn_limits(settings: Settings) -> TurnLimits:
+    """Return how long and how often a turn may try."""
+    stream = StreamLimits(startup_s=settings.model_startup_s, silence_s=settings.model_silence_s)
+    return TurnLimits(stream=stream, retries=retry_policy(settings))
+
+
+def silent_s(settings: Settings) -> float:
+    """Return after how long a call without an answer tells against its provider."""
+    return min(SILENT_S, settings.model_startup_s * SILENT_SHARE)

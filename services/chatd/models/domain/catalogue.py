@@ -1,0 +1,230 @@
+"""Providers and models as values: what an installation can talk to.
+
+What was deleted stays in the catalogue, marked as such: messages that it wrote keep their identity.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from chatd.models.domain.choice import ReasoningEffort
+from chatd.models.domain.preferences import InstallationSettings
+from chatd.models.domain.price import Price
+from chatd.models.domain.profile import THRESHOLD_PERCENT
+
+DEMO_PROVIDER_ID = "scripted"
+DEMO_MODEL_ID = "scripted"
+
+
+class ProviderType(StrEnum):
+    """A family of endpoints that speak alike."""
+
+    ANTHROPIC = "anthropic"
+    OPENAI = "openai"
+    OPENAI_COMPATIBLE = "openai_compatible"
+    AZURE = "azure"
+    BEDROCK = "bedrock"
+    SCRIPTED = "scripted"
+
+
+# Endpoints on one's own machine often want no key; the demo has none.
+KEYLESS = frozenset({ProviderType.OPENAI_COMPATIBLE, ProviderType.SCRIPTED})
+
+
+class Purpose(StrEnum):
+    """A use of models that may have a model of its own."""
+
+    UTILITY = "utility"
+    TITLE = "title"
+    COMPACTION = "compaction"
+    ADVISOR = "advisor"
+    GENERAL = "general"
+    EXPLORE = "explore"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderKey:
+    """A key of a provider without its value; one without a user is the installation's."""
+
+    id: str
+    provider_id: str
+    hint: str  # Its last four characters.
+    user_id: str = ""
+    order: int = 1
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """An endpoint that serves models.
+
+    Attributes:
+        base_url: Address without a slash at its end; empty for the protocol's own.
+        options: What an administrator set for all of its models.
+        keys: The installation's keys in the order in which they are tried.
+        version: Grows with every change.
+        is_given: Whether it comes from the environment or with Parley, so that nobody changes it.
+    """
+
+    id: str
+    name: str
+    display_name: str
+    type: ProviderType
+    base_url: str = ""
+    is_enabled: bool = True
+    user_keys_allowed: bool = False
+    options: Mapping[str, object] = field(default_factory=dict)
+    keys: tuple[ProviderKey, ...] = ()
+    created_at: datetime | None = None
+    version: int = 1
+    is_deleted: bool = False
+    is_given: bool = False
+
+    @property
+    def needs_key(self) -> bool:
+        """Return whether nothing can be asked without a key."""
+        return self.type not in KEYLESS
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model as it is configured; what is 0, empty or None comes from the price book.
+
+    Attributes:
+        name: What the provider calls it.
+        is_default: Whether it answers where no model is named.
+        context_limit_tokens: Tokens its context holds.
+        output_limit_tokens: Tokens of its longest answer.
+        threshold_percent: How full its context may be before the history is summarised; 100 never.
+        default_effort: How hard it thinks unless asked otherwise.
+        max_effort: How hard it may be asked to think.
+    """
+
+    id: str
+    provider_id: str
+    name: str
+    display_name: str
+    is_enabled: bool = True
+    is_default: bool = False
+    context_limit_tokens: int = 0
+    output_limit_tokens: int = 0
+    threshold_percent: int = THRESHOLD_PERCENT
+    default_effort: ReasoningEffort = ReasoningEffort.DEFAULT
+    max_effort: ReasoningEffort = ReasoningEffort.DEFAULT
+    price: Price = field(default_factory=Price)
+    options: Mapping[str, object] = field(default_factory=dict)
+    version: int = 1
+    is_deleted: bool = False
+    is_given: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOverride:
+    """The model of one purpose."""
+
+    purpose: Purpose
+    model_id: str
+    reasoning_effort: ReasoningEffort = ReasoningEffort.DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """All that an installation can talk to, at one moment.
+
+    Attributes:
+        providers: By id.
+        models: By id, in the order in which they are listed.
+        overrides: By purpose.
+        given_default_id: The model that the environment names as the default; empty for none.
+        settings: What holds for the whole installation.
+        version: Grows with every change of anything of it.
+    """
+
+    providers: Mapping[str, Provider] = field(default_factory=dict)
+    models: Mapping[str, Model] = field(default_factory=dict)
+    overrides: Mapping[Purpose, ModelOverride] = field(default_factory=dict)
+    given_default_id: str = ""
+    settings: InstallationSettings = field(default_factory=InstallationSettings)
+    version: int = 0
+
+    def is_usable(self, model: Model) -> bool:
+        """Return whether neither the model nor its provider is switched off or deleted."""
+        provider = self.providers.get(model.provider_id)
+        return (
+            model.is_enabled
+            and not model.is_deleted
+            and provider is not None
+            and provider.is_enabled
+            and not provider.is_deleted
+        )
+
+    def default(self) -> Model | None:
+        """Return the model that answers where none is named.
+
+        An administrator's choice wins over the environment's; without both it is the demo. A model
+        that an administrator adds is not the default before somebody makes it so.
+        """
+        live = [model for model in self.models.values() if not model.is_deleted]
+        for model in live:
+            if model.is_default:
+                return model
+        if self.given_default_id in self.models:
+            return self.models[self.given_default_id]
+        usable = [model for model in live if model.is_given and self.is_usable(model)]
+        real = [model for model in usable if model.id != DEMO_MODEL_ID]
+        return next(iter(real or usable), None)
+
+    def find(self, reference: str) -> Model | None:
+        """Return the usable model that an id or a name means; None if none does, or several do.
+
+        A name may say its provider before a slash.
+        """
+        model = self.models.get(reference)
+        if model is not None:
+            return model if self.is_usable(model) else None
+        usable = [each for each in self.models.values() if self.is_usable(each)]
+        for names in (self._long_name, lambda each: each.name):
+            found = [each for each in usable if names(each) == reference]
+            if len(found) == 1:
+                return found[0]
+        return None
+
+    def provider_of(self, model_id: str) -> str:
+        """Return the id of the provider that serves or served a model; empty if nobody knows."""
+        model = self.models.get(model_id)
+        return "" if model is None else model.provider_id
+
+    def _long_name(self, model: Model) -> str:
+        return f"{self.providers[model.provider_id].name}/{model.name}"
+
+
+def merged(stored: Catalogue, given: Catalogue) -> Catalogue:
+    """Return what is stored together with what is given; an administrator's word wins."""
+    return Catalogue(
+        providers={**given.providers, **stored.providers},
+        models={**stored.models, **given.models},
+        overrides={**given.overrides, **stored.overrides},
+        given_default_id=given.given_default_id,
+        settings=stored.settings,
+        version=stored.version,
+    )
+
+
+DEMO = Catalogue(
+    providers={
+        DEMO_PROVIDER_ID: Provider(
+            DEMO_PROVIDER_ID, "scripted", "Demo", ProviderType.SCRIPTED, is_given=True
+        )
+    },
+    models={
+        DEMO_MODEL_ID: Model(
+            DEMO_MODEL_ID,
+            DEMO_PROVIDER_ID,
+            "scripted",
+            "Scripted demo",
+            price=Price(),
+            is_given=True,
+        )
+    },
+)

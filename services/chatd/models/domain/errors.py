@@ -1,0 +1,20 @@
+"""Errors of models and their keys."""
+
+from chatd.primitives.domain.errors import ChatError
+
+
+class ModelNotFound(ChatError):
+    """There is no such model, or it is switched off."""
+
+    def __init__(self, model_id: str) -> None:
+        super().__init__(f"no model {model_id} can be used; choose one of the list of models")
+        self.model_id = model_id
+
+
+class KeyNeeded(ChatError):
+    """Stored keys of a provider would be sent to another host."""
+
+    def __init__(self, old_origin: str, new_origin: str) -> None:
+        super().__init__(f"the stored keys were given for {old_origin}, not for {new_origin}")
+        self.old_origin = old_origin
+        self.new_origin = new_origin

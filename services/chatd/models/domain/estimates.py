@@ -1,0 +1,44 @@
+"""How many tokens a call takes, estimated from its size, where its provider does not say.
+
+Meant to be of the right order, for money: a provider's own count replaces it whenever there is one.
+"""
+
+from chatd.content.domain.parts import File
+from chatd.content.domain.tokens import BYTES_PER_TOKEN, estimated_tokens
+from chatd.models.domain.language_model import FileData, ModelRequest
+
+IMAGE_TOKENS = 1600  # What providers count for a picture of the largest size that they keep.
+DOCUMENT_BYTES_PER_TOKEN = 32  # A PDF has far more bytes than it has words.
+
+
+def tokens_of_bytes(size_bytes: int) -> int:
+    """Return how many tokens text of a size in UTF-8 takes."""
+    return -(-size_bytes // BYTES_PER_TOKEN)
+
+
+def text_bytes(text: str) -> int:
+    """Return the size of a text in UTF-8, also of one that cannot be encoded."""
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
+
+
+def estimated_input_tokens(request: ModelRequest) -> int:
+    """Return how many tokens the prompt of a request takes: messages, tools and files."""
+    parts = [part for message in request.messages for part in message.content]
+    files = (request.files.get(part.file_id) for part in parts if isinstance(part, File))
+    tools_bytes = sum(
+        text_bytes(tool.name) + text_bytes(tool.description) + text_bytes(tool.input_schema_json)
+        for tool in request.tools
+    )
+    return (
+        estimated_tokens(tuple(parts))
+        + tokens_of_bytes(tools_bytes)
+        + sum(_file_tokens(file) for file in files if file is not None)
+    )
+
+
+def _file_tokens(file: FileData) -> int:
+    if file.media_type.startswith("image/"):
+        return IMAGE_TOKENS
+    if file.media_type.startswith("text/"):
+        return tokens_of_bytes(len(file.data))
+    return -(-len(file.data) // DOCUMENT_BYTES_PER_TOKEN)

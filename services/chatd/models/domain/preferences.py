@@ -1,0 +1,60 @@
+"""Settings that people change while Parley runs: the installation's and each user's own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from chatd.models.domain.profile import THRESHOLD_PERCENT
+
+PROMPT_BYTES_MAX = 128 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationSettings:
+    """What holds for the whole installation.
+
+    Attributes:
+        system_prompt: Instructions that every new chat begins with.
+        include_default_system_prompt: Whether Parley's own instructions come before them; while
+            nobody has said so, they do if there are no others.
+        plan_mode_instructions: More instructions for plan mode.
+        compact_on_final_step: Whether a last answer that crosses the threshold is summarised and
+            gone on from.
+        workspace_ttl_ms: Lifetime of a workspace that a chat makes; 0 for its template's.
+        auto_archive_days: After how many days an untouched chat is put away; 0 never.
+        retention_days: After how many days a chat that was put away is deleted; 0 never.
+        running_chats_per_user_max: Chats of one user that run at once; 0 for no limit.
+    """
+
+    system_prompt: str = ""
+    include_default_system_prompt: bool | None = None
+    plan_mode_instructions: str = ""
+    compact_on_final_step: bool = True
+    workspace_ttl_ms: int = 0
+    auto_archive_days: int = 0
+    retention_days: int = 0
+    running_chats_per_user_max: int = 0
+
+    @property
+    def has_default_prompt(self) -> bool:
+        """Return whether Parley's own instructions are used."""
+        if self.include_default_system_prompt is None:
+            return not self.system_prompt.strip()
+        return self.include_default_system_prompt
+
+
+@dataclass(frozen=True, slots=True)
+class UserSettings:
+    """What holds for one user.
+
+    Attributes:
+        custom_prompt: Instructions of the user's own.
+        compaction_threshold_percents: How full the context of a model may be, by its id.
+    """
+
+    custom_prompt: str = ""
+    compaction_threshold_percents: Mapping[str, int] = field(default_factory=dict)
+
+    def threshold_percent(self, model_id: str, configured_percent: int) -> int:
+        """Return the threshold of a model: the user's own, else as configured, else the usual."""
+        wanted = self.compaction_threshold_percents.get(model_id, configured_percent)
+        return wanted if 0 <= wanted <= 100 else THRESHOLD_PERCENT

@@ -1,0 +1,213 @@
+"""What this process knows of the configuration, so that a turn asks nobody.
+
+A snapshot is good until somebody says that something changed. That is said over the bus, with the
+number of the change; every few seconds the number is compared, which repairs what was not heard.
+One caller reads and the others wait for it; what was read before a change was heard is not kept.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Generic, Protocol, TypeVar
+
+from chatd.models.domain.catalogue import Catalogue, merged
+from chatd.models.store.catalogue import ChatFacts, KeyValues, Snapshot, UserConfig
+from chatd.models.store.config_version import CATALOGUE
+from chatd.primitives.domain.ids import ChatId, OwnerId
+from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable
+
+REPAIR_S = 5.0
+# Before the id of a chat, where ids of users stand for themselves.
+CHAT_PREFIX = "chat:"
+USERS_MAX = 10_000
+CHATS_MAX = 10_000
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Stored(Protocol):
+    """Where the configuration is."""
+
+    async def version(self) -> int:
+        """Return the number of the newest change."""
+        ...
+
+    async def load(self) -> Snapshot:
+        """Return everything."""
+        ...
+
+    async def user(self, user_id: OwnerId) -> UserConfig:
+        """Return what a user set and brought."""
+        ...
+
+    async def chat(self, chat_id: ChatId) -> ChatFacts:
+        """Return what the turns of a chat depend on."""
+        ...
+
+
+class Remembered(Generic[T]):
+    """Values by a key, the most recently used ones, until they are forgotten."""
+
+    def __init__(self, read: Callable[[str], Awaitable[T]], kept_max: int) -> None:
+        self._read = read
+        self._kept_max = kept_max
+        self._kept: OrderedDict[str, T] = OrderedDict()
+        self._generation = 0
+
+    async def get(self, key: str) -> T:
+        """Return the value, read if it is not known."""
+        known = self._kept.get(key)
+        if known is not None:
+            self._kept.move_to_end(key)
+            return known
+        generation = self._generation
+        value = await self._read(key)
+        if generation == self._generation:
+            self._kept[key] = value
+            if len(self._kept) > self._kept_max:
+                self._kept.popitem(last=False)
+        return value
+
+    def forget(self, key: str) -> None:
+        """Read this one again when it is asked for."""
+        self._generation += 1
+        self._kept.pop(key, None)
+
+    def clear(self) -> None:
+        """Read all again when they are asked for."""
+        self._generation += 1
+        self._kept.clear()
+
+
+class ConfigurationCache:
+    """The configuration as this process knows it.
+
+    Args:
+        stored: Where it is.
+        given: What the environment gives, and the demo.
+        given_values: The values of the keys of the environment.
+        clock: Time between two comparisons.
+    """
+
+    def __init__(
+        self, stored: Stored, given: Catalogue, given_values: KeyValues, clock: Clock
+    ) -> None:
+        self._stored = stored
+        self._given = given
+        self._given_values = given_values
+        self._clock = clock
+        self._snapshot: Snapshot | None = None
+        self._is_fresh = False
+        self._generation = 0
+        self._reading = asyncio.Lock()
+        self._news = asyncio.Event()
+        self._users = Remembered(lambda key: stored.user(OwnerId(key)), USERS_MAX)
+        self._chats = Remembered(lambda key: stored.chat(ChatId(key)), CHATS_MAX)
+
+    async def current(self) -> Snapshot:
+        """Return the catalogue.
+
+        Raises:
+            DatabaseUnavailable: it was never read, and cannot be.
+        """
+        if self._is_fresh and self._snapshot is not None:
+            return self._snapshot
+        async with self._reading:
+            if self._is_fresh and self._snapshot is not None:
+                return self._snapshot
+            return await self._read()
+
+    async def newest(self) -> Snapshot:
+        """Return the catalogue of this moment, for whoever misses something in the known one.
+
+        Raises:
+            DatabaseUnavailable: the number of the newest change cannot be read.
+        """
+        await self._compare()
+        return await self.current()
+
+    async def user(self, user_id: OwnerId) -> UserConfig:
+        """Return what a user set and brought."""
+        return await self._users.get(user_id)
+
+    async def chat(self, chat_id: ChatId) -> ChatFacts:
+        """Return what the turns of a chat depend on beside its history.
+
+        Raises:
+            ChatNotFound: there is no such chat.
+        """
+        return await self._chats.get(chat_id)
+
+    def give(self, given: Catalogue) -> None:
+        """Know more of what the environment gives, for example which models an endpoint has."""
+        self._given = given
+        self._outdate()
+
+    def heard(self, what: str, version: int) -> None:
+        """Take the news that something changed: the catalogue, a chat, or what a user set."""
+        if what == CATALOGUE:
+            if not self._is_known(version):
+                self._users.clear()
+                self._outdate()
+        elif what.startswith(CHAT_PREFIX):
+            self._chats.forget(what.removeprefix(CHAT_PREFIX))
+        else:
+            self._users.forget(what)
+
+    def lost_news(self) -> None:
+        """Read everything anew, because a change may not have been heard of."""
+        self._users.clear()
+        self._chats.clear()
+        self._outdate()
+
+    async def run(self) -> None:
+        """Keep the snapshot fresh, so that no turn has to wait for it."""
+        while True:
+            self._news.clear()
+            try:
+                if self._is_fresh:
+                    await self._compare()
+                await self.current()
+            except DatabaseUnavailable:
+                logger.warning("the configuration cannot be read; going on with what is known")
+            await self._until_news_or_due()
+
+    async def _compare(self) -> None:
+        version = await self._stored.version()
+        if not self._is_known(version):
+            self._users.clear()
+            self._outdate()
+
+    async def _until_news_or_due(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            due = group.create_task(self._clock.sleep(REPAIR_S))
+            news = group.create_task(self._news.wait())
+            await asyncio.wait((due, news), return_when=asyncio.FIRST_COMPLETED)
+            due.cancel()
+            news.cancel()
+
+    async def _read(self) -> Snapshot:
+        """Read; what is known is better than nothing while the database is away."""
+        generation = self._generation
+        try:
+            read = await self._stored.load()
+        except DatabaseUnavailable:
+            if self._snapshot is None:
+                raise
+            return self._snapshot
+        values = KeyValues(read.values.sealed, self._given_values.given, read.values.box)
+        self._snapshot = Snapshot(merged(read.catalogue, self._given), values)
+        self._is_fresh = generation == self._generation
+        return self._snapshot
+
+    def _outdate(self) -> None:
+        self._generation += 1
+        self._is_fresh = False
+        self._news.set()
+
+    def _is_known(self, version: int) -> bool:
+        return self._snapshot is not None and self._snapshot.catalogue.version >= version

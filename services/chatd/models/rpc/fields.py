@@ -1,0 +1,256 @@
+"""Providers and models as requests give them: each field checked, the rest as it was."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from urllib.parse import SplitResult, urlsplit
+
+from chatd.models.domain.catalogue import Model, ModelOverride, Provider, ProviderType
+from chatd.models.domain.choice import ReasoningEffort
+from chatd.models.domain.price import Price
+from chatd.models.domain.profile import THRESHOLD_PERCENT
+from chatd.models.engine.target import fault_in_options
+from chatd.models.rpc.convert import EFFORT_OF, PURPOSE_OF, TYPE_OF
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.rpc import fields
+from parley.api.chat.v1 import chat_pb2, model_pb2
+
+NAME_CHARACTERS_MAX = 64
+DISPLAY_NAME_CHARACTERS_MAX = 128
+MODEL_NAME_CHARACTERS_MAX = 256
+URL_BYTES_MAX = 2048
+OPTIONS_BYTES_MAX = 64 * 1024
+TOKENS_MAX = 100_000_000
+PRICE_MAX = Decimal(1_000_000)
+
+# Types whose protocol has no address of its own.
+ADDRESSED = frozenset({ProviderType.AZURE, ProviderType.OPENAI_COMPATIBLE})
+
+PROVIDER_FIELDS = (
+    "name",
+    "display_name",
+    "type",
+    "base_url",
+    "enabled",
+    "user_keys_allowed",
+    "options_json",
+)
+MODEL_FIELDS = (
+    "name",
+    "display_name",
+    "enabled",
+    "is_default",
+    "context_limit_tokens",
+    "output_limit_tokens",
+    "compaction_threshold_percent",
+    "default_effort",
+    "max_effort",
+    "prices",
+    "options_json",
+)
+
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+def masked(paths: Sequence[str], known: tuple[str, ...]) -> frozenset[str]:
+    """Return which fields change.
+
+    Raises:
+        InvalidRequest: the mask names nothing, or something that cannot be changed this way.
+    """
+    if not paths:
+        raise InvalidRequest("update_mask", f"names no field; there are {', '.join(known)}")
+    for path in paths:
+        if path not in known:
+            raise InvalidRequest(
+                "update_mask", f"cannot change {path[:64]}; there are {', '.join(known)}"
+            )
+    return frozenset(paths)
+
+
+def provider_with(
+    provider: Provider, given: model_pb2.Provider, changed: frozenset[str]
+) -> Provider:
+    """Return a provider with the fields that change taken from a request.
+
+    Raises:
+        InvalidRequest: one of them is wrong.
+    """
+    if "name" in changed:
+        name = fields.words(given.name, "provider.name", characters_max=NAME_CHARACTERS_MAX)
+        if not _NAME.fullmatch(name):
+            problem = "needs lower-case letters and digits, with single dashes between them"
+            raise InvalidRequest("provider.name", problem)
+        provider = replace(provider, name=name)
+    if "display_name" in changed:
+        display_name = _display_name(given.display_name, "provider.display_name")
+        provider = replace(provider, display_name=display_name or provider.name)
+    if "type" in changed:
+        provider = replace(provider, type=_type(given.type))
+    if "base_url" in changed:
+        provider = replace(provider, base_url=base_url_of(given.base_url, "provider.base_url"))
+    if "options_json" in changed:
+        options = options_of(given.options_json, "provider.options_json")
+        provider = replace(provider, options=options)
+    if "enabled" in changed:
+        provider = replace(provider, is_enabled=given.enabled)
+    if "user_keys_allowed" in changed:
+        provider = replace(provider, user_keys_allowed=given.user_keys_allowed)
+    if provider.type in ADDRESSED and not provider.base_url:
+        raise InvalidRequest("provider.base_url", "is needed for this type of provider")
+    return provider
+
+
+def model_with(model: Model, given: model_pb2.Model, changed: frozenset[str]) -> Model:
+    """Return a model with the fields that change taken from a request.
+
+    Raises:
+        InvalidRequest: one of them is wrong.
+    """
+    if "name" in changed:
+        name = fields.words(given.name, "model.name", characters_max=MODEL_NAME_CHARACTERS_MAX)
+        if not name or not name.isprintable():
+            raise InvalidRequest("model.name", "is not the name of a model")
+        model = replace(model, name=name)
+    if "display_name" in changed:
+        display_name = _display_name(given.display_name, "model.display_name")
+        model = replace(model, display_name=display_name or model.name)
+    if "options_json" in changed:
+        model = replace(model, options=options_of(given.options_json, "model.options_json"))
+    if "prices" in changed:
+        model = replace(model, price=price_from_proto(given.prices))
+    if "enabled" in changed:
+        model = replace(model, is_enabled=given.enabled)
+    if "is_default" in changed:
+        model = replace(model, is_default=given.is_default)
+    model = _with_limits(model, given, changed)
+    return _with_efforts(model, given, changed)
+
+
+def _with_limits(model: Model, given: model_pb2.Model, changed: frozenset[str]) -> Model:
+    if "context_limit_tokens" in changed:
+        window = _tokens(given.context_limit_tokens, "model.context_limit_tokens")
+        model = replace(model, context_limit_tokens=window)
+    if "output_limit_tokens" in changed:
+        longest = _tokens(given.output_limit_tokens, "model.output_limit_tokens")
+        model = replace(model, output_limit_tokens=longest)
+    if "compaction_threshold_percent" in changed:
+        percent = fields.whole(
+            given.compaction_threshold_percent,
+            "model.compaction_threshold_percent",
+            at_least=0,
+            at_most=100,
+        )
+        model = replace(model, threshold_percent=percent or THRESHOLD_PERCENT)
+    return model
+
+
+def _with_efforts(model: Model, given: model_pb2.Model, changed: frozenset[str]) -> Model:
+    if "default_effort" in changed:
+        default = effort_from_proto(given.default_effort, "model.default_effort")
+        model = replace(model, default_effort=default)
+    if "max_effort" in changed:
+        highest = effort_from_proto(given.max_effort, "model.max_effort")
+        model = replace(model, max_effort=highest)
+    return model
+
+
+def override_from_proto(override: model_pb2.ModelOverride) -> ModelOverride:
+    """Return the model of a purpose; an empty one takes it away."""
+    purpose = PURPOSE_OF.get(override.purpose)
+    if purpose is None:
+        raise InvalidRequest("override.purpose", "is not known")
+    effort = effort_from_proto(override.reasoning_effort, "override.reasoning_effort")
+    return ModelOverride(purpose, fields.model_id(override.model_id, "override.model_id"), effort)
+
+
+def price_from_proto(prices: model_pb2.Prices) -> Price:
+    """Return prices; an empty one is not set."""
+    return Price(
+        input=_decimal(prices.input, "model.prices.input"),
+        output=_decimal(prices.output, "model.prices.output"),
+        cache_read=_decimal(prices.cache_read, "model.prices.cache_read"),
+        cache_write=_decimal(prices.cache_write, "model.prices.cache_write"),
+    )
+
+
+def effort_from_proto(value: "chat_pb2.ReasoningEffort.ValueType", field: str) -> ReasoningEffort:
+    """Return how hard a model thinks."""
+    effort = EFFORT_OF.get(value)
+    if effort is None:
+        raise InvalidRequest(field, "is not known")
+    return effort
+
+
+def base_url_of(text: str, field: str) -> str:
+    """Return an address without a slash at its end; empty stays empty."""
+    url = fields.clean(text, field, bytes_max=URL_BYTES_MAX).strip().rstrip("/")
+    if not url:
+        return ""
+    parts = _parts_of(url)
+    if parts is None or not url.isprintable() or any(each.isspace() for each in url):
+        raise InvalidRequest(field, "is not an address that begins with http:// or https://")
+    if parts.username or parts.password:
+        raise InvalidRequest(field, "holds a password; store it as a key instead")
+    if parts.query or parts.fragment:
+        raise InvalidRequest(field, "has more than a path; set the rest as options")
+    return url
+
+
+def options_of(text: str, field: str) -> Mapping[str, object]:
+    """Return options, which are one JSON object; nothing means none."""
+    if not text.strip():
+        return {}
+    value = fields.json_value(text, field, bytes_max=OPTIONS_BYTES_MAX)
+    if not isinstance(value, dict):
+        raise InvalidRequest(field, "is not a JSON object")
+    if (fault := fault_in_options(value)) is not None:
+        raise InvalidRequest(field, fault)
+    return value
+
+
+def version_of(etag: str, field: str) -> int | None:
+    """Return the version that an etag names; nothing names none."""
+    if not etag:
+        return None
+    if not etag.isascii() or not etag.isdigit() or len(etag) > 18:
+        raise InvalidRequest(field, "is not an etag of a previous answer")
+    return int(etag)
+
+
+def _type(value: "model_pb2.ProviderType.ValueType") -> ProviderType:
+    kind = TYPE_OF.get(value)
+    if kind is None or kind is ProviderType.SCRIPTED:
+        raise InvalidRequest("provider.type", "is not known, or is the demo's")
+    return kind
+
+
+def _display_name(text: str, field: str) -> str:
+    return fields.words(text, field, characters_max=DISPLAY_NAME_CHARACTERS_MAX)
+
+
+def _tokens(number: int, field: str) -> int:
+    return fields.whole(number, field, at_least=0, at_most=TOKENS_MAX)
+
+
+def _decimal(text: str, field: str) -> Decimal | None:
+    if not text:
+        return None
+    try:
+        price = Decimal(fields.clean(text, field, bytes_max=64))
+    except InvalidOperation:
+        price = Decimal("NaN")
+    if not price.is_finite() or not 0 <= price <= PRICE_MAX:
+        raise InvalidRequest(field, 'is not a price in dollars such as "3.75"')
+    return price
+
+
+def _parts_of(url: str) -> SplitResult | None:
+    """Return the parts of an address, None if it is none of the web's."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # Raises when it is no number.
+    except ValueError:
+        return None
+    return parts if parts.scheme in ("http", "https") and parts.hostname else None

@@ -1,0 +1,75 @@
+"""What the calls about models, providers and keys are made of."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from chatd.models.domain.catalogue import Catalogue, Provider
+from chatd.models.domain.key_checks import ProviderChecked
+from chatd.models.domain.price_book import PriceBook
+from chatd.models.store.catalogue import KeyValues, Snapshot, UserConfig
+from chatd.models.store.models import Models
+from chatd.models.store.providers import Providers
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.ids import OwnerId
+from chatd.primitives.rpc import fields
+
+ADMINISTRATORS = frozenset({"owner", "admin"})
+READERS_OF_ALL = frozenset({"owner", "admin", "auditor"})
+
+
+class Configuration(Protocol):
+    """What is configured now."""
+
+    async def current(self) -> Snapshot:
+        """Return the catalogue."""
+        ...
+
+    async def user(self, user_id: OwnerId) -> UserConfig:
+        """Return what a user set and brought."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPorts:
+    """What the service is made of.
+
+    Attributes:
+        providers: Where providers and keys are stored.
+        models: Where models are stored.
+        configuration: All of it as this process knows it.
+        book: The shipped prices.
+        check: Tries the keys of a provider.
+    """
+
+    providers: Providers
+    models: Models
+    configuration: Configuration
+    book: PriceBook
+    check: Callable[[Provider, KeyValues], Awaitable[ProviderChecked]]
+
+    async def catalogue(self) -> Catalogue:
+        """Return what is configured for everybody."""
+        return (await self.configuration.current()).catalogue
+
+    async def stored_model_id(self, text: str, field: str) -> str:
+        """Return the id of a model that can be changed here.
+
+        Raises:
+            InvalidRequest: it is no id, or the model comes from the environment.
+        """
+        model = (await self.catalogue()).models.get(text)
+        if model is not None and model.is_given:
+            raise InvalidRequest(field, "comes from the environment; change it there")
+        return fields.uuid_of(text, field)
+
+    async def stored_provider_id(self, text: str, field: str) -> str:
+        """Return the id of a provider that can be changed here.
+
+        Raises:
+            InvalidRequest: it is no id, or the provider comes from the environment.
+        """
+        provider = (await self.catalogue()).providers.get(text)
+        if provider is not None and provider.is_given:
+            raise InvalidRequest(field, "comes from the environment; change it there")
+        return fields.uuid_of(text, field)

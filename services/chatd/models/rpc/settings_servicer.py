@@ -1,0 +1,170 @@
+"""SettingsService: what holds for the installation, and what holds for each user."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+import grpc
+
+from chatd.models.domain.catalogue import Catalogue
+from chatd.models.domain.preferences import PROMPT_BYTES_MAX, InstallationSettings, UserSettings
+from chatd.models.rpc.fields import masked
+from chatd.models.store.preferences import Preferences
+from chatd.primitives.domain.errors import InvalidRequest, UnknownIds
+from chatd.primitives.rpc import fields
+from chatd.users.rpc.callers import caller_as_owner
+from parley.api.chat.v1 import settings_pb2
+from parley.api.chat.v1 import settings_service_pb2 as api
+from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceServicer
+
+Context = grpc.aio.ServicerContext
+
+DAYS_MAX = 3650
+TTL_MS_MIN = 60_000
+TTL_MS_MAX = 30 * 24 * 3600 * 1000
+CHATS_MAX = 10_000
+THRESHOLDS_MAX = 1000
+THRESHOLDS = "compaction_threshold_percents"
+
+INSTALLATION_FIELDS = tuple(InstallationSettings.__dataclass_fields__)
+USER_FIELDS = tuple(UserSettings.__dataclass_fields__)
+
+
+class SettingsServicer(SettingsServiceServicer):
+    """Serves settings; errors become problems in the server's table.
+
+    Args:
+        preferences: Where they are stored.
+        catalogue: Tells which models there are.
+    """
+
+    def __init__(
+        self, preferences: Preferences, catalogue: Callable[[], Awaitable[Catalogue]]
+    ) -> None:
+        self._preferences = preferences
+        self._catalogue = catalogue
+
+    async def GetInstallationSettings(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetInstallationSettingsRequest, context: Context
+    ) -> api.GetInstallationSettingsResponse:
+        """Read what holds for all."""
+        settings = await self._preferences.installation()
+        return api.GetInstallationSettingsResponse(settings=_installation(settings))
+
+    async def UpdateInstallationSettings(  # noqa: N802 (the name is the proto's)
+        self, request: api.UpdateInstallationSettingsRequest, context: Context
+    ) -> api.UpdateInstallationSettingsResponse:
+        """Change what holds for all."""
+        fields.request_id_of(request.request_id)
+        changed = masked(tuple(request.update_mask.paths), INSTALLATION_FIELDS)
+        checked = _checked_installation(request.settings)
+        values = {name: checked[name] for name in sorted(changed)}
+        settings = await self._preferences.change_installation(values)
+        return api.UpdateInstallationSettingsResponse(settings=_installation(settings))
+
+    async def GetUserSettings(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetUserSettingsRequest, context: Context
+    ) -> api.GetUserSettingsResponse:
+        """Read what holds for the caller."""
+        settings = await self._preferences.user(caller_as_owner().id)
+        return api.GetUserSettingsResponse(settings=_user(settings))
+
+    async def UpdateUserSettings(  # noqa: N802 (the name is the proto's)
+        self, request: api.UpdateUserSettingsRequest, context: Context
+    ) -> api.UpdateUserSettingsResponse:
+        """Change what holds for the caller."""
+        fields.request_id_of(request.request_id)
+        changed = masked(tuple(request.update_mask.paths), USER_FIELDS)
+        checked = _checked_user(request.settings)
+        values = {name: checked[name] for name in sorted(changed)}
+        if THRESHOLDS in changed:
+            values[THRESHOLDS] = await self._of_known_models(
+                request.settings.compaction_threshold_percents
+            )
+        settings = await self._preferences.change_user(caller_as_owner().id, values)
+        return api.UpdateUserSettingsResponse(settings=_user(settings))
+
+    async def _of_known_models(self, percents: Mapping[str, int]) -> Mapping[str, int]:
+        """Return thresholds by the ids of their models; what is stored already stays.
+
+        Raises:
+            UnknownIds: a model is not known.
+        """
+        stored = await self._preferences.user(caller_as_owner().id)
+        catalogue = await self._catalogue()
+        found: dict[str, int] = {}
+        unknown: dict[str, str] = {}
+        for reference, percent in percents.items():
+            model = catalogue.models.get(reference) or catalogue.find(reference)
+            if model is not None and not model.is_deleted:
+                found[model.id] = percent
+            elif reference in stored.compaction_threshold_percents:
+                found[reference] = percent
+            else:
+                unknown[f"settings.{THRESHOLDS}.{reference[:64]}"] = "names no model"
+        if unknown:
+            raise UnknownIds("model", unknown)
+        return found
+
+
+def _checked_installation(given: settings_pb2.InstallationSettings) -> Mapping[str, object]:
+    ttl_ms = given.workspace_ttl_ms
+    if ttl_ms and not TTL_MS_MIN <= ttl_ms <= TTL_MS_MAX:
+        raise InvalidRequest(
+            "settings.workspace_ttl_ms", "is neither 0 nor between a minute and 30 days"
+        )
+    return {
+        "system_prompt": _prompt(given.system_prompt, "settings.system_prompt"),
+        "include_default_system_prompt": given.include_default_system_prompt,
+        "plan_mode_instructions": _prompt(
+            given.plan_mode_instructions, "settings.plan_mode_instructions"
+        ),
+        "compact_on_final_step": given.compact_on_final_step,
+        "workspace_ttl_ms": ttl_ms,
+        "auto_archive_days": _whole(
+            given.auto_archive_days, "settings.auto_archive_days", DAYS_MAX
+        ),
+        "retention_days": _whole(given.retention_days, "settings.retention_days", DAYS_MAX),
+        "running_chats_per_user_max": _whole(
+            given.running_chats_per_user_max, "settings.running_chats_per_user_max", CHATS_MAX
+        ),
+    }
+
+
+def _checked_user(given: settings_pb2.UserSettings) -> Mapping[str, object]:
+    field = "settings.compaction_threshold_percents"
+    if len(given.compaction_threshold_percents) > THRESHOLDS_MAX:
+        raise InvalidRequest(field, f"holds more than {THRESHOLDS_MAX} models")
+    return {
+        "custom_prompt": _prompt(given.custom_prompt, "settings.custom_prompt"),
+        "compaction_threshold_percents": {
+            fields.model_id(model_id, field): _whole(percent, f"{field}.{model_id[:64]}", 100)
+            for model_id, percent in given.compaction_threshold_percents.items()
+        },
+    }
+
+
+def _prompt(text: str, field: str) -> str:
+    return fields.clean(text, field, bytes_max=PROMPT_BYTES_MAX)
+
+
+def _whole(number: int, field: str, at_most: int) -> int:
+    return fields.whole(number, field, at_least=0, at_most=at_most)
+
+
+def _installation(settings: InstallationSettings) -> settings_pb2.InstallationSettings:
+    return settings_pb2.InstallationSettings(
+        system_prompt=settings.system_prompt,
+        include_default_system_prompt=settings.has_default_prompt,
+        plan_mode_instructions=settings.plan_mode_instructions,
+        compact_on_final_step=settings.compact_on_final_step,
+        workspace_ttl_ms=settings.workspace_ttl_ms,
+        auto_archive_days=settings.auto_archive_days,
+        retention_days=settings.retention_days,
+        running_chats_per_user_max=settings.running_chats_per_user_max,
+    )
+
+
+def _user(settings: UserSettings) -> settings_pb2.UserSettings:
+    return settings_pb2.UserSettings(
+        custom_prompt=settings.custom_prompt,
+        compaction_threshold_percents=dict(settings.compaction_threshold_percents),
+    )

@@ -1,0 +1,188 @@
+"""The whole catalogue as one reading of it: what there is, and keys that open only for a call."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import asyncpg
+
+from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.tools import ClientTool
+from chatd.content.store.client_tools import tools_from_json
+from chatd.models.domain.catalogue import Catalogue, ProviderKey
+from chatd.models.domain.choice import ModelChoice, ReasoningEffort
+from chatd.models.domain.preferences import UserSettings
+from chatd.models.store.config_version import SELECT_VERSION
+from chatd.models.store.preferences import INSTALLATION, SELECT_SETTINGS, installation_of, user_of
+from chatd.models.store.providers import COLUMN, TABLE
+from chatd.models.store.rows import (
+    KEY_COLUMNS,
+    MODEL_COLUMNS,
+    PROVIDER_COLUMNS,
+    key_of,
+    model_of,
+    override_of,
+    provider_of,
+)
+from chatd.primitives.domain.errors import ChatNotFound
+from chatd.primitives.domain.ids import ChatId, OwnerId
+from parley.postgres import Pool, typed_outages
+from parley.secrets import Sealed, SecretBox
+from parley.settings import Secret
+
+# Everything, for no user: it is looked at by processes, and shown to people by their rights.
+SELECT_PROVIDERS = f"SELECT {PROVIDER_COLUMNS} FROM chat.providers ORDER BY created_at, id"
+SELECT_MODELS = f"SELECT {MODEL_COLUMNS} FROM chat.models ORDER BY created_at, id"
+SELECT_OVERRIDES = "SELECT purpose, model_id, reasoning_effort FROM chat.model_overrides"
+SELECT_INSTALLATION_KEYS = f"""
+    SELECT {KEY_COLUMNS}, sealed, sealed_key_id FROM chat.provider_keys
+    WHERE user_id IS NULL ORDER BY position, created_at
+"""
+
+# A user's own keys, for their turns.
+SELECT_USER_KEYS = f"""
+    SELECT {KEY_COLUMNS}, sealed, sealed_key_id FROM chat.provider_keys
+    WHERE user_id = $1 ORDER BY position, created_at
+"""
+
+# What a chat's turns depend on beside its history, for its worker.
+SELECT_CHAT_FACTS = """
+    SELECT c.model_id, c.reasoning_effort, c.mode, c.client_tools::text AS client_tools,
+        coalesce(c.workspace_id, r.workspace_id) AS workspace_id, c.mcp_server_ids,
+        c.parent_chat_id IS NOT NULL AS is_child, w.id IS NOT NULL AS has_scratch
+    FROM chat.chats c JOIN chat.chats r ON r.id = c.root_chat_id
+    LEFT JOIN chat.workspaces w ON w.id = r.id WHERE c.id = $1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValues:
+    """The values of keys: sealed ones that open when they are needed, and given ones."""
+
+    sealed: Mapping[str, Sealed] = field(default_factory=dict, repr=False)
+    given: Mapping[str, Secret] = field(default_factory=dict, repr=False)
+    box: SecretBox | None = field(default=None, repr=False)
+
+    def open(self, key: ProviderKey) -> Secret:
+        """Return the value of a key, for one call.
+
+        Raises:
+            SecretsError: it cannot be opened with the keyring of this process.
+            KeyError: it is not among these.
+        """
+        if key.id in self.given:
+            return self.given[key.id]
+        sealed = self.sealed[key.id]
+        assert self.box is not None
+        plain = self.box.open(sealed, table=TABLE, column=COLUMN, row_id=key.id)
+        return Secret(plain.decode())
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The catalogue at one moment, with the values of the installation's keys."""
+
+    catalogue: Catalogue
+    values: KeyValues
+
+
+@dataclass(frozen=True, slots=True)
+class UserConfig:
+    """What a user set, and the keys that they brought."""
+
+    settings: UserSettings = field(default_factory=UserSettings)
+    keys: tuple[ProviderKey, ...] = ()
+    values: KeyValues = field(default_factory=KeyValues)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFacts:
+    """What a chat's turns depend on beside its history.
+
+    Attributes:
+        workspace_id: The workspace that was chosen for it or its root; empty for none.
+        is_child: Whether another chat started it.
+        has_scratch: Whether it has a scratch workspace already.
+        mcp_server_ids: The MCP servers that were chosen for it.
+    """
+
+    choice: ModelChoice
+    mode: ChatMode
+    client_tools: tuple[ClientTool, ...] = ()
+    workspace_id: str = ""
+    is_child: bool = False
+    has_scratch: bool = False
+    mcp_server_ids: tuple[str, ...] = ()
+
+
+class StoredCatalogue:
+    """Reads configuration, all of it at one moment."""
+
+    def __init__(self, pool: Pool, box: SecretBox) -> None:
+        self._pool = pool
+        self._box = box
+
+    async def version(self) -> int:
+        """Return the number of the newest change."""
+        with typed_outages():
+            version: int = await self._pool.fetchval(SELECT_VERSION)
+        return version
+
+    async def load(self) -> Snapshot:
+        """Return everything that is stored, deleted things included."""
+        with typed_outages():
+            # One moment for all of it: nothing refers to what another statement lacks.
+            async with (
+                self._pool.acquire() as connection,
+                connection.transaction(isolation="repeatable_read", readonly=True),
+            ):
+                version = await connection.fetchval(SELECT_VERSION)
+                providers = await connection.fetch(SELECT_PROVIDERS)
+                keys = await connection.fetch(SELECT_INSTALLATION_KEYS)
+                models = await connection.fetch(SELECT_MODELS)
+                overrides = await connection.fetch(SELECT_OVERRIDES)
+                settings = await connection.fetch(SELECT_SETTINGS, INSTALLATION)
+        by_provider: dict[str, list[ProviderKey]] = {}
+        for row in keys:
+            by_provider.setdefault(str(row["provider_id"]), []).append(key_of(row))
+        catalogue = Catalogue(
+            providers={
+                str(row["id"]): provider_of(row, tuple(by_provider.get(str(row["id"]), ())))
+                for row in providers
+            },
+            models={str(row["id"]): model_of(row) for row in models},
+            overrides={each.purpose: each for each in map(override_of, overrides)},
+            settings=installation_of(settings),
+            version=version,
+        )
+        return Snapshot(catalogue, self._values(keys))
+
+    async def user(self, user_id: OwnerId) -> UserConfig:
+        """Return what a user set and brought."""
+        with typed_outages():
+            keys = await self._pool.fetch(SELECT_USER_KEYS, user_id)
+            settings = await self._pool.fetch(SELECT_SETTINGS, user_id)
+        return UserConfig(user_of(settings), tuple(map(key_of, keys)), self._values(keys))
+
+    async def chat(self, chat_id: ChatId) -> ChatFacts:
+        """Return what the turns of a chat depend on.
+
+        Raises:
+            ChatNotFound: there is no such chat.
+        """
+        with typed_outages():
+            row = await self._pool.fetchrow(SELECT_CHAT_FACTS, chat_id)
+        if row is None:
+            raise ChatNotFound(chat_id)
+        return ChatFacts(
+            ModelChoice(row["model_id"], ReasoningEffort(row["reasoning_effort"])),
+            ChatMode(row["mode"]),
+            tools_from_json(row["client_tools"]),
+            "" if row["workspace_id"] is None else str(row["workspace_id"]),
+            row["is_child"],
+            row["has_scratch"],
+            tuple(map(str, row["mcp_server_ids"])),
+        )
+
+    def _values(self, rows: list[asyncpg.Record]) -> KeyValues:
+        sealed = {str(row["id"]): Sealed(row["sealed"], row["sealed_key_id"]) for row in rows}
+        return KeyValues(sealed=sealed, box=self._box)

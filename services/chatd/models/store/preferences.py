@@ -1,0 +1,77 @@
+"""Settings in PostgreSQL: one row for each that was changed, the installation's under no user."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import TypeVar
+
+import msgspec
+
+from chatd.models.domain.preferences import InstallationSettings, UserSettings
+from chatd.models.store.config_version import CATALOGUE, ConfigChanges
+from chatd.primitives.domain.ids import OwnerId
+from chatd.primitives.store.rows import Row
+from parley.postgres import typed_outages
+
+INSTALLATION = "00000000-0000-0000-0000-000000000000"
+
+T = TypeVar("T", InstallationSettings, UserSettings)
+
+# What was set: the installation's, or a user's own for that user.
+SELECT_SETTINGS = "SELECT name, value::text AS value FROM chat.settings WHERE scope = $1"
+
+# Set some; an administrator's or the user's own.
+UPSERT_SETTINGS = """
+    INSERT INTO chat.settings (scope, name, value)
+    SELECT $1, name, value::json FROM unnest($2::text[], $3::text[]) AS new (name, value)
+    ON CONFLICT (scope, name) DO UPDATE SET value = excluded.value
+"""
+
+
+class Preferences:
+    """Stores settings."""
+
+    def __init__(self, changes: ConfigChanges) -> None:
+        self._changes = changes
+
+    async def installation(self) -> InstallationSettings:
+        """Return what holds for all."""
+        with typed_outages():
+            return installation_of(await self._changes.pool.fetch(SELECT_SETTINGS, INSTALLATION))
+
+    async def user(self, user_id: OwnerId) -> UserSettings:
+        """Return what holds for one user."""
+        with typed_outages():
+            return user_of(await self._changes.pool.fetch(SELECT_SETTINGS, user_id))
+
+    async def change_installation(self, changes: Mapping[str, object]) -> InstallationSettings:
+        """Set some of what holds for all, by the names of its fields."""
+        return installation_of(await self._change(INSTALLATION, CATALOGUE, changes))
+
+    async def change_user(self, user_id: OwnerId, changes: Mapping[str, object]) -> UserSettings:
+        """Set some of what holds for one user, by the names of its fields."""
+        return user_of(await self._change(user_id, user_id, changes))
+
+    async def _change(self, scope: str, what: str, changes: Mapping[str, object]) -> Iterable[Row]:
+        values = [msgspec.json.encode(value).decode() for value in changes.values()]
+        async with self._changes.change(what) as connection:
+            await connection.execute(UPSERT_SETTINGS, scope, list(changes), values)
+            rows: Iterable[Row] = await connection.fetch(SELECT_SETTINGS, scope)
+            return rows
+
+
+def installation_of(rows: Iterable[Row]) -> InstallationSettings:
+    """Return what rows say of the installation; the rest is as usual."""
+    return _settings_of(rows, InstallationSettings)
+
+
+def user_of(rows: Iterable[Row]) -> UserSettings:
+    """Return what rows say of a user; the rest is as usual."""
+    return _settings_of(rows, UserSettings)
+
+
+def _settings_of(rows: Iterable[Row], kind: type[T]) -> T:
+    known = {field.name for field in fields(kind)}
+    values = {
+        row["name"]: msgspec.json.decode(row["value"]) for row in rows if row["name"] in known
+    }
+    return msgspec.convert(values, kind)

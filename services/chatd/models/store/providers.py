@@ -1,0 +1,253 @@
+"""Providers and their keys in PostgreSQL; a key is sealed here and opened only for a call."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import asyncpg
+
+from chatd.models.domain.catalogue import Provider, ProviderKey
+from chatd.models.domain.key_changes import KeyEffect, ProviderChange
+from chatd.models.store.config_version import CATALOGUE, ConfigChanges
+from chatd.models.store.rows import (
+    KEY_COLUMNS,
+    PROVIDER_COLUMNS,
+    key_of,
+    provider_arguments,
+    provider_of,
+)
+from chatd.models.store.tables import PROVIDER_NAME_INDEX
+from chatd.primitives.domain.errors import (
+    NameTaken,
+    RequestIdReused,
+    ResourceNotFound,
+    VersionConflict,
+)
+from parley.postgres import Connection
+from parley.secrets import SecretBox
+from parley.settings import Secret
+
+TABLE = "chat.provider_keys"
+COLUMN = "sealed"
+HINT_CHARACTERS = 4
+# A hint must not be half of the key.
+HINTED_CHARACTERS_MIN = 12
+
+# Make a provider, for administrators; an id that exists is the same request once more.
+INSERT_PROVIDER = f"""
+    INSERT INTO chat.providers (id, name, display_name, type, base_url, is_enabled,
+        user_keys_allowed, options, version, request_hash, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8::text::json, 1, $9, clock_timestamp())
+    ON CONFLICT (id) DO NOTHING RETURNING {PROVIDER_COLUMNS}
+"""
+
+# A live provider, locked for whoever changes it; for administrators.
+LOCK_PROVIDER = f"""
+    SELECT {PROVIDER_COLUMNS} FROM chat.providers WHERE id = $1 AND deleted_at IS NULL FOR UPDATE
+"""
+
+# Change a provider, for administrators.
+UPDATE_PROVIDER = f"""
+    UPDATE chat.providers SET name = $2, display_name = $3, type = $4, base_url = $5,
+        is_enabled = $6, user_keys_allowed = $7, options = $8::text::json, version = version + 1
+    WHERE id = $1 AND deleted_at IS NULL RETURNING {PROVIDER_COLUMNS}
+"""
+
+# Forget a provider and its models; their rows stay for the messages they wrote.
+DELETE_PROVIDER = """
+    UPDATE chat.providers SET deleted_at = clock_timestamp(), version = version + 1
+    WHERE id = $1 AND deleted_at IS NULL
+"""
+DELETE_MODELS_OF_PROVIDER = """
+    UPDATE chat.models SET deleted_at = clock_timestamp(), is_default = false, version = version + 1
+    WHERE provider_id = $1 AND deleted_at IS NULL
+"""
+DELETE_KEYS_OF_PROVIDER = "DELETE FROM chat.provider_keys WHERE provider_id = $1"
+
+# The installation's keys of a provider are removed; those of users stay.
+DELETE_SHARED_KEYS = """
+    DELETE FROM chat.provider_keys WHERE provider_id = $1 AND user_id IS NULL
+"""
+
+# How many keys a provider has, those of users included.
+COUNT_KEYS = "SELECT count(*) FROM chat.provider_keys WHERE provider_id = $1"
+
+# The installation's keys of a provider, for administrators.
+SELECT_KEYS = f"""
+    SELECT {KEY_COLUMNS} FROM chat.provider_keys
+    WHERE provider_id = $1 AND user_id IS NULL ORDER BY position, created_at
+"""
+
+# Store a key behind the others of the same user, or of the installation.
+INSERT_KEY = f"""
+    INSERT INTO chat.provider_keys (id, provider_id, user_id, position, hint, sealed,
+        sealed_key_id, request_hash, created_at)
+    SELECT $1, $2, $3, 1 + coalesce(max(position), 0), $4, $5, $6, $7, clock_timestamp()
+    FROM chat.provider_keys WHERE provider_id = $2 AND user_id IS NOT DISTINCT FROM $3
+    ON CONFLICT (id) DO NOTHING RETURNING {KEY_COLUMNS}
+"""
+
+# A key as it was stored, for whoever repeats the request that did.
+SELECT_KEY = f"SELECT {KEY_COLUMNS} FROM chat.provider_keys WHERE id = $1"
+
+# Forget a key: the installation's for administrators, a user's own for that user.
+DELETE_KEY = """
+    DELETE FROM chat.provider_keys
+    WHERE id = $1 AND (user_id = $2 OR (user_id IS NULL AND $3::boolean))
+    RETURNING user_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key that is to be stored, with its value."""
+
+    key: ProviderKey
+    value: Secret
+    request_hash: bytes
+
+
+class Providers:
+    """Stores providers and keys."""
+
+    def __init__(self, changes: ConfigChanges, box: SecretBox) -> None:
+        self._changes = changes
+        self._box = box
+
+    async def create(self, provider: Provider, request_hash: bytes) -> Provider:
+        """Store a provider, or return the one that the same request stored.
+
+        Raises:
+            NameTaken: another one has the name.
+            RequestIdReused: the request came with another body before.
+            ResourceNotFound: the same request stored it, and it was deleted since.
+        """
+        async with self._changes.change() as connection:
+            with _names_taken(provider):
+                row = await connection.fetchrow(
+                    INSERT_PROVIDER, *provider_arguments(provider), request_hash
+                )
+            if row is None:
+                row = await self._lock(connection, provider.id)
+                if row["request_hash"] != request_hash:
+                    raise RequestIdReused(provider.id)
+            return await self._with_keys(connection, row)
+
+    async def update(
+        self,
+        provider_id: str,
+        edit: Callable[[Provider, int], ProviderChange],
+        expected_version: int | None = None,
+        new_key: NewKey | None = None,
+    ) -> Provider:
+        """Change a provider as `edit` says, which is told how many keys are stored of it.
+
+        Raises:
+            ResourceNotFound: there is none.
+            VersionConflict: somebody changed it since that version.
+            NameTaken: another one has the name.
+        """
+        async with self._changes.change() as connection:
+            stored = await self._lock(connection, provider_id)
+            if expected_version not in (None, stored["version"]):
+                raise VersionConflict(str(stored["version"]))
+            change = edit(provider_of(stored), await connection.fetchval(COUNT_KEYS, provider_id))
+            with _names_taken(change.provider):
+                row = await connection.fetchrow(
+                    UPDATE_PROVIDER, *provider_arguments(change.provider)
+                )
+            assert row is not None  # It is locked.
+            match change.keys:
+                case KeyEffect.KEEP:
+                    pass
+                case KeyEffect.REMOVE_SHARED:
+                    await connection.execute(DELETE_SHARED_KEYS, provider_id)
+                case KeyEffect.REMOVE_ALL:
+                    await connection.execute(DELETE_KEYS_OF_PROVIDER, provider_id)
+                case _:
+                    assert_never(change.keys)
+            if new_key is not None:
+                await self._insert_key(connection, new_key)
+            return await self._with_keys(connection, row)
+
+    async def delete(self, provider_id: str) -> None:
+        """Forget a provider, its models and its keys, if it is there."""
+        async with self._changes.change() as connection:
+            await connection.execute(DELETE_PROVIDER, provider_id)
+            await connection.execute(DELETE_MODELS_OF_PROVIDER, provider_id)
+            await connection.execute(DELETE_KEYS_OF_PROVIDER, provider_id)
+
+    async def add_key(self, key: ProviderKey, value: Secret, request_hash: bytes) -> ProviderKey:
+        """Seal and store a key, or return the one that the same request stored.
+
+        Raises:
+            ResourceNotFound: there is no such provider.
+            RequestIdReused: the request came with another body before.
+        """
+        async with self._changes.change(key.user_id or CATALOGUE) as connection:
+            await self._lock(connection, key.provider_id)
+            row = await self._insert_key(connection, NewKey(key, value, request_hash))
+            if row is None:
+                row = await connection.fetchrow(SELECT_KEY, key.id)
+                if row is None or row["request_hash"] != request_hash:
+                    raise RequestIdReused(key.id)
+        return key_of(row)
+
+    async def delete_key(self, key_id: str, *, user_id: str, is_administrator: bool) -> None:
+        """Forget a key of the user's own, or one of the installation's for administrators.
+
+        Raises:
+            ResourceNotFound: there is no such key for this user.
+        """
+        async with self._changes.change() as connection:
+            row = await connection.fetchrow(DELETE_KEY, key_id, user_id, is_administrator)
+            if row is None:
+                raise ResourceNotFound("key", key_id)
+
+    async def _insert_key(self, connection: Connection, new: NewKey) -> asyncpg.Record | None:
+        """Seal and store a key; None if its id is taken."""
+        key = new.key
+        value = new.value.reveal().encode()
+        sealed = self._box.seal(value, table=TABLE, column=COLUMN, row_id=key.id)
+        return await connection.fetchrow(
+            INSERT_KEY,
+            key.id,
+            key.provider_id,
+            key.user_id or None,
+            key.hint,
+            sealed.ciphertext,
+            sealed.key_id,
+            new.request_hash,
+        )
+
+    async def _lock(self, connection: Connection, provider_id: str) -> asyncpg.Record:
+        row = await connection.fetchrow(LOCK_PROVIDER, provider_id)
+        if row is None:
+            raise ResourceNotFound("provider", provider_id)
+        return row
+
+    async def _with_keys(
+        self,
+        connection: Connection,
+        row: asyncpg.Record,
+    ) -> Provider:
+        keys = await connection.fetch(SELECT_KEYS, row["id"])
+        return replace(provider_of(row), keys=tuple(map(key_of, keys)))
+
+
+def hint_of(value: Secret) -> str:
+    """Return by what people recognise a key; nothing of one that is too short."""
+    text = value.reveal()
+    return text[-HINT_CHARACTERS:] if len(text) >= HINTED_CHARACTERS_MIN else ""
+
+
+@contextmanager
+def _names_taken(provider: Provider) -> Iterator[None]:
+    """Say so when another provider has the name."""
+    try:
+        yield
+    except asyncpg.UniqueViolationError as violation:
+        if violation.constraint_name != PROVIDER_NAME_INDEX:
+            raise
+        raise NameTaken("provider", provider.name) from violation

@@ -1,0 +1,123 @@
+"""The models of a process: what is configured, and all of it as one model."""
+
+import logging
+from collections.abc import Awaitable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from chatd.bus_handlers import CONFIG_TOPIC
+from chatd.model_limits import silent_s
+from chatd.models.domain.language_model import ModelRequest, TakeEvent
+from chatd.models.domain.price_book import PriceBook, shipped_book
+from chatd.models.engine.configuration import ConfigurationCache
+from chatd.models.rpc.ports import ModelPorts
+from chatd.models.store.catalogue import StoredCatalogue
+from chatd.models.store.config_version import Changed, ConfigChanges
+from chatd.models.store.models import Models
+from chatd.models.store.providers import Providers
+from chatd.providers.anthropic import AnthropicWire
+from chatd.providers.bedrock import BedrockWire
+from chatd.providers.breaker import Breakers
+from chatd.providers.checking import check
+from chatd.providers.completions import CompletionsWire
+from chatd.providers.discovery import Discovery
+from chatd.providers.environment import given_by
+from chatd.providers.guarded import GuardedModels
+from chatd.providers.responses import ResponsesWire
+from chatd.providers.router import Call, RoutedModel
+from chatd.providers.scripted import ScriptedModel, demo_with
+from chatd.providers.traced import TracedCalls
+from chatd.providers.transport import HttpModels
+from chatd.providers.wire_choice import WireName
+from chatd.resources import Ground
+from chatd.streams.engine.flush_timer import Beats
+from parley.bus import Notice
+from parley.process import Process
+from parley.secrets import SecretBox
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What a process knows of models, and all of them as one.
+
+    Attributes:
+        configuration: What is configured.
+        changes: Changes it.
+        changed: Tells every process, this one included, that something of it is another.
+        model: All models.
+        book: The shipped prices.
+        discovery: Asks endpoints of the environment for their models.
+        ports: What ModelService is made of.
+        box: Seals and opens what is secret.
+    """
+
+    configuration: ConfigurationCache
+    changes: ConfigChanges
+    changed: Changed
+    model: RoutedModel
+    book: PriceBook
+    discovery: Discovery
+    ports: ModelPorts
+    box: SecretBox
+
+
+async def open_catalogue(ground: Ground, beats: Beats, stack: AsyncExitStack) -> Catalogue:
+    """Return the models that this process can talk to, over connections that the stack closes."""
+    process, box = ground.process, SecretBox(ground.keyring)
+    given, book = given_by(ground.settings.environment_keys), shipped_book()
+    configuration = ConfigurationCache(
+        StoredCatalogue(ground.pool, box), given.catalogue, given.values, process.clock
+    )
+
+    def changed(what: str, version: int) -> None:
+        configuration.heard(what, version)
+        ground.bus.publish(Notice(CONFIG_TOPIC, what, version))
+
+    changes = ConfigChanges(ground.pool, changed)
+    discovery = Discovery(given, configuration.give, process.clock)
+    await discovery.ask()
+    await configuration.current()
+    logger.info("providers of the environment", extra={"providers": given.provider_names})
+    calls = TracedCalls(process.telemetry, process.clock)
+    http = await stack.enter_async_context(HttpModels(process.clock, calls=calls, beats=beats))
+    return Catalogue(
+        configuration=configuration,
+        changes=changes,
+        changed=changed,
+        model=_routed(configuration, http, process, silent_s(ground.settings)),
+        book=book,
+        discovery=discovery,
+        ports=ModelPorts(Providers(changes, box), Models(changes), configuration, book, check),
+        box=box,
+    )
+
+
+def _routed(
+    configuration: ConfigurationCache, http: HttpModels, process: Process, silent_max_s: float
+) -> RoutedModel:
+    """Return all models as one, each call traced and each credential behind its own breaker."""
+    guarded = GuardedModels(
+        http,
+        breakers=Breakers(),
+        clock=process.clock,
+        chance=process.random.random,
+        silent_s=silent_max_s,
+    )
+
+    def make(call: Call, request: ModelRequest, take: TakeEvent) -> Awaitable[None]:
+        return guarded.of(call.wire, call.target, call.credential_id).answer(request, take)
+
+    return RoutedModel(
+        configuration,
+        make=make,
+        wires={
+            WireName.ANTHROPIC: AnthropicWire(),
+            WireName.BEDROCK: BedrockWire(process.clock),
+            WireName.RESPONSES: ResponsesWire(),
+            WireName.COMPLETIONS: CompletionsWire(),
+        },
+        demo=ScriptedModel(demo_with(process.clock)),
+        clock=process.clock,
+    )

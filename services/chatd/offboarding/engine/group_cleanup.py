@@ -1,0 +1,72 @@
+"""What deleted groups leave behind here: their shares and their limits are removed.
+
+The bus says that a group changed, the gateway says whether it was deleted. A notice can be lost, so
+every process also asks about all groups that something names when it starts and once an hour.
+Everything here can be done twice, by any number of processes at once.
+"""
+
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn
+
+from chatd.offboarding.store.group_cleanup import PostgresGroupRemains
+from chatd.users.domain.errors import GroupsUnavailable
+from chatd.users.domain.groups import DeletedGroups
+from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable
+
+CHECK_S = 3600.0
+BEAT_S = 60.0
+GROUPS_PER_QUESTION = 500
+FIRST_ID = "00000000-0000-0000-0000-000000000000"
+
+logger = logging.getLogger(__name__)
+
+
+class GroupRemains:
+    """Removes what names deleted groups; `run` finds what nobody told of."""
+
+    def __init__(
+        self,
+        store: PostgresGroupRemains,
+        deleted: DeletedGroups,
+        *,
+        limits_changed: Callable[[], None],
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._deleted = deleted
+        self._limits_changed = limits_changed
+        self._clock = clock
+        self._checked_s: float | None = None
+
+    async def run(self) -> NoReturn:
+        """Look at the start, every hour, and a minute after something could not be settled."""
+        while True:
+            now_s = self._clock.monotonic()
+            if self._checked_s is None or now_s - self._checked_s >= CHECK_S:
+                self._checked_s = now_s
+                await self._trying(self._check_all())
+            await self._clock.sleep(BEAT_S)
+
+    async def heard(self, group_id: str) -> None:
+        """Look after a group that changed."""
+        await self._trying(self._settle((group_id,)))
+
+    async def _trying(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except (DatabaseUnavailable, GroupsUnavailable) as error:
+            self._checked_s = None
+            logger.warning("deleted groups are looked after later: %s", error)
+
+    async def _check_all(self) -> None:
+        after = FIRST_ID
+        while group_ids := await self._store.named(after, GROUPS_PER_QUESTION):
+            await self._settle(group_ids)
+            after = group_ids[-1]
+
+    async def _settle(self, group_ids: tuple[str, ...]) -> None:
+        gone = await self._deleted.among(group_ids)
+        if gone and await self._store.remove(gone):
+            self._limits_changed()

@@ -1,0 +1,108 @@
+"""Users who were locked out or deleted, and what is left here of them.
+
+Nobody calls these for a person: they do what the gateway said must be done.
+"""
+
+from dataclasses import dataclass
+
+from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
+from parley.postgres import Pool, typed_outages
+
+BATCH_MAX = 100
+
+# A deletion is for good: a later lock-out does not take it back.
+BAR = """
+    INSERT INTO chat.barred_users AS b (user_id, is_deleted, barred_at)
+    VALUES ($1, $2, clock_timestamp())
+    ON CONFLICT (user_id) DO UPDATE SET is_deleted = excluded.is_deleted
+    WHERE excluded.is_deleted AND NOT b.is_deleted
+"""
+
+UNBAR = "DELETE FROM chat.barred_users WHERE user_id = $1 AND NOT is_deleted"
+
+SELECT_BARRED = "SELECT user_id FROM chat.barred_users"
+
+SELECT_OWNERS = """
+    SELECT owner_id FROM chat.chats WHERE owner_id > $1
+    UNION SELECT owner_id FROM chat.workspaces WHERE owner_id > $1 AND state <> 'deleted'
+    ORDER BY owner_id LIMIT $2
+"""
+
+# Chats of barred users that would still spend their credentials.
+SELECT_AT_WORK = """
+    SELECT e.chat_id, e.turn_id FROM chat.barred_users b
+    JOIN chat.chats c ON c.owner_id = b.user_id JOIN chat.chat_exec e ON e.chat_id = c.id
+    WHERE e.status IN ('running', 'requires_action') LIMIT $1
+"""
+
+SELECT_ROOTS_OF_DELETED = """
+    SELECT c.id, c.owner_id FROM chat.barred_users b
+    JOIN chat.chats c ON c.owner_id = b.user_id AND c.parent_chat_id IS NULL
+    WHERE b.is_deleted LIMIT $1
+"""
+
+# What hangs on the user and not on a chat. A file that somebody else's chat holds stays with it.
+DELETE_REST = """
+    WITH gone AS (SELECT user_id FROM chat.barred_users WHERE is_deleted),
+    shares AS (DELETE FROM chat.chat_shares s USING gone
+        WHERE s.grantee_kind = 'user' AND s.grantee_id = gone.user_id),
+    own_settings AS (DELETE FROM chat.settings s USING gone WHERE s.scope = gone.user_id),
+    own_keys AS (DELETE FROM chat.provider_keys k USING gone WHERE k.user_id = gone.user_id),
+    own_secrets AS (DELETE FROM chat.secrets s USING gone WHERE s.owner_id = gone.user_id)
+    DELETE FROM chat.files f USING gone WHERE f.owner_id = gone.user_id
+        AND NOT EXISTS (SELECT 1 FROM chat.chat_files l WHERE l.file_id = f.id)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class AtWork:
+    """A turn of somebody who is barred."""
+
+    chat_id: ChatId
+    turn_id: MessageId
+
+
+class PostgresBarring:
+    """The users whom nobody may act for any more."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def bar(self, user_id: OwnerId, *, is_deleted: bool) -> None:
+        """Remember that a user is locked out, or gone for good."""
+        with typed_outages():
+            await self._pool.execute(BAR, user_id, is_deleted)
+
+    async def unbar(self, user_id: OwnerId) -> None:
+        """Let a user in again, unless they are gone for good."""
+        with typed_outages():
+            await self._pool.execute(UNBAR, user_id)
+
+    async def barred(self) -> frozenset[OwnerId]:
+        """Return everyone who is barred."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_BARRED)
+        return frozenset(OwnerId(str(row["user_id"])) for row in rows)
+
+    async def owners(self, after: OwnerId, limit: int) -> tuple[OwnerId, ...]:
+        """Return owners of chats and workspaces in the order of their ids."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_OWNERS, after, limit)
+        return tuple(OwnerId(str(row["owner_id"])) for row in rows)
+
+    async def at_work(self) -> tuple[AtWork, ...]:
+        """Return some turns of barred users that go on."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_AT_WORK, BATCH_MAX)
+        return tuple(AtWork(ChatId(str(row["chat_id"])), row["turn_id"]) for row in rows)
+
+    async def roots_of_deleted(self) -> tuple[tuple[ChatId, OwnerId], ...]:
+        """Return some root chats of users who are gone for good, with their owners."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_ROOTS_OF_DELETED, BATCH_MAX)
+        return tuple((ChatId(str(row["id"])), OwnerId(str(row["owner_id"]))) for row in rows)
+
+    async def delete_rest(self) -> None:
+        """Remove what deleted users leave beside their chats."""
+        with typed_outages():
+            await self._pool.execute(DELETE_REST)

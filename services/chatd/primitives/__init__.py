@@ -1,0 +1,1 @@
+"""Values and checks that every slice uses: ids, errors, column types, fields of requests."""

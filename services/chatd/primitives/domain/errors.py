@@ -1,0 +1,113 @@
+"""Errors that requests of every kind can meet."""
+
+from collections.abc import Mapping, Sequence
+
+
+class ChatError(Exception):
+    """Something asked of a chat failed."""
+
+
+class RequestIdReused(ChatError):
+    """The same request id came with another body."""
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__(f"request id {request_id} was used with another body; choose a new one")
+        self.request_id = request_id
+
+
+class NotPermitted(ChatError):
+    """Only somebody with another role may do this."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"only administrators may {what}")
+        self.what = what
+
+
+class ResourceNotFound(ChatError):
+    """There is no such provider, model or key for this caller."""
+
+    def __init__(self, resource: str, resource_id: str) -> None:
+        super().__init__(f"no {resource} {resource_id}")
+        self.resource = resource
+        self.resource_id = resource_id
+
+
+class NameTaken(ChatError):
+    """Something else has the name."""
+
+    def __init__(self, resource: str, name: str) -> None:
+        super().__init__(f"another {resource} is called {name}; choose another name")
+        self.resource = resource
+        self.name = name
+
+
+class VersionConflict(ChatError):
+    """Somebody changed it since it was read."""
+
+    def __init__(self, etag: str) -> None:
+        super().__init__("somebody changed it meanwhile; read it and try again")
+        self.etag = etag
+
+
+class InvalidRequest(ChatError):
+    """The request itself is wrong.
+
+    Attributes:
+        field: The first field at fault.
+        problem: What is wrong with it.
+        faults: Every field at fault with what is wrong with it.
+    """
+
+    def __init__(self, field: str, problem: str, *others: tuple[str, str]) -> None:
+        self.field = field
+        self.problem = problem
+        self.faults = ((field, problem), *others)
+        super().__init__("; ".join(f"{field}: {problem}" for field, problem in self.faults))
+
+    @classmethod
+    def together(cls, refusals: Sequence["InvalidRequest"]) -> "InvalidRequest":
+        """Return the faults of several refusals as one."""
+        (field, problem), *others = (fault for each in refusals for fault in each.faults)
+        return cls(field, problem, *others)
+
+
+class UnknownIds(ChatError):
+    """Ids that name nothing which the caller may use; unknown and foreign ones look the same.
+
+    Attributes:
+        resource: What they should name, such as "workspace".
+        problems: What is wrong, by field.
+    """
+
+    def __init__(self, resource: str, problems: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{field}: {why}" for field, why in problems.items()))
+        self.resource = resource
+        self.problems = dict(problems)
+
+
+class CheckUnavailable(ChatError):
+    """The service that knows whether an id exists cannot be asked now.
+
+    Attributes:
+        resource: What the id should name, such as "MCP server".
+    """
+
+    def __init__(self, resource: str) -> None:
+        super().__init__(f"no service tells now whether there is such a {resource}")
+        self.resource = resource
+
+
+class ChatNotFound(ChatError):
+    """There is no such chat for this caller."""
+
+    def __init__(self, chat_id: str) -> None:
+        super().__init__(f"no chat {chat_id}")
+        self.chat_id = chat_id
+
+
+class WorkspaceNotFound(ChatError):
+    """There is no such workspace for this caller."""
+
+    def __init__(self, workspace_id: str) -> None:
+        super().__init__(f"no workspace {workspace_id}")
+        self.workspace_id = workspace_id

@@ -1,0 +1,41 @@
+"""Ids of chats, messages, users and workers."""
+
+from dataclasses import dataclass
+from typing import NewType
+
+ChatId = NewType("ChatId", str)
+
+
+MessageId = NewType("MessageId", int)
+
+
+OwnerId = NewType("OwnerId", str)
+
+
+WorkerId = NewType("WorkerId", str)
+
+
+ExecutionId = NewType("ExecutionId", str)
+
+
+QueuedMessageId = NewType("QueuedMessageId", str)
+
+
+NO_MESSAGE = MessageId(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The user whose credentials a turn spends, with the role they had when it was admitted."""
+
+    id: OwnerId
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """What a worker captured when it claimed a chat; its every write must still match it."""
+
+    owner_epoch: int
+    history_version: int
+    generation_attempt: int

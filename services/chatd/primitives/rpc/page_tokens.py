@@ -1,0 +1,44 @@
+"""Where a page goes on, as a token that callers only hand back."""
+
+import base64
+import binascii
+from typing import TypeVar
+
+import msgspec
+
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.rpc import fields
+
+PAGE_LENGTH = 50
+PAGE_LENGTH_MAX = 200
+PAGE_TOKEN_BYTES_MAX = 1024
+
+Place = TypeVar("Place", bound=msgspec.Struct)
+
+
+def token_of(place: msgspec.Struct) -> str:
+    """Return a place as a token."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+
+
+def place_of(token: str, kind: type[Place]) -> Place | None:
+    """Return the place of a token, None for the beginning.
+
+    Raises:
+        InvalidRequest: no page of this list ended with it.
+    """
+    if not token:
+        return None
+    fields.clean(token, "page_token", bytes_max=PAGE_TOKEN_BYTES_MAX)
+    try:
+        padded = token + "=" * (-len(token) % 4)
+        decoded = base64.b64decode(padded, altchars=b"-_", validate=True)
+        return msgspec.json.decode(decoded, type=kind)
+    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
+        raise InvalidRequest("page_token", "is not from a previous response") from error
+
+
+def length_of(page_size: int) -> int:
+    """Return how many entries a page shall hold."""
+    fields.whole(page_size, "page_size", at_least=0, at_most=PAGE_LENGTH_MAX)
+    return page_size or PAGE_LENGTH

@@ -1,0 +1,77 @@
+"""What everything in the process stands on: its database, its bus and its neighbours."""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from chatd.models.store.fingerprints import check_keyring
+from chatd.schema import MIGRATIONS, SCHEMA
+from chatd.settings import Settings
+from chatd.streams.wiring import connections_of_streams
+from parley.bus import PostgresBus
+from parley.identity import ServiceName
+from parley.postgres import Database, Pool, Session, migrate
+from parley.process import Neighbours, Process
+from parley.rpc import Channels, current_method
+from parley.secrets import Keyring
+from parley.telemetry import Statements
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Everything that is opened before the first chat is looked at.
+
+    Attributes:
+        lease_session: The connection that renewals have for themselves.
+    """
+
+    settings: Settings
+    process: Process
+    neighbours: Neighbours
+    keyring: Keyring
+    database: Database
+    lease_session: Session
+    bus: PostgresBus
+    toolrunners: Channels
+    gateways: Channels
+
+    @property
+    def pool(self) -> Pool:
+        """Return the connections of everything but renewals."""
+        return self.database.pool
+
+
+async def open_ground(settings: Settings, process: Process, stack: AsyncExitStack) -> Ground:
+    """Bring the database up to date and return what stands on it; `stack` closes it."""
+    url = settings.database_url.reveal()
+    keyring = Keyring.load(settings.master_key_file)
+    await migrate(url, schema=SCHEMA, scripts=MIGRATIONS, clock=process.clock)
+    neighbours = Neighbours(settings, process)
+    database = await stack.enter_async_context(
+        Database.open(
+            url,
+            application_name=process.instance,
+            connections_max=settings.database_connections_max,
+            put_aside=connections_of_streams(settings.database_connections_max),
+            statements=Statements(process.telemetry, current_method),
+        )
+    )
+    await check_keyring(database.pool, keyring)
+    return Ground(
+        settings=settings,
+        process=process,
+        neighbours=neighbours,
+        keyring=keyring,
+        database=database,
+        lease_session=Session(url, f"{process.instance} lease"),
+        bus=await stack.enter_async_context(
+            PostgresBus.open(
+                url, application_name=process.instance, supervision=process.supervision
+            )
+        ),
+        toolrunners=await stack.enter_async_context(
+            neighbours.channels(ServiceName.TOOLRUNNER, settings.toolrunner)
+        ),
+        gateways=await stack.enter_async_context(
+            neighbours.channels(ServiceName.GATEWAY, settings.gateway)
+        ),
+    )

@@ -1,1 +1,0 @@
-"""Streams: from committed states and live parts to the events of every reader."""

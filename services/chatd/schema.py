@@ -1,0 +1,10 @@
+"""The schema `chat` with the tables of every slice; a test compares it with the migrations."""
+
+import chatd.chats.store.tables
+import chatd.models.store.tables
+import chatd.spend.store.tables
+import chatd.workspaces.store.secret_tables
+import chatd.workspaces.store.tables  # noqa: F401 (each adds its tables to the metadata)
+from chatd.primitives.store.columns import MIGRATIONS, SCHEMA, metadata
+
+__all__ = ["MIGRATIONS", "SCHEMA", "metadata"]

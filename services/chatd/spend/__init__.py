@@ -1,0 +1,1 @@
+"""The ledger, spend limits and usage summaries."""

@@ -1,0 +1,131 @@
+"""How much may be spent: which limit binds whom, over which period, and when it is reached."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from fractions import Fraction
+
+from chatd.content.domain.messages import ErrorKind, TurnError
+
+LIMIT_MICROS_MAX = 10**13
+
+
+class LimitPeriod(StrEnum):
+    """A span over which spending is limited, in UTC; weeks begin on Monday."""
+
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+
+# What limits of different periods are compared by.
+DAYS = {LimitPeriod.DAY: 1, LimitPeriod.WEEK: 7, LimitPeriod.MONTH: 30}
+
+
+class SubjectKind(StrEnum):
+    """Whom a limit can bind."""
+
+    USER = "user"
+    GROUP = "group"
+    EVERYONE = "everyone"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A user or a group by their id, or everyone, who has none."""
+
+    kind: SubjectKind
+    id: str = ""
+
+
+EVERYONE = Subject(SubjectKind.EVERYONE)
+
+
+@dataclass(frozen=True, slots=True)
+class SpendLimit:
+    """How much a subject may spend in a period, in millionths of a dollar."""
+
+    subject: Subject
+    limit_micros: int
+    period: LimitPeriod
+
+    @property
+    def per_day(self) -> Fraction:
+        """Return how generous it is, whatever its period."""
+        return Fraction(self.limit_micros, DAYS[self.period])
+
+
+Limits = Mapping[Subject, SpendLimit]
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodSpan:
+    """A period that has a date: from its start until before its end."""
+
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What was spent in the present period, and the limit that binds, if one does."""
+
+    limit: SpendLimit | None
+    spent_micros: int
+    resets_at: datetime
+
+    @property
+    def is_reached(self) -> bool:
+        """Return whether nothing more may be spent."""
+        return self.limit is not None and self.spent_micros >= self.limit.limit_micros
+
+
+def span_of(period: LimitPeriod, now: datetime) -> PeriodSpan:
+    """Return the period that `now` is in."""
+    today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    match period:
+        case LimitPeriod.DAY:
+            return PeriodSpan(today, today + timedelta(days=1))
+        case LimitPeriod.WEEK:
+            monday = today - timedelta(days=today.weekday())
+            return PeriodSpan(monday, monday + timedelta(days=7))
+        case LimitPeriod.MONTH:
+            first = today.replace(day=1)
+            # No month is longer than 31 days, none is shorter than 28.
+            return PeriodSpan(first, (first + timedelta(days=31)).replace(day=1))
+
+
+def binding_limit(limits: Limits, user_id: str, group_ids: Iterable[str]) -> SpendLimit | None:
+    """Return the limit that binds a user: their own, their most generous group's, or everyone's."""
+    own = limits.get(Subject(SubjectKind.USER, user_id))
+    if own is not None:
+        return own
+    of_groups = (limits.get(Subject(SubjectKind.GROUP, group_id)) for group_id in group_ids)
+    found = [limit for limit in of_groups if limit is not None]
+    if found:
+        return max(found, key=lambda limit: (limit.per_day, limit.subject.id))
+    return limits.get(EVERYONE)
+
+
+def depends_on_groups(limits: Limits) -> bool:
+    """Return whether it matters to which groups a user belongs."""
+    return any(subject.kind is SubjectKind.GROUP for subject in limits)
+
+
+def limit_error(standing: Standing) -> TurnError:
+    """Return the end of a turn for which nothing more may be spent."""
+    limit = 0 if standing.limit is None else standing.limit.limit_micros
+    return TurnError(
+        f"The spending limit of {dollars(limit)} is reached. Go on after "
+        f"{standing.resets_at:%Y-%m-%d %H:%M} UTC, or ask an administrator to raise it.",
+        ErrorKind.USAGE_LIMIT,
+        detail=f"{standing.spent_micros} of {limit} micros are spent",
+    )
+
+
+def dollars(micros: int) -> str:
+    """Return an amount as people write it, no digit lost."""
+    whole, rest = divmod(micros, 10**6)
+    fraction = f"{rest:06}".rstrip("0").ljust(2, "0")
+    return f"US${whole}.{fraction}"

@@ -1,0 +1,149 @@
+"""Holding spending against its limits: when something is admitted, and before each call.
+
+The limits are few and kept here; whoever changes one tells every process. As long as there are
+none, nothing is asked of anybody. Calls that run at the same moment do not see each other's cost,
+so a limit can be overrun by what they cost together.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Protocol
+
+from chatd.content.domain.messages import TurnError
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.spend.domain.errors import UsageLimitReached
+from chatd.spend.domain.limits import (
+    LimitPeriod,
+    Limits,
+    SpendLimit,
+    Standing,
+    binding_limit,
+    depends_on_groups,
+    limit_error,
+    span_of,
+)
+from chatd.spend.store.limits import ChatSpending
+from chatd.users.domain.errors import GroupsUnavailable
+from chatd.users.domain.groups import Groups
+from parley.clock import Clock
+
+CHATS_MAX = 10_000
+
+
+class SpendStore(Protocol):
+    """Where limits and the ledger are."""
+
+    async def limits(self) -> tuple[SpendLimit, ...]:
+        """Return every limit."""
+        ...
+
+    async def spent_micros(self, owner_id: OwnerId, since: datetime) -> int:
+        """Return what a user spent since a moment."""
+        ...
+
+    async def spending_of(
+        self, chat_id: ChatId, owner_id: OwnerId, since: Mapping[LimitPeriod, datetime]
+    ) -> ChatSpending:
+        """Return what a chat's owner spent since the start of each period, and their groups."""
+        ...
+
+    async def remember_groups(self, chat_id: ChatId, group_ids: tuple[str, ...]) -> None:
+        """Store with a chat to which groups its owner belongs."""
+        ...
+
+
+class LimitedSpending:
+    """Knows the limits and asks the ledger where somebody stands."""
+
+    def __init__(self, store: SpendStore, groups: Groups, clock: Clock) -> None:
+        self._store = store
+        self._present = groups
+        self._clock = clock
+        self._limits: Limits | None = None
+        self._changes = 0
+        self._groups: OrderedDict[ChatId, tuple[str, ...]] = OrderedDict()
+
+    def forget(self) -> None:
+        """Read the limits anew before they are used again, because one changed."""
+        self._changes += 1
+        self._limits = None
+
+    async def admit(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> None:
+        """Let a user pass who may spend more.
+
+        Raises:
+            UsageLimitReached: they may not.
+        """
+        limit = binding_limit(await self._known(), owner_id, group_ids)
+        if limit is None:
+            return
+        standing = await self._standing(owner_id, limit)
+        if standing.is_reached:
+            raise UsageLimitReached(
+                spent_micros=standing.spent_micros,
+                limit_micros=limit.limit_micros,
+                resets_at=standing.resets_at,
+                retry_after_s=(standing.resets_at - self._clock.now()).total_seconds(),
+            )
+
+    async def depend_on_groups(self) -> bool:
+        """Return whether a limit depends on to which groups a user belongs."""
+        return depends_on_groups(await self._known())
+
+    async def remember_groups(self, chat_id: ChatId, group_ids: tuple[str, ...]) -> None:
+        """Store the groups of an admitted chat's owner, if a limit depends on them."""
+        if self._groups.get(chat_id) == group_ids or not depends_on_groups(await self._known()):
+            return
+        await self._store.remember_groups(chat_id, group_ids)
+        self._groups[chat_id] = group_ids
+        if len(self._groups) > CHATS_MAX:
+            self._groups.popitem(last=False)
+
+    async def refusal(self, chat_id: ChatId, owner: Owner) -> TurnError | None:
+        """Return why no model may be called for a chat now, None if one may."""
+        limits = await self._known()
+        if not limits:
+            return None
+        if depends_on_groups(limits):
+            standing = await self._standing_of_chat(chat_id, owner.id, limits)
+        else:
+            limit = binding_limit(limits, owner.id, ())
+            standing = None if limit is None else await self._standing(owner.id, limit)
+        return limit_error(standing) if standing is not None and standing.is_reached else None
+
+    async def standing(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> Standing:
+        """Return where a user stands; without a limit, in the present month."""
+        return await self._standing(
+            owner_id, binding_limit(await self._known(), owner_id, group_ids)
+        )
+
+    async def _standing(self, owner_id: OwnerId, limit: SpendLimit | None) -> Standing:
+        span = span_of(LimitPeriod.MONTH if limit is None else limit.period, self._clock.now())
+        spent_micros = await self._store.spent_micros(owner_id, span.start)
+        return Standing(limit, spent_micros, span.end)
+
+    async def _standing_of_chat(
+        self, chat_id: ChatId, owner_id: OwnerId, limits: Limits
+    ) -> Standing | None:
+        spans = {period: span_of(period, self._clock.now()) for period in LimitPeriod}
+        starts = {period: span.start for period, span in spans.items()}
+        spending = await self._store.spending_of(chat_id, owner_id, starts)
+        try:
+            # Not those of the admission: a limit or a membership may be younger than the turn.
+            group_ids = await self._present.of(owner_id)
+        except GroupsUnavailable:
+            group_ids = spending.group_ids
+        limit = binding_limit(limits, owner_id, group_ids)
+        if limit is None:
+            return None
+        return Standing(limit, spending.spent_micros[limit.period], spans[limit.period].end)
+
+    async def _known(self) -> Limits:
+        if self._limits is not None:
+            return self._limits
+        changes = self._changes
+        limits = {limit.subject: limit for limit in await self._store.limits()}
+        if changes == self._changes:
+            self._limits = limits
+        return limits

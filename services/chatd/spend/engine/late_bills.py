@@ -1,0 +1,69 @@
+"""Calls whose chat went on without them: entered into the ledger behind everything else."""
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from chatd.primitives.domain.ids import OwnerId
+from chatd.spend.domain.ledger import LedgerEntry
+from chatd.spend.domain.ports import Ledger
+from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable
+
+WAITING_MAX = 10_000
+ATTEMPTS_MAX = 5
+PAUSE_S = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+class LateBills:
+    """Enters bills one after another, as far as the database can be reached.
+
+    A bill that cannot be entered is logged with all that it says and dropped: nobody waits for it.
+    """
+
+    def __init__(self, ledger: Ledger, clock: Clock) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._waiting: asyncio.Queue[tuple[LedgerEntry, OwnerId]] = asyncio.Queue(WAITING_MAX)
+
+    def add(self, entry: LedgerEntry, owner_id: OwnerId) -> None:
+        """Take a bill; never waits."""
+        try:
+            self._waiting.put_nowait((entry, owner_id))
+        except asyncio.QueueFull:
+            _lost(entry, "too many wait")
+
+    async def run(self) -> None:
+        """Enter what comes, for ever."""
+        while True:
+            entry, owner_id = await self._waiting.get()
+            try:
+                await self._enter(entry, owner_id)
+            finally:
+                self._waiting.task_done()
+
+    async def flushed_within(self, limit_s: float) -> None:
+        """Wait until everything that was taken is entered or dropped, but not for long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                await self._waiting.join()
+
+    async def _enter(self, entry: LedgerEntry, owner_id: OwnerId) -> None:
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            try:
+                await self._ledger.enter(entry, owner_id)
+            except DatabaseUnavailable:
+                if attempt < ATTEMPTS_MAX:
+                    await self._clock.sleep(PAUSE_S)
+            except Exception:
+                logger.exception("a bill could not be entered", extra={"chat_id": entry.chat_id})
+                break
+            else:
+                return
+        _lost(entry, "the database cannot be reached")
+
+
+def _lost(entry: LedgerEntry, reason: str) -> None:
+    logger.error("a bill is lost, %s: %s", reason, entry, extra={"chat_id": entry.chat_id})

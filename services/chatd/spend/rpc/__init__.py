@@ -1,0 +1,1 @@
+"""gRPC methods and conversion to protos of the slice `spend`."""

@@ -1,0 +1,121 @@
+"""Usage and limits between the wire and the domain."""
+
+from datetime import UTC, datetime
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.rpc import fields
+from chatd.spend.domain.limits import (
+    EVERYONE,
+    LIMIT_MICROS_MAX,
+    LimitPeriod,
+    SpendLimit,
+    Standing,
+    Subject,
+    SubjectKind,
+)
+from chatd.spend.domain.usage import UsageRow, UsageSpan, UsageTotals
+from parley.api.chat.v1 import usage_pb2
+
+PERIOD = {
+    LimitPeriod.DAY: usage_pb2.LIMIT_PERIOD_DAY,
+    LimitPeriod.WEEK: usage_pb2.LIMIT_PERIOD_WEEK,
+    LimitPeriod.MONTH: usage_pb2.LIMIT_PERIOD_MONTH,
+}
+PERIOD_OF = {value: period for period, value in PERIOD.items()}
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def totals_to_proto(totals: UsageTotals) -> usage_pb2.UsageTotals:
+    """Return sums as they travel."""
+    return usage_pb2.UsageTotals(
+        cost_micros=totals.cost_micros,
+        priced_calls=totals.priced_calls,
+        unpriced_calls=totals.unpriced_calls,
+        estimated_calls=totals.estimated_calls,
+        estimated_cost_micros=totals.estimated_cost_micros,
+        input_tokens=totals.input_tokens,
+        output_tokens=totals.output_tokens,
+        cache_read_tokens=totals.cache_read_tokens,
+        cache_write_tokens=totals.cache_write_tokens,
+        model_runtime_ms=totals.model_runtime_ms,
+    )
+
+
+def row_to_proto(row: UsageRow) -> usage_pb2.UsageRow:
+    """Return the sums of one subject as they travel."""
+    return usage_pb2.UsageRow(id=row.id, name=row.name, totals=totals_to_proto(row.totals))
+
+
+def span_from_proto(start: Timestamp | None, end: Timestamp | None, now: datetime) -> UsageSpan:
+    """Return a span; without a start it has no beginning, without an end it ends now.
+
+    Raises:
+        InvalidRequest: a moment cannot be, or the end is before the start.
+    """
+    span = UsageSpan(
+        BEGINNING if start is None else _moment(start, "start"),
+        now if end is None else _moment(end, "end"),
+    )
+    if span.end < span.start:
+        raise InvalidRequest("end", "is before the start")
+    return span
+
+
+def _moment(stamp: Timestamp, field: str) -> datetime:
+    try:
+        return stamp.ToDatetime(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise InvalidRequest(field, "is no moment of the years 1 to 9999") from None
+
+
+def limit_from_proto(limit: usage_pb2.SpendLimit) -> SpendLimit:
+    """Return a limit; one of 0 takes it away, and then its period does not matter.
+
+    Raises:
+        InvalidRequest: it binds nobody, or amount or period cannot be.
+    """
+    micros = fields.whole(
+        limit.limit_micros, "limit.limit_micros", at_least=0, at_most=LIMIT_MICROS_MAX
+    )
+    period = PERIOD_OF.get(limit.period)
+    if period is None:
+        if micros or limit.period != usage_pb2.LIMIT_PERIOD_UNSPECIFIED:
+            raise InvalidRequest("limit.period", "is not known")
+        period = LimitPeriod.MONTH
+    return SpendLimit(_subject(limit), micros, period)
+
+
+def _subject(limit: usage_pb2.SpendLimit) -> Subject:
+    match limit.WhichOneof("subject"):
+        case "user_id":
+            return Subject(SubjectKind.USER, fields.uuid_of(limit.user_id, "limit.user_id"))
+        case "group_id":
+            return Subject(SubjectKind.GROUP, fields.uuid_of(limit.group_id, "limit.group_id"))
+        case "everyone" if limit.everyone:
+            return EVERYONE
+        case _:
+            raise InvalidRequest("limit.subject", "binds nobody")
+
+
+def limit_to_proto(limit: SpendLimit) -> usage_pb2.SpendLimit:
+    """Return a limit as it travels."""
+    sent = usage_pb2.SpendLimit(limit_micros=limit.limit_micros, period=PERIOD[limit.period])
+    match limit.subject.kind:
+        case SubjectKind.USER:
+            sent.user_id = limit.subject.id
+        case SubjectKind.GROUP:
+            sent.group_id = limit.subject.id
+        case SubjectKind.EVERYONE:
+            sent.everyone = True
+    return sent
+
+
+def standing_to_proto(standing: Standing) -> usage_pb2.SpendStatus:
+    """Return where somebody stands as it travels."""
+    sent = usage_pb2.SpendStatus(spent_micros=standing.spent_micros)
+    sent.resets_at.FromDatetime(standing.resets_at)
+    if standing.limit is not None:
+        sent.limit.CopyFrom(limit_to_proto(standing.limit))
+    return sent

@@ -1,1 +1,0 @@
-"""What is durable of chats: tables, statements, and the store that executes decisions."""

@@ -1,0 +1,1 @@
+"""Live events: hubs, positions, feeds, relays between replicas, StreamService."""

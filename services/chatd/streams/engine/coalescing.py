@@ -1,0 +1,52 @@
+"""Joining the pieces of an answer that follow one another quickly."""
+
+import msgspec
+
+from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
+
+
+def joined_pieces(first: Part, second: Part) -> Part | None:
+    """Return two consecutive pieces of one part as one piece; None if a boundary lies between.
+
+    A piece with a provider's metadata, an end or a completed call closes its part: what closes may
+    join what came before it, except where that would hide which of two ends it was.
+    """
+    match first, second:
+        case Text(text, ""), Text(more, ""):
+            return Text(text + more)
+        case Reasoning(text, began_at, None, ""), Reasoning(more, None, completed_at, metadata):
+            return Reasoning(text + more, began_at, completed_at, metadata)
+        case ToolCall(created_at=None), ToolCall(created_at=None) if (
+            first.tool_call_id == second.tool_call_id
+        ):
+            return msgspec.structs.replace(second, args_json=first.args_json + second.args_json)
+        case _:
+            return None
+
+
+def is_piece(part: Part) -> bool:
+    """Return whether more of the same part may follow, so that waiting for it makes sense."""
+    match part:
+        case Text(_, ""):
+            return True
+        case Reasoning(completed_at=None, provider_metadata=""):
+            return True
+        case ToolCall(created_at=None):
+            return True
+        case _:
+            return False
+
+
+def size_of(part: Part) -> int:
+    """Return about how many bytes a piece has."""
+    match part:
+        case Text(text) | Reasoning(text):
+            return _utf8_length(text)
+        case ToolCall(args_json=text) | ToolResult(result_json=text):
+            return _utf8_length(text)
+        case _:
+            return 0
+
+
+def _utf8_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,194 @@
+"""Live parts: what this process has shown of the answers that it is having written.
+
+An episode numbers its parts once they are joined: the first piece goes out at once, later ones wait
+for at most one beat of this process or until they are large, never across the boundary of a part.
+A busy process has longer beats: every part costs all the way to its readers, and fewer parts show
+the same text.
+What was numbered is kept until the commit that closes the episode, so that a late reader can catch
+up; of a very long answer only the newest parts are kept. Whoever listens is told of every part as
+it is numbered, and must not wait.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from chatd.chats.domain.chat import ChatState
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Part
+from chatd.primitives.domain.ids import ChatId, Fence
+from chatd.streams.engine.coalescing import is_piece, joined_pieces, size_of
+from chatd.streams.engine.flush_timer import Beats
+
+JOINED_BYTES_MAX = 2048
+EPISODE_BYTES_MAX = 1 << 20
+
+
+class LivePart(msgspec.Struct, frozen=True):
+    """A piece of an answer that is being written."""
+
+    history_version: int
+    generation_attempt: int
+    seq: int
+    part_index: int
+    role: Role
+    part: Part
+
+    @property
+    def characters(self) -> int:
+        """Return about how long it is."""
+        return size_of(self.part)
+
+
+Listener = Callable[[ChatId, LivePart], None]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A piece that is not numbered yet."""
+
+    role: Role
+    part_index: int
+    part: Part
+    size: int
+
+
+@dataclass(slots=True)
+class _Open:
+    """The open episode of one chat."""
+
+    history_version: int
+    generation_attempt: int
+    parts: deque[LivePart] = field(default_factory=deque)
+    kept_bytes: int = 0
+    seq: int = 0
+    waiting: _Waiting | None = None
+    has_shown_this_beat: bool = False
+
+
+class Episode:
+    """Shows the pieces of one attempt, as long as it is the open one of its chat."""
+
+    def __init__(self, live: "LiveChats", chat_id: ChatId, opened: _Open) -> None:
+        self._live = live
+        self._chat_id = chat_id
+        self._open = opened
+
+    def add(self, role: Role, part_index: int, part: Part) -> None:
+        """Show one more piece of the answer."""
+        self._live.take(self._chat_id, self._open, _Waiting(role, part_index, part, size_of(part)))
+
+
+class LiveChats:
+    """The open episodes of all chats that run in this process.
+
+    Without beats every piece is numbered at once.
+    """
+
+    def __init__(self, *listeners: Listener, beats: Beats | None = None) -> None:
+        self._listeners = list(listeners)
+        self._beats = beats
+        self._episodes: dict[ChatId, _Open] = {}
+        self._busy: dict[ChatId, _Open] = {}  # Those that showed or joined something this beat.
+
+    def listen(self, listener: Listener) -> None:
+        """Tell one more of every part from now on."""
+        self._listeners.append(listener)
+
+    def open(self, chat_id: ChatId, fence: Fence) -> Episode:
+        """Begin the episode of `fence`; parts of an older one are forgotten."""
+        opened = _Open(fence.history_version, fence.generation_attempt)
+        self._episodes[chat_id] = opened
+        return Episode(self, chat_id, opened)
+
+    def parts(
+        self, chat_id: ChatId, history_version: int, generation_attempt: int
+    ) -> tuple[LivePart, ...]:
+        """Return what is kept of one episode, if it is the open one here."""
+        opened = self._episodes.get(chat_id)
+        wanted = (history_version, generation_attempt)
+        if opened is None or (opened.history_version, opened.generation_attempt) != wanted:
+            return ()
+        return tuple(opened.parts)
+
+    def open_parts(self, chat_id: ChatId) -> tuple[LivePart, ...]:
+        """Return what is kept of the open episode of a chat that runs here."""
+        opened = self._episodes.get(chat_id)
+        return () if opened is None else tuple(opened.parts)
+
+    def moved(self, state: ChatState) -> None:
+        """Forget the episode that a commit closed; what was not numbered yet is in the commit."""
+        opened = self._episodes.get(state.chat_id)
+        episode = (state.history_version, state.generation_attempt)
+        if opened is not None and episode != (opened.history_version, opened.generation_attempt):
+            opened.waiting = None
+            del self._episodes[state.chat_id]
+
+    def take(self, chat_id: ChatId, opened: _Open, piece: _Waiting) -> None:
+        """Number a piece of an open episode, now or soon."""
+        if self._episodes.get(chat_id) is not opened:
+            return
+        if self._beats is None:
+            self._number(chat_id, opened, piece)
+            return
+        waiting = opened.waiting
+        if waiting is not None:
+            joined = self._joined(waiting, piece)
+            if joined is not None:
+                waiting.part, waiting.size = joined, waiting.size + piece.size
+                if waiting.size >= JOINED_BYTES_MAX or not is_piece(joined):
+                    self._number_waiting(chat_id, opened)
+                return
+            self._number_waiting(chat_id, opened)
+        self._mark_busy(self._beats, chat_id, opened)
+        if is_piece(piece.part) and opened.has_shown_this_beat and piece.size < JOINED_BYTES_MAX:
+            opened.waiting = piece
+        else:
+            self._number(chat_id, opened, piece)
+
+    def _joined(self, waiting: _Waiting, piece: _Waiting) -> Part | None:
+        if (waiting.role, waiting.part_index) != (piece.role, piece.part_index):
+            return None
+        return joined_pieces(waiting.part, piece.part)
+
+    def _mark_busy(self, beats: Beats, chat_id: ChatId, opened: _Open) -> None:
+        if not self._busy:
+            beats.at_next(partial(self._flush, beats))
+        self._busy[chat_id] = opened
+
+    def _flush(self, beats: Beats) -> None:
+        """End a beat; a chat that numbered something at its end goes on in the next."""
+        busy, self._busy = self._busy, {}
+        for chat_id, opened in busy.items():
+            if self._episodes.get(chat_id) is not opened:
+                continue
+            opened.has_shown_this_beat = False
+            if opened.waiting is not None:
+                self._mark_busy(beats, chat_id, opened)
+                self._number_waiting(chat_id, opened)
+
+    def _number_waiting(self, chat_id: ChatId, opened: _Open) -> None:
+        waiting, opened.waiting = opened.waiting, None
+        if waiting is not None:
+            self._number(chat_id, opened, waiting)
+
+    def _number(self, chat_id: ChatId, opened: _Open, piece: _Waiting) -> None:
+        opened.seq += 1
+        opened.has_shown_this_beat = True
+        part = LivePart(
+            opened.history_version,
+            opened.generation_attempt,
+            opened.seq,
+            piece.part_index,
+            piece.role,
+            piece.part,
+        )
+        opened.parts.append(part)
+        opened.kept_bytes += piece.size
+        while opened.kept_bytes > EPISODE_BYTES_MAX and len(opened.parts) > 1:
+            opened.kept_bytes -= size_of(opened.parts.popleft().part)
+        for listener in self._listeners:
+            listener(chat_id, part)

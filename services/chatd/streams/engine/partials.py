@@ -1,0 +1,122 @@
+"""Writing partial answers behind the stream, in chunks, for all chats of this process at once.
+
+An episode that ends before the next beat costs nothing: what was committed needs no partial.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+
+from chatd.chats.domain.chat import ChatState
+from chatd.chats.domain.partials import Chunk, KeptPartials
+from chatd.chats.domain.pieces import Piece
+from chatd.primitives.domain.ids import ChatId
+from chatd.streams.engine.live import LivePart
+from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable
+
+BEAT_S = 0.5
+CHUNK_CHARACTERS = 4096
+PENDING_CHARACTERS_MAX = 1 << 20  # Per episode; what is beyond is not kept.
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Pending:
+    """Pieces of one episode that are not written yet."""
+
+    history_version: int
+    generation_attempt: int
+    first_seq: int
+    characters: int = 0
+    pieces: list[Piece] = field(default_factory=list)
+
+
+class PartialWriter:
+    """Takes what is shown and writes it on a beat, or earlier when a chat has said much."""
+
+    def __init__(self, partials: KeptPartials, clock: Clock) -> None:
+        self._partials = partials
+        self._clock = clock
+        self._pending: dict[ChatId, Pending] = {}
+        self._is_full = asyncio.Event()
+
+    def shown(self, chat_id: ChatId, part: LivePart) -> None:
+        """Take one piece; it never waits."""
+        pending = self._pending.get(chat_id)
+        episode = (part.history_version, part.generation_attempt)
+        if pending is None or (pending.history_version, pending.generation_attempt) != episode:
+            pending = self._pending[chat_id] = Pending(*episode, first_seq=part.seq)
+        if pending.characters > PENDING_CHARACTERS_MAX:
+            return
+        pending.pieces.append(Piece(part.role, part.part_index, part.part))
+        pending.characters += part.characters
+        if pending.characters >= CHUNK_CHARACTERS:
+            self._is_full.set()
+
+    def moved(self, state: ChatState) -> None:
+        """Forget what a commit made superfluous."""
+        pending = self._pending.get(state.chat_id)
+        episode = (state.history_version, state.generation_attempt)
+        if pending is not None and episode != (
+            pending.history_version,
+            pending.generation_attempt,
+        ):
+            del self._pending[state.chat_id]
+
+    async def run(self) -> None:
+        """Write for ever; a database that is away costs pieces, never a turn."""
+        while True:
+            await self._until_due()
+            try:
+                await self._flush()
+            except DatabaseUnavailable as error:
+                logger.warning("partial answers were not kept: %s", error)
+
+    async def _until_due(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            waits = {
+                group.create_task(self._clock.sleep(BEAT_S)),
+                group.create_task(self._is_full.wait()),
+            }
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+        self._is_full.clear()
+
+    async def _flush(self) -> None:
+        pending, self._pending = self._pending, {}
+        chunks = tuple(
+            Chunk(
+                chat_id,
+                each.history_version,
+                each.generation_attempt,
+                each.first_seq,
+                tuple(each.pieces),
+            )
+            for chat_id, each in pending.items()
+        )
+        if not chunks:
+            return
+        try:
+            await self._partials.add(chunks)
+        except DatabaseUnavailable:
+            raise
+        except Exception:
+            if len(chunks) == 1:
+                raise
+            await self._add_each(chunks)
+
+    async def _add_each(self, chunks: tuple[Chunk, ...]) -> None:
+        """Write chunks one by one: one that cannot be written costs the other chats nothing."""
+        failure: Exception | None = None
+        for chunk in chunks:
+            try:
+                await self._partials.add((chunk,))
+            except DatabaseUnavailable:
+                raise
+            except Exception as error:
+                failure = error
+        if failure is not None:
+            raise failure

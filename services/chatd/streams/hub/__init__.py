@@ -1,0 +1,1 @@
+"""One hub per followed chat: it reads the committed chat once for all readers of the process."""

@@ -1,0 +1,127 @@
+"""Bringing one reader to where its hub stands, as fast as it takes what it misses."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from msgspec.structs import replace
+
+from chatd.streams.hub.reads import Reads
+from chatd.streams.hub.rows import Row, row_of
+from chatd.streams.hub.steps import Snapshot, at_row, settled, step_events
+from chatd.streams.hub.timeline import Timeline
+from chatd.streams.rpc import wire
+from chatd.streams.rpc.position import Position
+from chatd.streams.rpc.subscription import WAITING_BYTES_MAX, Subscription
+
+STRETCH = 32
+RESET_ROWS_MAX = 200
+
+
+class CatchingUp:
+    """Sends readers what is between them and a timeline.
+
+    Args:
+        timeline: Where they go.
+        reads: Where messages are read that the timeline keeps no more.
+        deepen: Has the timeline keep as many messages as it may.
+    """
+
+    def __init__(
+        self, timeline: Timeline, reads: Reads, deepen: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._timeline = timeline
+        self._reads = reads
+        self._deepen = deepen
+
+    async def send_step(self, subscription: Subscription, now: Snapshot) -> None:
+        """Send everything between a reader and a version, but for live parts.
+
+        Raises:
+            DatabaseUnavailable: What the reader misses cannot be read.
+        """
+        timeline, seen = self._timeline, subscription.position
+        is_void = timeline.deleted_version > seen.target > 0
+        is_missing = seen.rows_behind[1] < timeline.rows.floor
+        if not timeline.is_deep and (is_void or is_missing):
+            await self._deepen()
+        if is_void:
+            seen = await self._reset(subscription, now)
+        held: Row | None = None
+        async for row in self._missing(seen, now):
+            if held is not None:
+                await self._send(subscription, at_row(seen, now, held.id), held.body)
+            if subscription.closed is not None:
+                return
+            held = row
+        last = [] if held is None else [(held.id, held.body)]
+        for at, body in step_events(seen, now, last):
+            await self._send(subscription, at, body)
+        subscription.position = settled(seen, now)
+
+    def send_parts(self, subscription: Subscription) -> int | None:
+        """Send the parts of the open episode that a reader misses.
+
+        Returns:
+            None if that were all, else the bytes of the part for which there was no room yet.
+        """
+        timeline, seen = self._timeline, subscription.position
+        log = timeline.log
+        if seen.seq < log.first_seq - 1:
+            seen = replace(seen, seq=log.first_seq - 1)
+            subscription.put(timeline.event(seen, wire.PREVIEW_TRUNCATED))
+        for seq, body in log.behind(seen.seq):
+            event = timeline.part_event(seq, body)
+            if not _has_room(subscription, len(event)):
+                subscription.position = seen
+                return len(event)
+            subscription.put(event)
+            seen = replace(seen, seq=seq)
+        subscription.position = seen
+        return None
+
+    async def made_room(self, subscription: Subscription, size: int) -> None:
+        """Wait until a reader has taken most of what is on its way."""
+        while subscription.closed is None and not _has_room(subscription, size):
+            room = asyncio.Event()
+            subscription.when_room(room.set)
+            await room.wait()
+
+    async def _reset(self, subscription: Subscription, now: Snapshot) -> Position:
+        """Tell a reader that its messages are void; return from where the others follow."""
+        timeline = self._timeline
+        rows = [row for row in timeline.rows if row.revision <= now.version]
+        is_whole = timeline.rows.floor == 0 and len(rows) <= RESET_ROWS_MAX
+        first_id = rows[-RESET_ROWS_MAX:][0].id if rows else 1
+        seen = subscription.position.voided(now.version, first_id)
+        await self._send(subscription, seen, wire.history_reset_body(truncated=not is_whole))
+        return seen
+
+    async def _missing(self, seen: Position, now: Snapshot) -> AsyncIterator[Row]:
+        timeline = self._timeline
+        behind_id, after = seen.rows_behind
+        if after >= timeline.rows.floor:
+            for row in list(timeline.rows.behind(behind_id, after)):
+                if row.revision <= now.version:
+                    yield row
+            return
+        while True:
+            messages = await self._reads.stretch(
+                timeline.chat_id, behind_id=behind_id, after=after, upto=now.version, limit=STRETCH
+            )
+            for message in messages:
+                yield row_of(timeline.chat_id, message)
+            if len(messages) < STRETCH:
+                return
+            behind_id = messages[-1].id
+
+    async def _send(self, subscription: Subscription, at: Position, body: bytes) -> None:
+        event = self._timeline.event(at, body)
+        await self.made_room(subscription, len(event))
+        subscription.position = at
+        subscription.put(event)
+
+
+def _has_room(subscription: Subscription, size: int) -> bool:
+    if not subscription.waiting_bytes and not subscription.unconfirmed_bytes:
+        return True
+    return subscription.has_room and subscription.waiting_bytes + size <= WAITING_BYTES_MAX

@@ -1,0 +1,81 @@
+"""What a hub reads, how patiently, and what it can tell from that."""
+
+import logging
+from typing import Protocol
+
+from chatd.chats.domain.chat import ChatState, Message, Status
+from chatd.primitives.domain.ids import ChatId
+from chatd.streams.hub.steps import Snapshot
+from chatd.streams.store.following import Asked, Following
+from chatd.workers.domain import is_ownerless
+from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable
+
+READ_TRIES = 5
+READ_PAUSE_S = 0.1
+READ_PAUSE_S_MAX = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+class Reads(Protocol):
+    """What a hub reads."""
+
+    async def read(self, asked: Asked) -> Following | None:
+        """Return a chat as it was asked for; None if it is gone or not the reader's."""
+        ...
+
+    async def stretch(
+        self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
+    ) -> tuple[Message, ...]:
+        """Return the next live messages behind an id, of the changes after one version."""
+        ...
+
+
+async def read_patiently(reads: Reads, clock: Clock, asked: Asked) -> Following | None:
+    """Return a chat as it was asked for; None if it is gone or not the reader's.
+
+    Raises:
+        DatabaseUnavailable: It could not be read several times in a row.
+    """
+    pause_s = READ_PAUSE_S
+    for tries in range(1, READ_TRIES + 1):
+        try:
+            return await reads.read(asked)
+        except DatabaseUnavailable as error:
+            if tries == READ_TRIES:
+                logger.warning("a chat cannot be followed: %s", error)
+                raise
+            await clock.sleep(pause_s)
+            pause_s = min(2 * pause_s, READ_PAUSE_S_MAX)
+    raise AssertionError("the last try returns or raises")
+
+
+def has_gap(read: Following) -> bool:
+    """Return whether messages are missing between a hub and what was read, or were deleted."""
+    return not read.is_complete or any(message.is_deleted for message in read.messages)
+
+
+def snapshot_of(read: Following) -> Snapshot:
+    """Return what was read without the messages."""
+    return Snapshot(read.state, read.place_in_line, read.queue, read.asking)
+
+
+def is_all_known(before: ChatState, after: ChatState, appended: tuple[Message, ...] | None) -> bool:
+    """Return whether a commit of this process can be followed without a read.
+
+    Queues, places in line and what a client is asked are read; and a chat that comes to rest
+    without a new message may be gone.
+    """
+    is_next = after.snapshot_version == before.snapshot_version + 1
+    is_queue_same = after.queue_version == before.queue_version
+    is_history_known = appended is not None or (
+        after.history_version == before.history_version and after.status is not Status.WAITING
+    )
+    return (
+        is_next
+        and is_queue_same
+        and is_history_known
+        and after.status is not Status.REQUIRES_ACTION
+        and not is_ownerless(after)
+    )

@@ -1,0 +1,130 @@
+"""What a reader is sent behind the messages of a step, in the fixed order; pure."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from msgspec.structs import replace
+
+from chatd.chats.domain.chat import ChatState, QueuedMessage, Status
+from chatd.chats.domain.transitions import OWNED
+from chatd.content.domain.parts import ToolCall
+from chatd.streams.rpc import wire
+from chatd.streams.rpc.position import TAIL, Position, is_told, told_of
+
+
+class Tail(IntEnum):
+    """The events behind the messages, in their order."""
+
+    QUEUE = 1
+    STATUS = 2
+    ERROR = 3
+    ACTION = 4
+    RETRY = 5
+    PREVIEW_RESET = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A chat at one version, without its messages."""
+
+    state: ChatState
+    place_in_line: int = 0
+    queue: tuple[QueuedMessage, ...] = ()
+    asking: tuple[ToolCall, ...] = ()
+
+    @property
+    def version(self) -> int:
+        """The version."""
+        return self.state.snapshot_version
+
+    @property
+    def episode(self) -> tuple[int, int]:
+        """The open episode."""
+        return self.state.history_version, self.state.generation_attempt
+
+
+def settled(seen: Position, now: Snapshot) -> Position:
+    """Return where a reader stands once it has been sent everything of a version but live parts."""
+    history, attempt = now.episode
+    seq = seen.seq if seen.episode == now.episode else 0
+    told = told_of(now.state)
+    return Position(now.version, now.version, 0, history, attempt, seq, told)
+
+
+def at_row(seen: Position, now: Snapshot, row_id: int) -> Position:
+    """Return where a reader stands behind one message of the step to a version."""
+    base = seen.target if seen.is_between_steps else seen.base
+    return replace(seen, base=base, target=now.version, row=row_id)
+
+
+def step_events(
+    seen: Position, now: Snapshot, rows: Sequence[tuple[int, bytes]]
+) -> list[tuple[Position, bytes]]:
+    """Return all events of a step, each with where its reader stands after it.
+
+    Args:
+        seen: Where the reader stands now.
+        now: Where it shall stand.
+        rows: Id and body of the messages that are still to be sent, in order.
+    """
+    events = [(at_row(seen, now, row_id), body) for row_id, body in rows]
+    for kind, is_due, body in _tail(seen, now):
+        if is_due:
+            events.append((_at_tail(seen, now, kind), body()))
+    if events:
+        # The last event ends the step, whatever it is.
+        events[-1] = (settled(seen, now), events[-1][1])
+    return events
+
+
+def _at_tail(seen: Position, now: Snapshot, kind: Tail) -> Position:
+    told = told_of(now.state) if kind >= Tail.STATUS else seen.told
+    return replace(at_row(seen, now, TAIL + kind), told=told)
+
+
+def _tail(seen: Position, now: Snapshot) -> Iterator[tuple[Tail, bool, Callable[[], bytes]]]:
+    state = now.state
+
+    def known(kind: Tail) -> int:
+        """Return up to which version the reader has this kind."""
+        return seen.target if seen.is_between_steps or seen.tail >= kind else seen.base
+
+    def is_explained(kind: Tail, status: Status) -> bool:
+        """Return whether the reader has what belongs to this status, not only the status."""
+        if seen.tail >= kind:
+            return is_told(seen.told, status) and state.history_version <= seen.target
+        is_cut_between = seen.tail >= Tail.STATUS
+        is_same = seen.history == state.history_version
+        return is_told(seen.told, status) and is_same and not is_cut_between
+
+    is_queue_news = state.queue_version > known(Tail.QUEUE)
+    if seen.is_new and not seen.tail:
+        is_queue_news = bool(now.queue)
+    yield Tail.QUEUE, is_queue_news, lambda: wire.queue_body(now.queue)
+
+    # Whoever waits for the end of a turn waits for a status. The turn may be over before this
+    # reader heard of it, so a status of rest is told again once the history has gone on.
+    is_turn_past = state.status not in OWNED and state.history_version > known(Tail.STATUS)
+    is_status_news = seen.told != told_of(state) or is_turn_past
+    yield Tail.STATUS, is_status_news, lambda: wire.status_body(state, now.place_in_line)
+
+    error = state.last_error
+    if error is not None:
+        is_due = not is_explained(Tail.ERROR, Status.ERROR)
+        yield Tail.ERROR, is_due, lambda: wire.error_body(error)
+
+    if state.status is Status.REQUIRES_ACTION:
+        is_due = not is_explained(Tail.ACTION, Status.REQUIRES_ACTION)
+        yield Tail.ACTION, is_due, lambda: wire.action_body(now.asking, state.deadline_at)
+
+    retry = state.retry
+    if retry is not None:
+        is_retry_news = state.retry_version > known(Tail.RETRY)
+        yield Tail.RETRY, is_retry_news, lambda: wire.retry_body(retry)
+
+    is_reset = not seen.is_new and (
+        seen.history != state.history_version
+        or (seen.attempt != state.generation_attempt and state.generation_attempt != 0)
+    )
+    yield Tail.PREVIEW_RESET, is_reset, lambda: wire.PREVIEW_RESET

@@ -1,0 +1,62 @@
+"""Counting what slow readers lose, and saying so without flooding the log."""
+
+import logging
+from dataclasses import dataclass
+
+from chatd.primitives.domain.ids import ChatId
+from parley.clock import Clock
+
+LOGGED_EVERY_S = 10.0
+CHATS_MAX = 1000
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Dropped:
+    """What one chat's readers lost since it was last said."""
+
+    logged_at: float
+    events: int = 0
+    readers: int = 0
+
+
+class Drops:
+    """Says at most once in ten seconds for each chat how much was dropped.
+
+    Attributes:
+        events: How many events were dropped so far, in all.
+        readers: How many readers lost their place so far, in all.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._chats: dict[ChatId, _Dropped] = {}
+        self.events = 0
+        self.readers = 0
+
+    def note(self, chat_id: ChatId, events: int) -> None:
+        """Note that a reader fell behind and lost its place."""
+        now = self._clock.monotonic()
+        self.events += events
+        self.readers += 1
+        found = self._chats.pop(chat_id, None) or _Dropped(now - LOGGED_EVERY_S)
+        found.events += events
+        found.readers += 1
+        self._chats[chat_id] = found
+        if now - found.logged_at >= LOGGED_EVERY_S:
+            logger.warning(
+                "readers of a chat fell behind",
+                extra={
+                    "chat_id": chat_id,
+                    "dropped_count": found.events,
+                    "readers_count": found.readers,
+                },
+            )
+            found.logged_at, found.events, found.readers = now, 0, 0
+        if len(self._chats) > CHATS_MAX:
+            del self._chats[next(iter(self._chats))]
+
+    def forget(self, chat_id: ChatId) -> None:
+        """Count anew when a chat is followed anew."""
+        self._chats.pop(chat_id, None)

@@ -1,0 +1,315 @@
+"""The feeds of users' lists of chats: one look for all who follow, whenever something moved.
+
+A cursor is the horizon of a look and a time in microseconds that no other event of this process
+has, so every event has an id of its own. Events of one look carry the horizon before it, but for
+the last, so that a reader who is cut in between gets the others again rather than never.
+
+A chat is told as created to a reader who has not been told of it and who began to follow before it
+was made; that is known by the transaction that made it, however far its first turn has come.
+"""
+
+import asyncio
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import NoReturn, Protocol
+
+from chatd.chats.rpc.convert import chat_to_proto
+from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.streams.rpc.drops import Drops
+from chatd.streams.rpc.position import NUMBER_MAX, Position
+from chatd.streams.rpc.subscription import Close, Subscription
+from chatd.streams.rpc.wire import with_cursor
+from chatd.streams.store.feeds import KEPT, ChangedChat, FeedChanges
+from parley.api.chat.v1 import chat_pb2, event_pb2
+from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable
+
+LOOK_S = 5.0
+JOINED_S = 0.05
+REPLAYED_MAX = 1000
+SENT_MAX = 4096
+NOTED_MAX = 1000
+FORGET_EVERY_LOOKS = 720
+MICROSECONDS = 1_000_000
+
+_CURSOR = re.compile(r"([0-9]{1,19})\.([0-9]{1,17})")
+
+
+class FeedReads(Protocol):
+    """Where changes are read."""
+
+    async def horizon(self) -> int:
+        """Return from where a look that begins now would miss nothing that comes."""
+        ...
+
+    async def changes(
+        self,
+        owners: Sequence[OwnerId],
+        since: int,
+        *,
+        limit: int,
+        is_thorough: bool,
+        noted: Collection[ChatId] = (),
+    ) -> FeedChanges:
+        """Return what changed of the chats of some users, and the noted ones in any case."""
+        ...
+
+    async def forget(self) -> None:
+        """Forget what was deleted long ago."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A change as readers are told it.
+
+    Attributes:
+        body: The event for those who know the chat.
+        created: The event for those who do not; None if it says that the chat is gone.
+        created_xid: The transaction that made the chat.
+        is_back: Whether everybody was told that it is gone.
+        is_first: Whether nobody was told of it before, as far as this process remembers.
+    """
+
+    owner_id: OwnerId
+    chat_id: ChatId
+    body: bytes
+    created: bytes | None = None
+    created_xid: int = 0
+    is_back: bool = False
+    is_first: bool = False
+
+    def told_since(self, since: int) -> bytes:
+        """Return the event for a reader who knows all that was visible at a horizon."""
+        is_new = self.is_back or (self.is_first and self.created_xid >= since)
+        return self.created if is_new and self.created is not None else self.body
+
+
+class Feeds:
+    """Follows the lists of all users who want it; its owner runs `run`."""
+
+    def __init__(self, reads: FeedReads, clock: Clock) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._followers: dict[OwnerId, dict[Subscription, None]] = {}
+        self._joining: dict[Subscription, list[tuple[str, _Change]]] = {}
+        self._since: dict[Subscription, int] = {}
+        self._noted: set[ChatId] = set()
+        self._is_suspect = False
+        self._last_us = 0
+        self._horizon = 0
+        self._sent: OrderedDict[ChatId, bytes] = OrderedDict()
+        self._news = asyncio.Event()
+        self._replaying = asyncio.Lock()
+        self.drops = Drops(clock)
+
+    def poke(self) -> None:
+        """Look soon, because a chat moved."""
+        if self._followers:
+            self._news.set()
+
+    def noted(self, chat_id: ChatId) -> None:
+        """Look soon at a chat that looks different, though its execution did not move."""
+        if not self._followers:
+            return
+        if len(self._noted) < NOTED_MAX:
+            self._noted.add(chat_id)
+        else:
+            self._is_suspect = True
+        self._news.set()
+
+    def heard_of_gap(self) -> None:
+        """Look soon at everything, because news may have been lost."""
+        self._is_suspect = True
+        self.poke()
+
+    async def follow(
+        self, owner: OwnerId, cursor: str, wake: Callable[[Subscription], None]
+    ) -> Subscription:
+        """Begin to follow a user's list, from a cursor on or from now.
+
+        Raises:
+            DatabaseUnavailable: what happened since the cursor cannot be read.
+        """
+        subscription = Subscription(Position(), wake)
+        subscription.open()
+        seen = self._understood(cursor)
+        if seen is None:
+            subscription.close(Close.RESYNC)
+            return subscription
+        self._followers.setdefault(owner, {})[subscription] = None
+        self._joining[subscription] = []
+        try:
+            # However many begin at once, they must leave connections for the others.
+            async with self._replaying:
+                await self._replay(owner, subscription, seen)
+        except BaseException:
+            self.leave(owner, subscription)
+            raise
+        finally:
+            waiting = self._joining.pop(subscription, [])
+        for cursor, change in waiting:
+            self._put(subscription, cursor, change)
+        return subscription
+
+    def leave(self, owner: OwnerId, subscription: Subscription) -> None:
+        """Let a reader go."""
+        subscription.close(Close.UNSUBSCRIBED, drop=True)
+        self._since.pop(subscription, None)
+        followers = self._followers.get(owner, {})
+        followers.pop(subscription, None)
+        if not followers:
+            self._followers.pop(owner, None)
+
+    def close(self) -> None:
+        """Send every reader away, because this process stops."""
+        for followers in self._followers.values():
+            for subscription in followers:
+                subscription.close(Close.GOING_AWAY)
+
+    async def run(self) -> NoReturn:
+        """Look when something moved, and every few seconds in any case."""
+        looks, looked_at = 0, self._clock.monotonic()
+        while True:
+            await self._something_moved()
+            now = self._clock.monotonic()
+            is_thorough = now - looked_at >= LOOK_S or self._is_suspect
+            if is_thorough:
+                looks, looked_at = looks + 1, now
+            try:
+                if self._followers:
+                    await self._look(is_thorough)
+                if is_thorough and looks % FORGET_EVERY_LOOKS == 0:
+                    await self._reads.forget()
+            except DatabaseUnavailable:
+                continue
+
+    async def _something_moved(self) -> None:
+        """Wait for news, and a moment for more of it; or for as long as there may be none."""
+        async with asyncio.TaskGroup() as tasks:
+            waits = {
+                tasks.create_task(self._news.wait()),
+                tasks.create_task(self._clock.sleep(LOOK_S)),
+            }
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+        if self._news.is_set():
+            await self._clock.sleep(JOINED_S)
+            self._news.clear()
+
+    async def _look(self, is_thorough: bool) -> None:
+        owners, since = tuple(self._followers), self._horizon
+        noted, self._noted, self._is_suspect = self._noted, set(), False
+        try:
+            found = await self._reads.changes(
+                owners, since, limit=REPLAYED_MAX, is_thorough=is_thorough, noted=noted
+            )
+        except DatabaseUnavailable:
+            # Nobody says it again.
+            self._is_suspect = True
+            raise
+        by_owner: dict[OwnerId, list[_Change]] = {}
+        for change in self._changes(found):
+            if self._sent.get(change.chat_id) != change.body:
+                self._remember(change.chat_id, change.body)
+                by_owner.setdefault(change.owner_id, []).append(change)
+        is_all = len(found.chats) < REPLAYED_MAX and len(found.deleted) < REPLAYED_MAX
+        # Somebody may have begun meanwhile, further back; and metadata is seen by thorough looks.
+        is_ahead = is_all and is_thorough and self._horizon == since
+        if is_ahead:
+            self._horizon = found.horizon
+        for owner, changes in by_owner.items():
+            cursors = self._cursors(len(changes), since, self._horizon)
+            for subscription in tuple(self._followers.get(owner, ())):
+                for cursor, change in zip(cursors, changes, strict=True):
+                    self._put(subscription, cursor, change)
+        if is_ahead:
+            self._since.update(dict.fromkeys(self._since, found.horizon))
+
+    async def _replay(self, owner: OwnerId, subscription: Subscription, seen: int) -> None:
+        if not seen:
+            horizon = await self._reads.horizon()
+        else:
+            found = await self._reads.changes(
+                (owner,), seen, limit=REPLAYED_MAX + 1, is_thorough=True
+            )
+            horizon = found.horizon
+            changes = self._changes(found)
+            if len(changes) > REPLAYED_MAX or seen > found.present:
+                subscription.close(Close.RESYNC)
+                return
+            cursors = self._cursors(len(changes), seen, horizon)
+            for cursor, change in zip(cursors, changes, strict=True):
+                first = replace(change, is_first=True)
+                subscription.put(with_cursor(cursor, first.told_since(seen)))
+        self._since[subscription] = horizon
+        self._horizon = min(self._horizon or horizon, horizon)
+
+    def _changes(self, found: FeedChanges) -> list[_Change]:
+        gone = [_Change(owner, chat_id, _deleted(chat_id)) for chat_id, owner in found.deleted]
+        return gone + [self._changed(chat) for chat in found.chats]
+
+    def _changed(self, chat: ChangedChat) -> _Change:
+        owner_id, chat_id = chat.view.owner.id, chat.view.state.chat_id
+        if chat.view.state.archived:
+            return _Change(owner_id, chat_id, _deleted(chat_id))
+        shown, sent = chat_to_proto(chat.view), self._sent.get(chat_id)
+        return _Change(
+            owner_id,
+            chat_id,
+            _told(event_pb2.FEED_CHANGE_UPDATED, shown),
+            _told(event_pb2.FEED_CHANGE_CREATED, shown),
+            chat.created_xid,
+            is_back=sent == _deleted(chat_id),
+            is_first=sent is None,
+        )
+
+    def _remember(self, chat_id: ChatId, body: bytes) -> None:
+        self._sent[chat_id] = body
+        self._sent.move_to_end(chat_id)
+        if len(self._sent) > SENT_MAX:
+            self._sent.popitem(last=False)
+
+    def _cursors(self, count: int, before: int, after: int) -> list[str]:
+        """Return where a reader stands after each of some events, each another text."""
+        horizons = [before] * (count - 1) + [after] if count else []
+        return [f"{horizon}.{self._next_us()}" for horizon in horizons]
+
+    def _next_us(self) -> int:
+        """Return the time, or a little more: never the same twice."""
+        now_us = int(self._clock.now().timestamp() * MICROSECONDS)
+        self._last_us = max(self._last_us + 1, now_us)
+        return self._last_us
+
+    def _put(self, subscription: Subscription, cursor: str, change: _Change) -> None:
+        if subscription in self._joining:
+            self._joining[subscription].append((cursor, change))
+            return
+        event = with_cursor(cursor, change.told_since(self._since.get(subscription, 0)))
+        if not subscription.put(event):
+            self.drops.note(ChatId(""), subscription.close(Close.RESYNC, drop=True))
+
+    def _understood(self, cursor: str) -> int | None:
+        """Return the horizon of a cursor, 0 for now; None if it cannot be resumed."""
+        if not cursor:
+            return 0
+        match = _CURSOR.fullmatch(cursor)
+        if match is None or not 0 < int(match[1]) <= NUMBER_MAX:
+            return None
+        told = int(match[2])
+        # Cursors of earlier versions are in seconds.
+        told_s = told / MICROSECONDS if told >= MICROSECONDS**2 else told
+        age_s = self._clock.now().timestamp() - told_s
+        is_kept = -3600 < age_s < KEPT.total_seconds() - 86400
+        return int(match[1]) if is_kept else None
+
+
+def _told(change: "event_pb2.FeedChange.ValueType", chat: chat_pb2.Chat) -> bytes:
+    return event_pb2.FeedEvent(change=change, chat=chat).SerializeToString()
+
+
+def _deleted(chat_id: ChatId) -> bytes:
+    return _told(event_pb2.FEED_CHANGE_DELETED, chat_pb2.Chat(id=chat_id))

@@ -1,0 +1,117 @@
+"""Where a reader stands in a chat; as text it is the cursor.
+
+While the step from version `base` to `target` is delivered, `row` says how far: up to which
+message, or, above `TAIL`, up to which of the events that follow the messages. Between steps `base`
+and `target` are equal. A reader without anything begins behind message `row`. The last live part
+was `seq` of the episode (`history`, `attempt`).
+
+The cursor has these six numbers, behind a mark of the chat: another chat has the same numbers and
+means something else by them. What the reader was last told of the status, so that it is not
+told twice, is put above the row: between steps there is no other row.
+"""
+
+import re
+
+import msgspec
+from msgspec.structs import replace
+
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.primitives.domain.ids import ChatId
+from chatd.workers.domain import is_ownerless
+
+CURSOR = re.compile(r"[0-9]{1,19}(\.[0-9]{1,19}){5}")
+# The largest that the database can be asked about.
+NUMBER_MAX = 2**63 - 1
+MARK_CHARACTERS = 6
+# Above every message id; the events behind the messages are numbered from here.
+TAIL = 10**15
+TOLD = 10**17
+IN_LINE = 8
+
+_CODES = {status: code for code, status in enumerate(Status, 1)}
+
+
+class Position(msgspec.Struct, frozen=True):
+    """How far one reader has come."""
+
+    base: int = 0
+    target: int = 0
+    row: int = 0
+    history: int = 0
+    attempt: int = 0
+    seq: int = 0
+    told: int = 0  # As `told_of` gives it; 0 for nothing.
+
+    @classmethod
+    def parse(cls, cursor: str) -> "Position | None":
+        """Return the position of a cursor; None for one that cannot be ours."""
+        if CURSOR.fullmatch(cursor) is None:
+            return None
+        numbers = tuple(map(int, cursor.split(".")))
+        if max(numbers) > NUMBER_MAX or numbers[0] > numbers[1]:
+            return None
+        base, target, row, history, attempt, seq = numbers
+        told, row = (row, 0) if base == target else divmod(row, TOLD)
+        return cls(base, target, row, history, attempt, seq, told)
+
+    def __str__(self) -> str:
+        return f"{self.before_seq}{self.seq}"
+
+    @property
+    def before_seq(self) -> str:
+        """The cursor up to its last number, which live parts count on."""
+        told = self.told if self.is_between_steps else self.told * TOLD + self.row
+        return f"{self.base}.{self.target}.{told}.{self.history}.{self.attempt}."
+
+    def voided(self, target: int, first_id: int) -> "Position":
+        """Return the position of a reader whose messages are void and follow from an id on."""
+        # It knows more than nothing, though it may not have seen a whole version yet.
+        history = self.history or 1
+        return replace(self, base=0, target=target, row=first_id - 1, history=history)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the reader began with nothing and has not seen a whole version yet."""
+        return self.base == 0 and self.history == 0
+
+    @property
+    def is_between_steps(self) -> bool:
+        """Whether the last step was delivered whole."""
+        return self.base == self.target
+
+    @property
+    def tail(self) -> int:
+        """How many kinds of events behind the messages are done in the step under way."""
+        return self.row - TAIL if not self.is_between_steps and self.row >= TAIL else 0
+
+    @property
+    def rows_behind(self) -> tuple[int, int]:
+        """Which live messages are still to be sent: behind this id, changed after this version."""
+        is_done = self.is_between_steps and self.target > 0
+        return (0, self.target) if is_done or self.row >= TAIL else (self.row, self.base)
+
+    @property
+    def episode(self) -> tuple[int, int]:
+        """The episode whose parts were sent last."""
+        return self.history, self.attempt
+
+
+def mark_of(chat_id: ChatId) -> str:
+    """Return what the cursors of a chat begin with; the end of its id, which is random."""
+    return f"{chat_id[-MARK_CHARACTERS:]}-"
+
+
+def position_in(chat_id: ChatId, cursor: str) -> Position | None:
+    """Return the position of a cursor; None for one that cannot be this chat's."""
+    mark = mark_of(chat_id)
+    return Position.parse(cursor.removeprefix(mark)) if cursor.startswith(mark) else None
+
+
+def told_of(state: ChatState) -> int:
+    """Return what a reader is told of the status, as a number."""
+    return _CODES[state.status] + (IN_LINE if is_ownerless(state) else 0)
+
+
+def is_told(told: int, status: Status) -> bool:
+    """Return whether a reader knows that the chat has this status."""
+    return told % IN_LINE == _CODES[status]

@@ -1,0 +1,119 @@
+"""StreamService: what is committed in chats, then what happens in them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+
+import grpc
+
+from chatd.primitives.rpc.fields import chat_id_of, whole
+from chatd.streams.rpc.connection import Connection
+from chatd.streams.rpc.requests import Serving, Streams
+from chatd.streams.rpc.tunnelled_calls import CallsUnderWay
+from chatd.users.rpc.callers import caller_as_owner
+from parley.api.chat.v1 import stream_service_pb2 as api
+from parley.api.chat.v1.frame_pb2 import EncodedSubscribeResponse, EncodedWatchChatsResponse
+from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceServicer
+from parley.rpc import CarriedMethods, answers_encoded, current_caller
+
+TAKEN_BYTES = 64 * 1024
+
+
+class StreamServicer(StreamServiceServicer):
+    """Follows chats for their readers."""
+
+    def __init__(self, streams: Streams, carried: CarriedMethods) -> None:
+        self._streams = streams
+        self._carried = carried
+
+    @answers_encoded
+    async def Subscribe(  # type: ignore[override]  # noqa: N802 (the proto's, but encoded)
+        self, request: api.SubscribeRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[bytes]:
+        """Send what is after the cursor, then what happens."""
+        hubs, access = self._streams.hubs, self._streams.access
+        chat_id = chat_id_of(request.chat_id)
+        after_id = whole(request.after_id, "after_id", at_least=0)
+        something = asyncio.Event()
+        subscription = await access.open(
+            chat_id,
+            caller_as_owner().id,
+            cursor=request.cursor,
+            after_id=after_id,
+            wake=lambda _: something.set(),
+        )
+        try:
+            while True:
+                await something.wait()
+                something.clear()
+                while events := subscription.take(TAKEN_BYTES):
+                    for event in events:
+                        yield EncodedSubscribeResponse(event=event).SerializeToString()
+                        subscription.confirm(len(event))
+                if subscription.closed is not None:
+                    closed = api.Closed(reason=subscription.closed.value)
+                    yield EncodedSubscribeResponse(closed=closed).SerializeToString()
+                    return
+        finally:
+            access.leave(subscription)
+            hubs.leave(chat_id, subscription)
+
+    @answers_encoded
+    async def WatchChats(  # type: ignore[override]  # noqa: N802 (the proto's, but encoded)
+        self, request: api.WatchChatsRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[bytes]:
+        """Send what changed in the caller's list of chats since the cursor, then what changes."""
+        feeds, user_id = self._streams.feeds, caller_as_owner().id
+        something = asyncio.Event()
+        subscription = await feeds.follow(user_id, request.cursor, lambda _: something.set())
+        try:
+            while True:
+                await something.wait()
+                something.clear()
+                while events := subscription.take(TAKEN_BYTES):
+                    for event in events:
+                        yield EncodedWatchChatsResponse(event=event).SerializeToString()
+                if subscription.closed is not None:
+                    closed = api.Closed(reason=subscription.closed.value)
+                    yield EncodedWatchChatsResponse(closed=closed).SerializeToString()
+                    return
+        finally:
+            feeds.leave(user_id, subscription)
+
+    async def WatchReplicas(  # noqa: N802 (the name is the proto's)
+        self, request: api.WatchReplicasRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[api.WatchReplicasResponse]:
+        """Send all processes, and all of them again at each change."""
+        async for replicas in self._streams.replicas.changes():
+            yield api.WatchReplicasResponse(
+                replicas=[
+                    api.Replica(
+                        worker_id=each.worker_id, address=each.address, draining=each.is_draining
+                    )
+                    for each in replicas
+                ]
+            )
+
+    @answers_encoded
+    async def Connect(  # type: ignore[override]  # noqa: N802 (the proto's, but encoded)
+        self, request: AsyncIterator[api.ConnectRequest], context: grpc.aio.ServicerContext
+    ) -> None:
+        """Carry subscriptions until the other end leaves."""
+        service = current_caller().service
+        assert service is not None  # The method's rule admits services only.
+        connection = Connection(self._streams.clock)
+        calls = CallsUnderWay(partial(self._carried.answer, context), connection.answer)
+        serving = Serving(self._streams, connection, service, calls)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                writers = (
+                    tasks.create_task(connection.write_all(context.write)),
+                    tasks.create_task(connection.beat()),
+                )
+                async for each in request:
+                    serving.take(each, tasks)
+                for writer in writers:
+                    writer.cancel()
+                calls.close()
+        finally:
+            connection.close()

@@ -1,0 +1,94 @@
+"""Events as bytes: the body is encoded once, each reader's cursor is put before it."""
+
+from datetime import datetime
+
+from chatd.chats.domain.chat import ChatState, Message, QueuedMessage, Retry
+from chatd.chats.rpc.convert import (
+    STATUS,
+    error_to_proto,
+    message_to_proto,
+    queued_to_proto,
+    retry_to_proto,
+)
+from chatd.content.domain.messages import TurnError
+from chatd.content.domain.parts import ToolCall
+from chatd.primitives.domain.ids import ChatId
+from chatd.primitives.rpc.times import optional_time
+from chatd.streams.engine.live import LivePart
+from chatd.streams.rpc.live_parts import fill_live_part
+from parley.api.chat.v1.event_pb2 import (
+    ActionRequiredEvent,
+    ChatEvent,
+    HistoryResetEvent,
+    PreviewResetEvent,
+    PreviewTruncatedEvent,
+    QueueEvent,
+    RequiredCall,
+    StatusEvent,
+)
+
+CURSOR_TAG = (
+    b"\x0a"  # Field 1 of ChatEvent, a string; shorter than 128 bytes, so one byte of length.
+)
+
+PREVIEW_RESET = ChatEvent(preview_reset=PreviewResetEvent()).SerializeToString()
+PREVIEW_TRUNCATED = ChatEvent(preview_truncated=PreviewTruncatedEvent()).SerializeToString()
+
+
+def with_cursor(cursor: str, body: bytes) -> bytes:
+    """Return the whole event."""
+    text = cursor.encode()
+    assert len(text) < 128
+    return CURSOR_TAG + bytes((len(text),)) + text + body
+
+
+def part_body(part: LivePart) -> bytes:
+    """Return a live part."""
+    event = ChatEvent()
+    fill_live_part(event.message_part, part)
+    return event.SerializeToString()
+
+
+def message_body(chat_id: ChatId, message: Message) -> bytes:
+    """Return a committed message."""
+    return ChatEvent(message=message_to_proto(chat_id, message)).SerializeToString()
+
+
+def status_body(state: ChatState, place_in_line: int) -> bytes:
+    """Return a status."""
+    status = StatusEvent(status=STATUS[state.status], place_in_line=place_in_line)
+    return ChatEvent(status=status).SerializeToString()
+
+
+def error_body(error: TurnError) -> bytes:
+    """Return the end of a turn that failed."""
+    return ChatEvent(error=error_to_proto(error)).SerializeToString()
+
+
+def queue_body(queue: tuple[QueuedMessage, ...]) -> bytes:
+    """Return the whole queue."""
+    queued = QueueEvent(queued_messages=[queued_to_proto(each) for each in queue])
+    return ChatEvent(queue_update=queued).SerializeToString()
+
+
+def action_body(calls: tuple[ToolCall, ...], deadline_at: datetime | None) -> bytes:
+    """Return what the client is asked to execute."""
+    required = [
+        RequiredCall(
+            tool_call_id=call.tool_call_id, tool_name=call.tool_name, args_json=call.args_json
+        )
+        for call in calls
+    ]
+    action = ActionRequiredEvent(tool_calls=required, deadline_at=optional_time(deadline_at))
+    return ChatEvent(action_required=action).SerializeToString()
+
+
+def retry_body(retry: Retry) -> bytes:
+    """Return the wait for the next attempt."""
+    return ChatEvent(retry=retry_to_proto(retry)).SerializeToString()
+
+
+def history_reset_body(*, truncated: bool) -> bytes:
+    """Return the end of everything that was known of the history."""
+    reset = HistoryResetEvent(truncated=truncated)
+    return ChatEvent(history_reset=reset).SerializeToString()

@@ -1,0 +1,134 @@
+"""Reading what changed in users' lists of chats, by the transactions that changed it.
+
+A reader stands at the oldest transaction that was still running when it last looked: whatever
+commits later is not older. What is returned once more because of that is harmless, and no row of a
+user has to be locked to keep an order. Only the execution has an index by its transaction; changes
+of titles and the like are found by the rows' own, among the chats of the users asked for.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from chatd.chats.domain.views import ChatView
+from chatd.chats.store.view_rows import CHATS, VIEW_COLUMNS, view_of
+from chatd.primitives.domain.ids import ChatId, OwnerId
+from parley.postgres import Pool, typed_outages
+
+KEPT = timedelta(days=7)
+
+HORIZON = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+
+# A row's own transaction has 32 bits; the upper ones are those of the present, or one less.
+ROW_XID = """
+    (present.xid - (present.xid - c.xmin::text::bigint) % 4294967296)
+"""
+
+CREATED_XID = "c.created_xid::text::bigint AS created_xid"
+
+# The chats of $1 that changed in a transaction not older than $2, and what was deleted.
+SELECT_CHANGES = f"""
+    WITH present AS MATERIALIZED (
+        SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xid,
+            pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS horizon)
+    SELECT present.horizon, present.xid AS present_xid, changed.*
+    FROM present LEFT JOIN LATERAL (
+        SELECT {VIEW_COLUMNS}, {CREATED_XID}, {ROW_XID} AS row_xid FROM {CHATS}
+        WHERE c.owner_id = ANY ($1::uuid[])
+            AND (e.changed_xid >= $2::text::xid8 OR $4::boolean AND {ROW_XID} >= $2::text::bigint)
+        ORDER BY greatest(e.changed_xid::text::bigint, {ROW_XID}), c.id LIMIT $3) changed ON true
+"""
+
+# Those of some chats that belong to $1, whatever of them changed.
+SELECT_NOTED = f"""
+    SELECT {VIEW_COLUMNS}, {CREATED_XID} FROM {CHATS}
+    WHERE c.id = ANY ($2::uuid[]) AND c.owner_id = ANY ($1::uuid[])
+"""
+
+SELECT_DELETED = """
+    SELECT chat_id, owner_id FROM chat.deleted_chats
+    WHERE owner_id = ANY ($1::uuid[]) AND changed_xid >= $2::text::xid8
+    ORDER BY changed_xid, chat_id LIMIT $3
+"""
+
+FORGET_DELETED = (
+    "DELETE FROM chat.deleted_chats WHERE deleted_at < clock_timestamp() - $1::interval"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedChat:
+    """A chat as it is now, and the transaction that made it."""
+
+    view: ChatView
+    created_xid: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeedChanges:
+    """What changed.
+
+    Attributes:
+        horizon: From where the next look must begin.
+        present: The newest transaction there can be.
+        chats: Chats as they are now, in the order of their changes.
+        deleted: Chats that are gone, with whose they were.
+    """
+
+    horizon: int
+    present: int
+    chats: tuple[ChangedChat, ...]
+    deleted: tuple[tuple[ChatId, OwnerId], ...]
+
+
+class PostgresFeeds:
+    """Lists of chats that are followed, in PostgreSQL."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def horizon(self) -> int:
+        """Return from where a look that begins now would miss nothing that comes."""
+        with typed_outages():
+            horizon: int = await self._pool.fetchval(HORIZON)
+        return horizon
+
+    async def changes(
+        self,
+        owners: Sequence[OwnerId],
+        since: int,
+        *,
+        limit: int,
+        is_thorough: bool,
+        noted: Collection[ChatId] = (),
+    ) -> FeedChanges:
+        """Return what changed of the chats of some users.
+
+        Args:
+            owners: The users.
+            since: The horizon of an earlier look.
+            limit: How many of each kind at most.
+            is_thorough: Whether to look for changes beside the execution too.
+            noted: Chats that are looked at in any case.
+        """
+        with typed_outages():
+            # Deletions first: what is deleted in between is found by the next look.
+            gone = await self._pool.fetch(SELECT_DELETED, owners, str(since), limit)
+            rows = await self._pool.fetch(SELECT_CHANGES, owners, str(since), limit, is_thorough)
+            more = await self._pool.fetch(SELECT_NOTED, owners, [*noted]) if noted else []
+        changed = {
+            row["view_id"]: ChangedChat(view_of(row), row["created_xid"])
+            for row in (*rows, *more)
+            if row["view_id"] is not None
+        }
+        return FeedChanges(
+            rows[0]["horizon"],
+            rows[0]["present_xid"],
+            tuple(changed.values()),
+            tuple((ChatId(str(row["chat_id"])), OwnerId(str(row["owner_id"]))) for row in gone),
+        )
+
+    async def forget(self) -> None:
+        """Forget what was deleted long ago."""
+        with typed_outages():
+            await self._pool.execute(FORGET_DELETED, KEPT)

@@ -1,0 +1,115 @@
+"""What a process tells readers: the chats it follows for them, and the replicas it asks."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from chatd.primitives.domain.ids import WorkerId
+from chatd.streams.engine.live import LiveChats
+from chatd.streams.hub.hubs import Hubs
+from chatd.streams.rpc.access import Access
+from chatd.streams.rpc.feeds import Feeds
+from chatd.streams.rpc.metrics import measure_streams
+from chatd.streams.rpc.peers import ReplicaChannels, know_replicas
+from chatd.streams.rpc.relay_source import RelaySource
+from chatd.streams.rpc.relays import PeerRelays
+from chatd.streams.rpc.replicas import ReplicaWatch
+from chatd.streams.rpc.requests import Streams
+from chatd.streams.rpc.servicer import StreamServicer
+from chatd.streams.store.feeds import PostgresFeeds
+from chatd.streams.store.following import Followings
+from chatd.turns.store.workers import PostgresWorkers
+from chatd.users.domain.groups import Groups
+from parley.identity import Caller, ServiceName
+from parley.postgres import Pool
+from parley.process import Neighbours, Process
+from parley.rpc import CarriedMethods
+from parley.tasks import Starter
+
+CONNECTIONS_MAX = 2
+
+
+def connections_of_streams(connections_max: int) -> int:
+    """Return how many of a process's connections its streams have for themselves.
+
+    Few are enough, as they read for many at once; but a crowd of turns must not be before them.
+    """
+    return min(CONNECTIONS_MAX, max(1, connections_max // 8))
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """Everything that readers are told by.
+
+    Attributes:
+        hubs: The chats that somebody follows.
+        feeds: The lists that somebody follows.
+    """
+
+    hubs: Hubs
+    feeds: Feeds
+    _access: Access
+    _replicas: ReplicaWatch
+    _live: LiveChats
+    _process: Process
+
+    def loops(self) -> dict[str, Callable[[], Awaitable[object]]]:
+        """Return by name what goes on for as long as the process serves."""
+        return {
+            "streams.poll": self.hubs.run,
+            "streams.access": self._access.run,
+            "replicas.look": self._replicas.run,
+            "feeds.look": self.feeds.run,
+        }
+
+    def servicer(
+        self, admission: Callable[[str, str], Caller], carried: CarriedMethods
+    ) -> StreamServicer:
+        """Return what readers call, and who carries calls of theirs."""
+        streams = Streams(
+            self.hubs,
+            RelaySource(self._live),
+            self._access,
+            admission,
+            self.feeds,
+            self._replicas,
+            self._process.clock,
+        )
+        return StreamServicer(streams, carried)
+
+    def close(self) -> None:
+        """Let every reader go."""
+        self.hubs.close()
+        self.feeds.close()
+
+
+async def open_streaming(
+    neighbours: Neighbours,
+    process: Process,
+    pool: Pool,
+    stack: AsyncExitStack,
+    *,
+    workers: PostgresWorkers,
+    worker_id: WorkerId,
+    live: LiveChats,
+    groups: Groups,
+    tasks: Starter,
+) -> Streaming:
+    """Return what readers are told by; `stack` ends what it opens."""
+    followings = Followings(pool)
+    peers = await stack.enter_async_context(neighbours.channels(ServiceName.CHATD, ()))
+    replicas = ReplicaWatch(workers, process.clock, partial(know_replicas, peers))
+    relays = PeerRelays(
+        worker_id,
+        ReplicaChannels(replicas, peers),
+        hubs=lambda: hubs,
+        tasks=tasks,
+        clock=process.clock,
+    )
+    stack.callback(relays.close)
+    feeds = Feeds(PostgresFeeds(pool), process.clock)
+    hubs = Hubs(followings, live, relays=relays, tasks=tasks, clock=process.clock, news=feeds.poke)
+    measure_streams(process.telemetry.meter, hubs, feeds.drops)
+    access = Access(hubs, followings, groups, process.clock)
+    return Streaming(hubs, feeds, access, replicas, live, process)

@@ -1,0 +1,1 @@
+"""Titles, turn labels and summaries of chats, written by a model in the background."""

@@ -1,0 +1,176 @@
+"""One small generation: a short question to a cheap model, limited in time, billed as any call."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from chatd.chats.domain.chat import ChatState
+from chatd.content.domain.parts import Text
+from chatd.models.domain.catalogue import DEMO_MODEL_ID, DEMO_PROVIDER_ID
+from chatd.models.domain.language_model import (
+    LanguageModel,
+    ModelError,
+    ModelRequest,
+    PromptMessage,
+)
+from chatd.models.domain.profile import ModelProfile
+from chatd.primitives.domain.ids import ChatId, Fence, Owner, OwnerId
+from chatd.spend.domain.ledger import CallOutcome, CallPurpose, LedgerEntry
+from chatd.spend.domain.ports import Spending
+from chatd.turns.domain.ports import Setups, UtilityModels
+from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
+from chatd.turns.engine.answer import Answer, show_nothing
+from chatd.turns.engine.metering import CallWatch, MeteredCall, NoCallWatch
+from chatd.turns.engine.stream import Answered, Broken, ModelStream, StreamLimits
+from parley.clock import Clock
+
+THOUGHT_TOKENS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, and how much patience there is.
+
+    Attributes:
+        history_version: The history that it is about, which its bill names.
+        model: The chat's own model, if somebody knows it already.
+    """
+
+    chat_id: ChatId
+    owner: Owner
+    history_version: int
+    purpose: CallPurpose
+    prompt: tuple[PromptMessage, ...]
+    tokens_max: int
+    call_s: float
+    total_s: float
+    model: ModelProfile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """An answer that is not in the ledger yet: whoever stores it enters both."""
+
+    text: str
+    entry: LedgerEntry
+
+
+@dataclass(frozen=True, slots=True)
+class QuickPorts:
+    """What small generations need.
+
+    Attributes:
+        unbilled: Is told of calls whose answer nobody stores.
+    """
+
+    model: LanguageModel
+    setups: Setups
+    utility: UtilityModels
+    spending: Spending
+    unbilled: Callable[[LedgerEntry, OwnerId], None]
+    calls: CallWatch = field(default_factory=NoCallWatch)
+
+
+class QuickModel:
+    """Asks small questions."""
+
+    def __init__(
+        self,
+        ports: QuickPorts,
+        *,
+        clock: Clock,
+        chance: Callable[[], float],
+        retries: RetryPolicy | None = None,
+    ) -> None:
+        self._ports = ports
+        self._clock = clock
+        self._chance = chance
+        self._retries = retries or RetryPolicy()
+
+    async def ask(self, question: Question) -> Generated | None:
+        """Return an answer; None if no model may or can answer in time.
+
+        Raises:
+            ModelError: the last attempt failed, or the model that is set cannot be used.
+        """
+        profile = await self._profile(question)
+        if profile is None:
+            return None
+        if await self._ports.spending.refusal(question.chat_id, question.owner) is not None:
+            return None
+        ends_s = self._clock.monotonic() + question.total_s
+        attempt = 1
+        while True:
+            try:
+                return await self._attempt(question, profile, attempt, ends_s)
+            except ModelError as error:
+                match after_failure(Failed(error, attempt), self._chance(), self._retries):
+                    case RetryIn(delay_s) if self._clock.monotonic() + delay_s < ends_s:
+                        await self._clock.sleep(delay_s)
+                    case RetryIn() | GiveUp():
+                        raise
+            attempt += 1
+
+    async def _profile(self, question: Question) -> ModelProfile | None:
+        """Return the model to ask; None for the demo, which has nothing to say."""
+        chat_id, owner = question.chat_id, question.owner
+        own = question.model or (await self._ports.setups.prepare(chat_id, owner)).model
+        if is_demo(own):
+            return None
+        chosen = await self._ports.utility.for_purpose(chat_id, owner, question.purpose) or own
+        return None if is_demo(chosen) else chosen
+
+    async def _attempt(
+        self, question: Question, profile: ModelProfile, attempt: int, ends_s: float
+    ) -> Generated:
+        """Ask once; whatever was used is billed, by us or by whoever stores the answer."""
+        answer = Answer(show_nothing, self._clock)
+        episode = Fence(0, question.history_version, attempt)
+        request = _request(question, profile, attempt)
+        call = MeteredCall(episode, question.purpose, profile, answer, request, alive_ms=lambda: 0)
+        self._ports.calls.opened(call, question.chat_id, question.owner.id)
+        limit_s = min(question.call_s, ends_s - self._clock.monotonic())
+        limits = StreamLimits(startup_s=limit_s, silence_s=limit_s, total_s=limit_s)
+        outcome = CallOutcome.ABORTED
+        try:
+            stream = ModelStream(self._ports.model, limits, self._clock)
+            end = await stream.read(request, answer, _never)
+            if isinstance(end, Broken):
+                outcome = CallOutcome.FAILED
+                raise end.error
+            assert isinstance(end, Answered)  # Nothing supersedes a small generation.
+            outcome = CallOutcome.DONE
+        finally:
+            entry = call.entry(question.chat_id, outcome)
+            if outcome is not CallOutcome.DONE and entry is not None:
+                self._ports.unbilled(entry, question.owner.id)
+            self._ports.calls.closed(call)
+        assert entry is not None  # A call that was answered is always billed.
+        texts = (part.text for part in answer.content if isinstance(part, Text))
+        return Generated("".join(texts), entry)
+
+
+def is_demo(profile: ModelProfile) -> bool:
+    """Return whether a model only plays a script."""
+    return profile.id == DEMO_MODEL_ID or profile.provider_id == DEMO_PROVIDER_ID
+
+
+def _request(question: Question, profile: ModelProfile, attempt: int) -> ModelRequest:
+    # Providers count thoughts as part of the answer.
+    tokens_max = question.tokens_max + (THOUGHT_TOKENS if profile.reasoning_effort else 0)
+    tokens_max = min(tokens_max, profile.output_tokens_max or tokens_max)
+    return ModelRequest(
+        profile.id,
+        question.prompt,
+        tools=(),
+        may_call_tools=False,
+        output_tokens_max=tokens_max,
+        chat_id=question.chat_id,
+        owner_id=question.owner.id,
+        attempt=attempt,
+    )
+
+
+async def _never() -> ChatState:
+    never: asyncio.Future[ChatState] = asyncio.get_running_loop().create_future()
+    return await never

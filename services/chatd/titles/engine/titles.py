@@ -1,0 +1,231 @@
+"""Titles, turn labels and summaries: which of them a chat needs, made behind its turns."""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from chatd.chats.domain.chat import Message, Status
+from chatd.chats.store.creation import NewChat
+from chatd.models.domain.language_model import ModelError
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.spend.domain.ledger import CallPurpose, LedgerEntry
+from chatd.titles.domain.labels import (
+    FALLBACK_LABELS,
+    LABEL_S,
+    LABEL_TOKENS_MAX,
+    TITLE_S,
+    TITLE_TOKENS_MAX,
+    clean_label,
+    clean_title,
+    label_prompt,
+    title_prompt,
+    title_source,
+)
+from chatd.titles.domain.summaries import (
+    MESSAGES_MAX,
+    SUMMARY_CALL_S,
+    SUMMARY_S,
+    SUMMARY_TOKENS_MAX,
+    clean_summary,
+    is_worth_a_summary,
+    needs_summary,
+    report_summary,
+    summary_prompt,
+    transcript_of,
+)
+from chatd.titles.engine.jobs import Job, SmallJobs
+from chatd.titles.engine.side_calls import Generated, Question, QuickModel, is_demo
+from chatd.titles.store.notes import ChatFacts
+from chatd.turns.domain.turn import Ending, TurnEnded
+
+logger = logging.getLogger(__name__)
+
+FIRST_HISTORY = 1
+NO_LABEL = ""
+
+
+class Notes(Protocol):
+    """Where notes about chats are kept; writes return the chat's version, None without effect."""
+
+    async def facts(self, chat_id: ChatId) -> ChatFacts | None:
+        """Return what decides which notes a chat needs; None if it is gone."""
+        ...
+
+    async def newest(self, chat_id: ChatId, messages_max: int) -> tuple[Message, ...]:
+        """Return the newest messages that people see, in order."""
+        ...
+
+    async def set_title(
+        self, entry: LedgerEntry, owner: Owner, *, title: str, fallback: str
+    ) -> int | None:
+        """Give a chat a title in place of the fallback, unless it has another one by now."""
+        ...
+
+    async def set_generated_label(self, entry: LedgerEntry, owner: Owner, label: str) -> int | None:
+        """Label the last turn of a root chat, unless its history moved on."""
+        ...
+
+    async def set_generated_summary(
+        self, entry: LedgerEntry, owner: Owner, summary: str
+    ) -> int | None:
+        """Summarise a root chat, unless its history moved on."""
+        ...
+
+    async def set_label(self, chat_id: ChatId, label: str, history_version: int) -> int | None:
+        """Label the last turn of a root chat without a call, unless its history moved on."""
+        ...
+
+    async def set_report(self, chat_id: ChatId, summary: str, history_version: int) -> int | None:
+        """Summarise a child by its report, unless its history moved on."""
+        ...
+
+
+class Labeller:
+    """Makes notes about chats when they are created and when their turns end.
+
+    Args:
+        quick: Asks the models.
+        notes: Keeps what they say.
+        jobs: Runs all of it behind the turns.
+        rest: Runs what is about a chat at rest, once it has rested.
+        bill: Takes the bill of an answer that is not stored.
+        changed: Is told of chats whose notes changed, with their version.
+    """
+
+    def __init__(
+        self,
+        quick: QuickModel,
+        notes: Notes,
+        jobs: SmallJobs,
+        *,
+        rest: Callable[[ChatId, Job], None],
+        bill: Callable[[LedgerEntry, OwnerId], None],
+        changed: Callable[[ChatId, int], None],
+    ) -> None:
+        self._quick = quick
+        self._notes = notes
+        self._jobs = jobs
+        self._rest = rest
+        self._bill = bill
+        self._changed = changed
+
+    def created(self, new: NewChat) -> None:
+        """Find a title for a chat that was just created without one."""
+        source = title_source(new.messages[-1].content)
+        if not new.has_own_title and source:
+            self._jobs.add(partial(self._title, new, source))
+
+    def ended(self, ended: TurnEnded) -> None:
+        """Note what came of a turn, if its chat rests now."""
+        is_at_rest = ended.state.status is not Status.RUNNING
+        if is_at_rest and not (ended.model is not None and is_demo(ended.model)):
+            self._rest(ended.state.chat_id, partial(self._note, ended))
+
+    async def _title(self, new: NewChat, source: str) -> None:
+        question = Question(
+            new.id,
+            new.owner,
+            FIRST_HISTORY,
+            CallPurpose.TITLE,
+            title_prompt(source),
+            tokens_max=TITLE_TOKENS_MAX,
+            call_s=TITLE_S,
+            total_s=TITLE_S,
+        )
+        generated = await self._ask(question)
+        if generated is None:
+            return
+        title = clean_title(generated.text)
+        if title is None:
+            self._rejected(question, generated)
+            return
+        version = await self._notes.set_title(
+            generated.entry, new.owner, title=title, fallback=new.title
+        )
+        self._tell(new.id, version)
+
+    async def _note(self, ended: TurnEnded) -> None:
+        chat_id, history_version = ended.state.chat_id, ended.state.history_version
+        if ended.ending is not Ending.FINISHED:
+            label = FALLBACK_LABELS.get(ended.ending, NO_LABEL)
+            self._tell(chat_id, await self._notes.set_label(chat_id, label, history_version))
+            return
+        facts = await self._notes.facts(chat_id)
+        if facts is None or facts.history_version != history_version:
+            return
+        if not facts.is_root:
+            report = report_summary(ended.text)
+            if report:
+                version = await self._notes.set_report(chat_id, report, history_version)
+                self._tell(chat_id, version)
+            return
+        await self._label(ended)
+        if needs_summary(has_summary=facts.has_summary, new_turns=facts.new_turns):
+            await self._summarise(ended)
+
+    async def _label(self, ended: TurnEnded) -> None:
+        chat_id, history_version = ended.state.chat_id, ended.state.history_version
+        question = Question(
+            chat_id,
+            ended.owner,
+            history_version,
+            CallPurpose.LABEL,
+            label_prompt(ended.asked, ended.text),
+            tokens_max=LABEL_TOKENS_MAX,
+            call_s=LABEL_S,
+            total_s=LABEL_S,
+            model=ended.model,
+        )
+        generated = await self._ask(question) if ended.text.strip() else None
+        label = None if generated is None else clean_label(generated.text)
+        if generated is not None and label is not None:
+            version = await self._notes.set_generated_label(generated.entry, ended.owner, label)
+        else:
+            if generated is not None:
+                self._rejected(question, generated)
+            fallback = FALLBACK_LABELS[Ending.FINISHED]
+            version = await self._notes.set_label(chat_id, fallback, history_version)
+        self._tell(chat_id, version)
+
+    async def _summarise(self, ended: TurnEnded) -> None:
+        chat_id = ended.state.chat_id
+        transcript = transcript_of(await self._notes.newest(chat_id, MESSAGES_MAX))
+        if not is_worth_a_summary(transcript):
+            return
+        question = Question(
+            chat_id,
+            ended.owner,
+            ended.state.history_version,
+            CallPurpose.SUMMARY,
+            summary_prompt(transcript),
+            tokens_max=SUMMARY_TOKENS_MAX,
+            call_s=SUMMARY_CALL_S,
+            total_s=SUMMARY_S,
+            model=ended.model,
+        )
+        generated = await self._ask(question)
+        if generated is None:
+            return
+        summary = clean_summary(generated.text)
+        if summary is None:
+            self._rejected(question, generated)
+            return
+        version = await self._notes.set_generated_summary(generated.entry, ended.owner, summary)
+        self._tell(chat_id, version)
+
+    async def _ask(self, question: Question) -> Generated | None:
+        try:
+            return await self._quick.ask(question)
+        except ModelError as error:
+            logger.info("no %s: %s", question.purpose, error, extra={"chat_id": question.chat_id})
+            return None
+
+    def _rejected(self, question: Question, generated: Generated) -> None:
+        """Bill an answer that breaks the rules; what it says is not worth a log."""
+        logger.info("the answer is no %s", question.purpose, extra={"chat_id": question.chat_id})
+        self._bill(generated.entry, question.owner.id)
+
+    def _tell(self, chat_id: ChatId, version: int | None) -> None:
+        if version is not None:
+            self._changed(chat_id, version)

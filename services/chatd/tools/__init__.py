@@ -1,0 +1,1 @@
+"""What a model can call: workspace tools, MCP tools, client tools."""

@@ -1,0 +1,73 @@
+"""Offering the tools of a workspace's life to root chats, and carrying out their calls."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Protocol
+
+from chatd.content.domain.tools import Execution, Found, Outcome, StillRunning, ToolSpec
+from chatd.primitives.domain.errors import ChatError, InvalidRequest
+from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.tools.lifecycle.control import Control, LifecycleTool
+from chatd.tools.lifecycle.templates import FINDING
+from chatd.tools.lifecycle.workspaces import LIVING
+from chatd.tools.workspace.arguments import BadArguments, read
+from chatd.tools.workspace.not_ready import not_ready
+from chatd.tools.workspace.results import failed, misused
+from chatd.workspaces.domain.errors import TemplateNotFound
+
+TOOLS: Final[Mapping[str, LifecycleTool]] = {tool.name: tool for tool in (*FINDING, *LIVING)}
+_SPECS: Final = tuple(tool.spec for tool in TOOLS.values())
+
+
+class ChatFacts(Protocol):
+    """What is known of a chat beside its history."""
+
+    @property
+    def is_child(self) -> bool:
+        """Whether another chat started it."""
+        ...
+
+
+class LifecycleTools:
+    """Offers these tools to root chats; a child works where its root works.
+
+    Args:
+        control: Carries out what is asked.
+        facts: Tells which chats are children.
+    """
+
+    def __init__(self, control: Control, facts: Callable[[ChatId], Awaitable[ChatFacts]]) -> None:
+        self._control = control
+        self._facts = facts
+
+    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+        """Return the tools, none for a child."""
+        if (await self._facts(chat_id)).is_child:
+            return ()
+        return _SPECS
+
+    async def execute(self, execution: Execution) -> Outcome:
+        """Carry out a call; what is wrong with it is told as its result."""
+        tool = TOOLS.get(execution.dispatch.call.tool_name)
+        if tool is None:
+            hint = "Call a tool that is offered now."
+            return failed("There is no such tool any more.", "NO_SUCH_TOOL", hint)
+        try:
+            given = read(tool.takes, execution.dispatch.call.args_json)
+            return await tool.run(self._control, execution, given)
+        except BadArguments as error:
+            return misused(error)
+        except InvalidRequest as error:
+            hint = "Nothing was changed: correct it as read_template says, and call again."
+            return failed(str(error), "INVALID_ARGUMENTS", hint)
+        except TemplateNotFound:
+            hint = "Call list_templates and use an id from there."
+            return failed("There is no such template.", "TEMPLATE_NOT_FOUND", hint)
+        except ChatError as error:
+            return not_ready(error)
+
+    async def find(self, execution: Execution) -> Found:
+        """Say that a call may go on: repeating it finds what it did."""
+        return StillRunning()
+
+    async def cancel(self, execution: Execution) -> None:
+        """Leave what was begun alone: the workspace can be stopped like any other."""

@@ -1,0 +1,266 @@
+"""Tools of MCP servers, through mcpgateway."""
+
+import base64
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import grpc
+
+from chatd.chats.domain.references import NO_SUCH_SERVER, SERVER_DISABLED
+from chatd.content.domain.parts import ToolOutcome
+from chatd.content.domain.tools import (
+    UNKNOWN_OUTCOME,
+    Ended,
+    Execution,
+    Executor,
+    ExecutorUnreachable,
+    Found,
+    NeverSeen,
+    Outcome,
+    StillRunning,
+    ToolSpec,
+    Untraceable,
+)
+from chatd.primitives.domain.errors import ChatNotFound, CheckUnavailable
+from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.tools.catalogue_cache import KeptChoices, KeptOffers, Offer, Place
+from chatd.users.clients.users import user_of
+from chatd.workspaces.clients.failures import JOURNAL_CHANGED, certain_problem, refused
+from parley.api.mcp.v1 import error_reason_pb2, server_pb2, tool_pb2
+from parley.api.mcp.v1 import runtime_service_pb2 as api
+from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceStub
+from parley.clock import Clock
+from parley.rpc import Channels, NoAddress, Problem, acting_for
+
+CALL_TIMEOUT_S = 600.0
+LIST_TIMEOUT_S = 10.0
+ASK_TIMEOUT_S = 10.0
+# A request of a user waits for it.
+CHECK_TIMEOUT_S = 2.0
+
+OUTCOMES: Mapping[int, ToolOutcome] = {
+    tool_pb2.CALL_OUTCOME_SUCCEEDED: ToolOutcome.DONE,
+    tool_pb2.CALL_OUTCOME_TOOL_ERROR: ToolOutcome.FAILED,
+    tool_pb2.CALL_OUTCOME_FAILED: ToolOutcome.FAILED,
+    tool_pb2.CALL_OUTCOME_CANCELLED: ToolOutcome.CANCELLED,
+    tool_pb2.CALL_OUTCOME_TIMED_OUT: ToolOutcome.FAILED,
+    tool_pb2.CALL_OUTCOME_UNKNOWN: ToolOutcome.UNKNOWN,
+}
+
+
+class McpTools:
+    """Lists and calls the tools of MCP servers; the replica is chosen by the chat.
+
+    Args:
+        channels: The replicas of mcpgateway.
+        clock: Time, for what is remembered.
+        chosen: Tells which servers a chat has chosen.
+    """
+
+    def __init__(
+        self,
+        channels: Channels,
+        clock: Clock,
+        chosen: Callable[[ChatId], Awaitable[tuple[str, ...]]],
+    ) -> None:
+        self._channels = channels
+        self._offers = KeptOffers(clock)
+        self._choices = KeptChoices(clock)
+        self._chosen = chosen
+
+    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+        """Return the tools of the servers that the chat has chosen, and of those all chats use."""
+        server_ids = await self._chosen(chat_id)
+        place = self._place(chat_id, owner, server_ids)
+        return await self._offers.at(place, lambda: self._ask(chat_id, owner, server_ids))
+
+    def forget_offers(self) -> None:
+        """Learn that servers or their tools changed, or may have."""
+        self._offers.forget()
+        self._choices.forget()
+
+    async def refused(
+        self, chat_id: ChatId, owner: Owner, server_ids: Sequence[str], stored: Sequence[str]
+    ) -> Mapping[str, str]:
+        """Return which servers a chat may not choose, each with the reason.
+
+        Raises:
+            CheckUnavailable: no mcpgateway answers.
+        """
+        if self._choices.are_good(owner.id, set(server_ids) - set(stored)):
+            return {}
+        request = api.ResolveSelectionRequest(
+            context=api.ChatContext(chat_id=chat_id, root_chat_id=chat_id),
+            requested=api.ServerSelection(server_ids=server_ids),
+            stored_server_ids=stored,
+        )
+        forgotten = self._choices.forgotten
+        try:
+            stub = McpRuntimeServiceStub(self._channels.for_key(chat_id))
+            with acting_for(user_of(owner)):
+                selection = await stub.ResolveSelection(request, timeout=CHECK_TIMEOUT_S)
+        except (grpc.aio.AioRpcError, NoAddress) as error:
+            raise CheckUnavailable("MCP server") from error
+        refused = {each.server_id: _reason(each) for each in selection.invalid_servers}
+        if forgotten == self._choices.forgotten:
+            self._choices.keep(owner.id, set(server_ids) - set(stored) - set(refused))
+        return refused
+
+    async def _ask(self, chat_id: ChatId, owner: Owner, server_ids: tuple[str, ...]) -> Offer:
+        stub = McpRuntimeServiceStub(self._channels.for_key(chat_id))
+        context = api.ChatContext(chat_id=chat_id, root_chat_id=chat_id)
+        with acting_for(user_of(owner)):
+            selection = await stub.ResolveSelection(
+                api.ResolveSelectionRequest(context=context, stored_server_ids=server_ids),
+                timeout=LIST_TIMEOUT_S,
+                wait_for_ready=True,
+            )
+            if not selection.effective_server_ids:
+                return Offer(())
+            request = api.ListToolsRequest(
+                context=context, server_ids=selection.effective_server_ids, allow_stale=True
+            )
+            listing = await stub.ListTools(request, timeout=LIST_TIMEOUT_S)
+        return Offer(
+            tuple(_spec(tool, listing.journal_generation) for tool in listing.tools),
+            is_complete=all(
+                each.state == server_pb2.SERVER_STATE_READY for each in listing.servers
+            ),
+        )
+
+    async def execute(self, execution: Execution) -> Outcome:
+        """Call a tool, or attach to the call, and wait for its one result."""
+        try:
+            server_ids = await self._chosen(execution.chat_id)
+        except ChatNotFound:
+            # Deleted meanwhile: no offer of it is asked for again.
+            return await self._execute(execution)
+        place = self._place(execution.chat_id, execution.owner, server_ids)
+        return await self._offers.after(place, self._execute(execution))
+
+    async def _execute(self, execution: Execution) -> Outcome:
+        stub = self._stub(execution)
+        try:
+            with acting_for(user_of(execution.owner)):
+                async for response in stub.CallTool(_request(execution), timeout=CALL_TIMEOUT_S):
+                    if response.HasField("result"):
+                        return outcome_of(response.result)
+        except grpc.aio.AioRpcError as error:
+            return _refusal(certain_problem(error, Executor.MCPGATEWAY))
+        raise ExecutorUnreachable(Executor.MCPGATEWAY)
+
+    async def find(self, execution: Execution) -> Found:
+        """Return what the journal knows of a call."""
+        request = api.GetCallRequest(key=_key(execution))
+        try:
+            with acting_for(user_of(execution.owner)):
+                found = await self._stub(execution).GetCall(request, timeout=ASK_TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            problem = certain_problem(error, Executor.MCPGATEWAY)
+            return Untraceable() if problem.reason == JOURNAL_CHANGED else Ended(refused(problem))
+        match found.state:
+            case tool_pb2.CALL_STATE_NEVER_SEEN:
+                return NeverSeen()
+            case tool_pb2.CALL_STATE_RUNNING:
+                return StillRunning()
+            case tool_pb2.CALL_STATE_FINISHED:
+                return Ended(outcome_of(found.result))
+            case _:
+                return Untraceable()
+
+    async def cancel(self, execution: Execution) -> None:
+        """Have a call stopped; one never seen can no longer start."""
+        request = api.CancelCallRequest(
+            request_id=f"cancel-{execution.dispatch.execution_id}", key=_key(execution)
+        )
+        try:
+            with acting_for(user_of(execution.owner)):
+                await self._stub(execution).CancelCall(request, timeout=ASK_TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            certain_problem(error, Executor.MCPGATEWAY)
+
+    def _place(self, chat_id: ChatId, owner: Owner, server_ids: tuple[str, ...]) -> Place:
+        return Place(str(self._channels.address_for(chat_id)), owner.id, server_ids)
+
+    def _stub(self, execution: Execution) -> McpRuntimeServiceStub:
+        return McpRuntimeServiceStub(self._channels.for_key(execution.chat_id))
+
+
+def _reason(server: api.InvalidServer) -> str:
+    is_disabled = server.reason == error_reason_pb2.ERROR_REASON_SERVER_DISABLED
+    return SERVER_DISABLED if is_disabled else NO_SUCH_SERVER
+
+
+def _refusal(problem: Problem) -> Outcome:
+    """Return what a refused call means: another journal proves nothing about the first attempt."""
+    return UNKNOWN_OUTCOME if problem.reason == JOURNAL_CHANGED else refused(problem)
+
+
+def _spec(tool: tool_pb2.McpTool, journal_generation: str) -> ToolSpec:
+    return ToolSpec(
+        name=tool.model_name,
+        description=tool.description,
+        input_schema_json=tool.input_schema_json.decode(),
+        executor=Executor.MCPGATEWAY,
+        journal_generation=journal_generation,
+        server_id=tool.server_id,
+        original_name=tool.original_name,
+        digest=tool.digest,
+    )
+
+
+def _key(execution: Execution) -> api.CallKey:
+    return api.CallKey(
+        execution_id=execution.dispatch.execution_id,
+        chat_id=execution.chat_id,
+        owner_epoch=execution.owner_epoch,
+        journal_generation=execution.dispatch.journal_generation,
+    )
+
+
+def _request(execution: Execution) -> api.CallToolRequest:
+    dispatch, spec = execution.dispatch, execution.spec
+    return api.CallToolRequest(
+        key=_key(execution),
+        context=api.ChatContext(chat_id=execution.chat_id, root_chat_id=execution.chat_id),
+        server_id=spec.server_id,
+        original_name=spec.original_name,
+        expected_digest=spec.digest,
+        arguments_json=dispatch.call.args_json.encode(),
+    )
+
+
+def outcome_of(result: tool_pb2.CallResult) -> Outcome:
+    """Return a result as it is stored."""
+    told: dict[str, object] = {"content": [_content(part) for part in result.parts]}
+    if result.message:
+        told["error"] = result.message
+    return Outcome(OUTCOMES[result.outcome], json.dumps(told, ensure_ascii=False))
+
+
+def _content(part: tool_pb2.ContentPart) -> dict[str, object]:
+    """Return one part of a result; what came in pieces is told by its size alone."""
+    match part.WhichOneof("content"):
+        case "text":
+            return {"type": "text", "text": part.text.text}
+        case "structured":
+            return {"type": "structured", "data": json.loads(part.structured.json)}
+        case "resource_link":
+            link = part.resource_link
+            return {"type": "resource_link", "uri": link.uri, "name": link.name}
+        case "image" | "audio" as kind if not part.streamed_bytes:
+            return {"type": kind, **_bytes(getattr(part, kind))}
+        case "resource" if not part.streamed_bytes:
+            return {"type": "resource", "uri": part.resource.uri, **_resource(part.resource)}
+        case kind:
+            return {"type": kind or "unknown", "streamed_bytes": part.streamed_bytes}
+
+
+def _bytes(blob: tool_pb2.BlobContent | tool_pb2.ResourceContent) -> dict[str, object]:
+    return {"media_type": blob.media_type, "data": base64.b64encode(blob.data).decode()}
+
+
+def _resource(resource: tool_pb2.ResourceContent) -> dict[str, object]:
+    if resource.WhichOneof("body") == "data":
+        return _bytes(resource)
+    return {"media_type": resource.media_type, "text": resource.text}

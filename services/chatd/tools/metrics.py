@@ -1,0 +1,111 @@
+"""What calls of tools come to, counted: how long, how large, how they ended."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from opentelemetry.metrics import CallbackOptions, Observation
+
+from chatd.content.domain.tools import (
+    Execution,
+    Executor,
+    ExecutorUnreachable,
+    Found,
+    Outcome,
+    Tools,
+    ToolSpec,
+)
+from chatd.primitives.domain.ids import ChatId, Owner
+from parley.clock import Clock
+from parley.telemetry import Durations, Telemetry
+
+DURATION: Final = "chatd_tool_call_duration_seconds"
+RESULT_CHARACTERS: Final = "chatd.tool.result.characters"
+TRUNCATIONS: Final = "chatd.tool.truncations"
+#: Tools of servers have any number of names, which are no labels.
+OF_SERVERS: Final = "mcp"
+UNREACHABLE: Final = "unreachable"
+CRASHED: Final = "crashed"
+#: Inside of a text the quotation marks are escaped.
+_CUT: Final = '"truncation": {"'
+
+
+@dataclass(slots=True)
+class _Results:
+    """The results of one tool."""
+
+    characters: int = 0
+    truncated: int = 0
+
+
+class MeasuredTools:
+    """Passes calls on, and counts what comes of them by tool and outcome."""
+
+    def __init__(self, tools: Tools, clock: Clock) -> None:
+        self._tools = tools
+        self._clock = clock
+        self._durations = Durations(
+            DURATION, "How long calls of tools took, by tool and outcome.", ("tool", "outcome")
+        )
+        self._results: dict[str, _Results] = {}
+
+    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+        """Return what there is."""
+        return await self._tools.offer(chat_id, owner)
+
+    async def execute(self, execution: Execution) -> Outcome:
+        """Have a call executed, and count it; one whose wait is cancelled is no call's end."""
+        tool, began_s = _label(execution), self._clock.monotonic()
+        try:
+            outcome = await self._tools.execute(execution)
+        except Exception as error:
+            ended = UNREACHABLE if isinstance(error, ExecutorUnreachable) else CRASHED
+            self._durations.of(tool, ended).record(self._clock.monotonic() - began_s)
+            raise
+        self._durations.of(tool, outcome.outcome.value).record(self._clock.monotonic() - began_s)
+        results = self._results.setdefault(tool, _Results())
+        results.characters += len(outcome.result_json)
+        results.truncated += _CUT in outcome.result_json
+        return outcome
+
+    async def find(self, execution: Execution) -> Found:
+        """Ask for a call."""
+        return await self._tools.find(execution)
+
+    async def cancel(self, execution: Execution) -> None:
+        """Have a call stopped."""
+        await self._tools.cancel(execution)
+
+    def publish(self, telemetry: Telemetry) -> Callable[[], None]:
+        """Show the numbers wherever this process shows its own; return what ends that."""
+        telemetry.meter.create_observable_counter(
+            RESULT_CHARACTERS,
+            callbacks=[self._sizes],
+            unit="{character}",
+            description="Characters of results, by tool.",
+        )
+        telemetry.meter.create_observable_counter(
+            TRUNCATIONS,
+            callbacks=[self._truncations],
+            unit="{result}",
+            description="Results of which something was left out, by tool.",
+        )
+        telemetry.registry.register(self._durations)
+        return lambda: telemetry.registry.unregister(self._durations)
+
+    def _sizes(self, options: CallbackOptions) -> Iterable[Observation]:
+        return [
+            Observation(results.characters, {"tool": tool})
+            for tool, results in tuple(self._results.items())
+        ]
+
+    def _truncations(self, options: CallbackOptions) -> Iterable[Observation]:
+        return [
+            Observation(results.truncated, {"tool": tool})
+            for tool, results in tuple(self._results.items())
+        ]
+
+
+def _label(execution: Execution) -> str:
+    is_of_server = execution.dispatch.executor is Executor.MCPGATEWAY
+    return OF_SERVERS if is_of_server else execution.spec.name

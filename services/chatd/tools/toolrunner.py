@@ -1,0 +1,180 @@
+"""Tools that work in a workspace, through toolrunner."""
+
+import json
+import logging
+
+import grpc
+
+from chatd.content.domain.parts import ToolOutcome
+from chatd.content.domain.tools import (
+    Ended,
+    Execution,
+    Executor,
+    Found,
+    NeverSeen,
+    Outcome,
+    StillRunning,
+    ToolSpec,
+    Untraceable,
+)
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.tools.catalogue_cache import KeptOffers, Offer, Place
+from chatd.tools.workspace import TOOLS, Call, Shelf, failed, key_of, refused
+from chatd.tools.workspace.not_ready import not_ready
+from chatd.users.clients.users import user_of
+from chatd.workspaces.clients.failures import JOURNAL_CHANGED, MOVED, certain_problem
+from chatd.workspaces.clients.fixed_locator import PreferredSites
+from chatd.workspaces.domain.ports import Site, Sites
+from parley.api.workspace.v1 import execution_pb2, execution_service_pb2
+from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
+from parley.clock import Clock
+from parley.rpc import Address, Channels, acting_for
+
+logger = logging.getLogger(__name__)
+
+OFFER_TIMEOUT_S = 5.0
+ASK_TIMEOUT_S = 10.0
+
+
+class WorkspaceTools:
+    """Offers the tools of a workspace; a chat's calls go where its workspace is.
+
+    Args:
+        channels: Ways to nodes.
+        clock: Time.
+        shelf: Where files go that the model hands over.
+        sites: Finds the workspaces of chats; without it a chat has one under its own id, on the
+            node that the id prefers.
+    """
+
+    def __init__(
+        self, channels: Channels, clock: Clock, shelf: Shelf, sites: Sites | None = None
+    ) -> None:
+        self._channels = channels
+        self._sites = sites or PreferredSites(channels)
+        self._clock = clock
+        self._shelf = shelf
+        self._offers = KeptOffers(clock)
+
+    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+        """Return the tools, with the journal that their calls will be written to."""
+        try:
+            site = await self._sites.begin(chat_id)
+        except ChatError as nowhere:
+            logger.warning("a chat has no workspace tools now: %s", nowhere)
+            return ()
+        place = Place(site.address, owner.id)
+        return await self._offers.at(place, lambda: self._ask(site, owner))
+
+    async def _ask(self, site: Site, owner: Owner) -> Offer:
+        stub = ExecutionServiceStub(self._channel(site))
+        with acting_for(user_of(owner)):
+            journal = await stub.GetJournal(
+                execution_service_pb2.GetJournalRequest(),
+                timeout=OFFER_TIMEOUT_S,
+                wait_for_ready=True,
+            )
+        return Offer(tuple(tool.spec(journal.journal_generation) for tool in TOOLS.values()))
+
+    async def execute(self, execution: Execution) -> Outcome:
+        """Carry out a call, or attach to it if it has begun, and tell what became of it.
+
+        A node that refuses because its workspace is elsewhere, or was stopped, has begun nothing,
+        so the call goes where the workspace is by now.
+        """
+        site = await self._ready(execution)
+        if isinstance(site, Outcome):
+            return site
+        outcome = await self._execute_at(execution, site)
+        if not _tells_of_another_place(outcome):
+            return outcome
+        newest = await self._ready(execution)
+        if isinstance(newest, Outcome):
+            return newest
+        return outcome if newest == site else await self._execute_at(execution, newest)
+
+    async def _ready(self, execution: Execution) -> Site | Outcome:
+        """Return where a call goes, or what is told of it if that is nowhere."""
+        try:
+            return await self._sites.ready(execution.chat_id, execution.owner)
+        except ChatError as unready:
+            return not_ready(unready)
+
+    async def _execute_at(self, execution: Execution, site: Site) -> Outcome:
+        place = Place(site.address, execution.owner.id)
+        is_there = False
+        try:
+            outcome = await self._offers.after(place, self._execute(execution, site))
+            is_there = not _tells_of_another_place(outcome)
+            return outcome
+        finally:
+            if not is_there:
+                self._sites.forget(execution.chat_id)
+
+    async def _execute(self, execution: Execution, site: Site) -> Outcome:
+        name = execution.dispatch.call.tool_name
+        tool = TOOLS.get(name)
+        if tool is None:
+            hint = "Call a tool that is offered now."
+            return failed(f"There is no tool {name} any more.", "NO_SUCH_TOOL", hint)
+        with acting_for(user_of(execution.owner)):
+            return await tool.call(
+                Call(execution, self._channel(site), self._clock, self._shelf, site)
+            )
+
+    async def find(self, execution: Execution) -> Found:
+        """Return what the journal knows of a call; executing it again attaches to its process."""
+        request = execution_service_pb2.GetExecutionRequest(key=key_of(execution))
+        stub = await self._executions(execution)
+        if stub is None:
+            return Untraceable()
+        try:
+            with acting_for(user_of(execution.owner)):
+                answer = await stub.GetExecution(request, timeout=ASK_TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            problem = certain_problem(error, Executor.TOOLRUNNER)
+            return Untraceable() if problem.reason == JOURNAL_CHANGED else Ended(refused(problem))
+        match answer.execution.state:
+            case execution_pb2.EXECUTION_STATE_NEVER_SEEN:
+                return NeverSeen()
+            # A start that is over tells nothing of what it started; attaching does.
+            case execution_pb2.EXECUTION_STATE_STARTED | execution_pb2.EXECUTION_STATE_FINISHED:
+                return StillRunning()
+            case _:
+                return Untraceable()
+
+    async def cancel(self, execution: Execution) -> None:
+        """Have a call's processes ended; one never seen can no longer start."""
+        request = execution_service_pb2.CancelExecutionRequest(
+            request_id=f"cancel-{execution.dispatch.execution_id}", key=key_of(execution)
+        )
+        stub = await self._executions(execution)
+        if stub is None:
+            return
+        try:
+            with acting_for(user_of(execution.owner)):
+                await stub.CancelExecution(request, timeout=ASK_TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            certain_problem(error, Executor.TOOLRUNNER)
+
+    def _channel(self, site: Site) -> grpc.aio.Channel:
+        return self._channels.also(Address.parse(site.address))
+
+    async def _executions(self, execution: Execution) -> ExecutionServiceStub | None:
+        """Return the journal of the node that the chat works on, None if there is no such node."""
+        try:
+            site = await self._sites.seen(execution.chat_id)
+        except ChatError:
+            return None
+        return ExecutionServiceStub(self._channel(site))
+
+
+def _tells_of_another_place(outcome: Outcome) -> bool:
+    """Return whether a call was refused for looking in the wrong place; else nobody looks again."""
+    if outcome.outcome is ToolOutcome.DONE or not any(
+        each in outcome.result_json for each in MOVED
+    ):
+        return False
+    # What a command prints may be anything.
+    return json.loads(outcome.result_json).get("reason") in MOVED

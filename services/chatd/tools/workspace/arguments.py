@@ -1,0 +1,166 @@
+"""Arguments of tools: described for a model, and checked so that a mistake is told by its name."""
+
+import difflib
+import json
+import re
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+
+from chatd.content.domain.arguments import Arguments, parsed
+
+INTENT_CHARACTERS_MAX: Final = 200
+_WHERE: Final = re.compile(r"(?P<problem>.*?)(?: - at `\$\.?(?P<place>[^`]*)`)?", re.DOTALL)
+_STEP: Final = re.compile(r"(?P<name>[^.\[\]]+)|\[[^\]]*\]")
+_NAMED: Final = re.compile(r"`(\w+)`$")
+_TYPES: Final = {
+    "`str`": "a text",
+    "`int`": "a whole number",
+    "`float`": "a number",
+    "`bool`": "true or false",
+    "`array`": "a list",
+    "`object`": "an object",
+    "`null`": "null",
+}
+
+A = TypeVar("A", bound="Input")
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What every tool takes beside its own arguments."""
+
+    model_intent: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=INTENT_CHARACTERS_MAX,
+            description="What this call is for, in a few words for the person who watches, such as "
+            '"Running the unit tests". Changes nothing.',
+        ),
+    ] = ""
+
+
+class BadArguments(Exception):
+    """Arguments that no tool can be called with.
+
+    Attributes:
+        problem: What is wrong, naming the argument.
+        hint: What to do about it.
+    """
+
+    def __init__(self, problem: str, hint: str) -> None:
+        super().__init__(f"{problem}; {hint}")
+        self.problem = problem
+        self.hint = hint
+
+
+def read(takes: type[A], args_json: str) -> A:
+    """Return the arguments of a call.
+
+    Raises:
+        BadArguments: they are not what the tool takes.
+    """
+    try:
+        given = parsed(args_json)
+    except ValueError as error:
+        raise BadArguments(str(error), "send one JSON object with each argument once") from None
+    _refuse_names(takes, given)
+    _refuse_broken_text(given)
+    required = {field.name for field in msgspec.structs.fields(takes) if field.required}
+    told = {name: value for name, value in given.items() if value is not None or name in required}
+    try:
+        return msgspec.convert(told, takes)
+    except msgspec.ValidationError as error:
+        raise _typed(str(error), takes) from None
+
+
+def schema_of(takes: type[Input]) -> str:
+    """Return the JSON schema of a tool's arguments, without references."""
+    whole = msgspec.json.schema(takes)
+    schema = _resolved(whole, whole["$defs"])
+    del schema["description"]
+    # What a tool is for comes first, what is the same for all of them last.
+    schema["properties"]["model_intent"] = schema["properties"].pop("model_intent")
+    return json.dumps(schema)
+
+
+def _refuse_names(takes: type[Input], given: Arguments) -> None:
+    known = [field.encode_name for field in msgspec.structs.fields(takes)]
+    if given.has_case_variants():
+        raise BadArguments("two arguments differ only in case", "give each argument once")
+    for name in given:
+        if name in known:
+            continue
+        raise BadArguments(f"there is no argument {name[:64]!r}", _meant(name, known))
+
+
+def _refuse_broken_text(given: Arguments) -> None:
+    """Refuse halves of characters, which nothing behind this could store or send."""
+    try:
+        json.dumps(given, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        problem = "an argument holds half of a character"
+        raise BadArguments(problem, "write characters as they are, not as \\u escapes") from None
+
+
+def _typed(message: str, takes: type[Input]) -> BadArguments:
+    found = _WHERE.fullmatch(message)
+    problem, place = (message, "") if found is None else (found["problem"], found["place"] or "")
+    hint = _hint_at(place, problem, takes)
+    for name, words in _TYPES.items():
+        problem = problem.replace(name, words)
+    problem = problem.replace("Object", "the object" if place else "the call", 1)
+    told = f"{place}: {problem[:1].lower()}{problem[1:]}" if place else problem
+    return BadArguments(told, hint)
+
+
+def _hint_at(place: str, problem: str, takes: type[Input]) -> str:
+    """Return what belongs where something else was given."""
+    schema = node = json.loads(schema_of(takes))
+    last = ""
+    for step in _STEP.finditer(place):
+        last = step["name"] or last
+        inside = node.get("properties", {}).get(step["name"], {}) if step["name"] else {}
+        node = inside or node.get("items") or node.get("additionalProperties") or {}
+    inner = node.get("properties", {})
+    named = _NAMED.search(problem)
+    if named is not None and named[1] in inner:
+        return f"give {named[1]}: {inner[named[1]]['description']}"
+    if inner:
+        return _meant(named[1] if named else "", list(inner))
+    if "description" not in node:
+        return f"it takes {_listed(list(schema['properties']))}"
+    choices = f" One of {_listed(node['enum'])}." if "enum" in node else ""
+    return f"{last}: {node['description']}{choices}"
+
+
+def _meant(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name.casefold(), known, n=1)
+    return f"did you mean {near[0]}?" if near else f"it takes {_listed(known)}"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names)
+
+
+def _resolved(schema: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema with its references put in, and without what says nothing to a model."""
+    if "$ref" in schema:
+        target = known[schema["$ref"].rpartition("/")[2]]
+        beside = {name: value for name, value in schema.items() if name not in ("$ref", "$defs")}
+        return _resolved({**target, **beside}, known)
+    made: dict[str, Any] = {}
+    for name, value in schema.items():
+        match name, value:
+            case "title" | "$defs", str() | dict():
+                continue
+            case "default", "" | None | [] | {}:
+                continue
+            case "anyOf", [dict(first), {"type": "null"}]:
+                made |= _resolved(first, known)
+            case "properties", dict():
+                made[name] = {key: _resolved(each, known) for key, each in value.items()}
+            case _, dict():
+                made[name] = _resolved(value, known)
+            case _:
+                made[name] = value
+    return made

@@ -1,0 +1,143 @@
+"""Waiting for a process: in pieces, and again when a wait was lost."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import grpc
+
+from chatd.tools.workspace.call import (
+    ANSWER_S,
+    HEADROOM_S,
+    Call,
+    NodeAway,
+    NodeStopping,
+    cause_of,
+    until_back,
+)
+from parley.api.workspace.v1 import process_pb2
+from parley.api.workspace.v1 import process_service_pb2 as api
+
+#: Longest single wait; a longer one is asked for again.
+PIECE_S: Final = 300.0
+OUTPUT_BYTES_MAX: Final = 32 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What to wait for.
+
+    Attributes:
+        since: Cursor after which output is returned.
+        output_bytes: How much output is returned.
+    """
+
+    process_id: str
+    wait_s: float
+    until: "process_pb2.WaitUntil.ValueType" = process_pb2.WAIT_UNTIL_EXIT
+    pattern: str = ""
+    since: int = 0
+    output_bytes: int = OUTPUT_BYTES_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A process as it was last seen."""
+
+    process: process_pb2.Process
+    output: process_pb2.ProcessOutput
+    reason: "process_pb2.WaitReason.ValueType"
+
+
+class OutOfSight(Exception):
+    """Neither the wait nor a look at the process succeeded.
+
+    Attributes:
+        process_id: The process, which may well run.
+        cause: Why not.
+    """
+
+    def __init__(self, process_id: str, cause: str) -> None:
+        super().__init__(f"process {process_id} cannot be seen: {cause}")
+        self.process_id = process_id
+        self.cause = cause
+
+
+def output_budget(wanted_bytes: int, budget_bytes: int) -> int:
+    """Return how much output fits into a result, whose escapes take room as well."""
+    return min(wanted_bytes, OUTPUT_BYTES_MAX, budget_bytes // 2)
+
+
+async def observed(call: Call, wait: Wait, *, is_refusal_final: bool) -> Observed:
+    """Wait for a process; a node that goes away meanwhile is waited for, and then asked again.
+
+    Args:
+        call: The call that waits.
+        wait: What it waits for.
+        is_refusal_final: Whether a wait that toolrunner refused is not worth a look.
+
+    Raises:
+        OutOfSight: it could not be seen either.
+        grpc.aio.AioRpcError: toolrunner refused, and that is final.
+    """
+    end_s = call.clock.monotonic() + wait.wait_s
+
+    async def ask(is_again: bool) -> Observed:
+        left_s = max(0.0, end_s - call.clock.monotonic())
+        answer = await _waited(call, replace(wait, wait_s=left_s), is_again=is_again)
+        if answer.reason == process_pb2.WAIT_REASON_GOING_AWAY:
+            raise NodeStopping
+        return Observed(answer.process, answer.output, answer.reason)
+
+    try:
+        return await until_back(call.clock, ask)
+    except NodeAway as away:
+        raise OutOfSight(wait.process_id, away.cause) from away
+    except grpc.aio.AioRpcError as error:
+        if is_refusal_final:
+            raise
+        return await _looked(call, wait, error)
+
+
+async def _looked(call: Call, wait: Wait, refused: grpc.aio.AioRpcError) -> Observed:
+    """See where a process is whose wait was refused."""
+    try:
+        answer = await call.processes.WaitOutput(
+            _request(call, wait, 0.0), timeout=ANSWER_S, wait_for_ready=True
+        )
+    except grpc.aio.AioRpcError:
+        raise OutOfSight(wait.process_id, cause_of(refused)) from refused
+    return Observed(answer.process, answer.output, answer.reason)
+
+
+async def _waited(call: Call, wait: Wait, *, is_again: bool) -> api.WaitOutputResponse:
+    end_s = call.clock.monotonic() + wait.wait_s
+    left_s = wait.wait_s
+    while True:
+        piece_s = min(left_s, PIECE_S)
+        answer = await call.processes.WaitOutput(
+            _request(call, wait, piece_s), timeout=piece_s + HEADROOM_S, wait_for_ready=is_again
+        )
+        left_s = min(left_s - piece_s, end_s - call.clock.monotonic())
+        if answer.reason != process_pb2.WAIT_REASON_TIMEOUT or left_s <= 0:
+            return answer
+
+
+def _request(call: Call, wait: Wait, wait_s: float) -> api.WaitOutputRequest:
+    until = wait.until if wait_s > 0 else process_pb2.WAIT_UNTIL_SNAPSHOT
+    return api.WaitOutputRequest(
+        context=call.context,
+        process_id=wait.process_id,
+        since_cursor=wait.since,
+        condition=condition(until, wait.pattern, wait_s),
+        budget=process_pb2.OutputBudget(max_bytes=wait.output_bytes),
+    )
+
+
+def condition(
+    until: "process_pb2.WaitUntil.ValueType", pattern: str, wait_s: float
+) -> process_pb2.WaitCondition:
+    """Return a condition with a pattern only where one is matched."""
+    is_match = until == process_pb2.WAIT_UNTIL_MATCH
+    return process_pb2.WaitCondition(
+        until=until, pattern=pattern if is_match else "", max_wait_ms=round(wait_s * 1000)
+    )

@@ -1,0 +1,164 @@
+"""All tools of a workspace: their names, what they take, and who carries them out."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import grpc
+
+from chatd.content.domain.edit_format import EditStyle
+from chatd.content.domain.tools import (
+    UNKNOWN_OUTCOME,
+    Executor,
+    ExecutorUnreachable,
+    Outcome,
+    ToolSpec,
+)
+from chatd.tools.workspace import attachment as attaching
+from chatd.tools.workspace import execute
+from chatd.tools.workspace import file_changes as changing
+from chatd.tools.workspace import file_reading as reading
+from chatd.tools.workspace import file_search as finding
+from chatd.tools.workspace import processes as process_tools
+from chatd.tools.workspace.arguments import BadArguments, Input, read, schema_of
+from chatd.tools.workspace.call import RETURN_S, Call, NodeAway, cause_of, is_lost
+from chatd.tools.workspace.results import failed, misused, refused
+from chatd.workspaces.clients.failures import JOURNAL_CHANGED, plain_problem
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool of a workspace.
+
+    Attributes:
+        takes: Its arguments.
+        run: What it does; it may fail as the requests that it makes fail.
+        has_effect: Whether it changes something, so that a lost answer must be looked up.
+        edit_style: Models it is for, None for all.
+    """
+
+    name: str
+    description: str
+    takes: type[Input]
+    run: Callable[[Call, Any], Awaitable[Outcome]]
+    has_effect: bool = False
+    edit_style: EditStyle | None = None
+
+    @cached_property
+    def input_schema_json(self) -> str:
+        """The JSON schema of its arguments."""
+        return schema_of(self.takes)
+
+    def spec(self, journal_generation: str) -> ToolSpec:
+        """Return it as it is offered to a model."""
+        return ToolSpec(
+            name=self.name,
+            description=self.description,
+            input_schema_json=self.input_schema_json,
+            executor=Executor.TOOLRUNNER,
+            journal_generation=journal_generation,
+            edit_style=self.edit_style,
+        )
+
+    async def call(self, call: Call) -> Outcome:
+        """Carry out a call; what is wrong with it is told as its result.
+
+        Raises:
+            ExecutorUnreachable: it may have had its effect, and only the journal knows.
+        """
+        try:
+            return await self.run(call, read(self.takes, call.execution.dispatch.call.args_json))
+        except BadArguments as error:
+            return misused(error)
+        except NodeAway as away:
+            return self._lost(away.cause, away)
+        except grpc.aio.AioRpcError as error:
+            return self._after(error)
+
+    def _after(self, error: grpc.aio.AioRpcError) -> Outcome:
+        if is_lost(error):
+            return self._lost(cause_of(error), error)
+        problem = plain_problem(error)
+        return UNKNOWN_OUTCOME if problem.reason == JOURNAL_CHANGED else refused(problem)
+
+    def _lost(self, cause: str, error: Exception) -> Outcome:
+        if self.has_effect:
+            raise ExecutorUnreachable(Executor.TOOLRUNNER) from error
+        told = f"The machine of the workspace was away for over {RETURN_S:g} s: {cause}."
+        return failed(told, "UNREACHABLE", "Nothing was changed by this; call it again later.")
+
+
+TOOLS: Final[Mapping[str, Tool]] = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            "execute",
+            execute.DESCRIPTION,
+            execute.ExecuteInput,
+            execute.execute,
+            has_effect=True,
+        ),
+        Tool(
+            "process_output",
+            process_tools.OUTPUT_DESCRIPTION,
+            process_tools.ProcessOutputInput,
+            process_tools.process_output,
+        ),
+        Tool(
+            "process_write",
+            process_tools.WRITE_DESCRIPTION,
+            process_tools.ProcessWriteInput,
+            process_tools.process_write,
+            has_effect=True,
+        ),
+        Tool(
+            "process_list",
+            process_tools.LIST_DESCRIPTION,
+            process_tools.ProcessListInput,
+            process_tools.process_list,
+        ),
+        Tool(
+            "process_signal",
+            process_tools.SIGNAL_DESCRIPTION,
+            process_tools.ProcessSignalInput,
+            process_tools.process_signal,
+            has_effect=True,
+        ),
+        Tool("read_file", reading.DESCRIPTION, reading.ReadFileInput, reading.read_file),
+        Tool(
+            "write_file",
+            changing.WRITE_DESCRIPTION,
+            changing.WriteFileInput,
+            changing.write_file,
+            has_effect=True,
+        ),
+        Tool(
+            "edit_files",
+            changing.EDIT_DESCRIPTION,
+            changing.EditFilesInput,
+            changing.edit_files,
+            has_effect=True,
+            edit_style=EditStyle.REPLACEMENT,
+        ),
+        Tool(
+            "apply_patch",
+            changing.PATCH_DESCRIPTION,
+            changing.ApplyPatchInput,
+            changing.apply_patch,
+            has_effect=True,
+            edit_style=EditStyle.PATCH,
+        ),
+        Tool("list_files", finding.LIST_DESCRIPTION, finding.ListFilesInput, finding.list_files),
+        Tool("find_files", finding.FIND_DESCRIPTION, finding.FindFilesInput, finding.find_files),
+        Tool(
+            "search_files",
+            finding.SEARCH_DESCRIPTION,
+            finding.SearchFilesInput,
+            finding.search_files,
+        ),
+        Tool(
+            "attach_file", attaching.DESCRIPTION, attaching.AttachFileInput, attaching.attach_file
+        ),
+    )
+}

@@ -1,0 +1,1 @@
+"""Turns: worker, step loop, prompt, compaction."""

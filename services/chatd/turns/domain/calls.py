@@ -1,0 +1,148 @@
+"""The calls of one answer: which are executed, which are asked of the client, which are refused."""
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from chatd.chats.domain.pieces import is_json, storable_call
+from chatd.content.domain.arguments import parsed
+from chatd.content.domain.edit_format import edit_style_of
+from chatd.content.domain.parts import Part, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Executor, Outcome, ToolSpec
+from chatd.content.domain.truncation import repaired, truncated_json
+
+CALLS_MAX = 100
+_TOO_MANY = (
+    f"this did not run: of one answer only the first {CALLS_MAX} calls do",
+    "Call this again.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CallPlan:
+    """What happens to each call of an answer."""
+
+    dispatched: tuple[ToolCall, ...] = ()
+    asked: tuple[ToolCall, ...] = ()  # By the client.
+    refused: tuple[ToolResult, ...] = ()
+    mended: tuple[ToolCall, ...] = ()  # Those of the calls whose arguments had a slip.
+
+
+def offered_tools(
+    local: tuple[ToolSpec, ...], client: tuple[ToolSpec, ...], model_name: str = ""
+) -> tuple[ToolSpec, ...]:
+    """Return all tools of a turn; a client's tool does not take the name of another.
+
+    Of tools that do the same in different manners, a model gets those that it was trained on.
+    """
+    style = edit_style_of(model_name)
+    fitting = tuple(spec for spec in local if spec.edit_style in (None, style))
+    taken = {spec.name for spec in fitting}
+    return (*fitting, *(spec for spec in client if spec.name not in taken))
+
+
+def local_calls(content: Sequence[Part]) -> tuple[ToolCall, ...]:
+    """Return the calls of an answer that its provider did not execute itself."""
+    return tuple(
+        part for part in content if isinstance(part, ToolCall) and not part.provider_executed
+    )
+
+
+def plan_calls(calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]) -> CallPlan:
+    """Decide on every call; an exclusive one with siblings stops the whole batch.
+
+    Of very many only the first are executed.
+    """
+    exclusive = {
+        call.tool_name
+        for call in calls
+        if call.tool_name in specs and specs[call.tool_name].is_exclusive
+    }
+    if exclusive and len(calls) > 1:
+        return CallPlan(refused=tuple(_refused_batch(call, exclusive) for call in calls))
+    dispatched: list[ToolCall] = []
+    asked: list[ToolCall] = []
+    refused: list[ToolResult] = []
+    for place, call in enumerate(calls):
+        problem = _TOO_MANY if place >= CALLS_MAX else _problem(call, specs)
+        if problem is not None:
+            refused.append(error_result(call, *problem))
+        elif specs[call.tool_name].executor is Executor.CLIENT:
+            asked.append(storable_call(call))
+        else:
+            dispatched.append(storable_call(call))
+    given = {call.tool_call_id: repaired(call.args_json) for call in calls}
+    mended = tuple(
+        call
+        for call in (*dispatched, *asked)
+        if given[call.tool_call_id].strip() and call.args_json != given[call.tool_call_id]
+    )
+    return CallPlan(tuple(dispatched), tuple(asked), tuple(refused), mended)
+
+
+def error_result(call: ToolCall, problem: str, hint: str = "") -> ToolResult:
+    """Return the result of a call that failed before it began, with what to do about it."""
+    told = {"ok": False, "error": problem, "reason": "NOT_RUN", **({"hint": hint} if hint else {})}
+    return ToolResult(
+        call.tool_call_id,
+        call.tool_name,
+        json.dumps(told, ensure_ascii=False),
+        ToolOutcome.FAILED,
+        call.mcp_server_id,
+    )
+
+
+def crashed(error: Exception, incident: str) -> Outcome:
+    """Return what a model is told of a tool that crashed, and what the log knows it by."""
+    problem = f"the tool crashed ({type(error).__name__}); it may have taken effect in part"
+    hint = "Look at what it did before you call it again."
+    told = {"ok": False, "error": problem, "reason": "CRASHED", "hint": hint, "incident": incident}
+    return Outcome(ToolOutcome.FAILED, json.dumps(told))
+
+
+def executed_result(
+    call: ToolCall, outcome: Outcome, *, budget_bytes: int, at: datetime
+) -> ToolResult:
+    """Return the result of a call as it is stored: JSON, and no larger than it may be."""
+    told = repaired(outcome.result_json)
+    if not is_json(told):
+        told = json.dumps({"output": told}, ensure_ascii=False)
+    return ToolResult(
+        call.tool_call_id,
+        call.tool_name,
+        truncated_json(told, budget_bytes),
+        outcome.outcome,
+        call.mcp_server_id,
+        created_at=at,
+        files=outcome.files,
+    )
+
+
+def _refused_batch(call: ToolCall, exclusive: set[str]) -> ToolResult:
+    if call.tool_name in exclusive:
+        return error_result(
+            call, f"nothing ran: {call.tool_name} must be the only call", "Call it alone."
+        )
+    names = ", ".join(sorted(exclusive))
+    return error_result(
+        call, f"skipped, because {names} must be called alone", "Call this again without it."
+    )
+
+
+def _problem(call: ToolCall, specs: Mapping[str, ToolSpec]) -> tuple[str, str] | None:
+    """Return why a call cannot be executed, and what to do."""
+    spec = specs.get(call.tool_name)
+    if spec is None:
+        near = difflib.get_close_matches(call.tool_name, specs, n=1)
+        hint = f"Did you mean {near[0]}?" if near else "Call one that is offered."
+        return f"there is no tool {call.tool_name}", hint
+    try:
+        arguments = parsed(call.args_json)
+    except ValueError as error:
+        return str(error), "Nothing ran: send one JSON object with each argument once."
+    if spec.executor is Executor.TOOLRUNNER and arguments.has_case_variants():
+        problem = "the arguments have names that differ only in case"
+        return problem, "Nothing ran: give each argument once."
+    return None

@@ -1,0 +1,206 @@
+"""When a history is summarised, what is asked for, and what is stored of it.
+
+The boundary is a compressed message for the model alone; a prompt begins there. What the model used
+is measured by the newest answer since the boundary; what came after that answer is estimated.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chatd.chats.domain.chat import Message, NewMessage
+from chatd.chats.domain.pieces import CHAT_SUMMARIZED
+from chatd.content.domain.messages import ErrorKind, FinishReason, Role, TurnError, Visibility
+from chatd.content.domain.parts import (
+    Text,
+    ToolCall,
+    ToolOutcome,
+    ToolResult,
+)
+from chatd.content.domain.tokens import estimated_tokens
+from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.profile import THRESHOLD_NEVER_PERCENT, THRESHOLD_PERCENT
+
+COMPACTIONS_MAX = 3
+
+SUMMARY_REQUEST = """\
+The window for this conversation is nearly full. What you write now replaces everything above: \
+whoever goes on, you included, will know nothing else. Write a handover, dense and factual, with \
+these headings.
+
+Rules from the user: every wish, limit, correction and prohibition that the user stated, in their \
+words or close to them, not softened. They hold until the user takes them back. Leave out what \
+system prompts or configuration files say; those will be there again.
+Goal: what the user wants in the end, and the task at hand.
+Decisions: what was decided, and why.
+Facts: paths, names, commands, interfaces, settings and values that the work depends on, exactly.
+Problems: errors that occurred, each with what fixed it. Do not turn one failure into a general \
+rule against a tool.
+State: what is done, what is half done, what remains.
+Right now: the very action that was under way when this message came, and the next step after it.
+
+Point to what can be read again, such as files and command output, instead of repeating it. No \
+greeting, no praise, no questions. Call no tools."""
+
+SUMMARY_PREFIX = """\
+This is a handover of the conversation so far, which was too long to keep. You were in the middle \
+of the work that it describes. Go on with it now, from the point where it stops; do not start \
+over and do not ask whether to continue."""
+
+
+class CompactionSource(StrEnum):
+    """Who asked for a summary."""
+
+    AUTOMATIC = "automatic"
+    MANUAL = "manual"
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUse:
+    """How much of the window the next request would take."""
+
+    tokens: int
+    limit_tokens: int
+
+    @property
+    def percent(self) -> int:
+        """Return the part of the window in use, rounded down; 0 when the window is not known."""
+        return self.tokens * 100 // self.limit_tokens if self.limit_tokens else 0
+
+    def is_over(self, threshold_percent: int) -> bool:
+        """Return whether a summary is due, which it never is at 100 or when nothing is known."""
+        if not 0 <= threshold_percent <= THRESHOLD_NEVER_PERCENT:
+            threshold_percent = THRESHOLD_PERCENT
+        is_known = self.tokens > 0 and self.limit_tokens > 0
+        return (
+            is_known
+            and threshold_percent < THRESHOLD_NEVER_PERCENT
+            and self.tokens * 100 >= threshold_percent * self.limit_tokens
+        )
+
+
+def boundary_place(history: Sequence[Message]) -> int | None:
+    """Return where the newest boundary is, None if the history was never summarised."""
+    for place in range(len(history) - 1, -1, -1):
+        message = history[place]
+        if message.is_compressed and message.visibility is Visibility.MODEL:
+            return place
+    return None
+
+
+def since_boundary(history: Sequence[Message]) -> tuple[Message, ...]:
+    """Return what was said since the newest summary, the rows about summaries left out."""
+    place = boundary_place(history)
+    rows = history if place is None else history[place:]
+    return tuple(message for message in rows if not message.is_compressed)
+
+
+def context_use(rows: Sequence[Message], limit_tokens: int) -> ContextUse:
+    """Measure a request of these rows by the newest answer that was measured, and what follows.
+
+    An estimate counts only where no provider reported anything.
+    """
+    estimated: ContextUse | None = None
+    newer_tokens = 0
+    for row in reversed(rows):
+        use = row.use
+        if use is not None and (prompt_tokens := _prompt_tokens(use)):
+            tokens = prompt_tokens + use.output_tokens + newer_tokens
+            measured = ContextUse(tokens, limit_tokens or use.context_limit_tokens)
+            if not use.is_estimate:
+                return measured
+            estimated = estimated or measured
+        newer_tokens += estimated_tokens(row.content)
+    return estimated or ContextUse(0, limit_tokens)
+
+
+def is_summary_too_large(
+    history: Sequence[Message], limit_tokens: int, threshold_percent: int
+) -> bool:
+    """Return whether the first answer after the newest summary was over the threshold already.
+
+    Only an answer to the summary itself says so: what a user added since could be summarised.
+    """
+    if boundary_place(history) is None:
+        return False
+    rows = since_boundary(history)
+    if not rows or rows[0].role is not Role.ASSISTANT or rows[0].use is None:
+        return False
+    if rows[0].use.is_estimate:
+        return False
+    first = ContextUse(_prompt_tokens(rows[0].use), limit_tokens)
+    return first.is_over(threshold_percent)
+
+
+def overflow_error(use: ContextUse) -> TurnError:
+    """Return the end of a turn whose history cannot be made to fit."""
+    return TurnError(
+        "The conversation does not fit into the model's window, even summarised. "
+        "Choose a model with a larger window or start a new chat.",
+        ErrorKind.CONTEXT_OVERFLOW,
+        detail=f"{use.tokens} of {use.limit_tokens} tokens are in use ({use.percent} %)",
+    )
+
+
+def is_resting_after_manual(history: Sequence[Message]) -> bool:
+    """Return whether nothing was said since a summary that a person asked for."""
+    place = boundary_place(history)
+    if place is None or since_boundary(history):
+        return False
+    results = (
+        part
+        for message in history[place:]
+        for part in message.content
+        if isinstance(part, ToolResult) and part.tool_name == CHAT_SUMMARIZED
+    )
+    return any(
+        json.loads(result.result_json).get("source") == CompactionSource.MANUAL
+        for result in results
+    )
+
+
+def summary_call(call_id: str, source: CompactionSource, threshold_percent: int) -> ToolCall:
+    """Return the call as which people see a summary being made."""
+    args = {"source": source, "threshold_percent": threshold_percent}
+    return ToolCall(call_id, CHAT_SUMMARIZED, json.dumps(args))
+
+
+def summary_result(call: ToolCall, summary: str, use: ContextUse) -> ToolResult:
+    """Return the result of that call."""
+    told = {
+        "summary": summary,
+        **json.loads(call.args_json),
+        "usage_percent": use.percent,
+        "context_tokens": use.tokens,
+        "context_limit_tokens": use.limit_tokens,
+    }
+    result_json = json.dumps(told, ensure_ascii=False)
+    return ToolResult(call.tool_call_id, call.tool_name, result_json, ToolOutcome.DONE)
+
+
+def stored_summary(
+    call: ToolCall,
+    result: ToolResult,
+    summary: str,
+    use: ModelUse,
+    finish_reason: FinishReason | None = None,
+) -> tuple[NewMessage, ...]:
+    """Return the rows of a summary: the boundary, the call and its result, all compressed."""
+    boundary = (Text(f"{SUMMARY_PREFIX}\n\n{summary}"),)
+    return (
+        NewMessage(Role.USER, boundary, visibility=Visibility.MODEL, is_compressed=True),
+        NewMessage(
+            Role.ASSISTANT,
+            (call,),
+            visibility=Visibility.USER,
+            is_compressed=True,
+            use=use,
+            finish_reason=finish_reason,
+        ),
+        NewMessage(Role.TOOL, (result,), is_compressed=True),
+    )
+
+
+def _prompt_tokens(use: ModelUse) -> int:
+    return use.input_tokens + use.cache_read_tokens + use.cache_write_tokens

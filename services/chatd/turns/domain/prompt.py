@@ -1,0 +1,271 @@
+"""The prompt of a model call, made from the live history: always complete, always well-formed.
+
+Every call has exactly one result, directly after the message that made it, whatever was
+interrupted or summarised. Ids of calls are ours to clean: providers refuse odd characters, and some
+endpoints give the same id twice. What is left out here stays stored.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import is_
+
+import msgspec
+
+from chatd.chats.domain.chat import Message
+from chatd.chats.domain.pieces import given_up
+from chatd.chats.domain.transitions import INTERRUPTED
+from chatd.content.domain.messages import Role, Visibility
+from chatd.content.domain.parts import (
+    ContextFile,
+    File,
+    FileReference,
+    Notice,
+    Part,
+    Reasoning,
+    Skill,
+    Source,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from chatd.models.domain.language_model import PromptMessage
+from chatd.turns.domain.briefing import Briefing, blocks_of, context_file_text, with_plan_path
+from chatd.turns.domain.compaction import boundary_place
+
+_ODD = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class GrowingPrompt:
+    """The prompt of one chat: while messages are only added, only those are read."""
+
+    def __init__(self) -> None:
+        self._seen: list[Message] = []
+        self._pairing = _Pairing()
+
+    def of(self, history: Sequence[Message], briefing: Briefing) -> tuple[PromptMessage, ...]:
+        """Return what a model is shown of a live history."""
+        added = history[len(self._seen) :]
+        is_continued = len(history) >= len(self._seen) and all(map(is_, history, self._seen))
+        if not is_continued or any(message.is_compressed for message in added):
+            self._pairing, added = _Pairing(), prompt_rows(history)
+        else:
+            added = [message for message in added if message.visibility is not Visibility.USER]
+        for row in added:
+            self._pairing.add(row)
+        self._seen = list(history)
+        return _briefed(self._pairing.messages(), briefing)
+
+
+def _briefed(messages: Sequence[PromptMessage], briefing: Briefing) -> tuple[PromptMessage, ...]:
+    """Put the briefing behind the leading instructions."""
+    leading = 0
+    while leading < len(messages) and messages[leading].role is Role.SYSTEM:
+        leading += 1
+    system = (_with_plan_path(message, briefing.plan_path) for message in messages[:leading])
+    blocks = (PromptMessage(Role.SYSTEM, (Text(block),)) for block in blocks_of(briefing))
+    house = (Text(briefing.house_instructions),) if briefing.house_instructions else ()
+    first = (PromptMessage(Role.SYSTEM, house),) if house else ()
+    return (*first, *system, *blocks, *messages[leading:])
+
+
+def prompt_rows(history: Sequence[Message]) -> list[Message]:
+    """Return the rows a prompt consists of: system rows, the newest boundary, what follows it."""
+    boundary = boundary_place(history)
+    first = -1 if boundary is None else boundary
+    return [
+        message
+        for place, message in enumerate(history)
+        if message.visibility is not Visibility.USER
+        and (
+            place == boundary
+            or (not message.is_compressed and (place > first or message.role is Role.SYSTEM))
+        )
+    ]
+
+
+def shown(part: Part, *, is_from_user: bool) -> Part | None:
+    """Return a part as a model reads it, None if it is not for models."""
+    match part:
+        case Text(text):
+            return part if text.strip() else None
+        case Reasoning(text, provider_metadata=metadata):
+            return part if text.strip() or metadata else None
+        case FileReference(name, start, end, content):
+            return Text(f"{name}, lines {start} to {end}:\n```\n{content}\n```")
+        case ContextFile():
+            return Text(context_file_text(part))
+        case File():
+            return part if is_from_user else None
+        case Source() | Notice() | Skill():
+            return None
+        case ToolCall() | ToolResult():
+            return part
+
+
+def without_foreign_parts(messages: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:
+    """Return a prompt for a model that did not write it: nothing in it is one provider's own."""
+    return tuple(
+        PromptMessage(message.role, tuple(_neutral(part) for part in kept), message.model_id)
+        for message in messages
+        if (kept := tuple(part for part in message.content if not isinstance(part, Reasoning)))
+    )
+
+
+def _neutral(part: Part) -> Part:
+    match part:
+        case ToolCall(provider_executed=True, tool_name=name, args_json=args_json):
+            return Text(f"[the provider ran {name} with {args_json}]")
+        case ToolResult(provider_executed=True, tool_name=name, result_json=result_json):
+            return Text(f"[{name} gave {result_json}]")
+        case File(media_type=media_type, name=name):
+            return Text(f"[a file of type {media_type}, {name or 'without a name'}]")
+        case Text() | ToolCall() | ToolResult():
+            return msgspec.structs.replace(part, provider_metadata="")
+        case _:
+            return part
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """A model's message with its calls, and the results that were found for them."""
+
+    content: tuple[Part, ...]
+    model_id: str
+    calls: list[ToolCall]  # The local ones, with the ids of the prompt.
+    stored_ids: list[str]
+    results: dict[int, ToolResult] = field(default_factory=dict)
+
+    def answer(self, result: ToolResult) -> None:
+        """Take a result for the first call that it fits and that has none."""
+        for place, stored_id in enumerate(self.stored_ids):
+            if stored_id == result.tool_call_id and place not in self.results:
+                prompt_id = self.calls[place].tool_call_id
+                self.results[place] = msgspec.structs.replace(result, tool_call_id=prompt_id)
+                return
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every call has its result, so that nothing changes any more."""
+        return len(self.results) == len(self.calls)
+
+    def messages(self) -> Iterator[PromptMessage]:
+        """Yield the message and, in the order of the calls, one result for each."""
+        yield PromptMessage(Role.ASSISTANT, self.content, self.model_id)
+        if self.calls:
+            results = (
+                self.results.get(place) or given_up(call, INTERRUPTED)
+                for place, call in enumerate(self.calls)
+            )
+            yield PromptMessage(Role.TOOL, tuple(results))
+
+
+def _messages_of(entry: PromptMessage | _Exchange) -> Iterable[PromptMessage]:
+    return entry.messages() if isinstance(entry, _Exchange) else (entry,)
+
+
+class _Pairing:
+    """Brings every result to its call while rows are added in order."""
+
+    def __init__(self) -> None:
+        self._entries: list[PromptMessage | _Exchange] = []
+        self._finished: list[PromptMessage] = []  # Of the first entries, which never change again.
+        self._finished_count = 0
+        self._ids: set[str] = set()
+        # Exchanges by the stored ids of their calls, once for each call that waits.
+        self._waiting: dict[str, list[_Exchange]] = {}
+
+    def add(self, row: Message) -> None:
+        """Take the next row."""
+        results = [
+            part
+            for part in row.content
+            if isinstance(part, ToolResult) and not part.provider_executed
+        ]
+        if row.role is Role.ASSISTANT:
+            self._add_answer(row)
+        elif row.role is not Role.TOOL:
+            is_from_user = row.role is Role.USER
+            parts = (shown(part, is_from_user=is_from_user) for part in row.content)
+            content = tuple(
+                part
+                for part in parts
+                if part is not None and not isinstance(part, ToolCall | ToolResult)
+            )
+            if content:
+                self._entries.append(PromptMessage(row.role, content))
+        for result in results:
+            self._add_result(result)
+
+    def messages(self) -> list[PromptMessage]:
+        """Return the prompt of what was added so far."""
+        entries = self._entries[self._finished_count :]
+        for entry in entries:
+            if isinstance(entry, _Exchange) and not entry.is_complete:
+                break
+            self._finished.extend(_messages_of(entry))
+            self._finished_count += 1
+        rest = self._entries[self._finished_count :]
+        return [*self._finished, *(message for entry in rest for message in _messages_of(entry))]
+
+    def _add_answer(self, row: Message) -> None:
+        content: list[Part] = []
+        exchange = _Exchange((), "" if row.use is None else row.use.model_id, [], [])
+        for part in row.content:
+            match part:
+                case ToolCall(provider_executed=False):
+                    call = self._renamed(part)
+                    exchange.calls.append(call)
+                    exchange.stored_ids.append(part.tool_call_id)
+                    content.append(call)
+                case ToolResult(provider_executed=False):
+                    continue
+                case _:
+                    readable = shown(part, is_from_user=False)
+                    if readable is not None:
+                        content.append(readable)
+        if content:
+            exchange.content = tuple(content)
+            self._entries.append(exchange)
+        for stored_id in exchange.stored_ids:
+            self._waiting.setdefault(stored_id, []).append(exchange)
+
+    def _add_result(self, result: ToolResult) -> None:
+        """Give a result to the newest call that waits for it; one without a call gets one."""
+        is_known = result.tool_call_id in self._waiting
+        waiting = self._waiting.get(result.tool_call_id)
+        if waiting:
+            waiting.pop().answer(result)
+        if is_known or not result.tool_name:
+            return
+        call = self._renamed(ToolCall(result.tool_call_id, result.tool_name, "{}"))
+        orphan = _Exchange((call,), "", [call], [result.tool_call_id])
+        orphan.answer(result)
+        self._entries.append(orphan)
+        self._waiting[result.tool_call_id] = []
+
+    def _renamed(self, call: ToolCall) -> ToolCall:
+        clean = _ODD.sub("_", call.tool_call_id) or "call"
+        prompt_id, number = clean, 1
+        while prompt_id in self._ids:
+            number += 1
+            prompt_id = f"{clean}_{number}"
+        self._ids.add(prompt_id)
+        args_json = call.args_json if _is_object(call.args_json) else "{}"
+        return msgspec.structs.replace(call, tool_call_id=prompt_id, args_json=args_json)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _with_plan_path(message: PromptMessage, plan_path: str) -> PromptMessage:
+    content = tuple(
+        Text(with_plan_path(part.text, plan_path)) if isinstance(part, Text) else part
+        for part in message.content
+    )
+    return PromptMessage(message.role, tuple(part for part in content if part != Text("")))

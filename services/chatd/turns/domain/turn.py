@@ -1,0 +1,74 @@
+"""A turn as values: what it runs with, and how it ended."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from chatd.chats.domain.chat import ChatState
+from chatd.content.domain.tools import ToolSpec
+from chatd.models.domain.choice import ModelChoice
+from chatd.models.domain.profile import THRESHOLD_PERCENT, ModelProfile
+from chatd.primitives.domain.ids import Owner
+from chatd.turns.domain.briefing import Briefing
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSetup:
+    """What a turn runs with.
+
+    Attributes:
+        model: The model that answers.
+        summariser: The model that summarises, if it is another one.
+        threshold_percent: How full the window may be before the history is summarised; 100 never.
+        is_final_step_compacted: Whether a turn whose last answer crossed the threshold is
+            summarised and goes on from there.
+        briefing: What the model is told before the history.
+        client_tools: Tools that the client executes.
+    """
+
+    model: ModelProfile
+    summariser: ModelProfile | None = None
+    threshold_percent: int = THRESHOLD_PERCENT
+    is_final_step_compacted: bool = True
+    briefing: Briefing = field(default_factory=Briefing)
+    client_tools: tuple[ToolSpec, ...] = ()
+
+    @property
+    def context_limit_tokens(self) -> int:
+        """Return the smaller window of the models that read the history, 0 if none is known."""
+        models = (self.model,) if self.summariser is None else (self.model, self.summariser)
+        known = [model.context_limit_tokens for model in models if model.context_limit_tokens > 0]
+        return min(known, default=0)
+
+
+class FixedSetups:
+    """Gives every turn the same setup."""
+
+    def __init__(self, setup: TurnSetup) -> None:
+        self._setup = setup
+
+    async def prepare(
+        self, chat_id: str, owner: Owner, choice: ModelChoice | None = None
+    ) -> TurnSetup:
+        """Return the setup."""
+        return self._setup
+
+
+class Ending(StrEnum):
+    """How a turn ended."""
+
+    FINISHED = "finished"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    ASKED_CLIENT = "asked_client"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """A turn that just ended, with what its runner knows of it already."""
+
+    ending: Ending
+    owner: Owner
+    state: ChatState
+    text: str  # The last answer's text; empty when there is none.
+    asked: str = ""  # The text of the message that started the turn.
+    model: ModelProfile | None = None  # The model that it ran with, if it came that far.

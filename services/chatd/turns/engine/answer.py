@@ -1,0 +1,190 @@
+"""An answer while it is being written: shown piece by piece, and whole at any moment."""
+
+from collections.abc import Callable
+from typing import assert_never
+
+import msgspec
+
+from chatd.chats.domain.pieces import Piece, joined
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall
+from chatd.models.domain.estimates import text_bytes, tokens_of_bytes
+from chatd.models.domain.language_model import (
+    Finished,
+    Heartbeat,
+    ModelEvent,
+    ProviderToolResult,
+    ReasoningDelta,
+    ReasoningEnded,
+    RequestSent,
+    SourceCited,
+    TextDelta,
+    TextEnded,
+    ToolCallRequested,
+    ToolInputDelta,
+    UsageReported,
+)
+from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.profile import ModelProfile
+from chatd.spend.domain.metering import Metered, metered, model_use
+from parley.clock import Clock
+
+Show = Callable[[Role, int, Part], None]
+
+
+def show_nothing(role: Role, part_index: int, part: Part) -> None:
+    """Show nobody what is written."""
+
+
+class Answer:
+    """Takes a model's events one by one.
+
+    Ids of calls are unique within an answer, whatever the provider sends.
+    """
+
+    def __init__(self, show: Show, clock: Clock) -> None:
+        self._show = show
+        self._clock = clock
+        self._opened_s = clock.monotonic()
+        self._pieces: list[Piece] = []
+        self.parts_count = 0
+        self.length = 0  # Characters that were taken so far.
+        self._open: tuple[type[Part], str] | None = None  # Kind and block of the open deltas.
+        self._inputs: dict[str, tuple[int, str]] = {}  # Place and id of calls by provider's id.
+        self._call_ids: set[str] = set()
+        self._written_bytes = 0  # What the model wrote, of which its tokens are estimated.
+        self.is_sent = False  # Whether the prompt left for the provider.
+        self.usage: UsageReported | None = None
+        self.finished: Finished | None = None
+
+    @property
+    def content(self) -> tuple[Part, ...]:
+        """All that was written so far."""
+        return joined(self._pieces)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the model did anything that its provider will want money for."""
+        return bool(self._pieces) or self.usage is not None
+
+    @property
+    def output_tokens(self) -> int:
+        """An estimate of the tokens that were received so far."""
+        return tokens_of_bytes(self._written_bytes)
+
+    def take(self, event: ModelEvent) -> None:
+        """Take the next event."""
+        match event:
+            case TextDelta(text, block_id):
+                self._append(Text(text), block_id)
+            case TextEnded(metadata):
+                if metadata and self._is_open(Text):
+                    self.length += len(metadata)
+                    self._add(self.parts_count - 1, Text("", metadata))
+                self._open = None
+            case ReasoningDelta(text, block_id):
+                is_new = self._open != (Reasoning, block_id)
+                began_at = self._clock.now() if is_new else None
+                self._append(Reasoning(text, began_at), block_id)
+            case ReasoningEnded(metadata):
+                self._end_reasoning(metadata)
+            case ToolInputDelta(provider_id, tool_name, args_delta):
+                place, call_id = self._input(provider_id)
+                self.length += len(args_delta)
+                self._written_bytes += text_bytes(args_delta)
+                self._add(place, ToolCall(call_id, tool_name, args_delta))
+            case ToolCallRequested(call):
+                self._complete_call(call)
+            case SourceCited(source):
+                self._add(self._next_place(), source)
+            case ProviderToolResult(result):
+                self.length += len(result.result_json)
+                self._add(self._next_place(), result)
+            case UsageReported():
+                self.usage = event
+            case RequestSent():
+                self.is_sent = True
+            case Heartbeat():
+                pass
+            case Finished():
+                self._close_deltas()
+                self.finished = event
+            case _:
+                assert_never(event)
+
+    def use(
+        self, profile: ModelProfile, input_tokens: Callable[[], int], alive_ms: int
+    ) -> ModelUse:
+        """Return what the call used, as it is stored with its message.
+
+        Args:
+            profile: The model that was called.
+            input_tokens: Returns an estimate of the prompt's tokens, should that be needed.
+            alive_ms: The time that the step took so far.
+        """
+        model_ms = round((self._clock.monotonic() - self._opened_s) * 1000)
+        return model_use(profile, self._metered(input_tokens), alive_ms=alive_ms, model_ms=model_ms)
+
+    def _metered(self, input_tokens: Callable[[], int]) -> Metered:
+        return metered(
+            self.usage,
+            is_complete=self.finished is not None,
+            estimated=lambda: UsageReported(input_tokens(), self.output_tokens),
+        )
+
+    def _append(self, delta: Text | Reasoning, block_id: str) -> None:
+        """Add to the open part, or open one."""
+        if not delta.text:
+            return
+        if self._open != (type(delta), block_id):
+            self._next_place()
+            self._open = (type(delta), block_id)
+        self.length += len(delta.text)
+        self._written_bytes += text_bytes(delta.text)
+        self._add(self.parts_count - 1, delta)
+
+    def _end_reasoning(self, metadata: str) -> None:
+        now = self._clock.now()
+        self.length += len(metadata)
+        if self._is_open(Reasoning):
+            self._add(self.parts_count - 1, Reasoning("", None, now, metadata))
+        elif metadata:
+            self._add(self._next_place(), Reasoning("", now, now, metadata))
+        self._open = None
+
+    def _complete_call(self, call: ToolCall) -> None:
+        if call.tool_call_id not in self._inputs:
+            self._written_bytes += text_bytes(call.args_json)  # No delta brought them before.
+        place, call_id = self._input(call.tool_call_id)
+        del self._inputs[call.tool_call_id]
+        self.length += len(call.args_json)
+        now = self._clock.now()
+        self._add(place, msgspec.structs.replace(call, tool_call_id=call_id, created_at=now))
+
+    def _input(self, provider_id: str) -> tuple[int, str]:
+        """Return place and id of the call that is being written under a provider's id."""
+        if provider_id not in self._inputs:
+            place = self._next_place()
+            call_id = provider_id or f"call_{place}"
+            if call_id in self._call_ids:
+                call_id = f"{call_id}_{place}"
+            self._call_ids.add(call_id)
+            self._inputs[provider_id] = (place, call_id)
+        return self._inputs[provider_id]
+
+    def _is_open(self, kind: type[Part]) -> bool:
+        return self._open is not None and self._open[0] is kind
+
+    def _next_place(self) -> int:
+        self._close_deltas()
+        self.parts_count += 1
+        return self.parts_count - 1
+
+    def _close_deltas(self) -> None:
+        if self._is_open(Reasoning):
+            self._end_reasoning("")
+        self._open = None
+
+    def _add(self, place: int, part: Part) -> None:
+        self._pieces.append(Piece(Role.ASSISTANT, place, part))
+        self._show(Role.ASSISTANT, place, part)

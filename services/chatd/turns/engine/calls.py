@@ -1,0 +1,206 @@
+"""One dispatched call: started at most once, found again after an owner died, or unknown."""
+
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from chatd.content.domain.parts import ToolCall
+from chatd.content.domain.tools import (
+    UNKNOWN_OUTCOME,
+    Dispatch,
+    Ended,
+    Execution,
+    ExecutorUnreachable,
+    Found,
+    NeverSeen,
+    Outcome,
+    StillRunning,
+    Tools,
+    ToolSpec,
+    Untraceable,
+)
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Fence
+from chatd.turns.domain.calls import crashed, error_result
+from chatd.turns.engine.tasks import first_of
+from parley.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """How long a call is waited for."""
+
+    call_s: float = 7200.0  # Executors have deadlines of their own; this is the last one.
+    unreachable_s: float = 60.0  # How long an executor may be gone before its calls are unknown.
+    lookup_first_s: float = 0.5
+    lookup_max_s: float = 8.0
+    cancel_s: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A dispatched call without a result.
+
+    Attributes:
+        execution: The call.
+        is_new: Whether this process has just dispatched it and nobody can have started it.
+        is_offered: Whether its tool is offered now, so that it could still be started.
+        is_stored: Whether it is known which journal it was dispatched to.
+    """
+
+    execution: Execution
+    is_new: bool
+    is_offered: bool = True
+    is_stored: bool = True
+
+    @property
+    def call(self) -> ToolCall:
+        """The call that the model made."""
+        return self.execution.dispatch.call
+
+
+class NotAllowedToAct(Exception):
+    """The lease of this process is too old to start anything under it."""
+
+
+class Caller:
+    """Executes calls."""
+
+    def __init__(
+        self, tools: Tools, *, may_act: Callable[[], bool], clock: Clock, limits: CallLimits
+    ) -> None:
+        self._tools = tools
+        self._may_act = may_act
+        self._clock = clock
+        self._limits = limits
+
+    async def run(self, open_call: OpenCall) -> Outcome:
+        """Bring a call to its end; what cannot be learned is unknown, a crash is a failure.
+
+        Raises:
+            NotAllowedToAct: the call would have to be started, and may not be.
+        """
+        return await first_of(self._run(open_call), self._too_late)
+
+    async def find(self, open_call: OpenCall) -> Found:
+        """Ask once what became of a call, without patience."""
+
+        async def ask() -> Found:
+            try:
+                return await self._tools.find(open_call.execution)
+            except ExecutorUnreachable:
+                return Untraceable()
+
+        async def give_up() -> Found:
+            await self._clock.sleep(self._limits.cancel_s)
+            return Untraceable()
+
+        return await first_of(ask(), give_up)
+
+    async def cancel(self, open_call: OpenCall) -> None:
+        """Have a call stopped, as far as its executor can be reached in time."""
+
+        async def ask() -> None:
+            try:
+                await self._tools.cancel(open_call.execution)
+            except ExecutorUnreachable:
+                return
+
+        async def give_up() -> None:
+            await self._clock.sleep(self._limits.cancel_s)
+
+        await first_of(ask(), give_up)
+
+    async def _run(self, open_call: OpenCall) -> Outcome:
+        try:
+            if not open_call.is_stored:
+                return UNKNOWN_OUTCOME
+            if open_call.is_new:
+                self._require_lease()
+                try:
+                    return await self._tools.execute(open_call.execution)
+                except ExecutorUnreachable:
+                    pass
+            return await self._recover(open_call)
+        except NotAllowedToAct:
+            raise
+        except Exception as error:
+            execution_id = open_call.execution.dispatch.execution_id
+            logger.exception(
+                "a tool crashed",
+                extra={"execution_id": execution_id, "tool": open_call.call.tool_name},
+            )
+            return crashed(error, execution_id)
+
+    async def _recover(self, open_call: OpenCall) -> Outcome:
+        """Look for a call that may have been started, and go on from what is found."""
+        gone_since_s: float | None = None
+        pause_s = self._limits.lookup_first_s
+        while True:
+            try:
+                found = await self._tools.find(open_call.execution)
+                gone_since_s = None
+                return await self._after(found, open_call)
+            except ExecutorUnreachable:
+                now_s = self._clock.monotonic()
+                gone_since_s = now_s if gone_since_s is None else gone_since_s
+                if now_s - gone_since_s >= self._limits.unreachable_s:
+                    return UNKNOWN_OUTCOME
+                await self._clock.sleep(pause_s)
+                pause_s = min(pause_s * 2, self._limits.lookup_max_s)
+
+    async def _after(self, found: Found, open_call: OpenCall) -> Outcome:
+        match found:
+            case Ended(outcome):
+                return outcome
+            case Untraceable():
+                return UNKNOWN_OUTCOME
+            case StillRunning():
+                return await self._tools.execute(open_call.execution)
+            case NeverSeen() if not open_call.is_offered:
+                problem = "this did not run: the tool is not offered any more"
+                result = error_result(open_call.call, problem, "Go on with those that are.")
+                return Outcome(result.outcome, result.result_json)
+            case NeverSeen():
+                self._require_lease()
+                return await self._tools.execute(open_call.execution)
+            case _:
+                assert_never(found)
+
+    async def _too_late(self) -> Outcome:
+        await self._clock.sleep(self._limits.call_s)
+        return UNKNOWN_OUTCOME
+
+    def _require_lease(self) -> None:
+        if not self._may_act():
+            raise NotAllowedToAct
+
+
+def dispatches_for(
+    chat_id: ChatId, fence: Fence, calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]
+) -> tuple[Dispatch, ...]:
+    """Give every call an execution id, derived so that nobody makes it twice."""
+    return tuple(
+        Dispatch(
+            ExecutionId(derived_id(chat_id, fence, str(index))),
+            call,
+            specs[call.tool_name].executor,
+            specs[call.tool_name].journal_generation,
+        )
+        for index, call in enumerate(calls)
+    )
+
+
+def derived_id(chat_id: ChatId, fence: Fence, name: str) -> str:
+    """Return an id that this step of the chat alone can have."""
+    return str(uuid.uuid5(uuid.UUID(chat_id), f"{fence.history_version}.{name}"))
+
+
+def stand_in(dispatch: Dispatch) -> ToolSpec:
+    """Return a spec for a tool that is not offered any more, enough to ask for its calls."""
+    call = dispatch.call
+    spec = ToolSpec(call.tool_name, "", "{}", dispatch.executor, dispatch.journal_generation)
+    return replace(spec, server_id=call.mcp_server_id)

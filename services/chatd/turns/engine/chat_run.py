@@ -1,0 +1,318 @@
+"""One claimed chat, run step after step and turn after turn.
+
+Each round looks at the state and the history, decides purely what is next, does it and commits.
+The commit opens the next episode. Whatever moves the chat meanwhile ends the work under way, and
+the next round goes on from what is stored: an interruption is finished with what there is of the
+answer, a chat that is somebody else's is left alone.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Retry, Status
+from chatd.chats.domain.commands import (
+    EnterRequiresAction,
+    FailTurn,
+    FinishInterruption,
+    FinishTurn,
+    RecordRetry,
+)
+from chatd.chats.domain.errors import FenceLost
+from chatd.chats.domain.pieces import interrupted_messages, joined
+from chatd.chats.domain.transitions import fence_of
+from chatd.content.domain.messages import TurnError
+from chatd.content.domain.parts import Text
+from chatd.models.domain.language_model import ModelError
+from chatd.models.domain.model_use import ModelUse
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose
+from chatd.spend.domain.open_calls import OpenCall
+from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, after_failed_step, spent
+from chatd.turns.domain.steps import (
+    CallModel,
+    Compact,
+    EnterAction,
+    Fail,
+    Finish,
+    RunTools,
+    StepLimit,
+    next_action,
+)
+from chatd.turns.domain.turn import Ending, TurnEnded
+from chatd.turns.engine.calls import Caller
+from chatd.turns.engine.compaction import Summariser
+from chatd.turns.engine.dependencies import TurnWorld
+from chatd.turns.engine.history import History
+from chatd.turns.engine.mailbox import Mailbox
+from chatd.turns.engine.preparation import Prepared, prepare
+from chatd.turns.engine.session import Session
+from chatd.turns.engine.step import Done, ModelStep, StepEnd, Stepped
+from chatd.turns.engine.stream import Broken, Superseded
+from chatd.turns.engine.tasks import first_of
+from chatd.turns.engine.tools import Dispatched, ToolBatch
+
+
+class ChatRun:
+    """One claim of one chat."""
+
+    def __init__(
+        self, world: TurnWorld, claimed: Claimed, mailbox: Mailbox, history: History
+    ) -> None:
+        self._world = world
+        self._ports = world.ports
+        self._clock = world.clock
+        self._claimed = claimed
+        self._session = Session(
+            claimed,
+            mailbox,
+            history,
+            chats=world.ports.chats,
+            clock=world.clock,
+            calls=world.ports.calls,
+        )
+        self._caller = Caller(
+            self._ports.tools,
+            may_act=world.may_act,
+            clock=world.clock,
+            limits=world.limits.calls,
+        )
+        self._dispatched = Dispatched(self._ports.chats)
+        self._prepared: Prepared | None = None
+        self._inherited: OpenCall | None = None  # The call that a dead owner left.
+
+    async def run(self) -> None:
+        """Go on until the chat rests.
+
+        Raises:
+            Lost: it is somebody else's.
+            FenceLost: this process may not go on with it, although it may still be its own.
+        """
+        try:
+            while self._session.is_owned:
+                self._session.look()
+                if self._session.state.status is Status.INTERRUPTING:
+                    await self._finish_interruption()
+                else:
+                    await self._advance()
+        finally:
+            self._bill_late()
+
+    async def _advance(self) -> None:
+        """Do the next thing of the present turn."""
+        session = self._session
+        session.unfinished = None
+        self._bill_late()
+        if not await self._wait_for_retry():
+            return
+        await session.catch_up()
+        try:
+            prepared = await self._prepare()
+        except ModelError as unusable:
+            await self._broken(unusable)
+            return
+        action = next_action(session.state, session.history.messages, prepared.policy)
+        match action:
+            case RunTools():
+                await self._run_tools(prepared)
+            case EnterAction():
+                if await session.apply(EnterRequiresAction(session.fence)):
+                    self._tell(Ending.ASKED_CLIENT)
+            case Compact() | CallModel():
+                await self._ask_model(prepared, action)
+            case Finish():
+                await self._finish(())
+            case StepLimit(notice):
+                await self._finish((notice,))
+            case Fail(error):
+                await self._fail(error)
+            case _:
+                assert_never(action)
+
+    async def _prepare(self) -> Prepared:
+        """Prepare once for each turn."""
+        turn_id = self._session.state.turn_id
+        if self._prepared is None or self._prepared.turn_id != turn_id:
+            self._prepared = await prepare(
+                self._session, self._ports.setups, self._ports.tools, self._world.limits.steps_max
+            )
+        return self._prepared
+
+    async def _run_tools(self, prepared: Prepared) -> None:
+        session = self._session
+        open_calls = await self._dispatched.open_calls(session, prepared.specs)
+        self._dispatched.being_sent()
+        batch = ToolBatch(
+            session,
+            open_calls,
+            caller=self._caller,
+            clock=self._clock,
+            budget_bytes=prepared.result_budget_bytes,
+        )
+        await batch.run(self._ports.live.open(session.chat_id, session.fence).add)
+        if any(each.execution.spec.moves_tools for each in open_calls):
+            self._prepared = None
+
+    async def _ask_model(self, prepared: Prepared, action: Compact | CallModel) -> None:
+        session = self._session
+        error = spent(session.state, self._world.limits.retries)
+        if error is not None:
+            await self._fail(error)
+            return
+        error = await self._ports.spending.refusal(session.chat_id, session.owner)
+        if error is not None:
+            await self._fail(error)
+            return
+        request = await prepared.request(session, self._ports.files)
+        if not self._world.may_act():
+            raise FenceLost(session.chat_id)
+        show = self._ports.live.open(session.chat_id, session.fence).add
+        limits = self._world.limits.stream
+        end: StepEnd
+        if isinstance(action, Compact):
+            summariser = Summariser(self._ports.model, prepared.setup, limits, self._clock)
+            end = await summariser.run(session, action, request, show)
+        else:
+            step = ModelStep(self._ports.model, prepared, limits, self._clock)
+            end = await step.run(session, request, show)
+        match end:
+            case Superseded(newest):
+                session.follow(newest)
+            case Broken(error=broken):
+                await self._broken(broken)
+            case Done(messages):
+                await self._finish(messages)
+            case Stepped(dispatches):
+                self._dispatched.just_committed(dispatches)
+            case _:
+                assert_never(end)
+
+    async def _finish(self, messages: tuple[NewMessage, ...]) -> None:
+        bill = self._session.billed(CallOutcome.DONE)
+        if await self._session.apply(FinishTurn(self._session.fence, messages, bill), messages):
+            self._tell(Ending.FINISHED, messages)
+
+    async def _fail(self, error: TurnError) -> None:
+        bill = self._session.billed(CallOutcome.FAILED)
+        if await self._session.apply(FailTurn(self._session.fence, error, bill)):
+            self._tell(Ending.FAILED)
+
+    async def _broken(self, error: ModelError) -> None:
+        """Open the next attempt, or end the turn."""
+        session, clock = self._session, self._clock
+        session.unfinished = None
+        attempt = session.state.generation_attempt
+        limits = self._world.limits.retries
+        since = _unreachable_since(session.state.retry, error, clock.now())
+        unreachable_s = 0.0 if since is None else (clock.now() - since).total_seconds()
+        failed = Failed(error, attempt, self._world.chats_running(), unreachable_s)
+        match after_failed_step(failed, self._world.chance(), limits):
+            case GiveUp(final):
+                await self._fail(final)
+            case RetryIn(delay_s):
+                retrying_at = clock.now() + timedelta(seconds=delay_s)
+                delay_ms = round(delay_s * 1000)
+                retry = Retry(attempt, delay_ms, retrying_at, error.turn_error, since)
+                bill = session.billed(CallOutcome.FAILED)
+                await session.apply(RecordRetry(session.fence, retry, bill))
+
+    async def _wait_for_retry(self) -> bool:
+        """Wait until the next attempt is due; return False when the chat moved meanwhile."""
+        retry = self._session.state.retry
+        if retry is None:
+            return True
+        left_s = (retry.retrying_at - self._clock.now()).total_seconds()
+        wait_s = min(left_s, retry.delay_ms / 1000)  # Clocks of two processes may disagree.
+        if wait_s <= 0:
+            return True
+
+        async def waited() -> ChatState | None:
+            await self._clock.sleep(wait_s)
+            return None
+
+        async def superseded() -> ChatState | None:
+            return await self._session.superseded()
+
+        newest = await first_of(waited(), superseded)
+        if newest is not None:
+            self._session.follow(newest)
+        return newest is None
+
+    async def _finish_interruption(self) -> None:
+        session = self._session
+        if any(not call.is_client and not call.is_recorded for call in session.state.pending):
+            await self._settle_calls()
+        messages = await self._kept_messages()
+        bill = session.billed(CallOutcome.INTERRUPTED) or _inherited_bill(self._inherited)
+        if await session.apply(FinishInterruption(session.fence, messages, bill), messages):
+            self._tell(Ending.INTERRUPTED)
+
+    async def _settle_calls(self) -> None:
+        session, prepared = self._session, self._prepared
+        await session.catch_up()
+        open_calls = await self._dispatched.open_calls(
+            session, {} if prepared is None else prepared.specs
+        )
+        batch = ToolBatch(
+            session,
+            open_calls,
+            caller=self._caller,
+            clock=self._clock,
+            budget_bytes=Prepared.budget_bytes(prepared),
+        )
+        await batch.settle()
+
+    async def _kept_messages(self) -> tuple[NewMessage, ...]:
+        """Return what is kept of the interrupted episode: from memory, or from a dead owner."""
+        state, fence = self._session.state, self._session.fence
+        unfinished = self._session.unfinished
+        now = self._clock.now()
+        if unfinished is not None and unfinished.fence == fence:
+            return unfinished.messages_at(now)
+        is_inherited = (
+            self._claimed.state.status is Status.INTERRUPTING
+            and fence_of(self._claimed.state) == fence
+        )
+        if not is_inherited or state.pending or self._ports.partials is None:
+            return ()
+        pieces = await self._ports.partials.load(
+            state.chat_id, fence.history_version, fence.generation_attempt
+        )
+        self._inherited = await self._ports.inherited.find(state.chat_id, fence)
+        return interrupted_messages(joined(pieces), now, _use_of_answer(self._inherited))
+
+    def _tell(self, ending: Ending, messages: tuple[NewMessage, ...] = ()) -> None:
+        texts = [
+            part.text for message in messages for part in message.content if isinstance(part, Text)
+        ]
+        session, prepared = self._session, self._prepared
+        ended = TurnEnded(ending, session.owner, session.state, "".join(texts))
+        if prepared is not None:
+            asked = session.history.text_of(prepared.turn_id)
+            ended = replace(ended, asked=asked, model=prepared.setup.model)
+        self._world.ended(ended)
+
+    def _bill_late(self) -> None:
+        """Hand over the bill of a call that ended without a commit of ours."""
+        entry = self._session.unbilled()
+        if entry is not None:
+            self._world.unbilled(entry, self._session.owner.id)
+
+
+def _unreachable_since(before: Retry | None, error: ModelError, now: datetime) -> datetime | None:
+    """Return when the first of the present row of attempts failed that reached nobody."""
+    if not error.is_unreachable:
+        return None
+    return now if before is None else before.unreachable_since or now
+
+
+def _use_of_answer(inherited: OpenCall | None) -> ModelUse | None:
+    """Return what is stored with the answer of a dead owner; a summary's has no message."""
+    if inherited is None or inherited.entry.bill.purpose is not CallPurpose.TURN:
+        return None
+    return inherited.entry.bill.use
+
+
+def _inherited_bill(inherited: OpenCall | None) -> Bill | None:
+    if inherited is None:
+        return None
+    return replace(inherited.entry.bill, outcome=CallOutcome.INTERRUPTED)

@@ -1,0 +1,113 @@
+"""The histories that this process keeps, so that a prompt is not read anew for every step."""
+
+from collections import OrderedDict
+from datetime import datetime
+
+from msgspec.structs import astuple
+
+from chatd.chats.domain.chat import ChatState, Message, NewMessage
+from chatd.content.domain.parts import Text
+from chatd.primitives.domain.ids import ChatId, MessageId
+from chatd.turns.domain.ports import Chats
+from chatd.turns.domain.prompt import GrowingPrompt
+
+# What all histories at rest may take: those of thousands of short chats, or of a few long ones.
+KEPT_BYTES_MAX = 64 * 1024 * 1024
+# What a message takes beside its words, as it is stored and once more in the prompt.
+MESSAGE_BYTES = 2000
+
+
+class History:
+    """The live messages of one chat as of some version of its history.
+
+    Attributes:
+        messages: The messages.
+        prompt: What a model is shown of them.
+        bytes: About what they take.
+    """
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.bytes = 0
+        self.prompt = GrowingPrompt()
+        self._version = 0
+
+    async def catch_up(self, chats: Chats, state: ChatState) -> None:
+        """Read what changed, if anything did, up to the history of `state`."""
+        if self._version >= state.history_version:
+            return
+        changes = await chats.history(state.chat_id, self._version)
+        if changes:
+            changed = {message.id for message in changes}
+            kept = [message for message in self.messages if message.id not in changed]
+            self.messages = kept + [message for message in changes if not message.is_deleted]
+            self.messages.sort(key=lambda message: message.id)
+            self.bytes = sum(map(_bytes_of, self.messages))
+        self._version = state.history_version
+
+    def text_of(self, message_id: MessageId) -> str:
+        """Return the words of one message, nothing if it is not here."""
+        for message in reversed(self.messages):
+            if message.id <= message_id:
+                found = message.content if message.id == message_id else ()
+                return " ".join(part.text for part in found if isinstance(part, Text))
+        return ""
+
+    def wrote(
+        self, before: ChatState, after: ChatState, messages: tuple[NewMessage, ...], at: datetime
+    ) -> None:
+        """Take over what this process just wrote, if that is all that was added."""
+        is_all = after.next_message_id - before.next_message_id == len(messages)
+        if not is_all or self._version != before.history_version:
+            return
+        first_id = before.next_message_id
+        added = [
+            message.stored(MessageId(first_id + place), after.snapshot_version, at)
+            for place, message in enumerate(messages)
+        ]
+        self.messages += added
+        self.bytes += sum(map(_bytes_of, added))
+        self._version = after.history_version
+
+
+class Histories:
+    """The histories of chats that rest, the most recently used ones."""
+
+    def __init__(self, bytes_max: int = KEPT_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._kept: OrderedDict[ChatId, History] = OrderedDict()
+
+    def take(self, chat_id: ChatId) -> History:
+        """Return the history of a chat; whoever took it keeps it when done, if it is still good."""
+        history = self._kept.pop(chat_id, None)
+        if history is None:
+            return History()
+        self._bytes -= history.bytes
+        return history
+
+    def wrote(
+        self, before: ChatState, after: ChatState, messages: tuple[NewMessage, ...], at: datetime
+    ) -> None:
+        """Let the history of a chat that rests take over what this process just wrote."""
+        history = self._kept.get(after.chat_id)
+        if history is not None:
+            self._bytes -= history.bytes
+            history.wrote(before, after, messages, at)
+            self._bytes += history.bytes
+
+    def keep(self, chat_id: ChatId, history: History) -> None:
+        """Keep a history until somebody takes it or others are used more recently."""
+        self.take(chat_id)  # What an earlier one left is older.
+        self._kept[chat_id] = history
+        self._bytes += history.bytes
+        while self._bytes > self._bytes_max:
+            _, dropped = self._kept.popitem(last=False)
+            self._bytes -= dropped.bytes
+
+
+def _bytes_of(message: Message) -> int:
+    words = (
+        len(value) for part in message.content for value in astuple(part) if isinstance(value, str)
+    )
+    return MESSAGE_BYTES + sum(words)

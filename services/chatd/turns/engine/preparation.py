@@ -1,0 +1,91 @@
+"""What a turn is prepared with, once, before its first step."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from chatd.content.domain.parts import File
+from chatd.content.domain.tools import Tools, ToolSpec
+from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN, result_budget_bytes
+from chatd.files.domain.ports import Files
+from chatd.models.domain.choice import ModelChoice
+from chatd.models.domain.language_model import ModelRequest, PromptMessage
+from chatd.primitives.domain.ids import MessageId
+from chatd.turns.domain.calls import offered_tools
+from chatd.turns.domain.ports import Setups
+from chatd.turns.domain.steps import StepPolicy
+from chatd.turns.domain.turn import TurnSetup
+from chatd.turns.engine.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The setup and the tools of one turn."""
+
+    turn_id: MessageId
+    setup: TurnSetup
+    tools: tuple[ToolSpec, ...]
+    specs: Mapping[str, ToolSpec]
+    policy: StepPolicy
+
+    @property
+    def result_budget_bytes(self) -> int:
+        """How large one result may be."""
+        return result_budget_bytes(self.setup.model.context_limit_tokens)
+
+    @staticmethod
+    def budget_bytes(prepared: "Prepared | None") -> int:
+        """Return how large one result may be, also for a turn that nobody prepared."""
+        return BUDGET_BYTES_UNKNOWN if prepared is None else prepared.result_budget_bytes
+
+    async def request(self, session: Session, files: Files) -> ModelRequest:
+        """Return the request for the next step, with the files that it speaks of."""
+        model = self.setup.model
+        history = session.history
+        messages = history.prompt.of(history.messages, self.setup.briefing)
+        file_ids = file_ids_of(messages)
+        return ModelRequest(
+            model.id,
+            messages,
+            self.tools,
+            output_tokens_max=model.output_tokens_max,
+            reasoning_effort=model.reasoning_effort,
+            files=await files.load(file_ids, session.owner.id) if file_ids else {},
+            chat_id=session.chat_id,
+            owner_id=session.owner.id,
+            attempt=max(1, session.state.generation_attempt),
+        )
+
+
+async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int) -> Prepared:
+    """Ask for what the present turn runs with.
+
+    Raises:
+        ModelError: no model can be used.
+    """
+    setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
+    local = await tools.offer(session.chat_id, session.owner)
+    offered = offered_tools(local, setup.client_tools, setup.model.name)
+    policy = StepPolicy(
+        context_limit_tokens=setup.context_limit_tokens,
+        threshold_percent=setup.threshold_percent,
+        is_final_step_compacted=setup.is_final_step_compacted,
+        ending_tools=frozenset(spec.name for spec in offered if spec.ends_turn),
+        steps_max=steps_max,
+    )
+    specs = {spec.name: spec for spec in offered}
+    return Prepared(session.state.turn_id, setup, offered, specs, policy)
+
+
+def choice_of(session: Session) -> ModelChoice | None:
+    """Return what the message that started the present turn asks for, None if nobody knows."""
+    turn_id = session.state.turn_id
+    for message in reversed(session.history.messages):
+        if message.id == turn_id:
+            return message.choice
+    return None
+
+
+def file_ids_of(messages: Sequence[PromptMessage]) -> tuple[str, ...]:
+    """Return the files that a prompt speaks of, each once."""
+    files = (part for message in messages for part in message.content if isinstance(part, File))
+    return tuple(dict.fromkeys(file.file_id for file in files))

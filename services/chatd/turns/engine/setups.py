@@ -1,0 +1,160 @@
+"""What a turn runs with, put together from the configuration, its chat and its owner."""
+
+import logging
+from typing import Protocol
+
+from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.tools import ClientTool, Executor, ToolSpec
+from chatd.models.domain.catalogue import Purpose
+from chatd.models.domain.choice import ModelChoice
+from chatd.models.domain.price_book import PriceBook
+from chatd.models.domain.profile import ModelProfile
+from chatd.models.domain.resolution import (
+    Resolved,
+    clamped,
+    for_purpose,
+    profile_of,
+    resolve,
+    turn_choice,
+    usable_provider,
+)
+from chatd.models.store.catalogue import ChatFacts, Snapshot, UserConfig
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.spend.domain.ledger import CallPurpose
+from chatd.turns.domain.briefing import Briefing, Mode
+from chatd.turns.domain.instructions import house_instructions
+from chatd.turns.domain.turn import TurnSetup
+
+logger = logging.getLogger(__name__)
+
+MODES = {
+    ChatMode.ORDINARY: Mode.NORMAL,
+    ChatMode.PLAN: Mode.PLAN,
+    ChatMode.EXPLORE: Mode.EXPLORE,
+}
+# The more special one first.
+PURPOSES = {
+    CallPurpose.TITLE: (Purpose.TITLE, Purpose.UTILITY),
+    CallPurpose.LABEL: (Purpose.UTILITY,),
+    CallPurpose.SUMMARY: (Purpose.UTILITY,),
+}
+
+
+class Configuration(Protocol):
+    """What is configured now; asking costs nothing while nothing changed."""
+
+    async def current(self) -> Snapshot:
+        """Return the catalogue."""
+        ...
+
+    async def user(self, user_id: OwnerId) -> UserConfig:
+        """Return what a user set and brought."""
+        ...
+
+    async def chat(self, chat_id: ChatId) -> ChatFacts:
+        """Return what the turns of a chat depend on beside its history."""
+        ...
+
+
+class Surroundings(Protocol):
+    """Knows where the tools of chats work."""
+
+    async def awareness(self, chat_id: ChatId, *, is_child: bool) -> str:
+        """Return what a model is told about where its tools work."""
+        ...
+
+
+class ConfiguredSetups:
+    """Gives every turn what is configured for its chat at its beginning."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        book: PriceBook,
+        surroundings: Surroundings | None = None,
+    ) -> None:
+        self._configuration = configuration
+        self._book = book
+        self._surroundings = surroundings
+
+    async def prepare(
+        self, chat_id: ChatId, owner: Owner, choice: ModelChoice | None = None
+    ) -> TurnSetup:
+        """Return what the next turn of a chat runs with.
+
+        Raises:
+            ModelError: the model cannot be used; the message says what to do.
+        """
+        snapshot = await self._configuration.current()
+        user = await self._configuration.user(owner.id)
+        facts = await self._configuration.chat(chat_id)
+        catalogue, settings = snapshot.catalogue, snapshot.catalogue.settings
+        own = {key.provider_id for key in user.keys}
+        wanted = turn_choice(choice, facts.choice)
+        resolved = resolve(catalogue, wanted, self._book, own)
+        summariser = for_purpose(catalogue, (Purpose.COMPACTION,), self._book, own)
+        if summariser is None and Purpose.COMPACTION in catalogue.overrides:
+            logger.warning(
+                "the model for summaries cannot be used; the chat's own summarises",
+                extra={"model_id": catalogue.overrides[Purpose.COMPACTION].model_id},
+            )
+        model = resolved.model
+        awareness = await self._awareness(chat_id, facts)
+        return TurnSetup(
+            model=profile_of(resolved, self._book),
+            summariser=None if summariser is None else profile_of(summariser, self._book),
+            threshold_percent=user.settings.threshold_percent(model.id, model.threshold_percent),
+            is_final_step_compacted=settings.compact_on_final_step,
+            briefing=Briefing(
+                house_instructions=house_instructions(settings),
+                user_instructions=user.settings.custom_prompt,
+                awareness=awareness,
+                mode=MODES[facts.mode],
+                plan_instructions=settings.plan_mode_instructions,
+            ),
+            client_tools=tuple(map(_client_tool, facts.client_tools)),
+        )
+
+    async def _awareness(self, chat_id: ChatId, facts: ChatFacts) -> str:
+        if self._surroundings is None:
+            return ""
+        try:
+            return await self._surroundings.awareness(chat_id, is_child=facts.is_child)
+        except ChatError as unknown:
+            # Its tools will say the same, in more words.
+            logger.warning("nobody can tell where a chat works: %s", unknown)
+            return ""
+
+
+class ConfiguredUtilityModels:
+    """Gives titles, labels and summaries the models that are set for them."""
+
+    def __init__(self, configuration: Configuration, book: PriceBook) -> None:
+        self._configuration = configuration
+        self._book = book
+
+    async def for_purpose(
+        self, chat_id: ChatId, owner: Owner, purpose: CallPurpose
+    ) -> ModelProfile | None:
+        """Return the model that is set for a purpose; None for the chat's own.
+
+        Raises:
+            ModelError: one is set and cannot be used.
+        """
+        catalogue = (await self._configuration.current()).catalogue
+        user = await self._configuration.user(owner.id)
+        own = {key.provider_id for key in user.keys}
+        for wanted in PURPOSES.get(purpose, ()):
+            override = catalogue.overrides.get(wanted)
+            model = None if override is None else catalogue.models.get(override.model_id)
+            if override is None or model is None or model.is_deleted:
+                continue
+            provider = usable_provider(catalogue, model, own)
+            effort = clamped(override.reasoning_effort, model, self._book.find(model.name))
+            return profile_of(Resolved(model, provider, effort), self._book)
+        return None
+
+
+def _client_tool(tool: ClientTool) -> ToolSpec:
+    return ToolSpec(tool.name, tool.description, tool.input_schema_json, Executor.CLIENT)

@@ -1,0 +1,138 @@
+"""One step of a model: its answer, and what is committed of it."""
+
+import logging
+from dataclasses import dataclass
+
+from chatd.chats.domain.chat import NewMessage, PendingCall
+from chatd.chats.domain.commands import CommitStep
+from chatd.chats.domain.pieces import completed, interrupted_messages
+from chatd.content.domain.messages import ErrorKind, FinishReason, Role
+from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall
+from chatd.content.domain.tools import Dispatch
+from chatd.models.domain.language_model import LanguageModel, ModelError, ModelRequest
+from chatd.spend.domain.ledger import CallOutcome, CallPurpose
+from chatd.turns.domain.calls import local_calls, plan_calls
+from chatd.turns.domain.steps import CallModel, Finish, StepLimit, next_action
+from chatd.turns.engine.answer import Answer, Show
+from chatd.turns.engine.calls import dispatches_for
+from chatd.turns.engine.preparation import Prepared
+from chatd.turns.engine.session import Session, Unfinished
+from chatd.turns.engine.stream import Answered, Broken, ModelStream, StreamLimits, Superseded
+from parley.clock import Clock
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The answer ends the turn; these messages are not committed yet."""
+
+    messages: tuple[NewMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """The answer is committed, unless the chat moved before; these calls may be sent now."""
+
+    dispatches: tuple[Dispatch, ...] = ()
+
+
+StepEnd = Stepped | Done | Broken | Superseded
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStep:
+    """Asks the model once and commits its answer, unless that ends the turn."""
+
+    model: LanguageModel
+    prepared: Prepared
+    limits: StreamLimits
+    clock: Clock
+
+    async def run(self, session: Session, request: ModelRequest, show: Show) -> StepEnd:
+        """Ask; say how it ended.
+
+        Raises:
+            Lost: the chat is not this runner's any more.
+        """
+        answer = Answer(show, self.clock)
+        call = session.metered(CallPurpose.TURN, self.prepared.setup.model, answer, request)
+        session.unfinished = Unfinished(
+            session.fence,
+            lambda at: interrupted_messages(answer.content, at, call.use(CallOutcome.INTERRUPTED)),
+        )
+        provider = self.prepared.setup.model.provider
+        stream = ModelStream(self.model, self.limits, self.clock, provider)
+        end = await stream.read(request, answer, session.superseded)
+        if not isinstance(end, Answered):
+            return end
+        content = completed(answer.content)
+        if _is_refusal(answer, content):
+            return Broken(_refused(answer, provider))
+        if not content:
+            return Done(())
+        use = call.use(CallOutcome.DONE)
+        reason = None if answer.finished is None else answer.finished.reason
+        session.unfinished = Unfinished(
+            session.fence, lambda at: interrupted_messages(content, at, use, reason)
+        )
+        message = NewMessage(Role.ASSISTANT, content, use=use, finish_reason=reason)
+        made = [call for call in local_calls(answer.content) if call.created_at is not None]
+        if made:
+            return await self._commit_calls(session, message, tuple(made), show)
+        return await self._commit_final(session, message, is_paused=reason is FinishReason.PAUSED)
+
+    async def _commit_calls(
+        self, session: Session, message: NewMessage, calls: tuple[ToolCall, ...], show: Show
+    ) -> StepEnd:
+        """Commit an answer with its calls; those that are refused get their result with it."""
+        specs, fence = self.prepared.specs, session.fence
+        plan = plan_calls(calls, specs)
+        for call in plan.mended:
+            _log.info("the arguments of a call of %s were mended", call.tool_name)
+        dispatches = dispatches_for(session.chat_id, fence, plan.dispatched, specs)
+        asked = tuple(PendingCall(call.tool_call_id, call.tool_name) for call in plan.asked)
+        for place, result in enumerate(plan.refused):
+            show(Role.TOOL, place, result)
+        refusals = (NewMessage(Role.TOOL, (result,)) for result in plan.refused)
+        messages = (message, *refusals)
+        bill = session.billed(CallOutcome.DONE)
+        command = CommitStep(fence, messages, dispatches, asked, bill)
+        is_done = await session.apply(command, messages)
+        return Stepped(dispatches if is_done else ())
+
+    async def _commit_final(
+        self, session: Session, message: NewMessage, *, is_paused: bool
+    ) -> StepEnd:
+        """Leave a last answer to the end of the turn, unless more is to be done before.
+
+        An answer that stands where one would pause is the last one if its provider says so.
+        """
+        state = session.state
+        written = message.stored(state.next_message_id, state.snapshot_version, self.clock.now())
+        history = [*session.history.messages, written]
+        action = next_action(state, history, self.prepared.policy)
+        is_last = isinstance(action, CallModel | StepLimit) and not is_paused
+        if is_last or isinstance(action, Finish):
+            return Done((message,))
+        bill = session.billed(CallOutcome.DONE)
+        await session.apply(CommitStep(session.fence, (message,), bill=bill), (message,))
+        return Stepped()
+
+
+def _is_refusal(answer: Answer, content: tuple[Part, ...]) -> bool:
+    """Return whether the provider held back the answer; thoughts alone are none."""
+    is_blank = all(
+        isinstance(part, Reasoning) or (isinstance(part, Text) and not part.text.strip())
+        for part in content
+    )
+    finished = answer.finished
+    return is_blank and finished is not None and finished.reason is FinishReason.CONTENT_FILTER
+
+
+def _refused(answer: Answer, provider: str) -> ModelError:
+    detail = "" if answer.finished is None else answer.finished.detail
+    message = f"{provider or 'The AI provider'} blocked this answer under its content policy."
+    return ModelError(
+        ErrorKind.CONTENT_FILTER, message, is_retryable=False, provider=provider, detail=detail
+    )

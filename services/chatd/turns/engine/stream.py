@@ -1,0 +1,177 @@
+"""One call of a model, watched: it ends when it is answered, broken, silent or not wanted."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+from chatd.chats.domain.chat import ChatState
+from chatd.content.domain.messages import ErrorKind
+from chatd.models.domain.language_model import (
+    LanguageModel,
+    ModelError,
+    ModelEvent,
+    ModelRequest,
+    RequestSent,
+)
+from chatd.turns.engine.answer import Answer
+from chatd.turns.engine.tasks import first_of
+from parley.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLimits:
+    """How long a model may take: to its first event, between two, and in all; and how much it says.
+
+    A sign of life counts as an event, so that a model may think for as long as it shows that it
+    does; the limit for all of it holds nevertheless.
+    """
+
+    startup_s: float = 60.0
+    silence_s: float = 600.0
+    total_s: float = 3600.0
+    characters_max: int = 16 * 1024 * 1024
+    parts_max: int = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer is complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The call failed."""
+
+    error: ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """The chat moved; the answer is not wanted as it would have been."""
+
+    state: ChatState
+
+
+StreamEnd = Answered | Broken | Superseded
+
+
+class _Endless(Exception):
+    """An answer that grows beyond what one may hold."""
+
+
+class ModelStream:
+    """Reads one answer."""
+
+    def __init__(
+        self, model: LanguageModel, limits: StreamLimits, clock: Clock, provider: str = ""
+    ) -> None:
+        self._provider = provider  # As people know it; empty when nobody does.
+        self._model = model
+        self._limits = limits
+        self._clock = clock
+        self._opened_s = clock.monotonic()
+        self._last_event_s: float | None = None
+
+    async def read(
+        self,
+        request: ModelRequest,
+        answer: Answer,
+        superseded: Callable[[], Awaitable[ChatState]],
+    ) -> StreamEnd:
+        """Fill `answer` until the stream ends, or `superseded` says that it is not wanted."""
+        return await first_of(
+            self._fill(request, answer), self._until_silent, partial(_ending, superseded)
+        )
+
+    async def _fill(self, request: ModelRequest, answer: Answer) -> StreamEnd:
+        try:
+            await self._model.answer(request, partial(self._take, answer))
+        except ModelError as error:
+            return Broken(error)
+        except _Endless:
+            return Broken(self._endless())
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody cancelled us: the provider's connection was torn down underneath.
+            return Broken(self._cut_off("the connection was reset"))
+        if answer.finished is None:
+            return Broken(self._cut_off("the stream ended without its last event"))
+        return Answered()
+
+    def _take(self, answer: Answer, event: ModelEvent) -> None:
+        if answer.finished is not None:
+            return
+        answer.take(event)
+        if isinstance(event, RequestSent):
+            return  # Nobody answered anything yet.
+        self._last_event_s = self._clock.monotonic()
+        limits = self._limits
+        if answer.length > limits.characters_max or answer.parts_count > limits.parts_max:
+            raise _Endless
+
+    async def _until_silent(self) -> StreamEnd:
+        while True:
+            wait_s, error = self._next_alarm()
+            if wait_s <= 0:
+                return Broken(error)
+            await self._clock.sleep(wait_s)
+
+    def _next_alarm(self) -> tuple[float, ModelError]:
+        """Return how long to wait for which failure."""
+        now_s, limits = self._clock.monotonic(), self._limits
+        if self._last_event_s is None:
+            wait_s = self._opened_s + limits.startup_s - now_s
+            kind, what = ErrorKind.STARTUP_TIMEOUT, "did not begin to answer in time"
+        else:
+            wait_s = self._last_event_s + limits.silence_s - now_s
+            kind, what = ErrorKind.STREAM_SILENCE_TIMEOUT, "stopped sending data"
+        left_s = self._opened_s + limits.total_s - now_s
+        if left_s < wait_s:
+            return left_s, self._too_long()
+        is_unreachable = kind is ErrorKind.STARTUP_TIMEOUT
+        message = f"{self._name} {what}."
+        return wait_s, self._error(kind, message, is_retryable=True, is_unreachable=is_unreachable)
+
+    @property
+    def _name(self) -> str:
+        return self._provider or "The AI provider"
+
+    def _cut_off(self, detail: str) -> ModelError:
+        message = f"{self._name} is temporarily unavailable."
+        return self._error(ErrorKind.TIMEOUT, message, is_retryable=True, detail=detail)
+
+    def _too_long(self) -> ModelError:
+        message = "The answer took longer than it may. Ask for less at once."
+        detail = f"{self._limits.total_s:g} s"
+        return self._error(ErrorKind.TIMEOUT, message, is_retryable=False, detail=detail)
+
+    def _endless(self) -> ModelError:
+        message = f"{self._name} sent more than an answer may hold. Ask for less at once."
+        limits = self._limits
+        detail = f"at most {limits.characters_max} characters in {limits.parts_max} parts"
+        return self._error(ErrorKind.GENERIC, message, is_retryable=False, detail=detail)
+
+    def _error(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        is_retryable: bool,
+        detail: str = "",
+        is_unreachable: bool = False,
+    ) -> ModelError:
+        return ModelError(
+            kind,
+            message,
+            is_retryable=is_retryable,
+            provider=self._provider,
+            detail=detail,
+            is_unreachable=is_unreachable,
+        )
+
+
+async def _ending(superseded: Callable[[], Awaitable[ChatState]]) -> StreamEnd:
+    return Superseded(await superseded())

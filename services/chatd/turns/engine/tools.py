@@ -1,0 +1,242 @@
+"""The calls of one step: run side by side, each result stored as it comes, then all in order."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall
+from chatd.chats.domain.commands import CommitResults, RecordResult
+from chatd.chats.domain.errors import FenceLost
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import ToolCall, ToolResult
+from chatd.content.domain.tools import Dispatch, Ended, Execution, Executor, Outcome, ToolSpec
+from chatd.primitives.domain.ids import ExecutionId
+from chatd.turns.domain.calls import executed_result, local_calls
+from chatd.turns.domain.ports import Chats
+from chatd.turns.engine.answer import Show
+from chatd.turns.engine.calls import Caller, NotAllowedToAct, OpenCall, stand_in
+from chatd.turns.engine.session import Session
+from chatd.turns.engine.tasks import Start, owned_tasks
+from parley.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """A call has its outcome."""
+
+    open_call: OpenCall
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class _Fenced:
+    """A call may not be started under the lease that this process has."""
+
+
+_Event = _Done | _Fenced | ChatState
+
+
+class ToolBatch:
+    """Runs the pending calls of a chat."""
+
+    def __init__(
+        self,
+        session: Session,
+        open_calls: tuple[OpenCall, ...],
+        *,
+        caller: Caller,
+        clock: Clock,
+        budget_bytes: int,
+    ) -> None:
+        self._session = session
+        self._open_calls = tuple(_within(each, budget_bytes) for each in open_calls)
+        self._caller = caller
+        self._clock = clock
+        self._budget_bytes = budget_bytes
+        self._events: asyncio.Queue[_Event] = asyncio.Queue()
+        self._results: dict[str, ToolResult] = {}
+
+    async def run(self, show: Show) -> None:
+        """Bring every call to its end and put the results into the history.
+
+        Returns early when the chat is interrupted; what finished until then is stored.
+
+        Raises:
+            Lost: the chat is not this runner's any more.
+            FenceLost: nothing may be started for it under the lease of this process.
+        """
+        places = {
+            call.tool_call_id: place for place, call in enumerate(self._session.state.pending)
+        }
+        async with owned_tasks() as start:
+            self._start_all(start)
+            missing = len(self._open_calls)
+            while missing and self._session.is_running:
+                match await self._events.get():
+                    case _Done(open_call, outcome):
+                        result = self._result(open_call, outcome)
+                        show(Role.TOOL, places[result.tool_call_id], result)
+                        missing -= 1
+                        if not missing and await self._commit(result):
+                            return
+                        await self._record(result)
+                    case _Fenced():
+                        raise FenceLost(self._session.chat_id)
+                    case ChatState() as newest:
+                        self._session.follow(newest)
+        if self._session.is_running:
+            await self._commit()
+        else:
+            await self._record_leftovers()
+
+    def _start_all(self, start: Start[None]) -> None:
+        start(self._watch())
+        serial = [each for each in self._open_calls if each.execution.spec.is_serial]
+        side_by_side = [start(self._call(each)) for each in self._open_calls if each not in serial]
+        if serial:
+            start(self._call_in_turn(serial, side_by_side))
+
+    async def _watch(self) -> None:
+        self._events.put_nowait(await self._session.superseded())
+
+    async def _call_in_turn(self, serial: list[OpenCall], before: list[asyncio.Task[None]]) -> None:
+        if before:
+            await asyncio.wait(before)
+        for each in serial:
+            await self._call(each)
+
+    async def _call(self, open_call: OpenCall) -> None:
+        try:
+            outcome = await self._caller.run(open_call)
+        except NotAllowedToAct:
+            self._events.put_nowait(_Fenced())
+        else:
+            self._events.put_nowait(_Done(open_call, outcome))
+
+    def _result(self, open_call: OpenCall, outcome: Outcome) -> ToolResult:
+        return executed_result(
+            open_call.call, outcome, budget_bytes=self._budget_bytes, at=self._clock.now()
+        )
+
+    async def _record(self, result: ToolResult) -> None:
+        if await self._session.apply(RecordResult(self._session.fence, result)):
+            self._results[result.tool_call_id] = result
+
+    async def _record_leftovers(self) -> None:
+        """Store what finished in the moment in which the chat was interrupted."""
+        while not self._events.empty():
+            event = self._events.get_nowait()
+            if isinstance(event, _Done):
+                await self._record(self._result(event.open_call, event.outcome))
+
+    async def _commit(self, *last: ToolResult) -> bool:
+        """Put all results into the history, the last one in the same write that stores it.
+
+        Returns False when the chat moved before, or when somebody else has one of the others.
+        """
+        known = self._results | {result.tool_call_id: result for result in last}
+        called = [call.tool_call_id for call in self._session.state.pending if not call.is_client]
+        # What an owner before us recorded is in the store alone.
+        is_all = known.keys() >= set(called)
+        if not is_all and last:
+            return False
+        results = tuple(known[each] for each in called) if is_all else ()
+        messages = tuple(NewMessage(Role.TOOL, (result,)) for result in results)
+        return await self._session.apply(CommitResults(self._session.fence, results), messages)
+
+    async def settle(self) -> None:
+        """Keep what the calls of an interrupted step came to, and have the others stopped."""
+        asked = [each for each in self._open_calls if not each.is_new]
+        async with owned_tasks() as start:
+            looking = [start(self._ended_or_stopped(each)) for each in asked]
+            if looking:
+                await asyncio.wait(looking)
+        for task in looking:
+            done = task.result()
+            if done is not None and self._session.is_owned:
+                await self._record(self._result(done.open_call, done.outcome))
+
+    async def _ended_or_stopped(self, open_call: OpenCall) -> _Done | None:
+        found = await self._caller.find(open_call)
+        if isinstance(found, Ended):
+            return _Done(open_call, found.outcome)
+        await self._caller.cancel(open_call)
+        return None
+
+
+class Dispatched:
+    """The dispatched calls of a chat's present step: from memory, or else from the store."""
+
+    def __init__(self, chats: Chats) -> None:
+        self._chats = chats
+        self._new: dict[ExecutionId, Dispatch] = {}
+
+    def just_committed(self, dispatches: tuple[Dispatch, ...]) -> None:
+        """Remember calls that are committed but were not sent yet."""
+        self._new = {dispatch.execution_id: dispatch for dispatch in dispatches}
+
+    def being_sent(self) -> None:
+        """Forget that calls are new: from now on nobody can tell without asking."""
+        self._new = {}
+
+    async def open_calls(
+        self, session: Session, specs: Mapping[str, ToolSpec]
+    ) -> tuple[OpenCall, ...]:
+        """Return the pending calls that have no result, as they can be executed."""
+        missing = [call for call in session.state.pending if not call.is_recorded]
+        local = [call for call in missing if call.execution_id is not None]
+        if all(call.execution_id in self._new for call in local):
+            known = self._new
+        else:
+            known = await self._read(session)
+        return tuple(self._open_call(session, call, known, specs) for call in local)
+
+    async def _read(self, session: Session) -> dict[ExecutionId, Dispatch]:
+        called = {call.tool_call_id for call in session.state.pending}
+        answer = next(
+            message
+            for message in reversed(session.history.messages)
+            if any(call.tool_call_id in called for call in local_calls(message.content))
+        )
+        calls = {call.tool_call_id: call for call in local_calls(answer.content)}
+        stored = await self._chats.executions(session.chat_id, answer.id)
+        return {
+            each.execution_id: Dispatch(
+                each.execution_id, calls[each.tool_call_id], each.executor, each.journal_generation
+            )
+            for each in stored
+        }
+
+    def _open_call(
+        self,
+        session: Session,
+        pending: PendingCall,
+        known: Mapping[ExecutionId, Dispatch],
+        specs: Mapping[str, ToolSpec],
+    ) -> OpenCall:
+        execution_id = pending.execution_id or ExecutionId("")
+        dispatch = known.get(execution_id) or _untraceable(pending, execution_id)
+        spec = specs.get(pending.tool_name)
+        execution = Execution(
+            session.chat_id,
+            session.owner,
+            session.state.owner_epoch,
+            dispatch,
+            spec or stand_in(dispatch),
+        )
+        return OpenCall(
+            execution,
+            is_new=execution_id in self._new,
+            is_offered=spec is not None,
+            is_stored=execution_id in known,
+        )
+
+
+def _within(open_call: OpenCall, budget_bytes: int) -> OpenCall:
+    """Return the call with the room that its result has."""
+    return replace(open_call, execution=replace(open_call.execution, budget_bytes=budget_bytes))
+
+
+def _untraceable(pending: PendingCall, execution_id: ExecutionId) -> Dispatch:
+    call = ToolCall(pending.tool_call_id, pending.tool_name, "{}", pending.mcp_server_id)
+    return Dispatch(execution_id, call, Executor.TOOLRUNNER, "")

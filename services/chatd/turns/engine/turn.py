@@ -1,0 +1,80 @@
+"""The runner of claimed chats, which every worker of a process shares."""
+
+import logging
+from collections.abc import Callable
+
+from chatd.chats.domain.chat import ChatState, Claimed, NewMessage
+from chatd.primitives.domain.ids import OwnerId
+from chatd.spend.domain.ledger import LedgerEntry
+from chatd.turns.domain.turn import TurnEnded
+from chatd.turns.engine.chat_run import ChatRun
+from chatd.turns.engine.dependencies import TurnLimits, TurnPorts, TurnWorld
+from chatd.turns.engine.history import Histories
+from chatd.turns.engine.mailbox import Mailbox
+from chatd.turns.engine.session import Lost
+from parley.clock import Clock
+
+__all__ = ["TurnLimits", "TurnPorts", "TurnRunner", "tell_nobody"]
+
+logger = logging.getLogger(__name__)
+
+
+def tell_nobody(ended: TurnEnded) -> None:
+    """Let the end of a turn pass."""
+
+
+def bill_nobody(entry: LedgerEntry, owner_id: OwnerId) -> None:
+    """Let a call pass that no commit carried into the ledger."""
+
+
+class TurnRunner:
+    """Runs claimed chats and keeps their histories warm."""
+
+    def __init__(
+        self,
+        ports: TurnPorts,
+        *,
+        clock: Clock,
+        chance: Callable[[], float],
+        may_act: Callable[[], bool],
+        limits: TurnLimits | None = None,
+        ended: Callable[[TurnEnded], None] = tell_nobody,
+        unbilled: Callable[[LedgerEntry, OwnerId], None] = bill_nobody,
+    ) -> None:
+        self._world = TurnWorld(
+            ports,
+            clock,
+            chance,
+            may_act,
+            ended,
+            limits or TurnLimits(),
+            unbilled,
+            chats_running=lambda: self._running,
+        )
+        self._histories = Histories()
+        self._running = 0
+
+    def appended(
+        self, before: ChatState, after: ChatState, messages: tuple[NewMessage, ...]
+    ) -> None:
+        """Take over what a command just wrote, so that a warm chat's history is not read again."""
+        self._histories.wrote(before, after, messages, self._world.clock.now())
+
+    async def run(self, claimed: Claimed, mailbox: Mailbox) -> None:
+        """Run a chat that was just claimed until it rests or is somebody else's.
+
+        Raises:
+            FenceLost: the lease of this process is too old to go on.
+            ChatNotFound: the chat was deleted meanwhile.
+        """
+        chat_id = claimed.state.chat_id
+        history = self._histories.take(chat_id)
+        self._running += 1
+        try:
+            await ChatRun(self._world, claimed, mailbox, history).run()
+        except Lost:
+            logger.info("a chat is run elsewhere now", extra={"chat_id": chat_id})
+        else:
+            self._histories.keep(chat_id, history)
+        finally:
+            self._running -= 1

@@ -1,0 +1,298 @@
+"""Workers in PostgreSQL: their leases, and the chats that they claim from nobody or from the dead.
+
+Renewals have a connection of their own, so that a busy pool never costs a lease. Every statement
+that gives a chat to a worker demands that the worker's own lease lasts some seconds more and that
+it does not drain. Claims bypass the decisions about commands because they change only who owns a
+chat; they follow the same rule that every write moves `snapshot_version`.
+"""
+
+import asyncio
+
+import asyncpg
+
+from chatd.chats.domain.chat import ChatState, Claimed, Status
+from chatd.chats.store.codec import error_to_json
+from chatd.chats.store.rows import state_of
+from chatd.chats.store.statements import STATE_COLUMNS
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, WorkerId
+from chatd.workers.domain import (
+    CRASH_LOOP,
+    PARKING_TAKEOVERS,
+    SUSPECT_TAKEOVERS,
+    DueAction,
+    NamedChat,
+    Replica,
+    SweepLimits,
+)
+from parley.postgres import Pool, Session, typed_outages
+
+RENEWAL_MAX_S = 3.0
+
+REGISTER = """
+    INSERT INTO chat.workers (id, address, is_draining, lease_until, started_at)
+    VALUES ($1, $2, false, clock_timestamp() + make_interval(secs => $3), clock_timestamp())
+    ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until
+"""
+
+# No row: the worker's row is gone. One row of NULLs: it owns nothing.
+RENEW = """
+    WITH renewed AS (
+        UPDATE chat.workers SET lease_until = clock_timestamp() + make_interval(secs => $2)
+        WHERE id = $1 RETURNING id)
+    SELECT e.chat_id, e.owner_epoch, e.snapshot_version, e.status
+    FROM renewed LEFT JOIN chat.chat_exec e
+        ON e.worker_id = renewed.id AND e.status IN ('running', 'interrupting')
+    ORDER BY e.chat_id
+"""
+
+BEGIN_DRAIN = "UPDATE chat.workers SET is_draining = true WHERE id = $1"
+
+# The row goes with the lease, so that a renewal still on its way cannot bring it back.
+EXPIRE = "DELETE FROM chat.workers WHERE id = $1"
+
+REPLICAS = """
+    SELECT id, address, is_draining FROM chat.workers
+    WHERE lease_until > clock_timestamp() ORDER BY id
+"""
+
+MAY_CLAIM = """
+    SELECT 1 FROM chat.workers
+    WHERE id = $1 AND NOT is_draining AND lease_until > clock_timestamp() + interval '3 seconds'
+"""
+
+# The join by version drops what somebody else moved since it was ranked. Statuses sort as wanted:
+# interrupting before running.
+SWEEP = f"""
+    WITH free AS MATERIALIZED (
+        SELECT e.chat_id, e.snapshot_version, e.status, e.changed_at, c.owner_id, c.owner_role,
+            e.worker_id IS NOT NULL AS is_orphan,
+            e.takeovers + (e.worker_id IS NOT NULL)::int >= {SUSPECT_TAKEOVERS} AS is_suspect
+        FROM chat.chat_exec e JOIN chat.chats c ON c.id = e.chat_id
+        LEFT JOIN chat.workers w ON w.id = e.worker_id AND w.lease_until > clock_timestamp()
+        WHERE e.status IN ('running', 'interrupting') AND w.id IS NULL
+            AND (e.worker_id IS NULL OR $5::boolean AND e.takeovers + 1 < {PARKING_TAKEOVERS})
+            AND EXISTS ({MAY_CLAIM})),
+    ranked AS (
+        SELECT free.*,
+            row_number() OVER (ORDER BY status, changed_at, chat_id) AS place,
+            row_number() OVER (PARTITION BY owner_id, status ORDER BY changed_at, chat_id)
+                AS place_of_user,
+            row_number() OVER (PARTITION BY is_suspect ORDER BY status, changed_at, chat_id)
+                AS place_of_suspect
+        FROM free WHERE $4::boolean OR NOT is_suspect),
+    busy AS (
+        SELECT c.owner_id, count(*) AS running
+        FROM chat.chat_exec e JOIN chat.chats c ON c.id = e.chat_id
+        JOIN chat.workers w ON w.id = e.worker_id AND w.lease_until > clock_timestamp()
+        WHERE e.status = 'running' GROUP BY c.owner_id),
+    picked AS (
+        SELECT e.chat_id, r.owner_id, r.owner_role, r.is_orphan, r.place
+        FROM ranked r
+        JOIN chat.chat_exec e ON e.chat_id = r.chat_id AND e.snapshot_version = r.snapshot_version
+        LEFT JOIN busy ON busy.owner_id = r.owner_id
+        WHERE (r.status = 'interrupting' OR r.place_of_user + coalesce(busy.running, 0) <= $3::int)
+            AND (NOT r.is_suspect OR r.place_of_suspect = 1)
+        ORDER BY r.place LIMIT $2::int FOR NO KEY UPDATE OF e SKIP LOCKED),
+    taken AS (
+        UPDATE chat.chat_exec e SET
+            worker_id = $1, owner_epoch = e.owner_epoch + 1,
+            snapshot_version = e.snapshot_version + 1,
+            generation_attempt = e.generation_attempt + (e.status = 'running')::int,
+            takeovers = e.takeovers + picked.is_orphan::int, retry = NULL,
+            changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
+        FROM picked WHERE e.chat_id = picked.chat_id
+        RETURNING {STATE_COLUMNS}, picked.owner_id, picked.owner_role, picked.place)
+    SELECT * FROM taken ORDER BY place
+"""
+
+# The epoch moves too: whoever still runs it must not go on.
+PARK = f"""
+    WITH doomed AS (
+        SELECT e.chat_id
+        FROM chat.chat_exec e
+        LEFT JOIN chat.workers w ON w.id = e.worker_id AND w.lease_until > clock_timestamp()
+        WHERE e.status IN ('running', 'interrupting') AND e.worker_id IS NOT NULL AND w.id IS NULL
+            AND e.takeovers + 1 >= {PARKING_TAKEOVERS} AND EXISTS ({MAY_CLAIM})
+        ORDER BY e.changed_at LIMIT $2::int FOR NO KEY UPDATE OF e SKIP LOCKED)
+    UPDATE chat.chat_exec e SET
+        status = 'error', last_error = $3::text::json, worker_id = NULL,
+        owner_epoch = e.owner_epoch + 1, snapshot_version = e.snapshot_version + 1,
+        generation_attempt = 0, takeovers = 0, retry = NULL, is_compaction_requested = false,
+        changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
+    FROM doomed WHERE e.chat_id = doomed.chat_id RETURNING {STATE_COLUMNS}
+"""
+
+RECLAIM = f"""
+    UPDATE chat.chat_exec e SET
+        owner_epoch = e.owner_epoch + 1, snapshot_version = e.snapshot_version + 1,
+        generation_attempt = e.generation_attempt + (e.status = 'running')::int, retry = NULL,
+        changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
+    FROM chat.chats c
+    WHERE c.id = e.chat_id AND e.chat_id = $2 AND e.worker_id = $1 AND e.owner_epoch = $3
+        AND EXISTS ({MAY_CLAIM})
+    RETURNING {STATE_COLUMNS}, c.owner_id, c.owner_role
+"""
+
+DUE_ACTIONS = """
+    SELECT e.chat_id, e.history_version, c.owner_id, c.owner_role
+    FROM chat.chat_exec e JOIN chat.chats c ON c.id = e.chat_id
+    WHERE e.deadline_at <= clock_timestamp() ORDER BY e.deadline_at LIMIT $1::int
+"""
+
+OWNED = f"""
+    SELECT {STATE_COLUMNS} FROM chat.chat_exec e
+    WHERE e.worker_id = $1 AND e.status IN ('running', 'interrupting') ORDER BY e.chat_id
+"""
+
+STATES = f"""
+    SELECT {STATE_COLUMNS} FROM chat.chat_exec e
+    WHERE e.chat_id = ANY ($1::uuid[]) ORDER BY e.chat_id
+"""
+
+# How many chats would be claimed up to and including this one; 0 when it does not wait.
+PLACE_IN_LINE = """
+    SELECT count(*)
+    FROM chat.chat_exec mine JOIN chat.chat_exec e
+        ON e.worker_id IS NULL AND e.status IN ('running', 'interrupting')
+        AND (e.status, e.changed_at, e.chat_id) <= (mine.status, mine.changed_at, mine.chat_id)
+    WHERE mine.chat_id = $1 AND mine.worker_id IS NULL
+        AND mine.status IN ('running', 'interrupting')
+"""
+
+
+class PostgresWorkers:
+    """Leases and claims in PostgreSQL; `close` ends the connection of the renewals."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        session: Session,
+        *,
+        renewal_max_s: float = RENEWAL_MAX_S,
+    ) -> None:
+        self._pool = pool
+        self._session = session
+        self._renewal_max_s = renewal_max_s
+        self._line: asyncpg.Connection[asyncpg.Record] | None = None
+
+    def close(self) -> None:
+        """End the connection of the renewals without waiting for anybody."""
+        if self._line is not None:
+            self._line.terminate()
+            self._line = None
+
+    async def register(self, worker_id: WorkerId, address: str, lease_s: float) -> None:
+        """Make the row of a worker that starts."""
+        with typed_outages():
+            await self._pool.execute(REGISTER, worker_id, address, lease_s)
+
+    async def renew(self, worker_id: WorkerId, lease_s: float) -> tuple[NamedChat, ...] | None:
+        """Extend the lease; return the chats that name the worker, None if its row is gone.
+
+        Raises:
+            DatabaseUnavailable: nobody answered in time; the lease may be longer all the same.
+        """
+        if self._line is None or self._line.is_closed():
+            self._line = await self._session.open()
+        # Cancelling the call would ask the silent server for permission.
+        limit = asyncio.get_running_loop().call_later(self._renewal_max_s, self._line.terminate)
+        try:
+            with typed_outages():
+                rows = await self._line.fetch(RENEW, worker_id, lease_s)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            limit.cancel()
+        if not rows:
+            return None
+        return tuple(_named_chat_of(row) for row in rows if row["chat_id"] is not None)
+
+    async def begin_drain(self, worker_id: WorkerId) -> None:
+        """Let the worker claim nothing any more."""
+        with typed_outages():
+            await self._pool.execute(BEGIN_DRAIN, worker_id)
+
+    async def expire(self, worker_id: WorkerId) -> None:
+        """End the lease now and for ever."""
+        with typed_outages():
+            await self._pool.execute(EXPIRE, worker_id)
+
+    async def replicas(self) -> tuple[Replica, ...]:
+        """Return the processes that live."""
+        with typed_outages():
+            rows = await self._pool.fetch(REPLICAS)
+        return tuple(
+            Replica(WorkerId(str(row["id"])), row["address"], row["is_draining"]) for row in rows
+        )
+
+    async def sweep(self, worker_id: WorkerId, limits: SweepLimits) -> tuple[Claimed, ...]:
+        """Claim what has no live owner: interrupting chats first, then the oldest change."""
+        with typed_outages():
+            rows = await self._pool.fetch(
+                SWEEP,
+                worker_id,
+                limits.chats_max,
+                limits.running_per_user_max,
+                limits.may_take_suspect,
+                limits.may_take_orphans,
+            )
+        return tuple(map(_claimed_of, rows))
+
+    async def park(self, worker_id: WorkerId, chats_max: int) -> tuple[ChatState, ...]:
+        """End the turns that three takeovers in a row did not carry on."""
+        with typed_outages():
+            rows = await self._pool.fetch(PARK, worker_id, chats_max, error_to_json(CRASH_LOOP))
+        return tuple(map(state_of, rows))
+
+    async def reclaim(
+        self, worker_id: WorkerId, chat_id: ChatId, owner_epoch: int
+    ) -> Claimed | None:
+        """Claim anew what the worker owns already; None if that has changed."""
+        with typed_outages():
+            row = await self._pool.fetchrow(RECLAIM, worker_id, chat_id, owner_epoch)
+        return None if row is None else _claimed_of(row)
+
+    async def due_actions(self, chats_max: int) -> tuple[DueAction, ...]:
+        """Return chats whose client is late, the longest overdue first."""
+        with typed_outages():
+            rows = await self._pool.fetch(DUE_ACTIONS, chats_max)
+        return tuple(
+            DueAction(ChatId(str(row["chat_id"])), _owner_of(row), row["history_version"])
+            for row in rows
+        )
+
+    async def owned(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
+        """Return the chats that name the worker."""
+        with typed_outages():
+            rows = await self._pool.fetch(OWNED, worker_id)
+        return tuple(map(state_of, rows))
+
+    async def states(self, chat_ids: tuple[ChatId, ...]) -> tuple[ChatState, ...]:
+        """Return the states of those that exist, read now."""
+        with typed_outages():
+            rows = await self._pool.fetch(STATES, chat_ids)
+        return tuple(map(state_of, rows))
+
+    async def place_in_line(self, chat_id: ChatId) -> int | None:
+        """Return the place of a chat that waits for an owner, the first is 1; else None."""
+        with typed_outages():
+            place: int = await self._pool.fetchval(PLACE_IN_LINE, chat_id)
+        return place or None
+
+
+def _named_chat_of(row: asyncpg.Record) -> NamedChat:
+    return NamedChat(
+        chat_id=ChatId(str(row["chat_id"])),
+        owner_epoch=row["owner_epoch"],
+        snapshot_version=row["snapshot_version"],
+        status=Status(row["status"]),
+    )
+
+
+def _claimed_of(row: asyncpg.Record) -> Claimed:
+    return Claimed(state_of(row), _owner_of(row))
+
+
+def _owner_of(row: asyncpg.Record) -> Owner:
+    return Owner(OwnerId(str(row["owner_id"])), row["owner_role"])

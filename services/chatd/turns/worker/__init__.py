@@ -1,0 +1,1 @@
+"""The worker: claims, runs and hands over chats of the slice `turns`."""

@@ -1,0 +1,44 @@
+"""What a worker needs from the world, and how much of it."""
+
+import random  # noqa: TID251 (only the type; chance is an argument)
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from chatd.chats.domain.chat import ChatState
+from chatd.turns.worker.runners import Apply, Runner
+from chatd.workers.domain import Claims, Leases
+from parley.clock import Clock
+from parley.tasks import Supervision
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPorts:
+    """What a worker needs from the world.
+
+    Attributes:
+        moved: Told every state that the worker wrote itself, after its commit.
+        offer: Tells the other processes that there may be something to sweep.
+        supervision: Keeps the failure of one loop or one turn from the others.
+    """
+
+    leases: Leases
+    claims: Claims
+    apply: Apply
+    run_chat: Runner
+    moved: Callable[[ChatState], None]
+    offer: Callable[[], None]
+    clock: Clock
+    chance: random.Random
+    supervision: Supervision
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLimits:
+    """How much a worker takes on, and how patient it is when it drains."""
+
+    slots_max: int
+    running_per_user_max: int
+    acquire_batch_max: int = 10
+    sweep_every_s: float = 2.0
+    claims_settle_max_s: float = 5.0
+    runners_stop_max_s: float = 5.0

@@ -1,0 +1,106 @@
+"""What runs here and what names this worker, brought together again after each renewal."""
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from chatd.chats.domain.commands import Release
+from chatd.chats.domain.transitions import fence_of
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId
+from chatd.turns.worker.ports import WorkerPorts
+from chatd.turns.worker.runners import Running
+from chatd.turns.worker.slot_pool import Desk
+from chatd.workers.domain import NamedChat
+
+logger = logging.getLogger(__name__)
+
+ABSENT = float("inf")  # The version of a chat that a renewal did not name: newer than any known.
+
+
+class Reconciler:
+    """Compares what a renewal says with what runs, and makes good what was missed."""
+
+    def __init__(self, desk: Desk, ports: WorkerPorts) -> None:
+        self._desk = desk
+        self._ports = ports
+        self._named: tuple[NamedChat, ...] = ()  # What the last renewal said.
+        self._is_renewed = asyncio.Event()
+        self._unattended: frozenset[tuple[ChatId, int]] = frozenset()
+        self._stray: frozenset[Running] = frozenset()
+
+    def note(self, named: tuple[NamedChat, ...]) -> None:
+        """Take what a renewal says."""
+        self._named = named
+        self._is_renewed.set()
+
+    async def run(self) -> None:
+        """Reconcile after every renewal until cancelled."""
+        while True:
+            await self._is_renewed.wait()
+            self._is_renewed.clear()
+            try:
+                await self._reconcile(self._named)
+            except Exception:
+                logger.exception("what runs could not be compared with what is owned")
+
+    async def _reconcile(self, named: tuple[NamedChat, ...]) -> None:
+        """Bring what runs here and what names this worker together again."""
+        self._desk.runners.forget_news(frozenset(chat.chat_id for chat in named))
+        unattended = frozenset(
+            (chat.chat_id, chat.owner_epoch) for chat in named if not self._is_attended(chat)
+        )
+        await self._refresh(named)
+        for chat_id, owner_epoch in sorted(unattended & self._unattended):
+            await self._attend(chat_id, owner_epoch)
+        self._unattended = unattended
+
+    def _is_attended(self, chat: NamedChat) -> bool:
+        running = self._desk.runners.get(chat.chat_id)
+        return running is not None and running.owner_epoch >= chat.owner_epoch
+
+    async def _refresh(self, named: tuple[NamedChat, ...]) -> None:
+        """Tell runners what they missed, and cancel those whose chat is not theirs any more."""
+        versions = {chat.chat_id: chat.snapshot_version for chat in named}
+        behind = {
+            each.claimed.state.chat_id: each
+            for each in self._desk.runners.running
+            if versions.get(each.claimed.state.chat_id, ABSENT)
+            > each.mailbox.newest.snapshot_version
+        }
+        if not behind:
+            self._stray = frozenset()
+            return
+        found = {each.chat_id: each for each in await self._ports.claims.states(tuple(behind))}
+        stray = set()
+        for chat_id, running in behind.items():
+            state = found.get(chat_id)
+            if state is None or state.owner_epoch > running.owner_epoch:
+                running.task.cancel()
+                continue
+            running.mailbox.put(state)
+            if state.worker_id != self._desk.worker_id:
+                stray.add(running)  # It may be about to end by itself; next time it is cancelled.
+        for running in stray & self._stray:
+            running.task.cancel()
+        self._stray = frozenset(stray)
+
+    async def _attend(self, chat_id: ChatId, owner_epoch: int) -> None:
+        """Claim a chat anew that two renewals found without a runner, or release it."""
+        if not self._desk.may_claim():
+            return
+        logger.warning("a chat of this worker had no runner", extra={"chat_id": chat_id})
+        slot = self._desk.reserve()
+        if slot is None:
+            for state in await self._ports.claims.states((chat_id,)):
+                if (state.worker_id, state.owner_epoch) == (self._desk.worker_id, owner_epoch):
+                    with suppress(ChatError):
+                        await self._ports.apply(chat_id, Release(fence_of(state)))
+            return
+        try:
+            claimed = await self._ports.claims.reclaim(self._desk.worker_id, chat_id, owner_epoch)
+            if claimed is not None:
+                self._ports.moved(claimed.state)
+                self._desk.start(claimed, slot)
+        finally:
+            self._desk.give_back_if_reserved(slot)

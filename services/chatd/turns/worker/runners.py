@@ -1,0 +1,222 @@
+"""The chats that this process runs: one task, one mailbox and one slot for each.
+
+A chat that is claimed anew gets a new runner, which waits until its predecessor has ended: no two
+of one chat ever run at once. A runner that crashes, or that leaves while its chat still runs here,
+ends the turn with an error; if even that fails, reconciliation finds the chat without a runner.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextvars import Context, copy_context
+from dataclasses import dataclass, replace
+from functools import partial
+
+from chatd.chats.domain.chat import ChatState, Claimed, Status
+from chatd.chats.domain.commands import Command, FailTurn, FinishInterruption, Reconcile
+from chatd.chats.domain.errors import FenceLost, InvalidState, TransitionNotAllowed
+from chatd.chats.domain.transitions import fence_of
+from chatd.chats.engine.slots import Slot, Slots
+from chatd.content.domain.messages import ErrorKind, TurnError
+from chatd.primitives.domain.errors import ChatNotFound
+from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
+from chatd.turns.engine.mailbox import Mailbox
+from chatd.workers.domain import Claims, is_suspect
+from parley.postgres import DatabaseUnavailable
+from parley.tasks import Starter
+
+logger = logging.getLogger(__name__)
+
+Runner = Callable[[Claimed, Mailbox], Awaitable[None]]
+Apply = Callable[[ChatId, Command], Awaitable[ChatState]]
+
+CRASHED = TurnError("The chat request failed.", ErrorKind.GENERIC, is_retryable=True)
+ENDING_ATTEMPTS_MAX = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Running:
+    """A chat with its runner."""
+
+    claimed: Claimed
+    mailbox: Mailbox
+    slot: Slot
+    task: asyncio.Task[None]
+
+    @property
+    def owner_epoch(self) -> int:
+        """The claim it runs under."""
+        return self.claimed.state.owner_epoch
+
+
+class Runners:
+    """Starts, tells and stops the runners of one worker."""
+
+    def __init__(
+        self,
+        worker_id: WorkerId,
+        *,
+        run_chat: Runner,
+        apply: Apply,
+        claims: Claims,
+        slots: Slots,
+        release: Callable[[Slot], None],
+    ) -> None:
+        self._worker_id = worker_id
+        self._run_chat = run_chat
+        self._apply = apply
+        self._claims = claims
+        self._slots = slots
+        self._release = release
+        self._running: dict[ChatId, Running] = {}
+        self._counts: Counter[OwnerId] = Counter()  # Of what runs, by user.
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._news: dict[ChatId, ChatState] = {}  # Of chats whose runner has not started yet.
+        self._group: Starter | None = None
+        self._context = Context()
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+
+    def open(self, group: Starter) -> None:
+        """Let runners start, as tasks of `group`."""
+        self._group = group
+        self._context = copy_context()
+
+    def close(self) -> None:
+        """Start nothing more and cancel what runs."""
+        self._group = None
+        for task in self._tasks:
+            task.cancel()
+
+    async def until_idle(self) -> None:
+        """Wait until nothing runs."""
+        await self._is_idle.wait()
+
+    @property
+    def running(self) -> tuple[Running, ...]:
+        """Everything that runs now."""
+        return tuple(self._running.values())
+
+    def get(self, chat_id: ChatId) -> Running | None:
+        """Return the runner of a chat."""
+        return self._running.get(chat_id)
+
+    def count_of(self, owner_id: OwnerId) -> int:
+        """Return how many chats of a user run here."""
+        return self._counts[owner_id]
+
+    def has_suspect(self) -> bool:
+        """Return whether a chat runs here that its former owners died on."""
+        return any(is_suspect(each.mailbox.newest) for each in self._running.values())
+
+    def start(self, claimed: Claimed, slot: Slot, context: Context | None = None) -> None:
+        """Run a chat in `slot`; one that is not ours, or runs already, only gives it back."""
+        state = claimed.state
+        before = self._running.get(state.chat_id)
+        is_known = before is not None and before.owner_epoch >= state.owner_epoch
+        if before is not None:
+            before.mailbox.put(state)
+        if is_known or state.worker_id != self._worker_id or self._group is None:
+            self._release(slot)
+            return
+        mailbox = Mailbox(state)
+        if (news := self._news.pop(state.chat_id, None)) is not None:
+            mailbox.put(news)
+        if before is not None:
+            before.task.cancel()
+        work = self._run(claimed, mailbox, None if before is None else before.task)
+        task = self._group.create_task(work, context=context or self._context.copy())
+        running = Running(claimed, mailbox, slot, task)
+        self._slots.use(slot)
+        self._forget(before)
+        self._running[state.chat_id] = running
+        self._counts[claimed.owner.id] += 1
+        self._tasks.add(task)
+        self._is_idle.clear()
+        # Not in the task itself: one that is cancelled before it began never gets there.
+        task.add_done_callback(partial(self._ended, running))
+
+    def deliver(self, state: ChatState) -> None:
+        """Tell a runner of its chat; what is for one that has not started is kept for it."""
+        running = self._running.get(state.chat_id)
+        if running is not None:
+            running.mailbox.put(state)
+        elif state.worker_id == self._worker_id:
+            kept = self._news.setdefault(state.chat_id, state)
+            if kept.snapshot_version < state.snapshot_version:
+                self._news[state.chat_id] = state
+
+    def forget_news(self, named: frozenset[ChatId]) -> None:
+        """Drop what was kept for chats that do not name this worker any more."""
+        self._news = {chat_id: self._news[chat_id] for chat_id in self._news.keys() & named}
+
+    def _ended(self, running: Running, task: asyncio.Task[None]) -> None:
+        if self._running.get(running.claimed.state.chat_id) is running:
+            self._forget(running)
+        self._tasks.discard(task)
+        self._release(running.slot)
+        if not self._tasks:
+            self._is_idle.set()
+
+    def _forget(self, running: Running | None) -> None:
+        if running is None:
+            return
+        del self._running[running.claimed.state.chat_id]
+        owner_id = running.claimed.owner.id
+        self._counts[owner_id] -= 1
+        if not self._counts[owner_id]:
+            del self._counts[owner_id]
+
+    async def _run(
+        self, claimed: Claimed, mailbox: Mailbox, predecessor: asyncio.Task[None] | None
+    ) -> None:
+        """Run a chat, and the next message in its queue if a crash leaves it to us."""
+        if predecessor is not None:
+            await asyncio.wait((predecessor,))
+        chat = {"chat_id": claimed.state.chat_id}
+        going_on: Claimed | None = claimed
+        while going_on is not None:
+            try:
+                await self._run_chat(going_on, mailbox)
+                if not self._is_ours(mailbox.newest, claimed):
+                    return
+                logger.error("a runner left its chat running", extra=chat)
+            except (FenceLost, ChatNotFound, DatabaseUnavailable) as reason:
+                logger.info("a runner stopped: %s", reason, extra=chat)
+                return
+            except Exception:
+                logger.exception("a runner crashed", extra=chat)
+            try:
+                going_on = await self._end(claimed)
+            except Exception:
+                logger.exception("a crashed turn could not be ended yet", extra=chat)
+                return
+            if going_on is not None:
+                mailbox.put(going_on.state)
+
+    async def _end(self, claimed: Claimed) -> Claimed | None:
+        """End the turn if it is still ours; return the chat if its queue goes on under us."""
+        chat_id = claimed.state.chat_id
+        for _ in range(ENDING_ATTEMPTS_MAX):
+            present = next(iter(await self._claims.states((chat_id,))), None)
+            if present is None or not self._is_ours(present, claimed):
+                return None
+            try:
+                after = await self._apply(chat_id, _ending_of(present))
+            except InvalidState:
+                after = await self._apply(chat_id, Reconcile())
+            except (FenceLost, TransitionNotAllowed):
+                continue  # Somebody moved the chat in between; look again.
+            return replace(claimed, state=after) if self._is_ours(after, claimed) else None
+        return None
+
+    def _is_ours(self, state: ChatState, claimed: Claimed) -> bool:
+        is_same_claim = state.owner_epoch == claimed.state.owner_epoch
+        return is_same_claim and state.worker_id == self._worker_id
+
+
+def _ending_of(state: ChatState) -> Command:
+    if state.status is Status.INTERRUPTING:
+        return FinishInterruption(fence_of(state), ())
+    return FailTurn(fence_of(state), CRASHED)

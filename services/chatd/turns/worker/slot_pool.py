@@ -1,0 +1,87 @@
+"""Where claims of a worker are made: it gives out slots, and starts what was claimed in them."""
+
+import asyncio
+from contextvars import Context
+
+from chatd.chats.domain.chat import Claimed
+from chatd.chats.engine.slots import Slot, Slots
+from chatd.primitives.domain.ids import OwnerId, WorkerId
+from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
+from chatd.turns.worker.runners import Runners
+from chatd.workers.engine.lease_keeper import LeaseKeeper
+
+
+class Desk:
+    """Gives slots to whoever claims, while the lease holds and nothing drains.
+
+    Attributes:
+        worker_id: In whose name chats are claimed.
+        slots: The slots there are.
+        runners: What runs in them.
+        is_poked: Set when somebody should sweep.
+        is_draining: Whether no more is claimed.
+    """
+
+    def __init__(
+        self, worker_id: WorkerId, ports: WorkerPorts, limits: WorkerLimits, keeper: LeaseKeeper
+    ) -> None:
+        self.worker_id = worker_id
+        self.slots = Slots(limits.slots_max)
+        self.runners = Runners(
+            worker_id,
+            run_chat=ports.run_chat,
+            apply=ports.apply,
+            claims=ports.claims,
+            slots=self.slots,
+            release=self.release,
+        )
+        self.is_poked = asyncio.Event()
+        self.is_draining = False
+        self._keeper = keeper
+        self._running_per_user_max = limits.running_per_user_max
+        self._was_refused = False
+
+    def may_claim(self) -> bool:
+        """Return whether a chat may be claimed now."""
+        return not self.is_draining and self._keeper.may_act()
+
+    def reserve(self, owner_id: OwnerId | None = None) -> Slot | None:
+        """Return a slot for a claim, or None: then the chat waits for a sweep.
+
+        With `owner_id` the user's limit counts too, as far as it is used in this process.
+        """
+        if not self.may_claim():
+            return None
+        slot = None
+        users = 0 if owner_id is None else self.runners.count_of(owner_id)
+        if users < self._running_per_user_max:
+            slot = self.slots.reserve()
+        self._was_refused |= slot is None
+        return slot
+
+    def reserve_many(self, wanted: int) -> list[Slot]:
+        """Return as many slots as there are, for a sweep that looks for everybody."""
+        count = min(wanted, self.slots.free)
+        slots = [slot for _ in range(count) if (slot := self.slots.reserve()) is not None]
+        if slots:
+            self._was_refused = False
+        return slots
+
+    def release(self, slot: Slot) -> None:
+        """Give a slot back; somebody who was refused one is looked for at once."""
+        is_awaited = self._was_refused or self.slots.free == 0
+        self.slots.give_back(slot)
+        if is_awaited:
+            self.is_poked.set()
+
+    def give_back_if_reserved(self, slot: Slot) -> None:
+        """Give back what no runner uses; unlike a freed slot this is no news to anybody."""
+        if self.slots.is_reserved(slot):
+            self.slots.give_back(slot)
+
+    def start(self, claimed: Claimed, slot: Slot, context: Context | None = None) -> None:
+        """Run what was claimed with `slot`; if nothing was, the slot is only given back.
+
+        So a writer may pass any state that its command led to.
+        """
+        self.runners.start(claimed, slot, context)

@@ -1,0 +1,178 @@
+"""The worker of this process: it holds a lease, claims chats, runs them and hands them over.
+
+Four loops. One renews the lease on a connection of its own. One compares what each renewal says
+that this worker owns with what runs here. One counts the time between sweeps, and one sweeps: on
+that beat, when a slot is freed that somebody waits for, and when poked. Claims on write go round
+the sweep: whoever writes reserves a slot first and starts the chat in it, or gives it back.
+
+Slots are what keeps a claim from being lost: a drain waits until none is reserved before it looks
+for what this worker owns, so a claim that is under way is either started or found and released.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from contextlib import suppress
+from contextvars import Context
+
+from chatd.chats.domain.chat import ChatState, Claimed
+from chatd.chats.domain.commands import Release
+from chatd.chats.domain.transitions import fence_of
+from chatd.chats.engine.slots import Slot
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
+from chatd.turns.engine.mailbox import Mailbox
+from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
+from chatd.turns.worker.reconciliation import Reconciler
+from chatd.turns.worker.slot_pool import Desk
+from chatd.turns.worker.sweeps import Sweeper
+from chatd.workers.domain import is_ownerless
+from chatd.workers.engine.lease_keeper import LeaseKeeper
+from chatd.workers.engine.leases import LeaseTiming
+from parley.tasks import BackgroundTasks
+
+logger = logging.getLogger(__name__)
+
+HAND_OVER_ROUNDS_MAX = 3
+
+
+class Worker:
+    """Owns chats for as long as `run` runs; `drain` hands them over and ends it."""
+
+    def __init__(
+        self,
+        worker_id: WorkerId,
+        *,
+        address: str,
+        ports: WorkerPorts,
+        limits: WorkerLimits,
+        timing: LeaseTiming | None = None,
+    ) -> None:
+        self.worker_id = worker_id
+        self._ports = ports
+        self._limits = limits
+        self._keeper = LeaseKeeper(
+            worker_id,
+            address,
+            ports.leases,
+            clock=ports.clock,
+            timing=timing or LeaseTiming(),
+            named=lambda named: self._reconciler.note(named),
+        )
+        self._desk = Desk(worker_id, ports, limits, self._keeper)
+        self._reconciler = Reconciler(self._desk, ports)
+        self._sweeper = Sweeper(self._desk, self._keeper, ports, limits)
+        self._is_drained = asyncio.Event()
+
+    def may_act(self) -> bool:
+        """Return whether a new effect may start: not when others may soon hold us for dead."""
+        return self._keeper.may_act()
+
+    def reserve(self, owner_id: OwnerId | None = None) -> Slot | None:
+        """Return a slot for a claim on write, or None: then the chat waits for a sweep.
+
+        With `owner_id` the user's limit counts too, as far as it is used in this process.
+        """
+        return self._desk.reserve(owner_id)
+
+    def release_slot(self, slot: Slot) -> None:
+        """Give a slot back; somebody who was refused one is looked for at once."""
+        self._desk.release(slot)
+
+    def start(self, claimed: Claimed, slot: Slot, context: Context | None = None) -> None:
+        """Run what was claimed with `slot`; if nothing was, the slot is only given back.
+
+        So a writer may pass any state that its command led to.
+        """
+        self._desk.start(claimed, slot, context)
+
+    def owns(self, chat_id: ChatId) -> bool:
+        """Return whether a runner of the chat is here."""
+        return self._desk.runners.get(chat_id) is not None
+
+    def mailbox(self, chat_id: ChatId) -> Mailbox | None:
+        """Return where the runner of a chat hears its news, if it is here."""
+        running = self._desk.runners.get(chat_id)
+        return None if running is None else running.mailbox
+
+    def deliver(self, state: ChatState) -> None:
+        """Take news of any chat, from a commit of this process or from a read."""
+        self._desk.runners.deliver(state)
+        if is_ownerless(state):
+            self.poke()
+
+    def poke(self) -> None:
+        """Sweep now: somewhere a chat may wait for an owner."""
+        self._desk.is_poked.set()
+
+    async def until_registered(self) -> None:
+        """Wait until this worker may claim."""
+        await self._keeper.until_registered()
+
+    async def run(self) -> None:
+        """Hold the lease and run chats until drained; cancelling it leaves them to the lease."""
+        try:
+            async with BackgroundTasks(self._ports.supervision) as tasks:
+                self._desk.runners.open(tasks)
+                tasks.keep("lease.renew", self._keeper.run)
+                tasks.keep("lease.reconcile", self._reconciler.run)
+                tasks.keep("sweeps.time", self._sweeper.beat)
+                tasks.keep("sweeps.run", self._sweeper.run)
+                await self._is_drained.wait()
+        finally:
+            self._keeper.end()
+
+    async def drain(self, applies: Awaitable[object] | None = None) -> None:
+        """Claim nothing more, stop what runs, hand every chat over and let the lease end.
+
+        Args:
+            applies: Writes of this process that are under way and are awaited first.
+        """
+        if self._desk.is_draining:
+            await self._is_drained.wait()
+            return
+        self._desk.is_draining = True
+        self._keeper.begin_end()
+        try:
+            await _logged("begin to drain", self._ports.leases.begin_drain(self.worker_id))
+            if applies is not None:
+                await self._within(self._limits.claims_settle_max_s, applies)
+            settled = self._desk.slots.until_none_is_reserved()
+            await self._within(self._limits.claims_settle_max_s, settled)
+            self._desk.runners.close()
+            await self._within(self._limits.runners_stop_max_s, self._desk.runners.until_idle())
+            await _logged("hand chats over", self._hand_over())
+            await _logged("end the lease", self._ports.leases.expire(self.worker_id))
+        finally:
+            self._keeper.end()
+            self._is_drained.set()
+        self._ports.offer()
+
+    async def _hand_over(self) -> None:
+        """Release what names this worker, a chat that was claimed in vain included."""
+        for _ in range(HAND_OVER_ROUNDS_MAX):
+            owned = await self._ports.claims.owned(self.worker_id)
+            if not owned:
+                return
+            for state in owned:
+                with suppress(ChatError):  # It has moved; the next round sees where to.
+                    await self._ports.apply(state.chat_id, Release(fence_of(state)))
+
+    async def _within(self, limit_s: float, work: Awaitable[object]) -> None:
+        """Wait for `work`, but not longer than `limit_s`."""
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(_logged("settle", work))
+            limit = group.create_task(self._ports.clock.sleep(limit_s))
+            await asyncio.wait((working, limit), return_when=asyncio.FIRST_COMPLETED)
+            limit.cancel()
+            if not working.done():
+                logger.warning("a drain went on without waiting any longer")
+                working.cancel()
+
+
+async def _logged(what: str, work: Awaitable[object]) -> None:
+    """Go on after a failure: a drain does what it can, and the lease does the rest."""
+    try:
+        await work
+    except Exception:
+        logger.exception("could not %s", what)

@@ -1,0 +1,1 @@
+"""Users and groups as the gateway knows them."""

@@ -1,0 +1,165 @@
+"""Groups as the gateway tells them, and how long its word is taken.
+
+An answer is used for a minute without asking again; the bus says earlier when one is wrong. While
+no gateway answers, an answer of the last ten minutes is used instead of none, unless the bus said
+that it is wrong. Beyond that nobody knows, and whoever asked decides what that means for them.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
+import grpc
+
+from chatd.primitives.domain.ids import OwnerId
+from chatd.users.domain.errors import GroupsUnavailable
+from chatd.users.domain.groups import Groups
+from parley.api.identity.v1 import group_service_pb2 as groups_api
+from parley.api.identity.v1 import user_service_pb2 as users_api
+from parley.api.identity.v1.group_service_pb2_grpc import GroupServiceStub
+from parley.api.identity.v1.user_service_pb2_grpc import UserServiceStub
+from parley.clock import Clock
+from parley.rpc import Channels, problem_of
+
+ASK_S = 2.0
+FRESH_S = 60.0
+STALE_S = 600.0
+# After a failure nobody waits for another one so soon.
+RETRY_S = 2.0
+USERS_MAX = 10_000
+
+ABSENT = frozenset({"USER_NOT_FOUND", "USER_DELETED"})
+
+logger = logging.getLogger(__name__)
+
+
+class GatewayGroups:
+    """Asks any gateway to which groups a user belongs."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+
+    async def of(self, user_id: OwnerId) -> tuple[str, ...]:
+        """Return the ids of a user's groups; somebody unknown belongs to none.
+
+        Raises:
+            GroupsUnavailable: no gateway answers.
+        """
+        stub = UserServiceStub(self._channels.for_key(user_id))
+        try:
+            found = await stub.GetUser(users_api.GetUserRequest(user_id=user_id), timeout=ASK_S)
+        except grpc.aio.AioRpcError as error:
+            problem = problem_of(error)
+            if problem.reason in ABSENT:
+                return ()
+            logger.warning("no gateway tells the groups of users: %s", problem.message)
+            raise GroupsUnavailable from error
+        return tuple(found.user.group_ids)
+
+
+class GatewayDeletions:
+    """Asks any gateway which groups were deleted."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+
+    async def among(self, group_ids: Sequence[str]) -> frozenset[str]:
+        """Return those of at most 500 groups that were deleted.
+
+        Raises:
+            GroupsUnavailable: no gateway answers.
+        """
+        stub = GroupServiceStub(self._channels.for_key(group_ids[0]))
+        try:
+            told = await stub.BatchGetGroups(
+                groups_api.BatchGetGroupsRequest(group_ids=group_ids), timeout=ASK_S
+            )
+        except grpc.aio.AioRpcError as error:
+            raise GroupsUnavailable from error
+        return frozenset(told.deleted_group_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    group_ids: tuple[str, ...]
+    asked_s: float
+
+
+class CachedGroups:
+    """Groups of the users who were asked for last, so that few requests wait for a gateway."""
+
+    def __init__(self, source: Groups, clock: Clock) -> None:
+        self._source = source
+        self._clock = clock
+        self._told: OrderedDict[OwnerId, _Told] = OrderedDict()
+        self._trusted_since_s = float("-inf")
+        self._failed_until_s = float("-inf")
+        self._forgotten = 0
+        # Many requests of one user at once ask once; a lock lives as long as somebody holds it.
+        self._asking: WeakValueDictionary[OwnerId, asyncio.Lock] = WeakValueDictionary()
+
+    def forget(self, user_id: OwnerId) -> None:
+        """Ask again for a user, because they changed; never use the old answer."""
+        self._forgotten += 1
+        self._told.pop(user_id, None)
+
+    def forget_group(self, group_id: str) -> None:
+        """Ask again for everybody in a group, because it changed."""
+        members = [user for user, told in self._told.items() if group_id in told.group_ids]
+        self._forgotten += 1
+        for user_id in members:
+            del self._told[user_id]
+
+    def distrust(self) -> None:
+        """Ask again for everybody, because news may have been lost; use old answers if need be."""
+        self._forgotten += 1
+        self._trusted_since_s = self._clock.monotonic()
+
+    async def of(self, user_id: OwnerId) -> tuple[str, ...]:
+        """Return the ids of a user's groups.
+
+        Raises:
+            GroupsUnavailable: no gateway answers, and the last answer is too old.
+        """
+        lock = self._asking.setdefault(user_id, asyncio.Lock())
+        if (fresh := self._fresh(user_id)) is not None:
+            return fresh
+        async with lock:
+            if (fresh := self._fresh(user_id)) is not None:
+                return fresh
+            return await self._ask(user_id)
+
+    def _fresh(self, user_id: OwnerId) -> tuple[str, ...] | None:
+        told = self._told.get(user_id)
+        if told is None or told.asked_s < self._trusted_since_s:
+            return None
+        if self._clock.monotonic() - told.asked_s > FRESH_S:
+            return None
+        self._told.move_to_end(user_id)
+        return told.group_ids
+
+    async def _ask(self, user_id: OwnerId) -> tuple[str, ...]:
+        now_s, forgotten = self._clock.monotonic(), self._forgotten
+        if now_s < self._failed_until_s:
+            return self._stale(user_id)
+        try:
+            group_ids = await self._source.of(user_id)
+        except GroupsUnavailable:
+            self._failed_until_s = self._clock.monotonic() + RETRY_S
+            return self._stale(user_id)
+        # What was forgotten meanwhile may be this very answer.
+        if forgotten == self._forgotten:
+            self._told[user_id] = _Told(group_ids, now_s)
+            self._told.move_to_end(user_id)
+            if len(self._told) > USERS_MAX:
+                self._told.popitem(last=False)
+        return group_ids
+
+    def _stale(self, user_id: OwnerId) -> tuple[str, ...]:
+        told = self._told.get(user_id)
+        if told is None or self._clock.monotonic() - told.asked_s > STALE_S:
+            raise GroupsUnavailable
+        return told.group_ids

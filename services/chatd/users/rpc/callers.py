@@ -1,0 +1,34 @@
+"""Who calls, as the store knows them."""
+
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.ids import Owner, OwnerId
+from chatd.primitives.domain.requests import Reader
+from chatd.primitives.rpc.fields import uuid_of
+from chatd.users.domain.errors import GroupsUnavailable
+from chatd.users.domain.groups import Groups
+from parley.rpc import current_caller
+
+
+def caller_as_owner() -> Owner:
+    """Return the user on whose behalf this call is made; the rules admit no other."""
+    user = current_caller().user
+    if user is None:
+        raise InvalidRequest("authorization", "the token names no user")
+    return Owner(OwnerId(uuid_of(user.id, "authorization")), user.role)
+
+
+async def caller_as_reader(groups: Groups) -> Reader:
+    """Return the same user with what is shared with their groups in sight."""
+    return await reader_in_groups(caller_as_owner().id, groups)
+
+
+async def reader_in_groups(user_id: OwnerId, groups: Groups) -> Reader:
+    """Return a user as a reader; while nobody tells their groups, as one without any.
+
+    What they own and what is shared with them alone stays readable then. What is shared with a
+    group looks absent rather than being shown to somebody who may have left it.
+    """
+    try:
+        return Reader(user_id, await groups.of(user_id))
+    except GroupsUnavailable:
+        return Reader(user_id)

@@ -1,0 +1,104 @@
+"""The lease of a worker: held for as long as renewals succeed, and trusted as far as they do."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from chatd.primitives.domain.ids import WorkerId
+from chatd.workers.domain import Leases, NamedChat
+from chatd.workers.engine.leases import Lease, LeaseTiming, contact_lost, renewed
+from parley.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+
+class LeaseKeeper:
+    """Registers a worker and renews its lease.
+
+    `named` is told with every renewal which chats name this worker.
+    """
+
+    def __init__(
+        self,
+        worker_id: WorkerId,
+        address: str,
+        leases: Leases,
+        *,
+        clock: Clock,
+        timing: LeaseTiming,
+        named: Callable[[tuple[NamedChat, ...]], None],
+    ) -> None:
+        self._worker_id = worker_id
+        self._address = address
+        self._leases = leases
+        self._clock = clock
+        self._timing = timing
+        self._named = named
+        self._lease: Lease | None = None
+        self._is_registered = asyncio.Event()
+        self._is_ending = False
+
+    def may_act(self) -> bool:
+        """Return whether a new effect may start: not when others may soon hold us for dead."""
+        now = self._clock.monotonic()
+        return self._lease is not None and self._lease.may_act(now, self._timing)
+
+    def may_judge_others(self) -> bool:
+        """Return whether chats of others may be held for abandoned."""
+        now = self._clock.monotonic()
+        return self._lease is not None and self._lease.may_sweep(now, self._timing)
+
+    def note_outage(self) -> None:
+        """Learn that a call to the database failed."""
+        self._lease = contact_lost(self._lease)
+
+    def begin_end(self) -> None:
+        """Renew on, but do not register again if the row of this worker is gone."""
+        self._is_ending = True
+
+    def end(self) -> None:
+        """Act on the lease no more."""
+        self._lease = None
+
+    async def until_registered(self) -> None:
+        """Wait until there is a lease for the first time."""
+        await self._is_registered.wait()
+
+    async def run(self) -> None:
+        """Renew until cancelled."""
+        while True:
+            try:
+                if self._is_registered.is_set():
+                    await self._renew()
+                else:
+                    await self._register()
+                delay_s = self._timing.renew_every_s
+            except Exception:
+                logger.exception("the lease could not be renewed")
+                self.note_outage()
+                delay_s = self._timing.renew_again_s
+            await self._clock.sleep(delay_s)
+
+    async def _register(self) -> None:
+        sent_at = self._clock.monotonic()
+        await self._leases.register(self._worker_id, self._address, self._timing.lease_s)
+        self._hold(sent_at)
+        self._is_registered.set()
+
+    async def _renew(self) -> None:
+        sent_at = self._clock.monotonic()
+        named = await self._leases.renew(self._worker_id, self._timing.lease_s)
+        if named is not None:
+            self._hold(sent_at)
+            self._named(named)
+        elif not self._is_ending:
+            logger.error("the row of this worker is gone; it registers again")
+            self._lease = None
+            self._is_registered.clear()
+            await self._register()
+
+    def _hold(self, sent_at: float) -> None:
+        answered_at = self._clock.monotonic()
+        self._lease = renewed(
+            self._lease, sent_at=sent_at, answered_at=answered_at, timing=self._timing
+        )

@@ -1,0 +1,1 @@
+"""The control plane of workspaces: templates, nodes, lifetimes, secrets."""

@@ -1,0 +1,1 @@
+"""Clients of other services of the slice `workspaces`."""

@@ -1,0 +1,31 @@
+"""Where chats work when nobody keeps track of it, and what a model is told when they cannot."""
+
+from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.workspaces.domain.ports import Site
+from parley.rpc import Channels
+
+
+class PreferredSites:
+    """Gives every chat a workspace under its own id, on the node that the id prefers."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+
+    async def begin(self, chat_id: ChatId) -> Site:
+        """Return where the chat's tools work."""
+        return Site(str(self._channels.address_for(chat_id)), chat_id)
+
+    async def ready(self, chat_id: ChatId, owner: Owner) -> Site:
+        """Return the same: a node makes the directory at its first use."""
+        return await self.begin(chat_id)
+
+    async def seen(self, chat_id: ChatId) -> Site:
+        """Return the same."""
+        return await self.begin(chat_id)
+
+    async def recent(self, chat_id: ChatId) -> Site:
+        """Return the same."""
+        return await self.begin(chat_id)
+
+    def forget(self, chat_id: ChatId) -> None:
+        """Know nothing that could be forgotten."""

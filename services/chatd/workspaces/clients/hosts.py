@@ -1,0 +1,182 @@
+"""Nodes as hosts of workspaces: the adapter that asks them."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC
+from typing import Final
+
+import grpc
+
+from chatd.workspaces.clients.failures import AMBIGUOUS, plain_problem
+from chatd.workspaces.clients.grants import Granted, nothing_granted
+from chatd.workspaces.clients.nodes import answered
+from chatd.workspaces.clients.specs import failure_of, level_of, recipe_to_proto
+from chatd.workspaces.domain.nodes import Node
+from chatd.workspaces.domain.ports import (
+    HostAway,
+    HostRefused,
+    LogLine,
+    NotPrepared,
+    Prepared,
+    Progress,
+)
+from chatd.workspaces.domain.spec import Kind
+from chatd.workspaces.domain.workspace import Failure, FailureKind, Workspace
+from parley.api.workspace.v1 import host_service_pb2, workspace_pb2
+from parley.api.workspace.v1.host_service_pb2_grpc import WorkspaceHostServiceStub
+
+PREPARE_S: Final = 3600.0
+STOP_S: Final = 120.0
+
+#: Asked of a node that hosts nothing: directories for scratch work it makes by itself.
+UNSERVED: Final = Failure(
+    FailureKind.NO_NODE,
+    "The node makes scratch workspaces only; start a toolrunner that hosts others.",
+)
+
+
+class GrpcHost:
+    """Asks nodes over channels.
+
+    Args:
+        channel_at: Gives the channel to the address of a node.
+        granted: Tells which secrets a workspace may use.
+    """
+
+    def __init__(
+        self,
+        channel_at: Callable[[str], grpc.aio.Channel],
+        granted: Granted = nothing_granted,
+    ) -> None:
+        self._channel_at = channel_at
+        self._granted = granted
+
+    async def prepare(
+        self, node: Node, workspace: Workspace, after_line: int = 0
+    ) -> AsyncIterator[Progress]:
+        """Have a workspace made or started; the same placement attaches."""
+        request = host_service_pb2.PrepareWorkspaceRequest(
+            request_id=f"prepare-{workspace.id}-{workspace.epoch}",
+            workspace_id=workspace.id,
+            epoch=workspace.epoch,
+            owner_id=workspace.owner_id,
+            recipe=recipe_to_proto(workspace.recipe, await self._granted(workspace)),
+            must_exist=workspace.has_files,
+            after_log_sequence=after_line,
+        )
+        call = self._stub(node).PrepareWorkspace(request, timeout=PREPARE_S)
+        try:
+            async for response in call:
+                match response.WhichOneof("kind"):
+                    case "log_line":
+                        yield _line(response.log_line)
+                    case "prepared":
+                        yield _prepared(response.prepared)
+                        return
+                    case "failed":
+                        yield NotPrepared(failure_of(response.failed))
+                        return
+                    case _:
+                        return
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
+                raise _trouble(error) from error
+            is_made_at_use = workspace.kind is Kind.SCRATCH
+            yield Prepared() if is_made_at_use else NotPrepared(UNSERVED)
+        finally:
+            call.cancel()
+
+    async def stop(self, node: Node, workspace: Workspace) -> None:
+        """Have everything in a workspace ended."""
+        request = host_service_pb2.WorkspaceHostServiceStopWorkspaceRequest(
+            request_id=f"stop-{workspace.id}-{workspace.epoch}",
+            workspace_id=workspace.id,
+            epoch=workspace.epoch,
+        )
+        await _told(self._stub(node).StopWorkspace(request, timeout=STOP_S))
+
+    async def remove(self, node: Node, workspace: Workspace) -> None:
+        """Have a workspace removed with its files."""
+        request = host_service_pb2.RemoveWorkspaceRequest(
+            request_id=f"remove-{workspace.id}-{workspace.epoch}",
+            workspace_id=workspace.id,
+            epoch=workspace.epoch,
+        )
+        await _told(self._stub(node).RemoveWorkspace(request, timeout=STOP_S))
+
+    async def update_policy(self, node: Node, workspace: Workspace) -> None:
+        """Have a running workspace go by its network, bounds and grants as they are now.
+
+        Raises:
+            HostAway: The node does not answer.
+            HostRefused: The node has another placement, or lacks this.
+        """
+        recipe = recipe_to_proto(workspace.recipe, await self._granted(workspace))
+        request = host_service_pb2.UpdateWorkspacePolicyRequest(
+            request_id=f"policy-{workspace.id}-{workspace.epoch}-{workspace.version}",
+            workspace_id=workspace.id,
+            epoch=workspace.epoch,
+            network=recipe.network,
+            limits=recipe.limits,
+            secrets=recipe.secrets,
+        )
+        await _told(self._stub(node).UpdateWorkspacePolicy(request, timeout=STOP_S))
+
+    async def merge(
+        self,
+        node: Node,
+        fork: Workspace,
+        parent: Workspace,
+        *,
+        request_id: str,
+        strategy: "workspace_pb2.MergeStrategy.ValueType",
+        paths: tuple[str, ...],
+        is_dry: bool,
+    ) -> workspace_pb2.MergeReport:
+        """Have the changes of a fork brought into its parent.
+
+        Raises:
+            Refusal: The node refuses, lacks this, or is away.
+        """
+        request = host_service_pb2.MergeWorkspaceRequest(
+            request_id=request_id,
+            fork_workspace_id=fork.id,
+            fork_epoch=fork.epoch,
+            parent_workspace_id=parent.id,
+            parent_epoch=parent.epoch,
+            strategy=strategy,
+            paths=paths,
+            dry_run=is_dry,
+        )
+        answer = await answered(self._stub(node).MergeWorkspace(request, timeout=STOP_S))
+        return answer.report
+
+    def _stub(self, node: Node) -> WorkspaceHostServiceStub:
+        return WorkspaceHostServiceStub(self._channel_at(node.address))
+
+
+def _prepared(prepared: host_service_pb2.WorkspacePrepared) -> Prepared:
+    return Prepared(prepared.root_path, prepared.git_branch, level_of(prepared.sandbox.level))
+
+
+def _line(line: workspace_pb2.SetupLogLine) -> LogLine:
+    return LogLine(line.sequence, line.logged_at.ToDatetime(tzinfo=UTC), line.stage, line.text)
+
+
+async def _told(call: Awaitable[object]) -> None:
+    """Wait for what a node was told.
+
+    Raises:
+        HostAway: The node does not answer.
+        HostRefused: The node does not do it.
+    """
+    try:
+        await call
+    except grpc.aio.AioRpcError as error:
+        raise _trouble(error) from error
+
+
+def _trouble(error: grpc.aio.AioRpcError) -> Exception:
+    problem = plain_problem(error)
+    if error.code() in AMBIGUOUS or error.code() is grpc.StatusCode.UNAUTHENTICATED:
+        return HostAway(f"{problem.reason}: {problem.message}")
+    return HostRefused(problem.reason, problem.message)

@@ -1,0 +1,117 @@
+"""The nodes that workspaces are on, as people reach them; tools have their own way there."""
+
+from collections import OrderedDict
+from collections.abc import Awaitable
+from typing import Final, TypeVar
+
+import grpc
+
+from chatd.workspaces.domain.ports import Site
+from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
+from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
+from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
+from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
+from parley.rpc import Address, Channels, Problem, Refusal, problem_of
+
+RETRY_AFTER_S: Final = 1.0
+PLACES_MAX: Final = 10_000
+
+#: What a node says about the request itself, so that it is for whoever made it.
+ABOUT_THE_REQUEST: Final = frozenset(
+    {
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.ALREADY_EXISTS,
+        grpc.StatusCode.PERMISSION_DENIED,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.OUT_OF_RANGE,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+    }
+)
+AWAY: Final = Problem(
+    grpc.StatusCode.UNAVAILABLE,
+    "UPSTREAM_UNAVAILABLE",
+    "The node of this workspace does not answer; try again, with the same request id if this was "
+    "to change something.",
+    retry_after_s=RETRY_AFTER_S,
+)
+NOT_SERVED: Final = Problem(
+    grpc.StatusCode.UNIMPLEMENTED,
+    "UNIMPLEMENTED",
+    "The node of this workspace does not serve this yet.",
+)
+
+R = TypeVar("R")
+
+
+class Nodes:
+    """Finds the node of a workspace; without a placement it is the one that its id prefers."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+        self._addresses: OrderedDict[str, Address] = OrderedDict()
+
+    def placed(self, site: Site) -> None:
+        """Learn where a workspace is, right before it is asked for something."""
+        self._addresses[site.workspace_id] = Address.parse(site.address)
+        self._addresses.move_to_end(site.workspace_id)
+        if len(self._addresses) > PLACES_MAX:
+            self._addresses.popitem(last=False)
+
+    def address(self, workspace_id: str) -> Address:
+        """Return where a workspace's node is."""
+        known = self._addresses.get(workspace_id)
+        return self._channels.address_for(workspace_id) if known is None else known
+
+    def executions(self, workspace_id: str) -> ExecutionServiceStub:
+        """Return the executions of a workspace's node."""
+        return ExecutionServiceStub(self._channel(workspace_id))
+
+    def processes(self, workspace_id: str) -> ProcessServiceStub:
+        """Return the processes of a workspace's node."""
+        return ProcessServiceStub(self._channel(workspace_id))
+
+    def files(self, workspace_id: str) -> FileServiceStub:
+        """Return the files of a workspace's node."""
+        return FileServiceStub(self._channel(workspace_id))
+
+    def git(self, workspace_id: str) -> GitServiceStub:
+        """Return the repositories of a workspace's node."""
+        return GitServiceStub(self._channel(workspace_id))
+
+    def _channel(self, workspace_id: str) -> grpc.aio.Channel:
+        address = self._addresses.get(workspace_id)
+        if address is None:
+            return self._channels.for_key(workspace_id)
+        return self._channels.also(address)
+
+
+async def answered(call: Awaitable[R]) -> R:
+    """Return what a node answers.
+
+    Raises:
+        Refusal: It refuses, lacks this, or is away.
+    """
+    try:
+        return await call
+    except grpc.aio.AioRpcError as error:
+        raise passed_on(error) from error
+
+
+def passed_on(error: grpc.aio.AioRpcError) -> Exception:
+    """Return what a caller is told of a node's error; one that is our own fault stays as it is."""
+    problem = problem_of(error)
+    has_own_reason = problem.reason != error.code().name
+    match error.code():
+        case grpc.StatusCode.UNIMPLEMENTED:
+            return Refusal(NOT_SERVED)
+        case grpc.StatusCode.UNAVAILABLE if has_own_reason:
+            return Refusal(problem)
+        case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED:
+            return Refusal(AWAY)
+        case code if code in ABOUT_THE_REQUEST:
+            return Refusal(problem)
+        case _:
+            return error

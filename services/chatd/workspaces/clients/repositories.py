@@ -1,0 +1,116 @@
+"""The repositories of workspaces, asked of their nodes, and the calls that may change them."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import grpc
+
+from chatd.chats.domain.diffs import DiffStatus, RepositoriesUnknown
+from chatd.content.domain.tools import Execution, Executor, Found, Outcome, Tools, ToolSpec
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.users.clients.users import user_of
+from chatd.workspaces.clients.failures import MOVED, plain_problem
+from chatd.workspaces.clients.fixed_locator import PreferredSites
+from chatd.workspaces.domain.ports import Site, Sites
+from parley.api.workspace.v1 import git_pb2, git_service_pb2, workspace_pb2
+from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
+from parley.clock import Clock
+from parley.rpc import Address, Channels, acting_for
+
+ANSWER_S: Final = 30.0
+#: Of the tools of a workspace, those that change no file; one whose output is read may do so.
+READERS: Final = frozenset(
+    {"attach_file", "find_files", "list_files", "process_list", "read_file", "search_files"}
+)
+
+
+class _Moved(Exception):
+    """The workspace is not where it was thought to be."""
+
+
+class NodeRepositories:
+    """Asks the nodes that chats work on; without `sites`, those that their ids prefer."""
+
+    def __init__(self, channels: Channels, clock: Clock, sites: Sites | None = None) -> None:
+        self._channels = channels
+        self._clock = clock
+        self._sites = sites or PreferredSites(channels)
+
+    async def status(self, chat_id: ChatId, owner: Owner) -> DiffStatus | None:
+        """Return how a chat's workspace differs; None if it has no repository.
+
+        Raises:
+            RepositoriesUnknown: The node does not tell.
+        """
+        try:
+            # Asked soon after a call was made, so where that went is known.
+            return await self._asked(await self._sites.recent(chat_id), chat_id, owner)
+        except _Moved:
+            self._sites.forget(chat_id)
+        except ChatError as nowhere:
+            raise RepositoriesUnknown(str(nowhere)) from nowhere
+        try:
+            return await self._asked(await self._sites.seen(chat_id), chat_id, owner)
+        except (ChatError, _Moved) as nowhere:
+            raise RepositoriesUnknown(str(nowhere)) from nowhere
+
+    async def _asked(self, site: Site, chat_id: ChatId, owner: Owner) -> DiffStatus | None:
+        stub = GitServiceStub(self._channels.also(Address.parse(site.address)))
+        context = workspace_pb2.WorkspaceContext(
+            workspace_id=site.workspace_id, epoch=site.epoch, chat_id=chat_id
+        )
+        try:
+            with acting_for(user_of(owner)):
+                found = await stub.GetStatus(
+                    git_service_pb2.GetStatusRequest(context=context), timeout=ANSWER_S
+                )
+        except grpc.aio.AioRpcError as error:
+            problem = plain_problem(error)
+            if problem.reason in MOVED:
+                raise _Moved(problem.message) from error
+            raise RepositoriesUnknown(problem.message) from error
+        return self._status(found.repositories)
+
+    def _status(self, repositories: Sequence[git_pb2.GitRepository]) -> DiffStatus | None:
+        if not repositories:
+            return None
+        return DiffStatus(
+            branch=repositories[0].branch,
+            origin_url=repositories[0].origin_url,
+            repositories=len(repositories),
+            changed_files=sum(len(each.files) + each.omitted_files for each in repositories),
+            added_lines=sum(each.added_lines for each in repositories),
+            deleted_lines=sum(each.deleted_lines for each in repositories),
+            refreshed_at=self._clock.now(),
+        )
+
+
+class TouchingTools:
+    """Tools that tell when one of them may have changed files, whatever became of it."""
+
+    def __init__(self, tools: Tools, touched: Callable[[ChatId, Owner], None]) -> None:
+        self._tools = tools
+        self._touched = touched
+
+    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+        """Return what there is."""
+        return await self._tools.offer(chat_id, owner)
+
+    async def execute(self, execution: Execution) -> Outcome:
+        """Have a call executed."""
+        try:
+            return await self._tools.execute(execution)
+        finally:
+            dispatch = execution.dispatch
+            is_of_workspace = dispatch.executor is Executor.TOOLRUNNER
+            if is_of_workspace and dispatch.call.tool_name not in READERS:
+                self._touched(execution.chat_id, execution.owner)
+
+    async def find(self, execution: Execution) -> Found:
+        """Ask for a call."""
+        return await self._tools.find(execution)
+
+    async def cancel(self, execution: Execution) -> None:
+        """Have a call stopped."""
+        await self._tools.cancel(execution)

@@ -1,0 +1,108 @@
+"""What workspaces are made of, and what became of them, between our values and a node's protos."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from chatd.workspaces.clients.grants import grant_to_proto
+from chatd.workspaces.domain.secrets import Secret
+from chatd.workspaces.domain.spec import Kind, Limits, Network, NetworkPolicy, Profile, Recipe
+from chatd.workspaces.domain.workspace import Failure, FailureKind
+from parley.api.workspace.v1 import (
+    host_service_pb2,
+    sandbox_pb2,
+    template_pb2,
+    workspace_pb2,
+)
+
+KINDS: Final = {
+    Kind.SCRATCH: template_pb2.WORKSPACE_KIND_SCRATCH,
+    Kind.GIT: template_pb2.WORKSPACE_KIND_GIT,
+    Kind.LOCAL: template_pb2.WORKSPACE_KIND_LOCAL,
+    Kind.FORK: template_pb2.WORKSPACE_KIND_FORK,
+}
+NETWORKS: Final = {
+    Network.NONE: sandbox_pb2.NETWORK_ACCESS_NONE,
+    Network.PROXY: sandbox_pb2.NETWORK_ACCESS_PROXY,
+    Network.OPEN: sandbox_pb2.NETWORK_ACCESS_OPEN,
+}
+PROFILES: Final = {
+    Profile.READ_ONLY: sandbox_pb2.SANDBOX_PROFILE_READ_ONLY,
+    Profile.WORKSPACE_WRITE: sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
+    Profile.FULL: sandbox_pb2.SANDBOX_PROFILE_FULL,
+}
+FAILURES: Final[Mapping[int, FailureKind]] = {
+    workspace_pb2.WorkspaceFailureKind.Value(f"WORKSPACE_FAILURE_KIND_{kind.name}"): kind
+    for kind in FailureKind
+}
+
+
+def recipe_to_proto(
+    recipe: Recipe, granted: tuple[Secret, ...] = ()
+) -> host_service_pb2.WorkspaceRecipe:
+    """Return a recipe as a node reads it."""
+    source = recipe.source
+    made = host_service_pb2.WorkspaceRecipe(
+        kind=KINDS[recipe.kind],
+        setup_script=recipe.setup_script,
+        setup_timeout_ms=recipe.setup_timeout_ms,
+        environment=dict(recipe.environment),
+        network=network_to_proto(recipe.network),
+        limits=limits_to_proto(recipe.limits),
+        profile=PROFILES[recipe.profile],
+        sandbox_minimum=level_to_proto(recipe.sandbox_minimum),
+        secrets=map(grant_to_proto, granted),
+    )
+    match recipe.kind:
+        case Kind.SCRATCH:
+            made.scratch.CopyFrom(template_pb2.ScratchSource(skeleton=dict(source.skeleton)))
+        case Kind.GIT:
+            made.git.url, made.git.ref, made.git.branch = source.url, source.ref, source.branch
+            made.git.depth, made.git.worktree = source.depth, source.is_worktree
+        case Kind.LOCAL:
+            made.local.directory, made.local.overlay = source.directory, source.is_overlay
+        case Kind.FORK:
+            made.fork.parent_workspace_id = source.parent_id
+            made.fork.parent_epoch = source.parent_epoch
+            made.fork.mode = workspace_pb2.ForkMode.Value(
+                f"FORK_MODE_{(source.fork_mode or 'unspecified').upper()}"
+            )
+    return made
+
+
+def network_to_proto(policy: NetworkPolicy) -> sandbox_pb2.NetworkPolicy:
+    """Return a network policy as protos say it."""
+    return sandbox_pb2.NetworkPolicy(
+        access=NETWORKS[policy.access],
+        presets=policy.presets,
+        allowed_hosts=policy.allowed_hosts,
+        denied_hosts=policy.denied_hosts,
+    )
+
+
+def limits_to_proto(limits: Limits) -> sandbox_pb2.ResourceLimits:
+    """Return bounds as protos say them."""
+    return sandbox_pb2.ResourceLimits(
+        cpu_millicores=limits.cpu_millicores,
+        memory_bytes=limits.memory_bytes,
+        pids=limits.pids,
+        disk_bytes=limits.disk_bytes,
+        inodes=limits.inodes,
+        output_bytes=limits.output_bytes,
+    )
+
+
+def level_to_proto(level: str) -> "sandbox_pb2.SandboxLevel.ValueType":
+    """Return a level of sandboxes as protos say it."""
+    return sandbox_pb2.SandboxLevel.Value(f"SANDBOX_LEVEL_{(level or 'unspecified').upper()}")
+
+
+def level_of(level: "sandbox_pb2.SandboxLevel.ValueType") -> str:
+    """Return the word for a level; empty for none."""
+    name = sandbox_pb2.SandboxLevel.Name(level).removeprefix("SANDBOX_LEVEL_").lower()
+    return "" if name == "unspecified" else name
+
+
+def failure_of(failure: workspace_pb2.WorkspaceFailure) -> Failure:
+    """Return why a node cannot make or keep a workspace."""
+    kind = FAILURES.get(failure.kind, FailureKind.INTERNAL)
+    return Failure(kind, failure.message, failure.recreatable)

@@ -1,0 +1,93 @@
+"""Every way in which something asked of workspaces can fail, beside those of chats.
+
+ChatError
+├── WorkspaceNotReady     the workspace is in the wrong state for this
+├── QuotaExhausted        the owner has as much as they may
+├── NoNode                no machine can host it
+├── NodeLost              the machine that has it does not answer
+├── NodeNotFound          no such machine
+├── StaleNode             the machine registered anew since
+├── TemplateNotFound      no such template for this caller
+└── NotAFork              the workspace is no copy of another
+"""
+
+from chatd.primitives.domain.errors import ChatError
+from chatd.workspaces.domain.quota import QuotaUse
+from chatd.workspaces.domain.workspace import State
+
+#: What to do about a workspace that is not ready, by the tool that does it.
+NEXT_STEPS = {
+    State.PENDING: "wait until it is ready",
+    State.PREPARING: "wait until it is ready",
+    State.STOPPING: "wait until it has stopped, then call start_workspace",
+    State.STOPPED: "start_workspace",
+    State.DELETED: "create_workspace",
+    State.FAILED: "start_workspace",
+}
+
+
+class WorkspaceNotReady(ChatError):
+    """The workspace is in the wrong state."""
+
+    def __init__(self, workspace_id: str, state: State) -> None:
+        next_step = NEXT_STEPS.get(state, "stop_workspace")
+        super().__init__(f"the workspace is {state}; next: {next_step}")
+        self.workspace_id = workspace_id
+        self.state = state
+        self.next_step = next_step
+
+
+class QuotaExhausted(ChatError):
+    """The owner has as much of something as they may."""
+
+    def __init__(self, use: QuotaUse) -> None:
+        super().__init__(f"{use.used} of {use.limit} {use.dimension} are in use; {use.how_to_free}")
+        self.use = use
+
+
+class NoNode(ChatError):
+    """No machine can host the workspace."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"no machine can host the workspace: {cause}")
+        self.cause = cause
+
+
+class NodeLost(ChatError):
+    """The machine that has the workspace does not answer."""
+
+    def __init__(self, node_id: str) -> None:
+        super().__init__("the machine of this workspace does not answer; try again later")
+        self.node_id = node_id
+
+
+class NodeNotFound(ChatError):
+    """There is no such machine."""
+
+    def __init__(self, node_id: str) -> None:
+        super().__init__(f"no node {node_id}; register it first")
+        self.node_id = node_id
+
+
+class StaleNode(ChatError):
+    """The machine registered anew since."""
+
+    def __init__(self, node_id: str) -> None:
+        super().__init__(f"node {node_id} registered anew since; register again")
+        self.node_id = node_id
+
+
+class TemplateNotFound(ChatError):
+    """There is no such template for this caller."""
+
+    def __init__(self, template_id: str) -> None:
+        super().__init__(f"no template {template_id}; list_templates tells which there are")
+        self.template_id = template_id
+
+
+class NotAFork(ChatError):
+    """The workspace is no copy of another."""
+
+    def __init__(self, workspace_id: str) -> None:
+        super().__init__(f"workspace {workspace_id} is no fork of another")
+        self.workspace_id = workspace_id

@@ -1,0 +1,208 @@
+"""The machines that host workspaces, and which of them a workspace goes to."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from chatd.workspaces.domain.errors import NoNode
+from chatd.workspaces.domain.spec import Kind, Recipe
+from chatd.workspaces.domain.workspace import NodeId
+
+HEARTBEAT_S: Final = 10.0
+LOST_AFTER: Final = timedelta(seconds=45)
+#: As the probe of a node names them, the weakest first.
+LEVELS: Final = ("none", "uid", "landlock", "ns", "vm")
+#: What is left of a disk before a node gets nothing more.
+DISK_FREE_BYTES_MIN: Final = 256 * 1024**2
+
+
+class NodeState(StrEnum):
+    """Where a node is in its life."""
+
+    ACTIVE = "active"
+    DRAINING = "draining"
+    LOST = "lost"
+    GONE = "gone"
+
+
+#: Nobody waits for these; what was on them is given up until they register again.
+OUT_OF_REACH: Final = frozenset({NodeState.LOST, NodeState.GONE})
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a node can hold; 0 says that nobody knows."""
+
+    workspaces: int = 0
+    cpu_millicores: int = 0
+    memory_bytes: int = 0
+    disk_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a node holds now."""
+
+    workspaces: int = 0
+    processes: int = 0
+    cpu_millicores: int = 0
+    memory_bytes: int = 0
+    disk_free_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """A directory that a node offers to local workspaces."""
+
+    name: str
+    is_overlay_only: bool = False
+    has_overlay: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine that hosts workspaces.
+
+    Attributes:
+        sandbox: What its probe found, as JSON that is only shown.
+        placed: Workspaces that were placed on it and are not stopped; newer than its own count.
+        is_static: Whether it is known from the settings only and never says anything itself.
+    """
+
+    id: NodeId
+    address: str
+    name: str = ""
+    state: NodeState = NodeState.ACTIVE
+    capacity: Capacity = field(default_factory=Capacity)
+    load: Load = field(default_factory=Load)
+    sandbox_level: str = ""
+    sandbox: str = "{}"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    directories: tuple[Directory, ...] = ()
+    mirrors: tuple[str, ...] = ()
+    journal_generation: str = ""
+    registration_epoch: int = 0
+    version: str = ""
+    registered_at: datetime | None = None
+    last_seen_at: datetime | None = None
+    drain_at: datetime | None = None
+    is_leaving: bool = False
+    placed: int = 0
+    is_static: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a workspace asks of the node it goes to.
+
+    Attributes:
+        near: The node it must be on, because something that it needs is there.
+        avoid: Nodes that just failed to make it.
+        is_patient: Whether it waits for room on a full node.
+    """
+
+    kind: Kind
+    sandbox_minimum: str = ""
+    url: str = ""
+    directory: str = ""
+    is_overlay: bool = False
+    near: NodeId | None = None
+    avoid: frozenset[NodeId] = frozenset()
+    is_patient: bool = False
+
+
+def need_of(recipe: Recipe, near: NodeId | None = None) -> Need:
+    """Return what a recipe asks of a node."""
+    source = recipe.source
+    return Need(
+        kind=recipe.kind,
+        sandbox_minimum=recipe.sandbox_minimum,
+        url=source.url,
+        directory=source.directory,
+        is_overlay=source.is_overlay,
+        near=near,
+    )
+
+
+def choose(nodes: Iterable[Node], need: Need) -> Node:
+    """Return the node that a workspace goes to.
+
+    Of those that can have it: one that keeps a mirror of its repository, unless that one is much
+    fuller than another; else the least loaded. Ties go by id, so that the choice can be told.
+
+    Raises:
+        NoNode: none can have it; the cause says what most of them lack.
+    """
+    known = list(nodes)
+    if not known:
+        raise NoNode("none is known; start a toolrunner")
+    fitting = [node for node in known if (_misfit(node, need)) is None]
+    if not fitting:
+        causes = [cause for node in known if (cause := _misfit(node, need)) is not None]
+        raise NoNode(max(sorted(set(causes)), key=causes.count))
+    tried = [node for node in fitting if node.id not in need.avoid] or fitting
+    return min(tried, key=lambda node: (_weight(node, need), node.id))
+
+
+def fullness(node: Node) -> float:
+    """Return how full a node is, from 0 to 1 and beyond, by what it is fullest of."""
+    load, capacity = node.load, node.capacity
+    shares = [
+        _share(max(load.workspaces, node.placed), capacity.workspaces),
+        _share(load.cpu_millicores, capacity.cpu_millicores),
+        _share(load.memory_bytes, capacity.memory_bytes),
+        _share(capacity.disk_bytes - load.disk_free_bytes, capacity.disk_bytes),
+    ]
+    # Without any known capacity the number of workspaces still tells two nodes apart.
+    return max(shares) or max(load.workspaces, node.placed) / 1_000_000
+
+
+#: A mirror saves a clone, which is worth a somewhat fuller machine.
+MIRROR_WORTH: Final = 0.25
+
+
+def _weight(node: Node, need: Need) -> float:
+    has_mirror = bool(need.url) and need.url in node.mirrors
+    return fullness(node) - (MIRROR_WORTH if has_mirror else 0.0)
+
+
+def _misfit(node: Node, need: Need) -> str | None:
+    """Return why a node cannot have a workspace, None if it can."""
+    if node.state is not NodeState.ACTIVE:
+        return "the machines that are known are away or being taken out"
+    if need.near is not None and node.id != need.near:
+        return "the machine that has what it is made from cannot take it"
+    if need.sandbox_minimum and not _confines(node, need.sandbox_minimum):
+        return f"none confines at level {need.sandbox_minimum} or better"
+    is_full = 0 < node.capacity.workspaces <= node.placed
+    if is_full and not need.is_patient:
+        return "all are full"
+    if node.capacity.disk_bytes and node.load.disk_free_bytes < DISK_FREE_BYTES_MIN:
+        return "their disks are full"
+    if need.kind is Kind.LOCAL and not node.is_static and not _offers(node, need):
+        return f"none offers the directory {need.directory}"
+    return None
+
+
+def _confines(node: Node, minimum: str) -> bool:
+    # What a node from the settings offers is only known to itself, which refuses if it is not so.
+    if node.is_static or minimum not in LEVELS:
+        return True
+    return node.sandbox_level in LEVELS and LEVELS.index(node.sandbox_level) >= LEVELS.index(
+        minimum
+    )
+
+
+def _offers(node: Node, need: Need) -> bool:
+    return any(
+        each.name == need.directory
+        and (need.is_overlay or not each.is_overlay_only)
+        and (each.has_overlay or not need.is_overlay)
+        for each in node.directories
+    )
+
+
+def _share(used: int, whole: int) -> float:
+    return max(0, used) / whole if whole > 0 else 0.0

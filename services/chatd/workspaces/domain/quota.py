@@ -1,0 +1,113 @@
+"""What one user may have of workspaces, and how a refusal says what to do."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from chatd.workspaces.domain.workspace import LIVE, State, Workspace
+
+GIB: Final = 1024**3
+
+
+class Dimension(StrEnum):
+    """What is limited per user."""
+
+    LIVE_WORKSPACES = "live_workspaces"
+    WORKSPACES = "workspaces"
+    CPU_MILLICORES = "cpu_millicores"
+    MEMORY_BYTES = "memory_bytes"
+    PIDS = "pids"
+    DISK_BYTES = "disk_bytes"
+    EGRESS_BYTES = "egress_bytes"
+
+
+HOW_TO_FREE: Final = {
+    Dimension.LIVE_WORKSPACES: "stop one that is not needed now; its files are kept",
+    Dimension.WORKSPACES: "delete one that is not needed any more",
+    Dimension.CPU_MILLICORES: "stop a workspace, or end what runs in one",
+    Dimension.MEMORY_BYTES: "stop a workspace, or end what runs in one",
+    Dimension.PIDS: "stop a workspace, or end processes in one",
+    Dimension.DISK_BYTES: "delete files in a workspace, or delete a workspace",
+    Dimension.EGRESS_BYTES: "wait until tomorrow (UTC)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaLimits:
+    """How much one user may have; 0 for no limit."""
+
+    live_workspaces: int = 5
+    workspaces: int = 20
+    cpu_millicores: int = 0
+    memory_bytes: int = 0
+    pids: int = 0
+    disk_bytes: int = 10 * GIB
+    egress_bytes: int = 0
+
+    def of(self, dimension: Dimension) -> int:
+        """Return the limit of a dimension."""
+        limit: int = getattr(self, dimension.value)
+        return limit
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaUse:
+    """How much of something a user has and may have."""
+
+    dimension: Dimension
+    used: int
+    limit: int
+
+    @property
+    def how_to_free(self) -> str:
+        """Return what to do to have less."""
+        return HOW_TO_FREE[self.dimension]
+
+    def is_exhausted_by(self, more: int) -> bool:
+        """Return whether that much more would be too much."""
+        return self.limit > 0 and self.used + more > self.limit
+
+
+def uses(workspaces: Iterable[Workspace], limits: QuotaLimits) -> tuple[QuotaUse, ...]:
+    """Return what a user has, one entry for each dimension.
+
+    Scratch directories that chats got without asking take part by what they use, not by number:
+    a user may have any number of chats.
+    """
+    had = [each for each in workspaces if each.state is not State.DELETED]
+    asked_for = [each for each in had if not each.is_scratch_of_chat]
+    measured = [each.usage for each in had if each.usage is not None]
+    used = {
+        Dimension.LIVE_WORKSPACES: sum(each.state in LIVE for each in asked_for),
+        Dimension.WORKSPACES: len(asked_for),
+        Dimension.CPU_MILLICORES: sum(usage.cpu_millicores for usage in measured),
+        Dimension.MEMORY_BYTES: sum(usage.memory_bytes for usage in measured),
+        Dimension.PIDS: sum(usage.pids for usage in measured),
+        Dimension.DISK_BYTES: sum(usage.disk_bytes for usage in measured),
+        Dimension.EGRESS_BYTES: sum(usage.egress_bytes for usage in measured),
+    }
+    return tuple(
+        QuotaUse(dimension, used[dimension], limits.of(dimension)) for dimension in Dimension
+    )
+
+
+def exhausted(
+    workspaces: Iterable[Workspace], limits: QuotaLimits, *, is_new: bool
+) -> QuotaUse | None:
+    """Return the first limit that one more live workspace would break, None if there is none."""
+    for use in uses(workspaces, limits):
+        match use.dimension:
+            case Dimension.LIVE_WORKSPACES:
+                more = 1
+            case Dimension.WORKSPACES:
+                more = 1 if is_new else 0
+            case Dimension.DISK_BYTES if not is_new:
+                # Its files are there already, and only in one that runs can any be deleted.
+                continue
+            case _:
+                # What it will use nobody knows yet; one that used all of it gets no more.
+                more = 1
+        if use.is_exhausted_by(more):
+            return use
+    return None

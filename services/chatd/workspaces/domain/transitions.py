@@ -1,0 +1,321 @@
+"""What a command does to a workspace: pure, and the only door to its state."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from chatd.workspaces.domain.commands import (
+    Command,
+    Fail,
+    FindAgain,
+    FinishPreparing,
+    FinishRemoving,
+    FinishStopping,
+    Grant,
+    Lapse,
+    LoseNode,
+    Place,
+    Remove,
+    Report,
+    SetPolicy,
+    SetTtl,
+    Start,
+    Stop,
+    TellPolicy,
+    Use,
+    Warn,
+)
+from chatd.workspaces.domain.errors import WorkspaceNotReady
+from chatd.workspaces.domain.lifetime import bumped, deadlines, worth_writing
+from chatd.workspaces.domain.matrix import ALLOWED
+from chatd.workspaces.domain.spec import Recipe
+from chatd.workspaces.domain.workspace import (
+    NODE_LOST,
+    Failure,
+    FailureKind,
+    State,
+    Usage,
+    Workspace,
+)
+
+
+def decide(workspace: Workspace, command: Command, now: datetime) -> Workspace:
+    """Return the workspace after a command; the very same one if nothing changes.
+
+    Raises:
+        WorkspaceNotReady: the command means nothing in this state.
+    """
+    if type(command) not in ALLOWED[workspace.state]:
+        raise WorkspaceNotReady(workspace.id, workspace.state)
+    decided = _decided(workspace, command, now)
+    if decided is workspace or decided == workspace:
+        return workspace
+    return replace(decided, version=workspace.version + 1)
+
+
+def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace:
+    match command:
+        case Place(after=after):
+            is_next = after is None or after == workspace.epoch
+            return _placed(workspace, command) if is_next else workspace
+        case FinishPreparing():
+            return _prepared(workspace, command, now)
+        case Fail(epoch, failure):
+            is_mine = epoch == workspace.epoch and workspace.state in _CAN_FAIL
+            return _failed(workspace, failure) if is_mine else workspace
+        case Report():
+            return _reported(workspace, command, now)
+        case Lapse(epoch, failure):
+            is_mine = workspace.is_usable and epoch == workspace.epoch
+            return _lapsed(workspace, failure, now) if is_mine else workspace
+        case Use():
+            return _used(workspace, now)
+        case Warn():
+            return replace(workspace, warned_for=workspace.deadline_at)
+        case SetTtl(ttl_ms):
+            return _with_ttl(workspace, ttl_ms)
+        case Start(parameters):
+            return _started(workspace, dict(parameters))
+        case Stop():
+            return _stopping(workspace, command, now)
+        case FinishStopping(epoch):
+            return _stopped(workspace, now) if _is_stopping(workspace, epoch) else workspace
+        case Remove(is_node_lost):
+            return _removing(workspace, is_node_lost=is_node_lost)
+        case FinishRemoving(epoch):
+            is_mine = _is_stopping(workspace, epoch) and workspace.is_removing
+            return _deleted(workspace) if is_mine else workspace
+        case LoseNode(node_id):
+            return _lost(workspace) if workspace.node_id == node_id else workspace
+        case FindAgain():
+            return _found(workspace, command)
+        case Grant(secret_names):
+            return _allowed(workspace, replace(workspace.recipe, secret_names=secret_names))
+        case SetPolicy(network, limits):
+            recipe = replace(
+                workspace.recipe,
+                network=network or workspace.recipe.network,
+                limits=limits or workspace.recipe.limits,
+            )
+            return _allowed(workspace, recipe)
+        case TellPolicy(epoch, policy):
+            is_mine = epoch == workspace.epoch and policy > workspace.policy_told
+            return replace(workspace, policy_told=policy) if is_mine else workspace
+        case _:
+            assert_never(command)
+
+
+_CAN_FAIL = frozenset({State.PENDING, State.PREPARING, State.STOPPING})
+#: Nothing runs in these, but files may be there.
+_AT_REST = frozenset({State.STOPPED, State.FAILED})
+
+
+def _allowed(workspace: Workspace, recipe: Recipe) -> Workspace:
+    if recipe == workspace.recipe:
+        return workspace
+    return replace(workspace, recipe=recipe, policy=workspace.policy + 1)
+
+
+def _placed(workspace: Workspace, command: Place) -> Workspace:
+    is_there = command.node_id == workspace.node_id
+    source = replace(workspace.recipe.source, parent_epoch=command.parent_epoch)
+    return replace(
+        workspace,
+        state=State.PREPARING,
+        node_id=command.node_id,
+        epoch=workspace.epoch + 1,
+        recipe=replace(workspace.recipe, source=source),
+        has_files=workspace.has_files and is_there,
+        # What it leaves behind elsewhere its node is told to remove.
+        usage=workspace.usage if is_there else None,
+    )
+
+
+def _prepared(workspace: Workspace, command: FinishPreparing, now: datetime) -> Workspace:
+    if workspace.state is not State.PREPARING or command.epoch != workspace.epoch:
+        return workspace
+    deadline, latest = deadlines(workspace.lifetime, now)
+    return replace(
+        workspace,
+        state=State.READY,
+        has_files=True,
+        failure=None,
+        stop_reason=None,
+        root_path=command.root_path,
+        git_branch=command.git_branch,
+        sandbox_level=command.sandbox_level,
+        policy_told=command.policy,
+        started_at=now,
+        last_used_at=now,
+        deadline_at=deadline,
+        max_deadline_at=latest,
+        warned_for=None,
+    )
+
+
+def _reported(workspace: Workspace, command: Report, now: datetime) -> Workspace:
+    if command.epoch != workspace.epoch:
+        return workspace
+    if workspace.state in _AT_REST and command.usage is not None:
+        return replace(workspace, usage=_kept(command.usage))
+    if not workspace.is_usable:
+        return workspace
+    told = replace(
+        workspace,
+        state=State.BUSY if command.is_busy else State.READY,
+        usage=command.usage or workspace.usage,
+    )
+    is_news = command.used_at is not None and command.used_at > workspace.last_used_at
+    return _used(told, min(now, command.used_at or now)) if is_news else told
+
+
+def _lapsed(workspace: Workspace, failure: Failure | None, now: datetime) -> Workspace:
+    return _stopped(workspace, now) if failure is None else _failed(workspace, failure)
+
+
+def _used(workspace: Workspace, now: datetime) -> Workspace:
+    if not workspace.is_usable:
+        return workspace
+    deadline = bumped(workspace.lifetime, workspace.deadline_at, workspace.max_deadline_at, now)
+    is_recent = now - workspace.last_used_at < worth_writing(workspace.lifetime)
+    if deadline == workspace.deadline_at and is_recent:
+        return workspace
+    return replace(workspace, last_used_at=max(now, workspace.last_used_at), deadline_at=deadline)
+
+
+def _with_ttl(workspace: Workspace, ttl_ms: int) -> Workspace:
+    lifetime = replace(workspace.lifetime, ttl_ms=ttl_ms)
+    if workspace.started_at is None or not workspace.is_usable:
+        return replace(workspace, lifetime=lifetime)
+    deadline, latest = deadlines(lifetime, workspace.started_at)
+    return replace(workspace, lifetime=lifetime, deadline_at=deadline, max_deadline_at=latest)
+
+
+def _started(workspace: Workspace, parameters: dict[str, str]) -> Workspace:
+    changed = replace(workspace, parameters={**workspace.parameters, **parameters})
+    match workspace.state:
+        case State.STOPPED if workspace.node_id is not None and workspace.has_files:
+            # Its files are there and nowhere else.
+            return replace(
+                changed,
+                state=State.PREPARING,
+                epoch=workspace.epoch + 1,
+                stop_reason=None,
+                delete_at=None,
+            )
+        case State.DELETED if not workspace.is_scratch_of_chat:
+            raise WorkspaceNotReady(workspace.id, workspace.state)
+        case State.STOPPED | State.FAILED | State.DELETED:
+            return replace(
+                changed,
+                state=State.PENDING,
+                failure=None,
+                stop_reason=None,
+                delete_at=None,
+                has_files=False,
+            )
+        case _:
+            return workspace
+
+
+def _stopping(workspace: Workspace, command: Stop, now: datetime) -> Workspace:
+    match workspace.state:
+        case State.PENDING:
+            return _stopped(replace(workspace, stop_reason=command.reason), now)
+        case State.PREPARING | State.READY | State.BUSY:
+            return replace(workspace, state=State.STOPPING, stop_reason=command.reason)
+        case _:
+            return workspace
+
+
+def _stopped(workspace: Workspace, now: datetime) -> Workspace:
+    if workspace.is_removing:
+        # Stopped is not removed: whoever removes says so.
+        return workspace
+    return replace(
+        workspace,
+        state=State.STOPPED,
+        usage=_kept(workspace.usage),
+        deadline_at=None,
+        max_deadline_at=None,
+        warned_for=None,
+        stopped_at=now,
+        delete_at=now + timedelta(milliseconds=workspace.lifetime.retention_ms),
+    )
+
+
+def _kept(usage: Usage | None) -> Usage | None:
+    """Return what is still used when nothing runs: the room of its files."""
+    return None if usage is None else Usage(disk_bytes=usage.disk_bytes, inodes=usage.inodes)
+
+
+def _removing(workspace: Workspace, *, is_node_lost: bool) -> Workspace:
+    if workspace.state is State.DELETED:
+        return workspace
+    if is_node_lost or workspace.node_id is None:
+        return _deleted(workspace)
+    return replace(workspace, state=State.STOPPING, is_removing=True, failure=None)
+
+
+def _deleted(workspace: Workspace) -> Workspace:
+    return replace(
+        workspace,
+        state=State.DELETED,
+        is_removing=False,
+        failure=None,
+        usage=None,
+        deadline_at=None,
+        max_deadline_at=None,
+        warned_for=None,
+        delete_at=None,
+    )
+
+
+def _failed(workspace: Workspace, failure: Failure) -> Workspace:
+    return replace(
+        workspace,
+        state=State.FAILED,
+        failure=failure,
+        is_removing=False,
+        usage=_kept(workspace.usage),
+        deadline_at=None,
+        max_deadline_at=None,
+        warned_for=None,
+    )
+
+
+def _lost(workspace: Workspace) -> Workspace:
+    match workspace.state:
+        case State.STOPPING if workspace.is_removing:
+            # The node is told to remove it when it comes back.
+            return _deleted(workspace)
+        case State.PREPARING | State.READY | State.BUSY | State.STOPPING:
+            # Nobody's disk is taken by what nobody can reach.
+            return replace(_failed(workspace, NODE_LOST), usage=None)
+        case _:
+            return workspace
+
+
+def _found(workspace: Workspace, command: FindAgain) -> Workspace:
+    is_lost = workspace.failure is not None and workspace.failure.kind is FailureKind.NODE_LOST
+    is_same = (command.node_id, command.epoch) == (workspace.node_id, workspace.epoch)
+    if not (is_lost and is_same and workspace.started_at is not None):
+        return workspace
+    match command.state:
+        case State.READY | State.BUSY:
+            deadline, latest = deadlines(workspace.lifetime, workspace.started_at)
+            return replace(
+                workspace,
+                state=State.READY,
+                failure=None,
+                deadline_at=deadline,
+                max_deadline_at=latest,
+            )
+        case State.STOPPED:
+            return _stopped(replace(workspace, failure=None), workspace.last_used_at)
+        case _:
+            return workspace
+
+
+def _is_stopping(workspace: Workspace, epoch: int) -> bool:
+    return workspace.state is State.STOPPING and epoch == workspace.epoch

@@ -1,0 +1,305 @@
+"""What people and models ask of workspaces: create, start, stop, remove, fork, lifetime, quota."""
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final, Protocol
+
+from chatd.primitives.domain.errors import InvalidRequest, NameTaken
+from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.users.domain.errors import GroupsUnavailable
+from chatd.users.domain.groups import Groups
+from chatd.workspaces.domain.commands import Remove, SetTtl, Start, Stop
+from chatd.workspaces.domain.errors import TemplateNotFound, WorkspaceNotReady
+from chatd.workspaces.domain.lifetime import TTL_MS_MAX, TTL_MS_MIN, chosen_ttl_ms
+from chatd.workspaces.domain.names import fitting_name, made_name
+from chatd.workspaces.domain.nodes import OUT_OF_REACH
+from chatd.workspaces.domain.ports import ChatWorkspace, LogLine, Nodes
+from chatd.workspaces.domain.quota import QuotaLimits, QuotaUse, uses
+from chatd.workspaces.domain.ranking import Ranking, rank
+from chatd.workspaces.domain.requests import NewFork, NewWorkspace
+from chatd.workspaces.domain.spec import Kind, Source
+from chatd.workspaces.domain.templates import (
+    Template,
+    changed_values,
+    chosen_values,
+    recipe_of,
+    restarted,
+)
+from chatd.workspaces.domain.workspace import (
+    USABLE,
+    State,
+    StopReason,
+    Workspace,
+    WorkspaceId,
+)
+from chatd.workspaces.engine.watchers import Changes
+from chatd.workspaces.store.templates import PostgresTemplates
+from chatd.workspaces.store.workspaces import PostgresWorkspaces
+from parley.clock import Clock
+
+#: How long a tool waits for a workspace to become ready or stopped.
+PREPARING_S: Final = 600.0
+CAN_BE_FORKED: Final = frozenset({*USABLE, State.STOPPED})
+
+
+class InstallationTtl(Protocol):
+    """The lifetime that administrators gave all workspaces that chats make."""
+
+    async def workspace_ttl_ms(self) -> int:
+        """Return it; 0 leaves it to templates."""
+        ...
+
+
+def workspace_id_for(owner_id: OwnerId, key: str) -> WorkspaceId:
+    """Return the id of the workspace that a request makes, the same for its repetition."""
+    return WorkspaceId(str(uuid.uuid5(uuid.UUID(owner_id), f"workspace {key}")))
+
+
+class Control:
+    """Takes what is asked, decides, and leaves the doing to the driver.
+
+    Args:
+        workspaces: Where they are stored.
+        templates: What they are made from.
+        groups: Who may use which templates.
+        ttl: The installation's lifetime.
+        limits: What one user may have.
+        nodes: Where they are.
+        changes: Who is woken.
+        bound: Is told of a chat that works elsewhere now.
+        clock: The time of what is made now.
+    """
+
+    def __init__(
+        self,
+        workspaces: PostgresWorkspaces,
+        templates: PostgresTemplates,
+        *,
+        groups: Groups,
+        ttl: InstallationTtl,
+        limits: QuotaLimits,
+        nodes: Nodes,
+        changes: Changes,
+        bound: Callable[[ChatId], None],
+        clock: Clock,
+    ) -> None:
+        self.workspaces = workspaces
+        self.templates = templates
+        self.changes = changes
+        self._groups = groups
+        self._ttl = ttl
+        self._limits = limits
+        self._nodes = nodes
+        self._bound = bound
+        self._clock = clock
+
+    async def group_ids(self, owner_id: OwnerId) -> frozenset[str]:
+        """Return the groups of a user; while nobody can tell, none."""
+        try:
+            return frozenset(await self._groups.of(owner_id))
+        except GroupsUnavailable:
+            return frozenset()
+
+    async def list_templates(
+        self, owner_id: OwnerId, query: str, *, for_agents: bool, is_all_seen: bool = False
+    ) -> Ranking:
+        """Return the templates that a user may use, best first."""
+        entries, now = await self.templates.list(
+            owner_id,
+            await self.group_ids(owner_id),
+            is_all_seen=is_all_seen,
+            for_agents=for_agents,
+        )
+        return rank(entries, query, now or self._clock.now())
+
+    async def template(
+        self, owner_id: OwnerId, template_id: str, *, is_all_seen: bool = False
+    ) -> Template:
+        """Return a template that a user may use.
+
+        Raises:
+            TemplateNotFound: there is none.
+        """
+        groups = await self.group_ids(owner_id)
+        return await self.templates.get(template_id, groups, is_all_seen=is_all_seen)
+
+    async def create(
+        self, asked: NewWorkspace, *, is_all_seen: bool = False
+    ) -> tuple[Workspace, bool]:
+        """Accept a new workspace, or return what the same request made; say whether it is new.
+
+        Raises:
+            TemplateNotFound: there is none that the owner may use.
+            InvalidRequest: values do not fit the template.
+            QuotaExhausted: the owner has as much as they may.
+            RequestIdReused: the key was used for something else.
+        """
+        template = await self.template(asked.owner_id, asked.template_id, is_all_seen=is_all_seen)
+        values = chosen_values(template, asked.parameters, asked.preset_id)
+        workspace_id = workspace_id_for(asked.owner_id, asked.key)
+        suffix = workspace_id[-4:]
+        recipe = recipe_of(template, values, chat=(asked.chat_id or workspace_id)[:8])
+        now = await self.workspaces.now()
+        workspace = Workspace(
+            id=workspace_id,
+            name=fitting_name(asked.name, template.name, suffix),
+            owner_id=asked.owner_id,
+            kind=template.kind,
+            recipe=replace(recipe, secret_names=asked.secret_names),
+            lifetime=replace(template.lifetime, ttl_ms=await self._ttl_ms(template, asked.ttl_ms)),
+            created_at=now,
+            last_used_at=now,
+            template_id=template.id,
+            template_name=template.name,
+            parameters=values,
+        )
+        return await self._add(workspace, asked.body_hash, asked.chat_id, suffix)
+
+    async def fork(self, asked: NewFork) -> tuple[Workspace, bool]:
+        """Accept a copy of a workspace.
+
+        Raises:
+            WorkspaceNotFound: there is none that is the owner's.
+            WorkspaceNotReady: it cannot be copied now.
+            QuotaExhausted: the owner has as much as they may.
+        """
+        source = await self.workspaces.own(asked.source_id, asked.owner_id)
+        if source.state not in CAN_BE_FORKED:
+            raise WorkspaceNotReady(source.id, source.state)
+        workspace_id = workspace_id_for(asked.owner_id, asked.key)
+        suffix = workspace_id[-4:]
+        now = await self.workspaces.now()
+        # Which placement of it that will be is known when this one is placed.
+        copied = Source(parent_id=source.id, fork_mode=asked.mode)
+        workspace = Workspace(
+            id=workspace_id,
+            name=fitting_name(asked.name, f"{source.name}-fork", suffix),
+            owner_id=asked.owner_id,
+            kind=Kind.FORK,
+            recipe=replace(source.recipe, kind=Kind.FORK, source=copied, setup_script=""),
+            lifetime=source.lifetime,
+            created_at=now,
+            last_used_at=now,
+            template_id=source.template_id,
+            template_name=source.template_name,
+            parameters=source.parameters,
+            parent_id=source.id,
+        )
+        return await self._add(workspace, asked.body_hash, asked.chat_id, suffix)
+
+    async def start(
+        self, workspace: Workspace, parameters: Mapping[str, str]
+    ) -> tuple[Workspace, Workspace]:
+        """Start a workspace, or make a failed one again; return it before and after.
+
+        Raises:
+            WorkspaceNotReady: it is stopping or gone.
+            InvalidRequest: a parameter cannot be changed or does not fit.
+            QuotaExhausted: as many live as may.
+        """
+        if not parameters:
+            return await self.workspaces.start(workspace.id, Start(), self._limits)
+        template = await self._template_of(workspace)
+        values = changed_values(template, workspace.parameters, parameters)
+        kept = restarted(workspace.recipe, recipe_of(template, values, chat=workspace.id[:8]))
+        return await self.workspaces.start(
+            workspace.id,
+            Start(values),
+            self._limits,
+            lambda started: replace(started, recipe=kept),
+        )
+
+    async def stop(
+        self, workspace_id: str, reason: StopReason = StopReason.REQUESTED
+    ) -> tuple[Workspace, Workspace]:
+        """Stop a workspace; return it before and after."""
+        return await self.workspaces.apply(workspace_id, Stop(reason))
+
+    async def remove(self, workspace_id: str, *, is_forced: bool) -> tuple[Workspace, Workspace]:
+        """Remove a workspace with its files; return it before and after.
+
+        Args:
+            workspace_id: The workspace.
+            is_forced: Whether it is gone at once if its node is lost. A node that is there is told
+                to remove it in any case, and until it has, the workspace counts.
+        """
+        is_lost = is_forced and await self._is_node_lost(workspace_id)
+        return await self.workspaces.apply(workspace_id, Remove(is_node_lost=is_lost))
+
+    async def set_ttl(self, workspace: Workspace, ttl_ms: int) -> Workspace:
+        """Change the lifetime of a workspace.
+
+        Raises:
+            InvalidRequest: it is too short, too long, or endless where that is not allowed.
+        """
+        _check_ttl(ttl_ms)
+        most_ms = workspace.lifetime.ttl_max_ms
+        if most_ms and (ttl_ms == 0 or ttl_ms > most_ms):
+            raise InvalidRequest("ttl_ms", f"is beyond the most of its template, {most_ms}")
+        _, after = await self.workspaces.apply(workspace.id, SetTtl(ttl_ms))
+        return after
+
+    async def quota(self, owner_id: OwnerId) -> tuple[QuotaUse, ...]:
+        """Return what a user has and may have."""
+        return uses(await self.workspaces.counted(owner_id), self._limits)
+
+    async def of_chat(self, chat_id: ChatId) -> ChatWorkspace | None:
+        """Return where a chat's tools work, None if there is no such chat."""
+        return await self.workspaces.of_chat(chat_id)
+
+    async def lines(self, workspace: Workspace) -> tuple[LogLine, ...]:
+        """Return what preparing a workspace printed."""
+        return await self.workspaces.lines(workspace.id, workspace.epoch, 0)
+
+    def id_for(self, owner_id: OwnerId, key: str) -> WorkspaceId:
+        """Return the id of the workspace that a request makes."""
+        return workspace_id_for(owner_id, key)
+
+    async def settled(self, workspace_id: str, within_s: float = PREPARING_S) -> Workspace:
+        """Return a workspace once nothing is being done about it, or as it is after a while."""
+        return await self.changes.settled(
+            workspace_id, lambda: self.workspaces.get(workspace_id), within_s
+        )
+
+    async def _add(
+        self, workspace: Workspace, body_hash: bytes, chat_id: str, suffix: str
+    ) -> tuple[Workspace, bool]:
+        try:
+            added = await self.workspaces.add(workspace, body_hash, self._limits)
+        except NameTaken:
+            renamed = replace(workspace, name=made_name(workspace.name, suffix))
+            added = await self.workspaces.add(renamed, body_hash, self._limits)
+        if chat_id and await self.workspaces.bind(ChatId(chat_id), added[0].id):
+            self._bound(ChatId(chat_id))
+        return added
+
+    async def _is_node_lost(self, workspace_id: str) -> bool:
+        workspace = await self.workspaces.get(workspace_id)
+        if workspace.node_id is None:
+            return False
+        node = await self._nodes.find(workspace.node_id)
+        return node is None or node.state in OUT_OF_REACH
+
+    async def _template_of(self, workspace: Workspace) -> Template:
+        if not workspace.template_id:
+            raise InvalidRequest("parameters", "it was made from no template")
+        try:
+            return await self.template(workspace.owner_id, workspace.template_id)
+        except TemplateNotFound:
+            raise InvalidRequest("parameters", "its template is gone") from None
+
+    async def _ttl_ms(self, template: Template, asked_ms: int | None) -> int:
+        if asked_ms is not None:
+            _check_ttl(asked_ms)
+        return chosen_ttl_ms(
+            asked_ms=asked_ms,
+            installation_ms=await self._ttl.workspace_ttl_ms(),
+            template_ms=template.lifetime.ttl_ms,
+            template_max_ms=template.lifetime.ttl_max_ms,
+        )
+
+
+def _check_ttl(ttl_ms: int) -> None:
+    if ttl_ms and not TTL_MS_MIN <= ttl_ms <= TTL_MS_MAX:
+        raise InvalidRequest("ttl_ms", "is neither 0 nor between a minute and 30 days")

@@ -1,0 +1,129 @@
+"""Looking at workspaces whose files may have changed: soon, seldom, and never in a turn's way.
+
+A turn calls many tools one after another, and each may change files. A look waits until a chat
+has called none for a while, but not for ever, and finds what all of them did. Where a look found
+nothing new the next one waits longer: most chats call tools that change no repository.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from chatd.chats.domain.diffs import DiffStatus, Repositories, RepositoriesUnknown
+from chatd.primitives.domain.ids import ChatId, Owner
+from parley.clock import Clock
+
+QUIET_S: Final = 1.0
+LATEST_S: Final = 10.0
+CALM_S: Final = 5.0
+LOOKS_MAX: Final = 4
+WAITING_MAX: Final = 4096
+
+logger = logging.getLogger(__name__)
+
+
+class Statuses(Protocol):
+    """Where statuses are kept."""
+
+    async def set(self, chat_id: ChatId, status: DiffStatus | None) -> int | None:
+        """Keep a status; return the chat's version, None if it is no news."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Touched:
+    owner: Owner
+    first_s: float
+    last_s: float
+    calm_until_s: float
+
+    @property
+    def due_s(self) -> float:
+        return max(min(self.last_s + QUIET_S, self.first_s + LATEST_S), self.calm_until_s)
+
+
+class DiffStatuses:
+    """Looks at the workspaces of chats whose tools were called.
+
+    Args:
+        repositories: Tells how workspaces differ.
+        statuses: Keeps what it tells.
+        clock: Tells how long ago a tool was called.
+        changed: Is told of chats whose status changed, with their version.
+    """
+
+    def __init__(
+        self,
+        repositories: Repositories,
+        statuses: Statuses,
+        clock: Clock,
+        *,
+        changed: Callable[[ChatId, int], None],
+    ) -> None:
+        self._repositories = repositories
+        self._statuses = statuses
+        self._clock = clock
+        self._changed = changed
+        self._touched: dict[ChatId, _Touched] = {}
+        self._calm_until_s: dict[ChatId, float] = {}
+        self._is_needed = asyncio.Event()
+        self._slots = asyncio.Semaphore(LOOKS_MAX)
+
+    def touched(self, chat_id: ChatId, owner: Owner) -> None:
+        """Learn that a tool of a chat may have changed files; never waits."""
+        now_s = self._clock.monotonic()
+        known = self._touched.get(chat_id)
+        if known is not None:
+            self._touched[chat_id] = replace(known, last_s=now_s)
+        elif len(self._touched) < WAITING_MAX:
+            calm_until_s = self._calm_until_s.pop(chat_id, 0.0)
+            self._touched[chat_id] = _Touched(owner, now_s, now_s, calm_until_s)
+            self._is_needed.set()
+
+    async def run(self) -> None:
+        """Look where it is due until this is cancelled."""
+        # After a failure none is under way, though some may have been begun.
+        self._slots = asyncio.Semaphore(LOOKS_MAX)
+        async with asyncio.TaskGroup() as looks:
+            while True:
+                if not self._touched:
+                    self._is_needed.clear()
+                    await self._is_needed.wait()
+                first = min(touched.due_s for touched in self._touched.values())
+                await self._clock.sleep(max(0.0, first - self._clock.monotonic()))
+                now_s = self._clock.monotonic()
+                for chat_id, touched in [*self._touched.items()]:
+                    if touched.due_s <= now_s:
+                        del self._touched[chat_id]
+                        await self._slots.acquire()
+                        looks.create_task(self._look(chat_id, touched.owner))
+                self._forget_calm(now_s)
+
+    async def _look(self, chat_id: ChatId, owner: Owner) -> None:
+        try:
+            status = await self._repositories.status(chat_id, owner)
+            version = await self._statuses.set(chat_id, status)
+            if version is not None:
+                self._changed(chat_id, version)
+            else:
+                self._be_calm(chat_id, self._clock.monotonic() + CALM_S)
+        except RepositoriesUnknown as error:
+            logger.info("how a workspace differs is not known: %s", error)
+        except Exception:
+            logger.exception("how a workspace differs could not be kept")
+        finally:
+            self._slots.release()
+
+    def _be_calm(self, chat_id: ChatId, until_s: float) -> None:
+        """Look at a chat in which nothing was new no sooner than then."""
+        touched = self._touched.get(chat_id)
+        if touched is None:
+            self._calm_until_s[chat_id] = until_s
+        else:
+            self._touched[chat_id] = replace(touched, calm_until_s=until_s)
+
+    def _forget_calm(self, now_s: float) -> None:
+        for chat_id in [each for each, until_s in self._calm_until_s.items() if until_s <= now_s]:
+            del self._calm_until_s[chat_id]

@@ -1,0 +1,399 @@
+"""The driver of workspaces: does what their states ask for, and survives its own death.
+
+A workspace that is pending, preparing or stopping waits for somebody to do something. A driver
+claims its row for a while, does one thing, and writes what came of it; then the next thing. What it
+asks of a node is named for workspace and epoch, so whoever takes over after a crash asks the same
+and attaches. While something takes long the claim is renewed, which also tells when the workspace
+was stopped or taken over meanwhile: then what is under way is let go.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Final, Protocol, assert_never
+
+from chatd.primitives.domain.errors import WorkspaceNotFound
+from chatd.primitives.domain.ids import WorkerId
+from chatd.workspaces.domain.commands import (
+    Command,
+    Fail,
+    FinishPreparing,
+    FinishRemoving,
+    FinishStopping,
+    LoseNode,
+    Place,
+)
+from chatd.workspaces.domain.errors import NoNode, WorkspaceNotReady
+from chatd.workspaces.domain.nodes import OUT_OF_REACH, Node, choose, need_of
+from chatd.workspaces.domain.ports import (
+    Host,
+    HostAway,
+    HostRefused,
+    LogLine,
+    Nodes,
+    NotPrepared,
+    Prepared,
+    Progress,
+)
+from chatd.workspaces.domain.workspace import (
+    DRIVEN,
+    NODE_LOST,
+    Failure,
+    FailureKind,
+    State,
+    Workspace,
+)
+from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable
+
+logger = logging.getLogger(__name__)
+
+#: A node that says this of a placement has a newer one or none: nothing of this one is there.
+NOT_THERE: Final = frozenset({"STALE_PLACEMENT", "WORKSPACE_NOT_FOUND", "UNIMPLEMENTED"})
+#: A node that says this of a fork means what it is a copy of, which was placed anew or is gone.
+PARENT_MOVED: Final = frozenset({"STALE_PLACEMENT", "WORKSPACE_NOT_FOUND", "WORKSPACE_NOT_READY"})
+#: A node that says this may have room soon.
+NO_ROOM: Final = frozenset({"NODE_FULL"})
+PARENT_GONE: Final = Failure(
+    FailureKind.SOURCE, "What it is a copy of is gone. Fork another one.", is_recreatable=False
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DriverTiming:
+    """How patient a driver is.
+
+    Attributes:
+        lease_s: How long a claim holds without being renewed.
+        sweep_s: Time between two looks for what waits.
+        retry_s: Time before something that did not work is tried again.
+        placing_s: How long a node is looked for before the workspace fails.
+        away_s: How long a node of the settings, which nobody calls lost, may be silent.
+        room_s: How long room is waited for on a node that is full.
+    """
+
+    lease_s: float = 15.0
+    sweep_s: float = 2.0
+    retry_s: float = 2.0
+    placing_s: float = 20.0
+    away_s: float = 120.0
+    room_s: float = 60.0
+    driven_max: int = 64
+
+
+class Driven(Protocol):
+    """Workspaces that can be claimed and moved."""
+
+    async def apply(self, workspace_id: str, command: Command) -> tuple[Workspace, Workspace]:
+        """Decide and write; return the workspace before and after."""
+        ...
+
+    async def get(self, workspace_id: str) -> Workspace:
+        """Return a workspace."""
+        ...
+
+    async def claim(
+        self, driver_id: WorkerId, lease_s: float, rows_max: int
+    ) -> tuple[Workspace, ...]:
+        """Take what waits."""
+        ...
+
+    async def claim_one(
+        self, driver_id: WorkerId, workspace_id: str, lease_s: float
+    ) -> Workspace | None:
+        """Take one, None if there is nothing to do or somebody does it."""
+        ...
+
+    async def renew(
+        self, driver_id: WorkerId, workspace_id: str, lease_s: float
+    ) -> Workspace | None:
+        """Keep one and return it as it is, None if it is somebody else's."""
+        ...
+
+    async def release(self, driver_id: WorkerId, workspace_id: str, rest_s: float) -> None:
+        """Let go of one for a while."""
+        ...
+
+    async def log(self, workspace_id: str, epoch: int, lines: list[LogLine]) -> None:
+        """Keep lines of a preparation."""
+        ...
+
+
+class Driver:
+    """Drives workspaces on behalf of one process."""
+
+    def __init__(
+        self,
+        driver_id: WorkerId,
+        workspaces: Driven,
+        nodes: Nodes,
+        host: Host,
+        clock: Clock,
+        timing: DriverTiming | None = None,
+    ) -> None:
+        self.driver_id = driver_id
+        self._workspaces = workspaces
+        self._nodes = nodes
+        self._host = host
+        self._clock = clock
+        self.timing = timing or DriverTiming()
+        self._driving: set[str] = set()
+        self._wanted: set[str] = set()
+        self._news = asyncio.Event()
+        self._troubled_s: dict[tuple[str, int], float] = {}
+
+    @property
+    def troubles(self) -> int:
+        """How many placements wait for something that did not work."""
+        return len(self._troubled_s)
+
+    def poke(self, workspace: Workspace) -> None:
+        """Learn that a workspace changed; if it waits for somebody, look at once."""
+        if workspace.state in DRIVEN and workspace.id not in self._driving:
+            self._wanted.add(workspace.id)
+            self._news.set()
+
+    async def run(self) -> None:
+        """Drive for ever what waits, a bounded number at a time."""
+        # After a failure nothing is driven here any more, whatever was when it happened.
+        self._driving.clear()
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                self._news.clear()
+                try:
+                    for workspace in await self._claimed():
+                        self._driving.add(workspace.id)
+                        tasks.create_task(self._drive_safely(workspace))
+                except DatabaseUnavailable as outage:
+                    logger.warning("no workspace can be driven: %s", outage)
+                await self._until_news_or_due()
+
+    async def drive(self, workspace: Workspace) -> Workspace:
+        """Drive one that was claimed until it needs nothing, or nothing can be done now."""
+        self._driving.add(workspace.id)
+        rest_s = 0.0
+        try:
+            while workspace.state in DRIVEN:
+                after = await self._moved(workspace)
+                if after is None:
+                    rest_s = self.timing.retry_s
+                    break
+                workspace = after
+            else:
+                self._forget_trouble(workspace)
+        finally:
+            self._driving.discard(workspace.id)
+        await self._workspaces.release(self.driver_id, workspace.id, rest_s)
+        return workspace
+
+    async def _claimed(self) -> tuple[Workspace, ...]:
+        lease_s, room = self.timing.lease_s, self.timing.driven_max - len(self._driving)
+        if room <= 0:
+            return ()
+        wanted, self._wanted = self._wanted, set()
+        claimed = [
+            await self._workspaces.claim_one(self.driver_id, each, lease_s)
+            for each in wanted - self._driving
+        ]
+        found = await self._workspaces.claim(self.driver_id, lease_s, room)
+        known = {each.id: each for each in (*claimed, *found) if each is not None}
+        return tuple(each for each in known.values() if each.id not in self._driving)
+
+    async def _drive_safely(self, workspace: Workspace) -> None:
+        try:
+            await self.drive(workspace)
+        except (DatabaseUnavailable, WorkspaceNotFound) as trouble:
+            logger.warning("a workspace is left to the next look: %s", trouble)
+        except Exception:
+            logger.exception("driving a workspace failed", extra={"workspace_id": workspace.id})
+
+    async def _moved(self, workspace: Workspace) -> Workspace | None:
+        """Do one thing; return the workspace after it, None if it must be tried again later."""
+        command: Command | Workspace | None
+        match workspace.state:
+            case State.PENDING:
+                command = await self._place(workspace)
+            case State.PREPARING:
+                command = await self._kept(workspace, lambda: self._prepare(workspace))
+            case State.STOPPING:
+                command = await self._kept(workspace, lambda: self._stop(workspace))
+            case _:
+                return workspace
+        if isinstance(command, Workspace):
+            return command
+        if command is None:
+            return None
+        with suppress(WorkspaceNotReady):
+            _, after = await self._workspaces.apply(workspace.id, command)
+            self._forget_trouble(workspace)
+            return after
+        return await self._workspaces.get(workspace.id)
+
+    async def _kept(
+        self, workspace: Workspace, effect: Callable[[], Awaitable[Command | None]]
+    ) -> Command | Workspace | None:
+        """Return what an effect came to, keeping the claim meanwhile.
+
+        If the workspace moved elsewhere, the effect is let go and the workspace returned as it is;
+        if it is somebody else's by now, nothing.
+        """
+        moved: list[Workspace] = []
+
+        async def keep(doing: "asyncio.Task[Command | None]") -> None:
+            while True:
+                await self._clock.sleep(self.timing.lease_s / 3)
+                with suppress(DatabaseUnavailable):
+                    seen = await self._workspaces.renew(
+                        self.driver_id, workspace.id, self.timing.lease_s
+                    )
+                    if seen is None or (seen.state, seen.epoch) != (
+                        workspace.state,
+                        workspace.epoch,
+                    ):
+                        moved.extend([] if seen is None else [seen])
+                        doing.cancel()
+                        return
+
+        async with asyncio.TaskGroup() as tasks:
+            doing = tasks.create_task(_plain(effect()))
+            keeping = tasks.create_task(keep(doing))
+            await asyncio.wait((doing,))
+            keeping.cancel()
+        if doing.cancelled():
+            return moved[0] if moved else None
+        return doing.result()
+
+    async def _place(self, workspace: Workspace) -> Command | None:
+        parent = await self._parent(workspace)
+        if workspace.parent_id and (parent is None or parent.state is State.DELETED):
+            return Fail(workspace.epoch, PARENT_GONE)
+        near = None if parent is None else parent.node_id
+        try:
+            node = choose(await self._nodes.list(), need_of(workspace.recipe, near))
+        except NoNode as problem:
+            if not self._is_over(workspace, self.timing.placing_s):
+                return None
+            failure = Failure(FailureKind.NO_NODE, f"{problem}. Start it again later.")
+            return Fail(workspace.epoch, failure)
+        return Place(node.id, workspace.epoch, 0 if parent is None else parent.epoch)
+
+    async def _parent(self, workspace: Workspace) -> Workspace | None:
+        """Return what a fork is a copy of."""
+        if not workspace.parent_id:
+            return None
+        with suppress(WorkspaceNotFound):
+            return await self._workspaces.get(workspace.parent_id)
+        return None
+
+    async def _prepare(self, workspace: Workspace) -> Command | None:
+        assert workspace.node_id is not None
+        node = await self._nodes.find(workspace.node_id)
+        if node is None:
+            return Fail(workspace.epoch, NODE_LOST)
+        if node.state in OUT_OF_REACH:
+            return LoseNode(node.id)
+        try:
+            async with aclosing(_stream(self._host, node, workspace)) as progress:
+                async for each in progress:
+                    match each:
+                        case LogLine():
+                            await self._workspaces.log(workspace.id, workspace.epoch, [each])
+                        case Prepared(root_path, git_branch, sandbox_level):
+                            return FinishPreparing(
+                                workspace.epoch,
+                                root_path,
+                                git_branch,
+                                sandbox_level,
+                                workspace.policy,
+                            )
+                        case NotPrepared(failure):
+                            return Fail(workspace.epoch, failure)
+                        case _:
+                            assert_never(each)
+        except HostAway as away:
+            logger.info("a workspace waits for its node: %s", away)
+        except HostRefused as refused:
+            return await self._refused(workspace, node, refused)
+        return self._away(workspace, node, Fail(workspace.epoch, NODE_LOST))
+
+    async def _refused(
+        self, workspace: Workspace, node: Node, refused: HostRefused
+    ) -> Command | None:
+        """Return what follows from a refusal: a fork whose parent moved is placed once more."""
+        failure = Failure(FailureKind.INTERNAL, f"{refused.reason}: {refused.message}")
+        if refused.reason in NO_ROOM:
+            full = Failure(FailureKind.NO_NODE, f"{refused.message} Start it again later.")
+            is_over = self._is_over(workspace, self.timing.room_s)
+            return Fail(workspace.epoch, full) if is_over else None
+        if refused.reason not in PARENT_MOVED or not workspace.parent_id or workspace.has_files:
+            return Fail(workspace.epoch, failure)
+        parent = await self._parent(workspace)
+        if parent is None or parent.state is State.DELETED:
+            return Fail(workspace.epoch, PARENT_GONE)
+        if parent.epoch == workspace.recipe.source.parent_epoch or parent.node_id != node.id:
+            # It may be about to move; whoever waits longer than that asks in vain.
+            is_over = self._is_over(workspace, self.timing.placing_s)
+            return Fail(workspace.epoch, failure) if is_over else None
+        return Place(node.id, workspace.epoch, parent.epoch)
+
+    def _away(self, workspace: Workspace, node: Node, given_up: Command) -> Command | None:
+        """Return nothing, so that a node is asked again, until it was silent for too long."""
+        # Of registered nodes somebody else says when they are lost.
+        is_over = node.is_static and self._is_over(workspace, self.timing.away_s)
+        return given_up if is_over else None
+
+    async def _stop(self, workspace: Workspace) -> Command | None:
+        assert workspace.node_id is not None
+        node = await self._nodes.find(workspace.node_id)
+        done: Command = (
+            FinishRemoving(workspace.epoch)
+            if workspace.is_removing
+            else FinishStopping(workspace.epoch)
+        )
+        if node is None:
+            return done
+        if node.state in OUT_OF_REACH:
+            return LoseNode(node.id)
+        try:
+            if workspace.is_removing:
+                await self._host.remove(node, workspace)
+            else:
+                await self._host.stop(node, workspace)
+        except HostAway as away:
+            logger.info("a workspace is not stopped yet: %s", away)
+            lost = Fail(workspace.epoch, NODE_LOST)
+            return self._away(workspace, node, done if workspace.is_removing else lost)
+        except HostRefused as refused:
+            if refused.reason not in NOT_THERE:
+                logger.warning("a node refuses to stop a workspace: %s", refused)
+                return None
+            logger.info("a workspace is not there any more: %s", refused)
+        return done
+
+    def _is_over(self, workspace: Workspace, patience_s: float) -> bool:
+        now_s = self._clock.monotonic()
+        began_s = self._troubled_s.setdefault((workspace.id, workspace.epoch), now_s)
+        return now_s - began_s >= patience_s
+
+    def _forget_trouble(self, workspace: Workspace) -> None:
+        for key in [each for each in self._troubled_s if each[0] == workspace.id]:
+            del self._troubled_s[key]
+
+    async def _until_news_or_due(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            due = group.create_task(self._clock.sleep(self.timing.sweep_s))
+            news = group.create_task(self._news.wait())
+            await asyncio.wait((due, news), return_when=asyncio.FIRST_COMPLETED)
+            due.cancel()
+            news.cancel()
+
+
+async def _plain(effect: Awaitable[Command | None]) -> Command | None:
+    return await effect
+
+
+async def _stream(host: Host, node: Node, workspace: Workspace) -> AsyncGenerator[Progress, None]:
+    async for each in host.prepare(node, workspace):
+        yield each

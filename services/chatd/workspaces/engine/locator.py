@@ -1,0 +1,330 @@
+"""Where the tools of chats work: looked up when that may have changed, made when nothing is there.
+
+A chat that nobody gave a workspace works in a scratch one that has the id of its root chat. It is
+made at the first use of a tool, so a turn without tools costs nothing: what such a turn offers
+names the node that would get it, by what this process remembers of the nodes. Every write of a
+workspace is heard of, so a scratch one is looked up again only after one; a node that knows better
+refuses, and then it is looked up too. What somebody chose is looked up once in every turn.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+from weakref import WeakValueDictionary
+
+from chatd.models.store.catalogue import ChatFacts
+from chatd.primitives.domain.errors import ChatNotFound
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, WorkerId
+from chatd.workspaces.domain.awareness import awareness_of
+from chatd.workspaces.domain.commands import Place
+from chatd.workspaces.domain.errors import NodeLost, WorkspaceNotReady
+from chatd.workspaces.domain.ports import ChatWorkspace, Site
+from chatd.workspaces.domain.spec import Kind, Recipe
+from chatd.workspaces.domain.templates import SCRATCH_ID, SCRATCH_NAME
+from chatd.workspaces.domain.transitions import decide
+from chatd.workspaces.domain.workspace import (
+    DRIVEN,
+    Lifetime,
+    NodeId,
+    State,
+    Workspace,
+    WorkspaceId,
+)
+from chatd.workspaces.engine.control import PREPARING_S
+from chatd.workspaces.engine.driver import Driver
+from chatd.workspaces.engine.node_list import NodeList
+from chatd.workspaces.engine.watchers import Changes
+from parley.clock import Clock
+
+SITES_MAX: Final = 10_000
+#: What a scratch workspace is started from without asking anybody.
+AT_REST: Final = frozenset({State.STOPPED, State.FAILED, State.DELETED})
+SCRATCH_LIFETIME: Final = Lifetime(ttl_ms=2 * 3_600_000)
+
+
+class ChatWorkspaces(Protocol):
+    """Workspaces as chats find them."""
+
+    async def of_chat(self, chat_id: ChatId) -> ChatWorkspace | None:
+        """Return where a chat's tools work, None if there is no such chat."""
+        ...
+
+    async def get(self, workspace_id: str) -> Workspace:
+        """Return a workspace."""
+        ...
+
+    async def own(self, workspace_id: str, owner_id: OwnerId) -> Workspace:
+        """Return a workspace of an owner."""
+        ...
+
+    async def add_scratch(
+        self, workspace: Workspace, driver_id: WorkerId, lease_s: float
+    ) -> Workspace:
+        """Make the scratch workspace of a chat, in the hands of a driver, or return it."""
+        ...
+
+    async def restart_scratch(self, workspace_id: str) -> Workspace:
+        """Start a scratch workspace that stopped or failed, and return it."""
+        ...
+
+
+class Facts(Protocol):
+    """Tells without asking the database, as long as nothing changed, what to look for."""
+
+    async def chat(self, chat_id: ChatId) -> ChatFacts:
+        """Return what is known of a chat beside its history."""
+        ...
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of where a chat works.
+
+    Attributes:
+        site: Where.
+        is_looked_up: Whether that was read in the present turn, or is as it was, and can be used.
+        is_fresh: Whether the turn has just begun and its tools were not offered yet.
+    """
+
+    site: Site
+    is_looked_up: bool = False
+    is_fresh: bool = False
+
+
+class ChatSites:
+    """Finds and makes the places where chats work."""
+
+    def __init__(
+        self,
+        workspaces: ChatWorkspaces,
+        facts: Facts,
+        nodes: NodeList,
+        driver: Driver,
+        changes: Changes,
+        clock: Clock,
+        *,
+        made: Callable[[ChatId], None] = lambda _: None,
+        waiting_s: float = PREPARING_S,
+    ) -> None:
+        self._workspaces = workspaces
+        self._facts = facts
+        self._told_of = made
+        self._nodes = nodes
+        self._driver = driver
+        self._changes = changes
+        self._clock = clock
+        self._waiting_s = waiting_s
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._looking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        changes.listen(self._heard)
+
+    async def awareness(self, chat_id: ChatId, *, is_child: bool) -> str:
+        """Begin a turn: return what its model is told about where it works."""
+        if not _is_chosen(await self._facts.chat(chat_id)):
+            return awareness_of(None, self._clock.now(), is_child=is_child)
+        found = await self._look(chat_id)
+        self._keep(chat_id, await self._site(found), found).is_fresh = True
+        return awareness_of(found.workspace, found.now, is_child=found.is_child)
+
+    async def begin(self, chat_id: ChatId) -> Site:
+        """Return where a turn's tools will work, as far as that is known; makes nothing.
+
+        Raises:
+            NoNode: there is nowhere to work.
+            ChatNotFound: there is no such chat.
+        """
+        known = self._known.get(chat_id)
+        if known is not None and known.is_fresh:
+            known.is_fresh = False
+            return known.site
+        facts = await self._facts.chat(chat_id)
+        if _is_chosen(facts) or (known is None and facts.has_scratch):
+            found = await self._look(chat_id)
+            return self._keep(chat_id, await self._site(found), found).site
+        if known is None:
+            node = self._nodes.likely()
+            known = self._keep(chat_id, Site(node.address, chat_id), None)
+        if known.site.workspace_id != chat_id:
+            # That of a chat which has none of its own any more.
+            known.is_looked_up = False
+        return known.site
+
+    async def ready(self, chat_id: ChatId, owner: Owner) -> Site:
+        """Return where a tool works now; a chat without a workspace gets a scratch one.
+
+        Raises:
+            WorkspaceNotReady: the workspace of the chat cannot be used; the error says what to do.
+            NodeLost: its node does not answer.
+            ChatNotFound: there is no such chat.
+        """
+        known = self._known.get(chat_id)
+        if known is not None and known.is_looked_up:
+            return known.site
+        # The first of several calls looks, and the others find what it found.
+        lock = self._looking.setdefault(chat_id, asyncio.Lock())
+        async with lock:
+            known = self._known.get(chat_id)
+            is_found = known is not None and known.is_looked_up
+            return known.site if known is not None and is_found else await self._readied(chat_id)
+
+    async def _readied(self, chat_id: ChatId) -> Site:
+        found = await self._look(chat_id)
+        workspace = found.workspace
+        if workspace is None:
+            workspace = await self._made(chat_id, found)
+        elif workspace.is_scratch_of_chat:
+            workspace = await self._restarted(workspace)
+        workspace = await self._settled(workspace)
+        if not workspace.is_usable:
+            raise WorkspaceNotReady(workspace.id, workspace.state)
+        if found.is_node_lost and workspace is found.workspace:
+            raise NodeLost(workspace.node_id or "")
+        site = Site(await self._address(workspace, found), workspace.id, workspace.epoch)
+        known = self._keep(chat_id, site, found)
+        known.is_looked_up = True
+        return site
+
+    async def _restarted(self, workspace: Workspace) -> Workspace:
+        """Start a scratch workspace that is at rest, or is being stopped or deleted."""
+        if workspace.state is State.STOPPING:
+            workspace = await self._settled(workspace)
+        if workspace.state in AT_REST:
+            workspace = await self._workspaces.restart_scratch(workspace.id)
+            self._driver.poke(workspace)
+        return workspace
+
+    async def _settled(self, workspace: Workspace) -> Workspace:
+        if workspace.state not in DRIVEN:
+            return workspace
+        return await self._changes.settled(
+            workspace.id, lambda: self._workspaces.get(workspace.id), self._waiting_s
+        )
+
+    async def seen(self, chat_id: ChatId) -> Site:
+        """Return where a chat works for somebody who only looks; makes nothing.
+
+        Raises:
+            ChatNotFound: there is no such chat.
+            NoNode: there is nowhere to look.
+        """
+        found = await self._look(chat_id)
+        workspace = found.workspace
+        is_made = workspace is not None and workspace.has_files and not workspace.is_gone
+        return replace(await self._site(found), is_made=is_made)
+
+    async def recent(self, chat_id: ChatId) -> Site:
+        """Return where a chat's tools worked last, looked up only if nobody knows.
+
+        Raises:
+            ChatNotFound: there is no such chat.
+            NoNode: there is nowhere to look.
+        """
+        known = self._known.get(chat_id)
+        return known.site if known is not None and known.is_looked_up else await self.seen(chat_id)
+
+    async def made(self, chat_id: ChatId, owner: Owner) -> Site:
+        """Return where a chat works now, looked up for somebody who takes part in no turn.
+
+        Raises:
+            WorkspaceNotReady: the workspace of the chat cannot be used.
+            NodeLost: its node does not answer.
+            ChatNotFound: there is no such chat.
+        """
+        self.forget(chat_id)
+        return await self.ready(chat_id, owner)
+
+    async def own(self, workspace_id: str, owner_id: OwnerId) -> Site:
+        """Return where a workspace of an owner is.
+
+        Raises:
+            WorkspaceNotFound: there is none that is theirs.
+            WorkspaceNotReady: it is nowhere now.
+            NodeLost: its node is not known any more.
+        """
+        workspace = await self._workspaces.own(workspace_id, owner_id)
+        if workspace.node_id is None:
+            raise WorkspaceNotReady(workspace.id, workspace.state)
+        node = await self._nodes.find(workspace.node_id)
+        if node is None:
+            raise NodeLost(workspace.node_id)
+        return Site(node.address, workspace.id, workspace.epoch)
+
+    def forget(self, chat_id: ChatId) -> None:
+        """Look again at the next call."""
+        known = self._known.get(chat_id)
+        if known is not None:
+            known.is_looked_up = False
+
+    def _heard(self, workspace_id: str | None) -> None:
+        """Look again for the chats of a workspace that changed; None for all."""
+        # A scratch workspace has the id of its chat; what was chosen is looked up in any case.
+        known = self._known.values() if workspace_id is None else [self._known.get(workspace_id)]
+        for each in known:
+            if each is not None:
+                each.is_looked_up = False
+
+    async def _look(self, chat_id: ChatId) -> ChatWorkspace:
+        found = await self._workspaces.of_chat(chat_id)
+        if found is None:
+            raise ChatNotFound(chat_id)
+        return found
+
+    async def _site(self, found: ChatWorkspace) -> Site:
+        workspace = found.workspace
+        if workspace is None or workspace.node_id is None:
+            return Site(self._nodes.likely().address, found.scratch_id)
+        address = await self._address(workspace, found)
+        return Site(address, workspace.id, workspace.epoch)
+
+    async def _address(self, workspace: Workspace, found: ChatWorkspace) -> str:
+        is_told = found.workspace is not None and found.workspace.node_id == workspace.node_id
+        if found.node_address and is_told:
+            return found.node_address
+        node = None if workspace.node_id is None else await self._nodes.find(workspace.node_id)
+        if node is None:
+            raise NodeLost(workspace.node_id or "")
+        return node.address
+
+    async def _made(self, chat_id: ChatId, found: ChatWorkspace) -> Workspace:
+        """Make the scratch workspace of a chat where its tools were offered, if possible."""
+        known = self._known.get(chat_id)
+        likely = self._nodes.at(known.site.address) if known is not None else None
+        node_id = (likely or self._nodes.likely()).id
+        # The time of record, by which others judge it, and not that of this process.
+        now = found.now
+        pending = Workspace(
+            id=WorkspaceId(found.scratch_id),
+            name=f"chat-{found.scratch_id}",
+            owner_id=found.owner_id,
+            kind=Kind.SCRATCH,
+            recipe=Recipe(Kind.SCRATCH),
+            lifetime=SCRATCH_LIFETIME,
+            created_at=now,
+            last_used_at=now,
+            template_id=SCRATCH_ID,
+            template_name=SCRATCH_NAME,
+            is_scratch_of_chat=True,
+        )
+        placed = decide(pending, Place(NodeId(node_id)), now)
+        workspace = await self._workspaces.add_scratch(
+            placed, self._driver.driver_id, self._driver.timing.lease_s
+        )
+        self._driver.poke(workspace)
+        self._told_of(chat_id)
+        return workspace
+
+    def _keep(self, chat_id: ChatId, site: Site, found: ChatWorkspace | None) -> _Known:
+        is_usable = found is not None and found.workspace is not None and found.workspace.is_usable
+        known = _Known(site, is_looked_up=is_usable and not (found and found.is_node_lost))
+        self._known[chat_id] = known
+        self._known.move_to_end(chat_id)
+        if len(self._known) > SITES_MAX:
+            self._known.popitem(last=False)
+        return known
+
+
+def _is_chosen(facts: ChatFacts) -> bool:
+    # What was chosen for a root is not told to its children.
+    return bool(facts.workspace_id) or facts.is_child

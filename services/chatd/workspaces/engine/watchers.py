@@ -1,0 +1,72 @@
+"""Who waits for workspaces to change, woken by what this process hears and by a slow look."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from chatd.workspaces.domain.workspace import DRIVEN, Workspace
+from parley.clock import Clock
+
+#: How often somebody looks who was not told.
+LOOK_S = 2.0
+
+
+class Changes:
+    """Wakes those who wait for a workspace."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._listening: list[Callable[[str | None], None]] = []
+
+    def listen(self, hear: Callable[[str | None], None]) -> None:
+        """Have `hear` called with each workspace that changes, None when some may have."""
+        self._listening.append(hear)
+
+    def heard(self, workspace_id: str) -> None:
+        """Learn that a workspace changed, here or elsewhere."""
+        for hear in self._listening:
+            hear(workspace_id)
+        self._wake(workspace_id)
+
+    def _wake(self, workspace_id: str) -> None:
+        for event in self._waiting.get(workspace_id, ()):
+            event.set()
+
+    def heard_of_gap(self) -> None:
+        """Learn that changes may have been missed."""
+        for hear in self._listening:
+            hear(None)
+        for workspace_id in list(self._waiting):
+            self._wake(workspace_id)
+
+    async def next(self, workspace_id: str, within_s: float = LOOK_S) -> None:
+        """Return after the next change of a workspace, or after a while."""
+        event = asyncio.Event()
+        self._waiting.setdefault(workspace_id, set()).add(event)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                told = tasks.create_task(event.wait())
+                due = tasks.create_task(self._clock.sleep(within_s))
+                await asyncio.wait((told, due), return_when=asyncio.FIRST_COMPLETED)
+                told.cancel()
+                due.cancel()
+        finally:
+            self._waiting[workspace_id].discard(event)
+            if not self._waiting[workspace_id]:
+                del self._waiting[workspace_id]
+
+    async def settled(
+        self,
+        workspace_id: str,
+        read: Callable[[], Awaitable[Workspace]],
+        within_s: float,
+    ) -> Workspace:
+        """Return a workspace once nothing is being done about it, or as it is after a while."""
+        workspace = await read()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while workspace.state in DRIVEN:
+                    await self.next(workspace_id)
+                    workspace = await read()
+        return workspace

@@ -1,0 +1,94 @@
+"""Issuing tickets for terminals: for the owner of a workspace, at the node of the process."""
+
+import uuid
+from typing import Final
+
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.rpc import fields
+from chatd.workspaces.clients.nodes import Nodes, answered
+from chatd.workspaces.rpc.access import Door, Visit
+from parley.api.workspace.v1 import execution_service_pb2, process_pb2, process_service_pb2
+from parley.api.workspace.v1 import workspace_service_pb2 as api
+from parley.identity import TicketOffice
+from parley.rpc import acting_for
+
+ANSWER_S: Final = 30.0
+CELLS_MAX: Final = 1000
+ROWS: Final = 24
+COLUMNS: Final = 80
+SHELL: Final = 'exec "${SHELL:-/bin/sh}" -i'
+#: Ticket ids are made from these words of a request, so that repeating it makes no second one.
+TICKETS: Final = uuid.UUID("2b8f9c56-4f0e-4e0e-9d6d-1a6f6a3c7d21")
+
+
+class AttachTickets:
+    """Issues tickets; whoever serves WorkspaceService has one of these.
+
+    Args:
+        door: Who may attach.
+        nodes: The nodes, which say what they are called.
+        office: Signs.
+    """
+
+    def __init__(self, door: Door, nodes: Nodes, office: TicketOffice) -> None:
+        self._door = door
+        self._nodes = nodes
+        self._office = office
+
+    async def issue(self, request: api.IssueAttachTicketRequest) -> api.IssueAttachTicketResponse:
+        """Issue a ticket for a process, or for a shell that is started for it.
+
+        Raises:
+            WorkspaceNotFound: The caller does not own it.
+            InvalidRequest: It is not said what to attach to.
+            Refusal: The node refuses, or is away.
+        """
+        visit = await self._door.for_changing(request.workspace_id)
+        words = visit.request_id(request.request_id)
+        match request.WhichOneof("target"):
+            case "process_id":
+                process_id = fields.uuid_of(request.process_id, "process_id")
+            case "shell":
+                process_id = await self._shell(visit, words, request.shell)
+            case _:
+                raise InvalidRequest("target", "is missing: give process_id or shell")
+        stub = self._nodes.executions(visit.workspace_id)
+        asked = execution_service_pb2.GetJournalRequest()
+        journal = await answered(stub.GetJournal(asked, timeout=ANSWER_S))
+        ticket, expires_at = self._office.issue(
+            str(uuid.uuid5(TICKETS, words)),
+            user_id=visit.user.id,
+            workspace_id=visit.workspace_id,
+            epoch=visit.epoch,
+            process_id=process_id,
+            node=journal.journal_generation,
+            is_view_only=request.view_only,
+        )
+        response = api.IssueAttachTicketResponse(
+            ticket=ticket,
+            node_address=str(self._nodes.address(visit.workspace_id)),
+            process_id=process_id,
+        )
+        response.expires_at.FromDatetime(expires_at)
+        return response
+
+    async def _shell(self, visit: Visit, request_id: str, shell: api.NewShell) -> str:
+        size = process_pb2.TerminalSize(
+            rows=fields.whole(shell.rows, "shell.rows", at_least=0, at_most=CELLS_MAX) or ROWS,
+            columns=fields.whole(shell.columns, "shell.columns", at_least=0, at_most=CELLS_MAX)
+            or COLUMNS,
+        )
+        asked = process_service_pb2.StartProcessRequest(
+            context=visit.context(),
+            request_id=request_id,
+            spec=process_pb2.ProcessSpec(
+                command=SHELL,
+                workdir=shell.workdir,
+                stdin_mode=process_pb2.STDIN_MODE_TERMINAL,
+                terminal=size,
+                background=True,
+            ),
+        )
+        with acting_for(visit.user):
+            call = self._nodes.processes(visit.workspace_id).StartProcess(asked, timeout=ANSWER_S)
+        return (await answered(call)).process.process_id

@@ -1,0 +1,243 @@
+"""Workspaces, nodes and quotas as protos, and what nodes say of themselves as values."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+from google.protobuf.json_format import MessageToJson, Parse
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.rpc import fields
+from chatd.primitives.rpc.times import optional_time, time_to_proto
+from chatd.workspaces.clients.specs import (
+    KINDS,
+    level_of,
+    level_to_proto,
+    limits_to_proto,
+    network_to_proto,
+)
+from chatd.workspaces.domain.nodes import Capacity, Directory, Load, Node
+from chatd.workspaces.domain.ports import LogLine
+from chatd.workspaces.domain.quota import QuotaUse
+from chatd.workspaces.domain.workspace import Failure, NodeId, State, Usage, Workspace
+from parley.api.workspace.v1 import node_pb2, sandbox_pb2, workspace_pb2
+from parley.rpc import Address
+
+NAME_CHARACTERS_MAX: Final = 255
+ADDRESS_CHARACTERS_MAX: Final = 1000
+MIRRORS_MAX: Final = 1000
+DIRECTORIES_MAX: Final = 256
+
+STATES: Final = {
+    workspace_pb2.WorkspaceState.Value(f"WORKSPACE_STATE_{state.name}"): state for state in State
+}
+STATES_TO_PROTO: Final = {state: number for number, state in STATES.items()}
+
+
+class WorkspacePage(msgspec.Struct, frozen=True):
+    """Where a list of workspaces goes on."""
+
+    is_live: int
+    last_used_at: datetime
+    id: str
+
+
+class NodePage(msgspec.Struct, frozen=True):
+    """Where a list of nodes goes on."""
+
+    id: str
+
+
+class OffsetPage(msgspec.Struct, frozen=True):
+    """Where a ranked list goes on: after so many."""
+
+    after: int
+
+
+def workspace_to_proto(workspace: Workspace) -> workspace_pb2.Workspace:
+    """Return a workspace."""
+    lifetime = workspace.lifetime
+    return workspace_pb2.Workspace(
+        workspace_id=workspace.id,
+        name=workspace.name,
+        owner_id=workspace.owner_id,
+        template_id=workspace.template_id,
+        template_name=workspace.template_name,
+        kind=KINDS[workspace.kind],
+        parameters=dict(workspace.parameters),
+        parent_workspace_id=workspace.parent_id,
+        state=STATES_TO_PROTO[workspace.state],
+        failure=None if workspace.failure is None else failure_to_proto(workspace.failure),
+        stop_reason=(
+            workspace_pb2.STOP_REASON_UNSPECIFIED
+            if workspace.stop_reason is None
+            else workspace_pb2.StopReason.Value(f"STOP_REASON_{workspace.stop_reason.name}")
+        ),
+        node_id=workspace.node_id or "",
+        epoch=workspace.epoch,
+        root_path=workspace.root_path,
+        git_branch=workspace.git_branch,
+        network=network_to_proto(workspace.recipe.network),
+        limits=limits_to_proto(workspace.recipe.limits),
+        usage=None if workspace.usage is None else usage_to_proto(workspace.usage),
+        sandbox_level=level_to_proto(workspace.sandbox_level),
+        ttl_ms=lifetime.ttl_ms,
+        deadline=optional_time(workspace.deadline_at),
+        max_deadline=optional_time(workspace.max_deadline_at),
+        last_used_at=time_to_proto(workspace.last_used_at),
+        created_at=time_to_proto(workspace.created_at),
+        started_at=optional_time(workspace.started_at),
+        stopped_at=optional_time(workspace.stopped_at),
+        delete_at=optional_time(workspace.delete_at),
+        etag=str(workspace.version),
+    )
+
+
+def failure_to_proto(failure: Failure) -> workspace_pb2.WorkspaceFailure:
+    """Return why a workspace cannot be used."""
+    return workspace_pb2.WorkspaceFailure(
+        kind=workspace_pb2.WorkspaceFailureKind.Value(
+            f"WORKSPACE_FAILURE_KIND_{failure.kind.name}"
+        ),
+        message=failure.message[:2000],
+        recreatable=failure.is_recreatable,
+    )
+
+
+def usage_to_proto(usage: Usage) -> workspace_pb2.WorkspaceUsage:
+    """Return what a workspace uses."""
+    return workspace_pb2.WorkspaceUsage(
+        cpu_millicores=usage.cpu_millicores,
+        memory_bytes=usage.memory_bytes,
+        pids=usage.pids,
+        disk_bytes=usage.disk_bytes,
+        inodes=usage.inodes,
+        egress_bytes=usage.egress_bytes,
+    )
+
+
+def usage_of(usage: workspace_pb2.WorkspaceUsage) -> Usage:
+    """Return what a node measured."""
+    return Usage(
+        cpu_millicores=usage.cpu_millicores,
+        memory_bytes=usage.memory_bytes,
+        pids=usage.pids,
+        disk_bytes=usage.disk_bytes,
+        inodes=usage.inodes,
+        egress_bytes=usage.egress_bytes,
+    )
+
+
+def line_to_proto(line: LogLine) -> workspace_pb2.SetupLogLine:
+    """Return a line of a setup log."""
+    return workspace_pb2.SetupLogLine(
+        sequence=line.sequence,
+        logged_at=time_to_proto(line.logged_at),
+        stage=line.stage,
+        text=line.text,
+    )
+
+
+def quota_to_proto(use: QuotaUse) -> workspace_pb2.QuotaUsage:
+    """Return how much of something a user has and may have."""
+    return workspace_pb2.QuotaUsage(
+        dimension=workspace_pb2.QuotaDimension.Value(f"QUOTA_DIMENSION_{use.dimension.name}"),
+        used=use.used,
+        limit=use.limit,
+        how_to_free=use.how_to_free,
+    )
+
+
+def node_to_proto(node: Node) -> node_pb2.Node:
+    """Return a node for administrators."""
+    return node_pb2.Node(
+        node_id=node.id,
+        name=node.name,
+        address=node.address,
+        state=node_pb2.NodeState.Value(f"NODE_STATE_{node.state.name}"),
+        capacity=node_pb2.NodeCapacity(
+            workspaces=node.capacity.workspaces,
+            cpu_millicores=node.capacity.cpu_millicores,
+            memory_bytes=node.capacity.memory_bytes,
+            disk_bytes=node.capacity.disk_bytes,
+        ),
+        load=node_pb2.NodeLoad(
+            workspaces=max(node.load.workspaces, node.placed),
+            processes=node.load.processes,
+            cpu_millicores=node.load.cpu_millicores,
+            memory_bytes=node.load.memory_bytes,
+            disk_free_bytes=node.load.disk_free_bytes,
+        ),
+        sandbox=Parse(node.sandbox, sandbox_pb2.SandboxReport(), ignore_unknown_fields=True),
+        labels=dict(node.labels),
+        directories=[
+            node_pb2.LocalDirectory(
+                name=each.name,
+                overlay_only=each.is_overlay_only,
+                overlay_available=each.has_overlay,
+            )
+            for each in node.directories
+        ],
+        mirrors=node.mirrors,
+        journal_generation=node.journal_generation,
+        registration_epoch=node.registration_epoch,
+        version=node.version,
+        registered_at=optional_time(node.registered_at),
+        last_seen_at=optional_time(node.last_seen_at),
+    )
+
+
+def node_of(node: node_pb2.Node) -> Node:
+    """Return a node as it tells of itself.
+
+    Raises:
+        InvalidRequest: something about it cannot be.
+    """
+    address = fields.clean(node.address, "node.address", bytes_max=ADDRESS_CHARACTERS_MAX)
+    try:
+        Address.parse(address)
+    except ValueError as error:
+        raise InvalidRequest("node.address", str(error)) from None
+    if len(node.mirrors) > MIRRORS_MAX:
+        raise InvalidRequest("node.mirrors", f"holds more than {MIRRORS_MAX}")
+    if len(node.directories) > DIRECTORIES_MAX:
+        raise InvalidRequest("node.directories", f"holds more than {DIRECTORIES_MAX}")
+    return Node(
+        id=NodeId(fields.uuid_of(node.node_id, "node.node_id")),
+        address=address,
+        name=fields.words(node.name, "node.name", characters_max=NAME_CHARACTERS_MAX),
+        capacity=Capacity(
+            node.capacity.workspaces,
+            node.capacity.cpu_millicores,
+            node.capacity.memory_bytes,
+            node.capacity.disk_bytes,
+        ),
+        load=load_of(node.load),
+        sandbox_level=level_of(node.sandbox.level),
+        sandbox=MessageToJson(node.sandbox, indent=None),
+        labels=fields.labels(node.labels, "node.labels"),
+        directories=tuple(
+            Directory(each.name, each.overlay_only, each.overlay_available)
+            for each in node.directories
+        ),
+        mirrors=tuple(node.mirrors),
+        journal_generation=node.journal_generation,
+        version=fields.words(node.version, "node.version", characters_max=64),
+    )
+
+
+def load_of(load: node_pb2.NodeLoad) -> Load:
+    """Return what a node holds."""
+    return Load(
+        load.workspaces,
+        load.processes,
+        load.cpu_millicores,
+        load.memory_bytes,
+        load.disk_free_bytes,
+    )
+
+
+def moment_of(stamp: Timestamp) -> datetime:
+    """Return a moment."""
+    return stamp.ToDatetime(tzinfo=UTC)

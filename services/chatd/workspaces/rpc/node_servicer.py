@@ -1,0 +1,158 @@
+"""NodeService: how toolrunners make themselves known, and what they are told."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+import grpc
+
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.rpc import fields
+from chatd.primitives.rpc.page_tokens import length_of, place_of, token_of
+from chatd.workspaces.clients.specs import failure_of
+from chatd.workspaces.domain.nodes import HEARTBEAT_S, LOST_AFTER
+from chatd.workspaces.domain.secrets import WishedUse
+from chatd.workspaces.engine.registry import Hosted, Instruction, Order, Registry
+from chatd.workspaces.rpc.convert import (
+    STATES,
+    NodePage,
+    load_of,
+    moment_of,
+    node_of,
+    node_to_proto,
+    usage_of,
+)
+from chatd.workspaces.store.nodes import NodePlace, PostgresNodes
+from chatd.workspaces.store.secrets import PostgresSecrets
+from parley.api.workspace.v1 import node_pb2
+from parley.api.workspace.v1 import node_service_pb2 as api
+from parley.api.workspace.v1.node_service_pb2_grpc import NodeServiceServicer
+from parley.clock import Clock
+
+Context = grpc.aio.ServicerContext
+
+HOSTED_MAX: Final = 10_000
+GRACE_MS_MAX: Final = 86_400_000
+INSTRUCTIONS: Final = {
+    Instruction.STOP: api.WORKSPACE_INSTRUCTION_STOP,
+    Instruction.REMOVE: api.WORKSPACE_INSTRUCTION_REMOVE,
+}
+
+
+class NodeServicer(NodeServiceServicer):
+    """Serves the registry; errors become problems in the server's table."""
+
+    def __init__(
+        self, registry: Registry, nodes: PostgresNodes, secrets: PostgresSecrets, clock: Clock
+    ) -> None:
+        self._registry = registry
+        self._nodes = nodes
+        self._secrets = secrets
+        self._clock = clock
+
+    async def RegisterNode(  # noqa: N802 (the name is the proto's)
+        self, request: api.RegisterNodeRequest, context: Context
+    ) -> api.RegisterNodeResponse:
+        """Make a node known with everything it hosts."""
+        node, orders = await self._registry.register(
+            node_of(request.node),
+            self._hosted(request.workspaces),
+            fields.request_id_of(request.request_id),
+        )
+        return api.RegisterNodeResponse(
+            registration_epoch=node.registration_epoch,
+            heartbeat_interval_ms=round(HEARTBEAT_S * 1000),
+            lost_after_ms=round(LOST_AFTER.total_seconds() * 1000),
+            orders=map(_order, orders),
+        )
+
+    async def Heartbeat(  # noqa: N802 (the name is the proto's)
+        self, request: api.HeartbeatRequest, context: Context
+    ) -> api.HeartbeatResponse:
+        """Hear that a node lives."""
+        fields.request_id_of(request.request_id)
+        node, orders = await self._registry.beat(
+            fields.uuid_of(request.node_id, "node_id"),
+            request.registration_epoch,
+            load_of(request.load),
+            self._hosted(request.workspaces),
+        )
+        return api.HeartbeatResponse(draining=node.drain_at is not None, orders=map(_order, orders))
+
+    async def DrainNode(  # noqa: N802 (the name is the proto's)
+        self, request: api.DrainNodeRequest, context: Context
+    ) -> api.DrainNodeResponse:
+        """Take a node out."""
+        fields.request_id_of(request.request_id)
+        grace_ms = fields.whole(request.grace_ms, "grace_ms", at_least=0, at_most=GRACE_MS_MAX)
+        node = await self._registry.drain(
+            fields.uuid_of(request.node_id, "node_id"),
+            request.registration_epoch,
+            timedelta(milliseconds=grace_ms),
+            is_leaving=request.leave,
+        )
+        return api.DrainNodeResponse(remaining_workspaces=node.placed)
+
+    async def ListNodes(  # noqa: N802 (the name is the proto's)
+        self, request: api.ListNodesRequest, context: Context
+    ) -> api.ListNodesResponse:
+        """List nodes, those that are lost or gone included."""
+        length = length_of(request.page_size)
+        page = place_of(request.page_token, NodePage)
+        found = await self._nodes.list(
+            None if page is None else NodePlace(page.id), length + 1, is_gone_shown=True
+        )
+        shown = found[:length]
+        token = token_of(NodePage(shown[-1].id)) if len(found) > length else ""
+        return api.ListNodesResponse(nodes=map(node_to_proto, shown), next_page_token=token)
+
+    async def UseSecret(  # noqa: N802 (the name is the proto's)
+        self, request: api.UseSecretRequest, context: Context
+    ) -> api.UseSecretResponse:
+        """Give the value of a granted secret for one use, which is on record."""
+        secret, value = await self._secrets.use(
+            WishedUse(
+                request_id=fields.request_id_of(request.request_id),
+                node_id=fields.uuid_of(request.node_id, "node_id"),
+                registration_epoch=request.registration_epoch,
+                workspace_id=fields.uuid_of(request.workspace_id, "workspace_id"),
+                epoch=request.epoch,
+                secret_name=fields.words(request.secret_name, "secret_name", characters_max=64),
+                host=fields.words(request.host, "host", characters_max=255),
+                purpose=fields.words(request.purpose, "purpose", characters_max=500),
+            )
+        )
+        answer = api.UseSecretResponse(username=secret.username, value=value)
+        # Each use is asked for, so that each is on record and a grant that is gone is gone at once.
+        answer.expires_at.FromDatetime(self._clock.now())
+        return answer
+
+    def _hosted(self, given: Sequence[node_pb2.HostedWorkspace]) -> list[Hosted]:
+        if len(given) > HOSTED_MAX:
+            raise InvalidRequest("workspaces", f"holds more than {HOSTED_MAX}")
+        return [self._hosted_one(each, index) for index, each in enumerate(given)]
+
+    def _hosted_one(self, given: node_pb2.HostedWorkspace, index: int) -> Hosted:
+        state = STATES.get(given.state)
+        if state is None:
+            raise InvalidRequest(f"workspaces[{index}].state", "must be given")
+        used_at = moment_of(given.last_used_at) if given.HasField("last_used_at") else None
+        if given.attachments or given.waits:
+            used_at = self._clock.now()
+        return Hosted(
+            workspace_id=fields.uuid_of(given.workspace_id, f"workspaces[{index}].workspace_id"),
+            epoch=given.epoch,
+            state=state,
+            processes=given.processes,
+            usage=usage_of(given.usage) if given.HasField("usage") else None,
+            used_at=used_at,
+            failure=failure_of(given.failure) if given.HasField("failure") else None,
+        )
+
+
+def _order(order: Order) -> api.WorkspaceOrder:
+    return api.WorkspaceOrder(
+        workspace_id=order.workspace_id,
+        epoch=order.epoch,
+        instruction=INSTRUCTIONS[order.instruction],
+    )

@@ -1,0 +1,426 @@
+"""WorkspaceService: templates, workspaces and quotas, for people and through their programs."""
+
+import hashlib
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
+
+import grpc
+
+from chatd.models.rpc.fields import masked
+from chatd.primitives.domain.errors import InvalidRequest, NotPermitted, WorkspaceNotFound
+from chatd.primitives.domain.ids import Owner, OwnerId
+from chatd.primitives.rpc import fields
+from chatd.primitives.rpc.page_tokens import length_of, place_of, token_of
+from chatd.users.rpc.callers import caller_as_owner
+from chatd.workspaces.clients.hosts import GrpcHost
+from chatd.workspaces.domain.commands import SetPolicy
+from chatd.workspaces.domain.errors import NodeLost, NotAFork, WorkspaceNotReady
+from chatd.workspaces.domain.ports import Nodes
+from chatd.workspaces.domain.requests import NewFork, NewWorkspace
+from chatd.workspaces.domain.templates import Template
+from chatd.workspaces.domain.workspace import LIVE, State, Workspace
+from chatd.workspaces.engine.control import Control, workspace_id_for
+from chatd.workspaces.rpc.attach_tickets import AttachTickets
+from chatd.workspaces.rpc.convert import (
+    STATES,
+    OffsetPage,
+    WorkspacePage,
+    quota_to_proto,
+    workspace_to_proto,
+)
+from chatd.workspaces.rpc.convert_templates import (
+    CHANGEABLE,
+    changed_template,
+    groups_of,
+    limits_of,
+    merged_template,
+    network_of,
+    summary_to_proto,
+    template_of,
+    template_to_proto,
+    values_of,
+)
+from chatd.workspaces.rpc.references import WorkspaceReferences
+from chatd.workspaces.rpc.watch import WorkspaceWatch
+from chatd.workspaces.store.reads import WorkspacePlace
+from parley.api.workspace.v1 import workspace_pb2
+from parley.api.workspace.v1 import workspace_service_pb2 as api
+from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceServicer
+
+Context = grpc.aio.ServicerContext
+
+ADMINISTRATORS: Final = frozenset({"owner", "admin"})
+QUERY_CHARACTERS_MAX: Final = 200
+SECRETS_MAX: Final = 32
+PATHS_MAX: Final = 1000
+GRACE_MS_MAX: Final = 60_000
+SHOWN: Final = tuple(state for state in State if state is not State.DELETED)
+
+
+class WorkspaceServicer(WorkspaceServiceServicer):
+    """Serves the catalogue; errors become problems in the server's table.
+
+    Args:
+        control: Decides what is asked.
+        nodes: Where workspaces are.
+        host: Asked for merges.
+        watch: Follows workspaces.
+        tickets: Issues tickets for terminals.
+        tell_policy: Is told of a workspace whose policy is another one now.
+        references: Refuses ids and names that name nothing.
+    """
+
+    def __init__(
+        self,
+        control: Control,
+        nodes: Nodes,
+        host: GrpcHost,
+        watch: WorkspaceWatch,
+        tickets: AttachTickets,
+        tell_policy: Callable[[Workspace], Awaitable[None]],
+        references: WorkspaceReferences,
+    ) -> None:
+        self._references = references
+        self._control = control
+        self._nodes = nodes
+        self._host = host
+        self._watch = watch
+        self._tickets = tickets
+        self._tell_policy = tell_policy
+
+    async def ListTemplates(  # noqa: N802 (the name is the proto's)
+        self, request: api.ListTemplatesRequest, context: Context
+    ) -> api.ListTemplatesResponse:
+        """List what the caller may use, best first."""
+        owner = caller_as_owner()
+        query = fields.words(request.query, "query", characters_max=QUERY_CHARACTERS_MAX)
+        length = length_of(request.page_size)
+        page = place_of(request.page_token, OffsetPage)
+        first = 0 if page is None else page.after
+        ranking = await self._control.list_templates(
+            owner.id, query, for_agents=request.for_agents, is_all_seen=_is_administrator(owner)
+        )
+        shown = ranking.entries[first : first + length]
+        has_more = first + length < len(ranking.entries)
+        return api.ListTemplatesResponse(
+            templates=map(summary_to_proto, shown),
+            next_page_token=token_of(OffsetPage(first + length)) if has_more else "",
+            recommended_template_id=ranking.recommended_id,
+            next_step=ranking.next_step,
+        )
+
+    async def GetTemplate(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetTemplateRequest, context: Context
+    ) -> api.GetTemplateResponse:
+        """Read one template."""
+        owner = caller_as_owner()
+        template = await self._control.template(
+            owner.id,
+            fields.uuid_of(request.template_id, "template_id"),
+            is_all_seen=_is_administrator(owner),
+        )
+        return api.GetTemplateResponse(template=template_to_proto(template))
+
+    async def CreateTemplate(  # noqa: N802 (the name is the proto's)
+        self, request: api.CreateTemplateRequest, context: Context
+    ) -> api.CreateTemplateResponse:
+        """Make a template known, once for each request id."""
+        owner = caller_as_owner()
+        key = fields.client_key_of(request, request.request_id)
+        template_id = str(uuid.uuid5(uuid.UUID(owner.id), f"template {key.key}"))
+        preset_ids = [
+            str(uuid.uuid5(uuid.UUID(template_id), f"preset {index}"))
+            for index in range(len(request.template.presets))
+        ]
+        template = template_of(request.template, template_id, preset_ids)
+        await self._references.require_groups(template.group_ids)
+        stored = await self._control.templates.create(template, key.body_hash)
+        return api.CreateTemplateResponse(template=template_to_proto(stored))
+
+    async def UpdateTemplate(  # noqa: N802 (the name is the proto's)
+        self, request: api.UpdateTemplateRequest, context: Context
+    ) -> api.UpdateTemplateResponse:
+        """Change fields of a template."""
+        fields.request_id_of(request.request_id)
+        given = request.template
+        template_id = fields.uuid_of(given.template_id, "template.template_id")
+        changed = masked(tuple(request.update_mask.paths), CHANGEABLE)
+        preset_ids = [
+            str(uuid.uuid5(uuid.UUID(template_id), f"preset {index} {request.request_id}"))
+            for index in range(len(given.presets))
+        ]
+
+        if "group_ids" in changed:
+            old = await self._control.template(caller_as_owner().id, template_id, is_all_seen=True)
+            await self._references.require_groups(groups_of(given), stored=old.group_ids)
+
+        def edit(old: Template) -> Template:
+            merged = merged_template(template_to_proto(old), given, changed)
+            return changed_template(old, template_of(merged, old.id, preset_ids), changed)
+
+        stored = await self._control.templates.update(
+            template_id, edit, _version(given.etag) if given.etag else None
+        )
+        return api.UpdateTemplateResponse(template=template_to_proto(stored))
+
+    async def DeleteTemplate(  # noqa: N802 (the name is the proto's)
+        self, request: api.DeleteTemplateRequest, context: Context
+    ) -> api.DeleteTemplateResponse:
+        """Forget a template."""
+        fields.request_id_of(request.request_id)
+        await self._control.templates.delete(fields.uuid_of(request.template_id, "template_id"))
+        return api.DeleteTemplateResponse()
+
+    async def CreateWorkspace(  # noqa: N802 (the name is the proto's)
+        self, request: api.CreateWorkspaceRequest, context: Context
+    ) -> api.CreateWorkspaceResponse:
+        """Accept a new workspace, once for each request id."""
+        owner = caller_as_owner()
+        key = fields.client_key_of(request, request.request_id)
+        asked = NewWorkspace(
+            owner_id=owner.id,
+            key=key.key,
+            body_hash=key.body_hash,
+            template_id=fields.uuid_of(request.template_id, "template_id"),
+            name=fields.words(request.name, "name", characters_max=64),
+            parameters=values_of(request.parameters),
+            preset_id=fields.optional_uuid(request.preset_id, "preset_id"),
+            ttl_ms=request.ttl_ms if request.HasField("ttl_ms") else None,
+            chat_id=fields.optional_uuid(request.chat_id, "chat_id"),
+            secret_names=tuple(dict.fromkeys(request.secret_names)),
+        )
+        if len(request.secret_names) > SECRETS_MAX:
+            raise InvalidRequest("secret_names", f"holds more than {SECRETS_MAX} names")
+        if not await self._is_repeated(owner.id, key.key):
+            await self._references.require_chat(asked.chat_id, owner.id)
+            await self._references.require_secrets(asked.secret_names, owner.id)
+        workspace, is_new = await self._control.create(asked, is_all_seen=_is_administrator(owner))
+        return api.CreateWorkspaceResponse(
+            workspace=workspace_to_proto(workspace),
+            outcome=_outcome(workspace, is_begun=is_new),
+        )
+
+    async def ForkWorkspace(  # noqa: N802 (the name is the proto's)
+        self, request: api.ForkWorkspaceRequest, context: Context
+    ) -> api.ForkWorkspaceResponse:
+        """Accept a copy of a workspace, once for each request id."""
+        owner = caller_as_owner()
+        key = fields.client_key_of(request, request.request_id)
+        if request.mode not in workspace_pb2.ForkMode.values():
+            raise InvalidRequest("mode", "is not known")
+        mode = workspace_pb2.ForkMode.Name(request.mode).removeprefix("FORK_MODE_").lower()
+        asked = NewFork(
+            owner_id=owner.id,
+            key=key.key,
+            body_hash=key.body_hash,
+            source_id=fields.uuid_of(request.source_workspace_id, "source_workspace_id"),
+            mode="" if mode == "unspecified" else mode,
+            name=fields.words(request.name, "name", characters_max=64),
+            chat_id=fields.optional_uuid(request.chat_id, "chat_id"),
+        )
+        if not await self._is_repeated(owner.id, key.key):
+            await self._references.require_chat(asked.chat_id, owner.id)
+        workspace, _ = await self._control.fork(asked)
+        return api.ForkWorkspaceResponse(workspace=workspace_to_proto(workspace))
+
+    async def MergeFork(  # noqa: N802 (the name is the proto's)
+        self, request: api.MergeForkRequest, context: Context
+    ) -> api.MergeForkResponse:
+        """Bring a fork home; its node does it."""
+        owner = caller_as_owner()
+        key = fields.client_key_of(request, request.request_id)
+        if len(request.paths) > PATHS_MAX:
+            raise InvalidRequest("paths", f"holds more than {PATHS_MAX} paths")
+        if request.strategy not in workspace_pb2.MergeStrategy.values():
+            raise InvalidRequest("strategy", "is not known")
+        fork = await self._control.workspaces.own(
+            fields.uuid_of(request.fork_workspace_id, "fork_workspace_id"), owner.id
+        )
+        if not fork.parent_id:
+            raise NotAFork(fork.id)
+        parent = await self._control.workspaces.own(fork.parent_id, owner.id)
+        for each in (fork, parent):
+            if each.state not in (State.READY, State.BUSY):
+                raise WorkspaceNotReady(each.id, each.state)
+        node = None if fork.node_id is None else await self._nodes.find(fork.node_id)
+        if node is None:
+            raise NodeLost(fork.node_id or "")
+        report = await self._host.merge(
+            node,
+            fork,
+            parent,
+            request_id=_named(owner.id, key.key),
+            strategy=request.strategy,
+            paths=tuple(request.paths),
+            is_dry=request.dry_run,
+        )
+        return api.MergeForkResponse(report=report)
+
+    async def GetWorkspace(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetWorkspaceRequest, context: Context
+    ) -> api.GetWorkspaceResponse:
+        """Read one workspace."""
+        workspace = await self._own(request.workspace_id)
+        return api.GetWorkspaceResponse(workspace=workspace_to_proto(workspace))
+
+    async def ListWorkspaces(  # noqa: N802 (the name is the proto's)
+        self, request: api.ListWorkspacesRequest, context: Context
+    ) -> api.ListWorkspacesResponse:
+        """List workspaces: live ones first, then newest use first."""
+        owner = caller_as_owner()
+        node_id = fields.optional_uuid(request.node_id, "node_id")
+        owner_id = fields.optional_uuid(request.owner_id, "owner_id")
+        if not _is_administrator(owner) and (node_id or owner_id not in ("", owner.id)):
+            raise NotPermitted("list the workspaces of others")
+        for index, state in enumerate(request.states):
+            if state not in STATES:
+                raise InvalidRequest(f"states[{index}]", "is not known")
+        length = length_of(request.page_size)
+        page = place_of(request.page_token, WorkspacePage)
+        found = await self._control.workspaces.page(
+            owner_id=None if node_id and not owner_id else OwnerId(owner_id or owner.id),
+            states=tuple(STATES[each] for each in request.states) or SHOWN,
+            node_id=node_id,
+            after=None
+            if page is None
+            else WorkspacePlace(page.is_live, page.last_used_at, page.id),
+            length=length + 1,
+        )
+        shown = found[:length]
+        token = ""
+        if len(found) > length:
+            last = shown[-1]
+            token = token_of(WorkspacePage(int(last.state in LIVE), last.last_used_at, last.id))
+        return api.ListWorkspacesResponse(
+            workspaces=map(workspace_to_proto, shown), next_page_token=token
+        )
+
+    async def StartWorkspace(  # noqa: N802 (the name is the proto's)
+        self, request: api.StartWorkspaceRequest, context: Context
+    ) -> api.StartWorkspaceResponse:
+        """Start a workspace, or make a failed one again."""
+        fields.request_id_of(request.request_id)
+        workspace = await self._own(request.workspace_id, is_owner_only=True)
+        before, after = await self._control.start(workspace, values_of(request.parameters))
+        return api.StartWorkspaceResponse(
+            workspace=workspace_to_proto(after),
+            outcome=_outcome(after, is_begun=after is not before),
+        )
+
+    async def StopWorkspace(  # noqa: N802 (the name is the proto's)
+        self, request: api.StopWorkspaceRequest, context: Context
+    ) -> api.StopWorkspaceResponse:
+        """Stop a workspace."""
+        fields.request_id_of(request.request_id)
+        fields.whole(request.grace_ms, "grace_ms", at_least=0, at_most=GRACE_MS_MAX)
+        workspace = await self._own(request.workspace_id)
+        before, after = await self._control.stop(workspace.id)
+        return api.StopWorkspaceResponse(
+            workspace=workspace_to_proto(after),
+            outcome=_outcome(after, is_begun=after is not before),
+        )
+
+    async def DeleteWorkspace(  # noqa: N802 (the name is the proto's)
+        self, request: api.DeleteWorkspaceRequest, context: Context
+    ) -> api.DeleteWorkspaceResponse:
+        """Remove a workspace with its files."""
+        fields.request_id_of(request.request_id)
+        workspace = await self._own(request.workspace_id)
+        before, after = await self._control.remove(workspace.id, is_forced=request.force)
+        return api.DeleteWorkspaceResponse(
+            workspace=workspace_to_proto(after),
+            outcome=_outcome(after, is_begun=after is not before),
+        )
+
+    async def SetWorkspaceTtl(  # noqa: N802 (the name is the proto's)
+        self, request: api.SetWorkspaceTtlRequest, context: Context
+    ) -> api.SetWorkspaceTtlResponse:
+        """Change the lifetime of a workspace."""
+        fields.request_id_of(request.request_id)
+        workspace = await self._own(request.workspace_id)
+        after = await self._control.set_ttl(workspace, request.ttl_ms)
+        return api.SetWorkspaceTtlResponse(workspace=workspace_to_proto(after))
+
+    async def SetWorkspacePolicy(  # noqa: N802 (the name is the proto's)
+        self, request: api.SetWorkspacePolicyRequest, context: Context
+    ) -> api.SetWorkspacePolicyResponse:
+        """Change what a workspace may reach and use."""
+        fields.request_id_of(request.request_id)
+        workspace = await self._own(request.workspace_id)
+        command = SetPolicy(
+            network_of(request.network, "") if request.HasField("network") else None,
+            limits_of(request.limits, "") if request.HasField("limits") else None,
+        )
+        _, after = await self._control.workspaces.apply(workspace.id, command)
+        await self._tell_policy(after)
+        return api.SetWorkspacePolicyResponse(workspace=workspace_to_proto(after))
+
+    async def WatchWorkspace(  # noqa: N802 (the name is the proto's)
+        self, request: api.WatchWorkspaceRequest, context: Context
+    ) -> AsyncIterator[api.WatchWorkspaceResponse]:
+        """Follow a workspace until it is over or this process stops."""
+        workspace = await self._own(request.workspace_id)
+        after = fields.whole(request.after_log_sequence, "after_log_sequence", at_least=0)
+        following = self._watch.follow(workspace, after, is_using=not request.passive)
+        async for response in following:
+            yield response
+
+    async def GetQuota(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetQuotaRequest, context: Context
+    ) -> api.GetQuotaResponse:
+        """Read what a user has and may have."""
+        owner = caller_as_owner()
+        owner_id = fields.optional_uuid(request.owner_id, "owner_id") or owner.id
+        if owner_id != owner.id and not _is_administrator(owner):
+            raise NotPermitted("read the quota of others")
+        uses = await self._control.quota(OwnerId(owner_id))
+        return api.GetQuotaResponse(dimensions=map(quota_to_proto, uses))
+
+    async def IssueAttachTicket(  # noqa: N802 (the name is the proto's)
+        self, request: api.IssueAttachTicketRequest, context: Context
+    ) -> api.IssueAttachTicketResponse:
+        """Issue a ticket for a terminal."""
+        return await self._tickets.issue(request)
+
+    async def _is_repeated(self, owner_id: OwnerId, key: str) -> bool:
+        """Return whether a request made its workspace before, so that its ids were checked."""
+        try:
+            await self._control.workspaces.own(workspace_id_for(owner_id, key), owner_id)
+        except WorkspaceNotFound:
+            return False
+        return True
+
+    async def _own(self, given_id: str, *, is_owner_only: bool = False) -> Workspace:
+        """Return a workspace of the caller, to administrators of anybody.
+
+        Raises:
+            WorkspaceNotFound: there is none that they may see.
+        """
+        owner = caller_as_owner()
+        workspace_id = fields.uuid_of(given_id, "workspace_id")
+        if _is_administrator(owner) and not is_owner_only:
+            return await self._control.workspaces.get(workspace_id)
+        return await self._control.workspaces.own(workspace_id, owner.id)
+
+
+def _is_administrator(owner: Owner) -> bool:
+    return owner.role in ADMINISTRATORS
+
+
+def _outcome(workspace: Workspace, *, is_begun: bool) -> "api.LifecycleOutcome.ValueType":
+    if is_begun:
+        return api.LIFECYCLE_OUTCOME_BEGUN
+    if workspace.state in (State.PENDING, State.PREPARING, State.STOPPING):
+        return api.LIFECYCLE_OUTCOME_UNDER_WAY
+    return api.LIFECYCLE_OUTCOME_NOTHING_TO_DO
+
+
+def _named(owner_id: OwnerId, key: str) -> str:
+    """Return the id under which a node journals a request of this caller."""
+    return f"person-{hashlib.sha256(f'{owner_id} {key}'.encode()).hexdigest()}"
+
+
+def _version(etag: str) -> int:
+    # What is no number was never given out, so nothing has it.
+    return int(etag) if etag.isdecimal() and len(etag) < 19 else -1

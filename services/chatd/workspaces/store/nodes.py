@@ -1,0 +1,203 @@
+"""Nodes in PostgreSQL: who is there, how full, and who fell silent."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+
+from chatd.workspaces.domain.errors import NodeNotFound, StaleNode
+from chatd.workspaces.domain.nodes import LOST_AFTER, Load, Node, NodeState
+from chatd.workspaces.domain.workspace import NodeId
+from chatd.workspaces.store.rows import NODE_COLUMNS, columns_of, node_of, written
+from parley.postgres import Pool, typed_outages
+
+_NODE = columns_of("n", NODE_COLUMNS)
+
+# Workspaces that were given to a node and are not stopped, counted here because it may not know.
+_PLACED = """
+    (SELECT count(*) FROM chat.workspaces w WHERE w.node_id = n.id
+        AND w.state IN ('preparing', 'ready', 'busy', 'stopping')) AS placed
+"""
+
+# A node registers, by itself; the same request again is the same registration. What was placed at
+# its address before it was known is its own from now on: counted, reported and lost like the rest.
+REGISTER = f"""
+    WITH moved AS (
+        UPDATE chat.workspaces SET node_id = $1, version = version + 1
+        WHERE node_id = $14 AND state <> 'deleted')
+    INSERT INTO chat.nodes AS n (id, name, address, state, capacity, load, sandbox_level, sandbox,
+        labels, directories, mirrors, journal_generation, registration_epoch, version,
+        registered_at, last_seen_at, drain_at, is_leaving, request_id)
+    VALUES ($1, $2, $3, 'active', $4, $5, $6, $7, $8, $9, $10, $11, 1, $12, clock_timestamp(),
+        clock_timestamp(), NULL, false, $13)
+    ON CONFLICT (id) DO UPDATE SET name = excluded.name, address = excluded.address,
+        state = CASE WHEN n.request_id = excluded.request_id THEN n.state ELSE 'active' END,
+        capacity = excluded.capacity, load = excluded.load,
+        sandbox_level = excluded.sandbox_level, sandbox = excluded.sandbox,
+        labels = excluded.labels, directories = excluded.directories, mirrors = excluded.mirrors,
+        journal_generation = excluded.journal_generation,
+        registration_epoch = n.registration_epoch
+            + (n.request_id <> excluded.request_id)::int,
+        version = excluded.version, registered_at = excluded.registered_at,
+        last_seen_at = excluded.last_seen_at,
+        drain_at = CASE WHEN n.request_id = excluded.request_id THEN n.drain_at END,
+        is_leaving = n.is_leaving AND n.request_id = excluded.request_id,
+        request_id = excluded.request_id
+    RETURNING {_NODE}, 0 AS placed
+"""
+
+# A node lives; one that was given up has to register again with all it has.
+HEARTBEAT = f"""
+    UPDATE chat.nodes n SET last_seen_at = clock_timestamp(), load = $3
+    WHERE n.id = $1 AND n.registration_epoch = $2 AND n.state IN ('active', 'draining')
+    RETURNING {_NODE}, 0 AS placed
+"""
+
+# A node is taken out; the first time that was said counts.
+DRAIN = f"""
+    UPDATE chat.nodes n SET state = 'draining', is_leaving = $4,
+        drain_at = coalesce(n.drain_at, clock_timestamp() + $3::interval)
+    WHERE n.id = $1 AND n.registration_epoch = $2 RETURNING {_NODE}, {_PLACED}
+"""
+
+# For placement and for administrators.
+SELECT_NODES = f"""
+    SELECT {_NODE}, {_PLACED} FROM chat.nodes n
+    WHERE n.state = ANY ($1::text[]) AND ($2::uuid IS NULL OR n.id > $2) ORDER BY n.id LIMIT $3
+"""
+SELECT_NODE = f"SELECT {_NODE}, {_PLACED} FROM chat.nodes n WHERE n.id = $1"
+
+# Those that fell silent, each found by one process.
+LOSE = f"""
+    UPDATE chat.nodes n SET state = 'lost'
+    WHERE n.id IN (SELECT s.id FROM chat.nodes s WHERE s.state IN ('active', 'draining')
+        AND s.last_seen_at < clock_timestamp() - $1::interval FOR UPDATE SKIP LOCKED)
+    RETURNING {_NODE}, 0 AS placed
+"""
+
+# Those whose time to drain is over.
+SELECT_DRAINED = f"""
+    SELECT {_NODE}, {_PLACED} FROM chat.nodes n
+    WHERE n.state = 'draining' AND n.drain_at <= clock_timestamp()
+"""
+
+# An empty node that said that it leaves is gone.
+LEAVE = """
+    UPDATE chat.nodes n SET state = 'gone'
+    WHERE n.id = $1 AND n.state = 'draining' AND n.is_leaving
+        AND NOT EXISTS (SELECT 1 FROM chat.workspaces w WHERE w.node_id = n.id
+            AND w.state IN ('preparing', 'ready', 'busy', 'stopping'))
+"""
+
+PRESENT = (NodeState.ACTIVE, NodeState.DRAINING, NodeState.LOST)
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlace:
+    """Where a list of nodes goes on."""
+
+    id: str
+
+
+class PostgresNodes:
+    """Stores nodes."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def register(self, node: Node, request_id: str) -> Node:
+        """Make a node known, or known again, and return it with its registration's number."""
+        with typed_outages():
+            row = await self._pool.fetchrow(
+                REGISTER,
+                node.id,
+                node.name,
+                node.address,
+                written(node.capacity),
+                written(node.load),
+                node.sandbox_level,
+                node.sandbox,
+                written(node.labels),
+                written(node.directories),
+                written(node.mirrors),
+                node.journal_generation,
+                node.version,
+                request_id,
+                static_node_id(node.address),
+            )
+        assert row is not None
+        return node_of(row)
+
+    async def heartbeat(self, node_id: str, registration_epoch: int, load: Load) -> Node:
+        """Note that a node lives and what it holds.
+
+        Raises:
+            NodeNotFound: it never registered.
+            StaleNode: it registered anew since, was given up, or left.
+        """
+        with typed_outages():
+            row = await self._pool.fetchrow(HEARTBEAT, node_id, registration_epoch, written(load))
+        if row is None:
+            await self.get(node_id)
+            raise StaleNode(node_id)
+        return node_of(row)
+
+    async def drain(
+        self, node_id: str, registration_epoch: int, grace: timedelta, *, is_leaving: bool
+    ) -> Node:
+        """Give a node nothing more, and return it with how much it still has.
+
+        Raises:
+            NodeNotFound: it never registered.
+            StaleNode: it registered anew since.
+        """
+        with typed_outages():
+            row = await self._pool.fetchrow(DRAIN, node_id, registration_epoch, grace, is_leaving)
+        if row is None:
+            await self.get(node_id)
+            raise StaleNode(node_id)
+        return node_of(row, row["placed"])
+
+    async def get(self, node_id: str) -> Node:
+        """Return a node.
+
+        Raises:
+            NodeNotFound: there is none.
+        """
+        with typed_outages():
+            row = await self._pool.fetchrow(SELECT_NODE, node_id)
+        if row is None:
+            raise NodeNotFound(node_id)
+        return node_of(row, row["placed"])
+
+    async def list(
+        self, after: NodePlace | None = None, length: int = 1000, *, is_gone_shown: bool = False
+    ) -> tuple[Node, ...]:
+        """Return the nodes by their ids."""
+        states = tuple(NodeState) if is_gone_shown else PRESENT
+        with typed_outages():
+            rows = await self._pool.fetch(
+                SELECT_NODES, list(states), None if after is None else after.id, length
+            )
+        return tuple(node_of(row, row["placed"]) for row in rows)
+
+    async def lose(self, after: timedelta = LOST_AFTER) -> tuple[Node, ...]:
+        """Call those lost that fell silent, and return them; each call returns others."""
+        with typed_outages():
+            rows = await self._pool.fetch(LOSE, after)
+        return tuple(map(node_of, rows))
+
+    async def drained(self) -> tuple[Node, ...]:
+        """Return those whose time to drain is over."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_DRAINED)
+        return tuple(node_of(row, row["placed"]) for row in rows)
+
+    async def leave(self, node_id: str) -> None:
+        """Let a node be gone that said so and is empty."""
+        with typed_outages():
+            await self._pool.execute(LEAVE, node_id)
+
+
+def static_node_id(address: str) -> NodeId:
+    """Return the id of a node that only the settings know, which follows from its address."""
+    return NodeId(str(uuid.uuid5(uuid.NAMESPACE_URL, f"parley node {address}")))

@@ -1,0 +1,314 @@
+"""Workspaces as they are found in PostgreSQL: for their owners, chats, nodes, and for time.
+
+What is read here is decided on and written in `workspaces`, with the version as guard.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from chatd.primitives.domain.errors import WorkspaceNotFound
+from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
+from chatd.primitives.store.rows import Row
+from chatd.workspaces.domain.lifetime import WARNING
+from chatd.workspaces.domain.ports import ChatWorkspace, LogLine, Seen
+from chatd.workspaces.domain.workspace import LIVE, State, Workspace, WorkspaceId
+from chatd.workspaces.store.rows import columns_of, workspace_of
+from parley.postgres import Pool, typed_outages
+
+_ALL = columns_of("w")
+_SEEN = f"{_ALL}, clock_timestamp() AS now"
+
+# The workspace of a chat c with the root r: what was chosen for one of them, if its owner has it
+# still and it is not deleted or being deleted, else the scratch one of the root.
+_WORKED_IN = """coalesce(
+        (SELECT b.id FROM chat.workspaces b
+            WHERE b.id = coalesce(c.workspace_id, r.workspace_id) AND b.owner_id = c.owner_id
+                AND b.state <> 'deleted' AND NOT b.is_removing),
+        r.id)"""
+
+# The time of record; for no user.
+SELECT_NOW = "SELECT clock_timestamp()"
+
+# A workspace for whoever may know of it, with the time at which it was read.
+SELECT = f"""
+    SELECT {_ALL}, w.request_hash, clock_timestamp() AS now
+    FROM chat.workspaces w WHERE w.id = $1
+"""
+
+# The same for its owner only.
+SELECT_OWN = f"SELECT {_ALL} FROM chat.workspaces w WHERE w.id = $1 AND w.owner_id = $2"
+
+# Everything that counts against an owner's quota.
+SELECT_COUNTED = (
+    f"SELECT {_ALL} FROM chat.workspaces w WHERE w.owner_id = $1 AND w.state <> 'deleted'"
+)
+
+# What time has come for: autostop, its warning, and the end of what was kept; for no user.
+SELECT_DUE = f"""
+    SELECT {_SEEN} FROM chat.workspaces w
+    WHERE (w.state IN ('ready', 'busy') AND w.deadline_at <= clock_timestamp() + $1::interval
+            AND (w.deadline_at <= clock_timestamp() OR w.warned_for IS DISTINCT FROM w.deadline_at))
+        OR (w.state = 'stopped' AND w.delete_at <= clock_timestamp())
+    ORDER BY coalesce(w.deadline_at, w.delete_at) LIMIT $2 FOR UPDATE OF w SKIP LOCKED
+"""
+
+# Scratch workspaces of chats that were deleted; for no user.
+SELECT_ORPHANED = f"""
+    SELECT {_SEEN} FROM chat.deleted_chats d
+    JOIN chat.workspaces w ON w.id = d.chat_id AND w.is_scratch_of_chat
+    WHERE w.state <> 'deleted' AND NOT w.is_removing LIMIT $1
+"""
+
+# Workspaces of users who were locked out, if they run, and all of those who are gone.
+SELECT_OF_BARRED = f"""
+    SELECT {_SEEN}, b.is_deleted FROM chat.barred_users b
+    JOIN chat.workspaces w ON w.owner_id = b.user_id
+    WHERE CASE WHEN b.is_deleted THEN w.state <> 'deleted' AND NOT w.is_removing
+        ELSE w.state IN ('pending', 'preparing', 'ready', 'busy') END
+    LIMIT $1
+"""
+
+# What is on a node, for nobody but the node and its administrators.
+SELECT_ON_NODE = f"""
+    SELECT {_SEEN} FROM chat.workspaces w
+    WHERE w.node_id = $1 AND w.state <> 'deleted' ORDER BY w.id
+"""
+
+# Those that a node speaks of, whatever became of them, and those it should speak of if asked.
+SELECT_HOSTED = f"""
+    SELECT {_SEEN} FROM chat.workspaces w WHERE w.id = ANY ($1::uuid[])
+    UNION ALL
+    SELECT {_SEEN} FROM chat.workspaces w
+    WHERE $3 AND w.node_id = $2 AND w.state IN ('ready', 'busy') AND w.id <> ALL ($1::uuid[])
+"""
+
+# Scratch workspaces that nobody uses, of nodes that are nearly full, so many that room is left; for
+# no user. One that stopped starts by itself when its chat needs it.
+SELECT_IN_THE_WAY = f"""
+    WITH crowded AS (
+        SELECT n.id, (n.capacity ->> 'workspaces')::int AS most, (
+            SELECT count(*) FROM chat.workspaces p WHERE p.node_id = n.id
+                AND p.state IN ('preparing', 'ready', 'busy')) AS placed
+        FROM chat.nodes n WHERE n.state = 'active')
+    SELECT {_SEEN} FROM crowded c CROSS JOIN LATERAL (
+        SELECT i.id FROM chat.workspaces i
+        WHERE i.node_id = c.id AND i.state = 'ready' AND i.is_scratch_of_chat
+            AND i.started_at < clock_timestamp() - $1::interval
+            AND NOT EXISTS (SELECT 1 FROM chat.chats m JOIN chat.chat_exec e ON e.chat_id = m.id
+                WHERE m.root_chat_id = i.id
+                    AND e.status IN ('running', 'interrupting', 'requires_action'))
+        ORDER BY i.last_used_at LIMIT greatest(0, c.placed - c.most * 8 / 10)) idle
+    JOIN chat.workspaces w ON w.id = idle.id
+    WHERE c.most > 0 AND c.placed >= c.most * 9 / 10
+"""
+
+# Those whose nodes go by an older policy than they have; for no user.
+SELECT_UNTOLD = f"""
+    SELECT {_SEEN} FROM chat.workspaces w
+    WHERE w.state IN ('ready', 'busy') AND w.policy > w.policy_told LIMIT $1
+"""
+
+# What was on nodes that are lost and does not say so yet; for no user.
+SELECT_ON_LOST_NODES = f"""
+    SELECT {_SEEN} FROM chat.nodes n JOIN chat.workspaces w ON w.node_id = n.id
+    WHERE n.state IN ('lost', 'gone') AND w.state IN ('preparing', 'ready', 'busy', 'stopping')
+    LIMIT $1
+"""
+
+# The workspaces of chats that a worker runs now.
+SELECT_WORKED_IN = f"""
+    SELECT DISTINCT ON (w.id) {_SEEN}
+    FROM chat.chat_exec e
+    JOIN chat.chats c ON c.id = e.chat_id
+    JOIN chat.chats r ON r.id = c.root_chat_id
+    JOIN chat.workspaces w ON w.id = {_WORKED_IN} AND w.owner_id = c.owner_id
+    WHERE e.worker_id = $1 AND e.status IN ('running', 'interrupting')
+        AND w.state IN ('ready', 'busy')
+"""
+
+# Where a chat's tools work, if anywhere: its own workspace, else that of its root.
+SELECT_OF_CHAT = f"""
+    SELECT {_ALL}, c.id AS chat_id, c.owner_id AS chat_owner_id, r.id AS root_id,
+        c.parent_chat_id IS NOT NULL AS is_child,
+        w.id <> r.id AS is_bound,
+        n.address AS node_address, n.state AS node_state, clock_timestamp() AS now
+    FROM chat.chats c
+    JOIN chat.chats r ON r.id = c.root_chat_id
+    LEFT JOIN chat.workspaces w ON w.id = {_WORKED_IN} AND w.owner_id = c.owner_id
+    LEFT JOIN chat.nodes n ON n.id = w.node_id
+    WHERE c.id = $1
+"""
+
+# A page for an owner: live ones first, then by last use.
+SELECT_PAGE = f"""
+    SELECT {_ALL}, (w.state = ANY ($6::text[]))::int AS is_live FROM chat.workspaces w
+    WHERE ($1::uuid IS NULL OR w.owner_id = $1) AND w.state = ANY ($2::text[])
+        AND ($3::uuid IS NULL OR w.node_id = $3)
+        AND ($4::int IS NULL OR
+            ((w.state = ANY ($6::text[]))::int, w.last_used_at, w.id)
+                < ($4::int, $5::timestamptz, $7::uuid))
+    ORDER BY is_live DESC, w.last_used_at DESC, w.id DESC LIMIT $8
+"""
+
+# Lines of a preparation; for whoever may see the workspace.
+SELECT_LINES = """
+    SELECT sequence, logged_at, stage, line FROM chat.workspace_logs
+    WHERE workspace_id = $1 AND epoch = $2 AND sequence > $3 ORDER BY sequence LIMIT $4
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspacePlace:
+    """Where a list of workspaces goes on."""
+
+    is_live: int
+    last_used_at: datetime
+    id: str
+
+
+class WorkspaceReads:
+    """Finds workspaces."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def now(self) -> datetime:
+        """Return the time of record, which is the same for all processes."""
+        with typed_outages():
+            moment: datetime = await self._pool.fetchval(SELECT_NOW)
+        return moment
+
+    async def get(self, workspace_id: str) -> Workspace:
+        """Return a workspace.
+
+        Raises:
+            WorkspaceNotFound: there is none.
+        """
+        with typed_outages():
+            row = await self._pool.fetchrow(SELECT, workspace_id)
+        if row is None:
+            raise WorkspaceNotFound(workspace_id)
+        return workspace_of(row)
+
+    async def own(self, workspace_id: str, owner_id: OwnerId) -> Workspace:
+        """Return a workspace of an owner.
+
+        Raises:
+            WorkspaceNotFound: there is none that is theirs.
+        """
+        with typed_outages():
+            row = await self._pool.fetchrow(SELECT_OWN, workspace_id, owner_id)
+        if row is None:
+            raise WorkspaceNotFound(workspace_id)
+        return workspace_of(row)
+
+    async def due(self, rows_max: int) -> tuple[Seen, ...]:
+        """Return workspaces whose time has come for something."""
+        with typed_outages():
+            return _seen(await self._pool.fetch(SELECT_DUE, WARNING, rows_max))
+
+    async def orphaned(self, rows_max: int) -> tuple[Seen, ...]:
+        """Return scratch workspaces whose chats were deleted."""
+        with typed_outages():
+            return _seen(await self._pool.fetch(SELECT_ORPHANED, rows_max))
+
+    async def of_barred(self, rows_max: int) -> tuple[tuple[Seen, bool], ...]:
+        """Return what users have who are locked out, and whether they are gone for good."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_OF_BARRED, rows_max)
+        return tuple(zip(_seen(rows), (row["is_deleted"] for row in rows), strict=True))
+
+    async def on_node(self, node_id: str) -> tuple[Seen, ...]:
+        """Return what is on a node."""
+        with typed_outages():
+            return _seen(await self._pool.fetch(SELECT_ON_NODE, node_id))
+
+    async def in_the_way(self, idle: timedelta) -> tuple[Seen, ...]:
+        """Return scratch workspaces that nobody uses, of nodes that are nearly full."""
+        with typed_outages():
+            return _seen(await self._pool.fetch(SELECT_IN_THE_WAY, idle))
+
+    async def untold(self, rows_max: int) -> tuple[Seen, ...]:
+        """Return those whose nodes go by an older policy than they have."""
+        with typed_outages():
+            return _seen(await self._pool.fetch(SELECT_UNTOLD, rows_max))
+
+    async def on_lost_nodes(self, rows_max: int) -> tuple[Seen, ...]:
+        """Return what was on lost nodes and does not say so yet."""
+        with typed_outages():
+            return _seen(await self._pool.fetch(SELECT_ON_LOST_NODES, rows_max))
+
+    async def hosted(
+        self, node_id: str, workspace_ids: Collection[str], *, is_all: bool
+    ) -> dict[str, Seen]:
+        """Return those of some ids that exist; if these are all of a node, also what it lacks."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_HOSTED, list(workspace_ids), node_id, is_all)
+        return {seen.workspace.id: seen for seen in _seen(rows)}
+
+    async def worked_in(self, worker_id: WorkerId) -> tuple[Seen, ...]:
+        """Return the workspaces of the chats that a worker runs."""
+        with typed_outages():
+            return _seen(await self._pool.fetch(SELECT_WORKED_IN, worker_id))
+
+    async def of_chat(self, chat_id: ChatId) -> ChatWorkspace | None:
+        """Return where a chat's tools work, None if there is no such chat."""
+        with typed_outages():
+            row = await self._pool.fetchrow(SELECT_OF_CHAT, chat_id)
+        if row is None:
+            return None
+        return ChatWorkspace(
+            workspace=None if row["id"] is None else workspace_of(row),
+            scratch_id=WorkspaceId(str(row["root_id"])),
+            owner_id=OwnerId(str(row["chat_owner_id"])),
+            is_child=row["is_child"],
+            is_bound=bool(row["is_bound"]),
+            node_address=row["node_address"] or "",
+            is_node_lost=row["node_state"] in ("lost", "gone"),
+            now=row["now"],
+        )
+
+    async def counted(self, owner_id: OwnerId) -> tuple[Workspace, ...]:
+        """Return everything that an owner has."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_COUNTED, owner_id)
+        return tuple(map(workspace_of, rows))
+
+    async def page(
+        self,
+        *,
+        owner_id: OwnerId | None,
+        states: Sequence[State],
+        node_id: str,
+        after: WorkspacePlace | None,
+        length: int,
+    ) -> tuple[Workspace, ...]:
+        """Return workspaces: live ones first, then by last use."""
+        with typed_outages():
+            rows = await self._pool.fetch(
+                SELECT_PAGE,
+                owner_id,
+                list(states),
+                node_id or None,
+                None if after is None else after.is_live,
+                None if after is None else after.last_used_at,
+                sorted(LIVE),
+                None if after is None else after.id,
+                length,
+            )
+        return tuple(map(workspace_of, rows))
+
+    async def lines(
+        self, workspace_id: str, epoch: int, after: int, lines_max: int = 500
+    ) -> tuple[LogLine, ...]:
+        """Return lines of a preparation after a number."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_LINES, workspace_id, epoch, after, lines_max)
+        return tuple(
+            LogLine(row["sequence"], row["logged_at"], row["stage"], row["line"]) for row in rows
+        )
+
+
+def _seen(rows: Sequence[Row]) -> tuple[Seen, ...]:
+    return tuple(Seen(workspace_of(row), row["now"]) for row in rows)

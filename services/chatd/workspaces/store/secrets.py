@@ -1,0 +1,372 @@
+"""Secrets for workspaces in PostgreSQL: sealed here, opened only for one use that is on record."""
+
+import uuid
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+import asyncpg
+
+from chatd.primitives.domain.errors import InvalidRequest, RequestIdReused, VersionConflict
+from chatd.primitives.store.rows import Row
+from chatd.workspaces.domain.errors import NodeNotFound, StaleNode
+from chatd.workspaces.domain.secrets import (
+    Delivery,
+    Outcome,
+    RecordedUse,
+    Secret,
+    SecretNotFound,
+    SecretNotGranted,
+    WishedUse,
+    hint_of,
+)
+from chatd.workspaces.domain.spec import Recipe
+from chatd.workspaces.store.nodes import static_node_id
+from chatd.workspaces.store.rows import read_json
+from parley.postgres import Connection, Pool, typed_outages
+from parley.secrets import Sealed, SecretBox
+
+TABLE = "chat.secrets"
+COLUMN = "sealed"
+#: Whose the installation's secrets are.
+INSTALLATION = "00000000-0000-0000-0000-000000000000"
+
+_COLUMNS = """id, owner_id, name, description, username, delivery, hosts, header, hint, version,
+    created_at, last_used_at"""
+
+# The caller's own and the installation's, by name.
+SELECT_PAGE = f"""
+    SELECT {_COLUMNS} FROM chat.secrets
+    WHERE owner_id IN ($1, '{INSTALLATION}') AND (name, id) > ($2, $3::uuid)
+    ORDER BY name, id LIMIT $4
+"""
+
+# One by its name, locked for whoever replaces it.
+LOCK = f"""
+    SELECT {_COLUMNS}, sealed, sealed_key_id, request_hash FROM chat.secrets
+    WHERE owner_id = $1 AND name = $2 FOR UPDATE
+"""
+
+INSERT = f"""
+    INSERT INTO chat.secrets (id, owner_id, name, description, username, delivery, hosts, header,
+        hint, sealed, sealed_key_id, version, request_hash, created_at, changed_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, $12, clock_timestamp(),
+        clock_timestamp())
+    ON CONFLICT DO NOTHING RETURNING {_COLUMNS}
+"""
+
+UPDATE = f"""
+    UPDATE chat.secrets SET description = $2, username = $3, delivery = $4, hosts = $5,
+        header = $6, hint = $7, sealed = $8, sealed_key_id = $9, request_hash = $10,
+        version = version + 1, changed_at = clock_timestamp()
+    WHERE id = $1 RETURNING {_COLUMNS}
+"""
+
+# Forget one: a user's own for that user, the installation's for administrators.
+DELETE = f"""
+    DELETE FROM chat.secrets
+    WHERE id = $1 AND (owner_id = $2 OR (owner_id = '{INSTALLATION}' AND $3::boolean))
+    RETURNING id
+"""
+
+# Those that a user can mean by these names; what is their own hides what is the installation's.
+SELECT_NAMED = f"""
+    SELECT DISTINCT ON (name) {_COLUMNS}, sealed, sealed_key_id FROM chat.secrets
+    WHERE name = ANY ($2::text[]) AND owner_id IN ($1, '{INSTALLATION}')
+    ORDER BY name, owner_id = '{INSTALLATION}'
+"""
+
+# A node that wishes for a value, and the workspace that it says it has; for no user.
+SELECT_NODE = "SELECT registration_epoch, state, address FROM chat.nodes WHERE id = $1"
+SELECT_PLACED = """
+    SELECT owner_id, recipe FROM chat.workspaces
+    WHERE id = $1 AND node_id = ANY ($2::uuid[]) AND epoch = $3
+        AND state IN ('preparing', 'ready', 'busy')
+"""
+
+# Uses by the workspaces of a user, newest first.
+SELECT_USES = """
+    SELECT id, workspace_id, node_id, secret_name, host, purpose, outcome, used_at
+    FROM chat.secret_uses
+    WHERE owner_id = $1 AND ($2::uuid IS NULL OR workspace_id = $2)
+        AND ($3::timestamptz IS NULL OR (used_at, id) < ($3, $4::uuid))
+    ORDER BY used_at DESC, id DESC LIMIT $5
+"""
+
+# The record of a wish; the same request is on it once.
+INSERT_USE = """
+    INSERT INTO chat.secret_uses (id, node_id, request_id, workspace_id, owner_id, secret_id,
+        secret_name, host, purpose, outcome, used_at)
+    VALUES (gen_random_uuid(), $1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp())
+    ON CONFLICT (node_id, request_id) DO NOTHING
+"""
+TOUCH = """
+    UPDATE chat.secrets SET last_used_at = clock_timestamp()
+    WHERE id = $1 AND (last_used_at IS NULL
+        OR last_used_at < clock_timestamp() - interval '1 minute')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretPlace:
+    """Where a list of secrets goes on."""
+
+    name: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsePlace:
+    """Where a list of uses goes on."""
+
+    used_at: datetime
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutSecret:
+    """A secret as it was stored, and what it replaced; None if it is new or was stored before."""
+
+    secret: Secret
+    replaced: Secret | None = None
+
+
+class PostgresSecrets:
+    """Stores secrets and the record of their uses."""
+
+    def __init__(self, pool: Pool, box: SecretBox) -> None:
+        self._pool = pool
+        self._box = box
+
+    async def list(
+        self, owner_id: str, after: SecretPlace | None, length: int
+    ) -> tuple[Secret, ...]:
+        """Return a user's own secrets and the installation's, by name."""
+        place = after or SecretPlace("", INSTALLATION)
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_PAGE, owner_id, place.name, place.id, length)
+        return tuple(map(_secret_of, rows))
+
+    async def put(
+        self, secret: Secret, value: bytes, request_hash: bytes, expected_version: str = ""
+    ) -> PutSecret:
+        """Store a secret, or a new value or use under its name; no value keeps the stored one.
+
+        Raises:
+            InvalidRequest: it is new and has no value.
+            SecretValueNeeded: no value is given for a use that the stored one was not given for.
+            VersionConflict: somebody changed it since that version.
+            RequestIdReused: the request came with another value before.
+        """
+        while True:
+            with typed_outages():
+                async with self._pool.acquire() as connection, connection.transaction():
+                    row = await connection.fetchrow(
+                        LOCK, secret.owner_id or INSTALLATION, secret.name
+                    )
+                    if row is not None:
+                        return await self._replace(
+                            connection, row, secret, value, request_hash, expected_version
+                        )
+                    made = await self._insert(connection, secret, value, request_hash)
+            # Otherwise somebody else stored one of this name meanwhile.
+            if made is not None:
+                return PutSecret(made)
+
+    async def delete(self, secret_id: str, owner_id: str, *, is_administrator: bool) -> None:
+        """Forget a secret; workspaces that it was granted to cannot use it any more.
+
+        Raises:
+            SecretNotFound: there is none that this user may forget.
+        """
+        with typed_outages():
+            row = await self._pool.fetchrow(DELETE, secret_id, owner_id, is_administrator)
+        if row is None:
+            raise SecretNotFound(secret_id)
+
+    async def named(self, owner_id: str, names: Collection[str]) -> tuple[Secret, ...]:
+        """Return the secrets that a user means by these names, in their order."""
+        with typed_outages():
+            rows = await self._pool.fetch(SELECT_NAMED, owner_id, [*names])
+        found = {row["name"]: _secret_of(row) for row in rows}
+        return tuple(found[name] for name in dict.fromkeys(names) if name in found)
+
+    async def use(self, wish: WishedUse) -> tuple[Secret, bytes]:
+        """Return a secret with its value, for one use that is on record before this returns.
+
+        Raises:
+            NodeNotFound: the node never registered.
+            StaleNode: it registered anew since, or was given up.
+            SecretNotGranted: the workspace may not use it there; that is on record too.
+        """
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                address = await _address_of(connection, wish)
+                # What was placed before the node had registered is there by its address alone.
+                node_ids = (wish.node_id, static_node_id(address))
+                outcome, owner_id, row = await _judged(connection, wish, node_ids)
+                await connection.execute(
+                    INSERT_USE,
+                    wish.node_id,
+                    wish.request_id,
+                    wish.workspace_id,
+                    owner_id,
+                    None if row is None else row["id"],
+                    wish.secret_name,
+                    wish.host,
+                    wish.purpose,
+                    outcome,
+                )
+                if row is not None and outcome is Outcome.GIVEN:
+                    await connection.execute(TOUCH, row["id"])
+        if row is None or outcome is not Outcome.GIVEN:
+            raise SecretNotGranted(wish.secret_name, outcome)
+        return _secret_of(row), self._open(row)
+
+    async def uses(
+        self, owner_id: str, workspace_id: str, after: UsePlace | None, length: int
+    ) -> tuple[RecordedUse, ...]:
+        """Return what a user's workspaces used, or one of them, newest first."""
+        time, use_id = (None, None) if after is None else (after.used_at, after.id)
+        with typed_outages():
+            rows = await self._pool.fetch(
+                SELECT_USES, owner_id, workspace_id or None, time, use_id, length
+            )
+        return tuple(map(_use_of, rows))
+
+    async def _insert(
+        self,
+        connection: Connection,
+        secret: Secret,
+        value: bytes,
+        request_hash: bytes,
+    ) -> Secret | None:
+        if not value:
+            raise InvalidRequest("value", "is empty, and there is no secret of this name yet")
+        sealed = self._box.seal(value, table=TABLE, column=COLUMN, row_id=secret.id)
+        row = await connection.fetchrow(
+            INSERT,
+            secret.id,
+            secret.owner_id or INSTALLATION,
+            secret.name,
+            secret.description,
+            secret.username,
+            secret.delivery,
+            [*secret.hosts],
+            secret.header,
+            hint_of(value),
+            sealed.ciphertext,
+            sealed.key_id,
+            request_hash,
+        )
+        return None if row is None else _secret_of(row)
+
+    async def _replace(
+        self,
+        connection: Connection,
+        row: asyncpg.Record,
+        secret: Secret,
+        value: bytes,
+        request_hash: bytes,
+        expected_version: str,
+    ) -> PutSecret:
+        stored = _secret_of(row)
+        if row["request_hash"] == request_hash:
+            if value and self._open(row) != value:
+                raise RequestIdReused(secret.name)
+            return PutSecret(stored)
+        if expected_version not in ("", str(row["version"])):
+            raise VersionConflict(str(row["version"]))
+        if not value:
+            secret.check_kept_value(stored)
+        secret_id = str(row["id"])
+        kept = Sealed(row["sealed"], row["sealed_key_id"])
+        sealed = (
+            self._box.seal(value, table=TABLE, column=COLUMN, row_id=secret_id) if value else kept
+        )
+        changed = await connection.fetchrow(
+            UPDATE,
+            secret_id,
+            secret.description,
+            secret.username,
+            secret.delivery,
+            [*secret.hosts],
+            secret.header,
+            hint_of(value) if value else row["hint"],
+            sealed.ciphertext,
+            sealed.key_id,
+            request_hash,
+        )
+        assert changed is not None  # It is locked.
+        return PutSecret(_secret_of(changed), stored)
+
+    def _open(self, row: asyncpg.Record) -> bytes:
+        sealed = Sealed(row["sealed"], row["sealed_key_id"])
+        return self._box.open(sealed, table=TABLE, column=COLUMN, row_id=str(row["id"]))
+
+
+def new_secret_id(owner_id: str, name: str, request_id: str) -> str:
+    """Return the id of the secret that a request makes, the same each time."""
+    return str(uuid.uuid5(uuid.UUID(owner_id or INSTALLATION), f"secret {name} {request_id}"))
+
+
+async def _address_of(connection: Connection, wish: WishedUse) -> str:
+    """Return where the node is that has a wish, if it is known as it says."""
+    node = await connection.fetchrow(SELECT_NODE, wish.node_id)
+    if node is None:
+        raise NodeNotFound(wish.node_id)
+    is_known = node["state"] in ("active", "draining")
+    if not is_known or node["registration_epoch"] != wish.registration_epoch:
+        raise StaleNode(wish.node_id)
+    address: str = node["address"]
+    return address
+
+
+async def _judged(
+    connection: Connection,
+    wish: WishedUse,
+    node_ids: tuple[str, ...],
+) -> tuple[Outcome, str | None, asyncpg.Record | None]:
+    """Return what becomes of a wish, whose workspace it is about, and the secret."""
+    placed = await connection.fetchrow(SELECT_PLACED, wish.workspace_id, [*node_ids], wish.epoch)
+    if placed is None:
+        return Outcome.NOT_PLACED, None, None
+    owner_id = str(placed["owner_id"])
+    if wish.secret_name not in read_json(placed["recipe"], Recipe).secret_names:
+        return Outcome.NOT_GRANTED, owner_id, None
+    row = await connection.fetchrow(SELECT_NAMED, owner_id, [wish.secret_name])
+    if row is None:
+        return Outcome.NO_SUCH_SECRET, owner_id, None
+    is_right = _secret_of(row).may_go_to(wish.host)
+    return Outcome.GIVEN if is_right else Outcome.WRONG_HOST, owner_id, row
+
+
+def _use_of(row: Row) -> RecordedUse:
+    return RecordedUse(
+        id=str(row["id"]),
+        workspace_id=str(row["workspace_id"]),
+        node_id=str(row["node_id"]),
+        secret_name=row["secret_name"],
+        host=row["host"],
+        purpose=row["purpose"],
+        outcome=Outcome(row["outcome"]),
+        used_at=row["used_at"],
+    )
+
+
+def _secret_of(row: Row) -> Secret:
+    owner_id = str(row["owner_id"])
+    return Secret(
+        id=str(row["id"]),
+        name=row["name"],
+        owner_id="" if owner_id == INSTALLATION else owner_id,
+        delivery=Delivery(row["delivery"]),
+        hosts=tuple(row["hosts"]),
+        description=row["description"],
+        username=row["username"],
+        header=row["header"],
+        hint=row["hint"],
+        version=row["version"],
+        created_at=row["created_at"],
+        last_used_at=row["last_used_at"],
+    )

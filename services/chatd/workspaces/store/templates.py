@@ -1,0 +1,177 @@
+"""Templates in PostgreSQL, and what users did with them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+import asyncpg
+
+from chatd.primitives.domain.errors import NameTaken, RequestIdReused, VersionConflict
+from chatd.primitives.domain.ids import OwnerId
+from chatd.workspaces.domain.errors import TemplateNotFound
+from chatd.workspaces.domain.ranking import LOOK_BACK, Habit
+from chatd.workspaces.domain.templates import Template
+from chatd.workspaces.store.rows import definition_of, template_of
+from chatd.workspaces.store.tables import TEMPLATE_NAME_INDEX
+from parley.postgres import Pool, typed_outages
+
+_TEMPLATE = (
+    "t.id, t.name, t.kind, t.is_for_agents, t.group_ids, t.definition, t.version, t.created_at"
+)
+
+# Make a template, for administrators; an id that exists is the same request.
+INSERT = f"""
+    INSERT INTO chat.templates AS t (id, name, kind, is_for_agents, group_ids, definition, version,
+        request_hash, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, 1, $7, clock_timestamp())
+    ON CONFLICT (id) DO NOTHING RETURNING {_TEMPLATE}
+"""
+LOCK = f"""
+    SELECT {_TEMPLATE}, t.request_hash FROM chat.templates t
+    WHERE t.id = $1 AND t.deleted_at IS NULL FOR UPDATE
+"""
+UPDATE = f"""
+    UPDATE chat.templates t SET name = $2, kind = $3, is_for_agents = $4, group_ids = $5,
+        definition = $6, version = t.version + 1
+    WHERE t.id = $1 AND t.deleted_at IS NULL RETURNING {_TEMPLATE}
+"""
+DELETE = """
+    UPDATE chat.templates SET deleted_at = clock_timestamp()
+    WHERE id = $1 AND deleted_at IS NULL
+"""
+
+# One that a user may use: open to everyone, or to one of their groups.
+SELECT = f"""
+    SELECT {_TEMPLATE} FROM chat.templates t WHERE t.id = $1 AND t.deleted_at IS NULL
+        AND ($3 OR t.group_ids = '{{}}' OR t.group_ids && $2::uuid[])
+"""
+
+# All that a user may use, with what they and others did with each.
+SELECT_ALL = f"""
+    SELECT {_TEMPLATE}, clock_timestamp() AS now,
+        count(w.id) FILTER (WHERE w.owner_id = $1 AND w.state <> 'deleted') AS live,
+        count(w.id) FILTER (WHERE w.owner_id = $1 AND w.state = 'deleted') AS deleted,
+        max(w.last_used_at) FILTER (WHERE w.owner_id = $1) AS used_at,
+        count(DISTINCT w.owner_id) FILTER (WHERE w.state <> 'deleted') AS active_users
+    FROM chat.templates t LEFT JOIN chat.workspaces w ON w.template_id = t.id
+        AND NOT w.is_scratch_of_chat AND w.last_used_at > clock_timestamp() - $4::interval
+    WHERE t.deleted_at IS NULL AND ($3 OR t.group_ids = '{{}}' OR t.group_ids && $2::uuid[])
+        AND (t.is_for_agents OR NOT $5)
+    GROUP BY t.id ORDER BY t.name LIMIT 1000
+"""
+
+
+class PostgresTemplates:
+    """Stores templates."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def create(self, template: Template, request_hash: bytes) -> Template:
+        """Store a template, or return the one that the same request stored.
+
+        Raises:
+            NameTaken: another one has the name.
+            RequestIdReused: the request came with another body before.
+            TemplateNotFound: it was made by this request and deleted since.
+        """
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                with _names_taken(template):
+                    row = await connection.fetchrow(INSERT, *_arguments(template), request_hash)
+                if row is None:
+                    row = await connection.fetchrow(LOCK, template.id)
+                    if row is None:
+                        raise TemplateNotFound(template.id)
+                    if row["request_hash"] != request_hash:
+                        raise RequestIdReused(template.id)
+        return template_of(row)
+
+    async def update(
+        self,
+        template_id: str,
+        edit: Callable[[Template], Template],
+        expected_version: int | None = None,
+    ) -> Template:
+        """Change a template as `edit` says.
+
+        Raises:
+            TemplateNotFound: there is none.
+            VersionConflict: somebody changed it since that version.
+            NameTaken: another one has the name.
+        """
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                stored = await connection.fetchrow(LOCK, template_id)
+                if stored is None:
+                    raise TemplateNotFound(template_id)
+                if expected_version not in (None, stored["version"]):
+                    raise VersionConflict(str(stored["version"]))
+                template = edit(template_of(stored))
+                with _names_taken(template):
+                    row = await connection.fetchrow(UPDATE, *_arguments(template))
+        assert row is not None  # It was locked.
+        return template_of(row)
+
+    async def delete(self, template_id: str) -> None:
+        """Forget a template, if it is there."""
+        with typed_outages():
+            await self._pool.execute(DELETE, template_id)
+
+    async def get(
+        self, template_id: str, group_ids: frozenset[str], *, is_all_seen: bool = False
+    ) -> Template:
+        """Return a template that somebody in these groups may use.
+
+        Raises:
+            TemplateNotFound: there is none.
+        """
+        with typed_outages():
+            row = await self._pool.fetchrow(SELECT, template_id, list(group_ids), is_all_seen)
+        if row is None:
+            raise TemplateNotFound(template_id)
+        return template_of(row)
+
+    async def list(
+        self,
+        owner_id: OwnerId,
+        group_ids: frozenset[str],
+        *,
+        is_all_seen: bool = False,
+        for_agents: bool = False,
+    ) -> tuple[tuple[tuple[Template, Habit], ...], datetime | None]:
+        """Return what a user may use with what was done with it, and the time."""
+        with typed_outages():
+            rows = await self._pool.fetch(
+                SELECT_ALL, owner_id, list(group_ids), is_all_seen, LOOK_BACK, for_agents
+            )
+        entries = tuple(
+            (
+                template_of(row),
+                Habit(row["live"], row["deleted"], row["used_at"], row["active_users"]),
+            )
+            for row in rows
+        )
+        return entries, rows[0]["now"] if rows else None
+
+
+def _arguments(template: Template) -> tuple[object, ...]:
+    return (
+        template.id,
+        template.name,
+        template.kind,
+        template.is_for_agents,
+        list(template.group_ids),
+        definition_of(template),
+    )
+
+
+@contextmanager
+def _names_taken(template: Template) -> Iterator[None]:
+    """Say so when another template has the name."""
+    try:
+        yield
+    except asyncpg.UniqueViolationError as violation:
+        if violation.constraint_name != TEMPLATE_NAME_INDEX:
+            raise
+        raise NameTaken("template", template.name) from violation

@@ -1,0 +1,332 @@
+"""Workspaces in PostgreSQL: every change is decided purely and written with its version as guard.
+
+Time of record is the database's, so that replicas need not agree on it. Whoever has to do something
+about a workspace claims its row for a while; rows that somebody else looks at are skipped.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+
+import asyncpg
+
+from chatd.primitives.domain.errors import NameTaken, RequestIdReused, WorkspaceNotFound
+from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
+from chatd.workspaces.domain.commands import Command, Start
+from chatd.workspaces.domain.errors import QuotaExhausted, WorkspaceNotReady
+from chatd.workspaces.domain.ports import LogLine, Seen
+from chatd.workspaces.domain.quota import QuotaLimits, exhausted
+from chatd.workspaces.domain.transitions import decide
+from chatd.workspaces.domain.workspace import Workspace
+from chatd.workspaces.store.reads import SELECT, SELECT_COUNTED, WorkspaceReads
+from chatd.workspaces.store.rows import (
+    COLUMNS,
+    MOVING,
+    TYPES,
+    columns_of,
+    workspace_arguments,
+    workspace_of,
+)
+from chatd.workspaces.store.tables import WORKSPACE_NAME_INDEX
+from parley.postgres import Connection, Pool, typed_outages
+
+LINES_MAX = 2000
+
+_ALL = columns_of("w")
+_ROW = ", ".join(f"${place}" for place in range(1, len(COLUMNS) + 1))
+_SET = ", ".join(f"{name} = ${place}" for place, name in enumerate(MOVING, start=3))
+
+# Make a workspace, already in the hands of whoever drives it if a driver is given.
+INSERT = f"""
+    INSERT INTO chat.workspaces AS w ({", ".join(COLUMNS)}, changed_at, request_hash,
+        driver_id, driven_until)
+    VALUES ({_ROW}, clock_timestamp(), ${len(COLUMNS) + 1}, ${len(COLUMNS) + 2}::uuid,
+        CASE WHEN ${len(COLUMNS) + 2}::uuid IS NULL THEN NULL
+            ELSE clock_timestamp() + make_interval(secs => ${len(COLUMNS) + 3}) END)
+    ON CONFLICT (id) DO NOTHING RETURNING {_ALL}
+"""
+
+# Write what was decided, unless somebody else wrote meanwhile.
+UPDATE = f"""
+    UPDATE chat.workspaces SET {_SET}, changed_at = clock_timestamp()
+    WHERE id = $1 AND version = $2 RETURNING id
+"""
+
+# Write what was decided about several at once, but for those that somebody else wrote meanwhile.
+# Rows are locked in one order, so that two of these do not wait for each other.
+UPDATE_MANY = f"""
+    WITH new AS MATERIALIZED (
+        SELECT * FROM unnest($1::uuid[], $2::bigint[],
+            {", ".join(f"${place}::{TYPES[name]}[]" for place, name in enumerate(MOVING, start=3))})
+            AS new (id, old_version, {", ".join(MOVING)})),
+    held AS MATERIALIZED (
+        SELECT w.id FROM chat.workspaces w JOIN new ON new.id = w.id
+        WHERE w.version = new.old_version ORDER BY w.id FOR UPDATE OF w)
+    UPDATE chat.workspaces w SET {", ".join(f"{name} = new.{name}" for name in MOVING)},
+        changed_at = clock_timestamp()
+    FROM new JOIN held ON held.id = new.id
+    WHERE w.id = new.id AND w.version = new.old_version RETURNING w.id
+"""
+
+# Whoever makes or starts workspaces of one owner goes one after another: they are counted.
+LOCK_OWNER = "SELECT pg_advisory_xact_lock(hashtextextended('workspaces of ' || $1::text, 0))"
+
+# What waits for somebody to do something, the longest first; each goes to one driver only.
+CLAIM = f"""
+    UPDATE chat.workspaces w SET driver_id = $1,
+        driven_until = clock_timestamp() + make_interval(secs => $2)
+    WHERE w.id IN (
+        SELECT d.id FROM chat.workspaces d
+        WHERE d.state IN ('pending', 'preparing', 'stopping')
+            AND (d.driven_until IS NULL OR d.driven_until <= clock_timestamp())
+        ORDER BY d.driven_until NULLS FIRST LIMIT $3 FOR UPDATE SKIP LOCKED)
+    RETURNING {_ALL}
+"""
+
+# One that this driver wants to drive, if nobody else does.
+CLAIM_ONE = f"""
+    UPDATE chat.workspaces w SET driver_id = $1,
+        driven_until = clock_timestamp() + make_interval(secs => $2)
+    WHERE w.id = $3 AND w.state IN ('pending', 'preparing', 'stopping')
+        AND (w.driver_id = $1 OR w.driven_until IS NULL OR w.driven_until <= clock_timestamp())
+    RETURNING {_ALL}
+"""
+
+# Go on driving; no row comes back if somebody else does by now.
+RENEW = f"""
+    UPDATE chat.workspaces w SET driven_until = clock_timestamp() + make_interval(secs => $3)
+    WHERE w.id = $2 AND w.driver_id = $1 RETURNING {_ALL}
+"""
+
+# Let go, until a while from now.
+RELEASE = """
+    UPDATE chat.workspaces SET driver_id = NULL,
+        driven_until = clock_timestamp() + make_interval(secs => $3)
+    WHERE id = $2 AND driver_id = $1
+"""
+
+# Bind a chat to a workspace, both of the same owner.
+BIND = """
+    UPDATE chat.chats c SET workspace_id = $2
+    FROM chat.workspaces w WHERE c.id = $1 AND w.id = $2 AND w.owner_id = c.owner_id
+    RETURNING c.id
+"""
+
+# Lines of a preparation, each once; for whoever may see the workspace.
+INSERT_LINES = """
+    INSERT INTO chat.workspace_logs (workspace_id, epoch, sequence, logged_at, stage, line)
+    SELECT $1, $2, sequence, logged_at, stage, line
+    FROM unnest($3::bigint[], $4::timestamptz[], $5::text[], $6::text[])
+        AS new (sequence, logged_at, stage, line)
+    ON CONFLICT DO NOTHING
+"""
+
+
+class PostgresWorkspaces(WorkspaceReads):
+    """Stores workspaces; whoever is given is told of every change after its commit."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        changed: Callable[[Workspace], None] = lambda _: None,
+    ) -> None:
+        super().__init__(pool)
+        self._changed = changed
+
+    async def add(
+        self, workspace: Workspace, request_hash: bytes, limits: QuotaLimits
+    ) -> tuple[Workspace, bool]:
+        """Make a workspace and say that it is new, or return what the same request made.
+
+        Raises:
+            RequestIdReused: the request came with another body before.
+            QuotaExhausted: its owner has as many as they may.
+            NameTaken: the owner has another one of that name.
+        """
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                await connection.execute(LOCK_OWNER, workspace.owner_id)
+                known = await connection.fetchrow(SELECT, workspace.id)
+                if known is not None:
+                    if known["request_hash"] != request_hash:
+                        raise RequestIdReused(workspace.id)
+                    return workspace_of(known), False
+                await _count(connection, workspace.owner_id, limits, is_new=True)
+                try:
+                    row = await connection.fetchrow(
+                        INSERT, *workspace_arguments(workspace), request_hash, None, 0.0
+                    )
+                except asyncpg.UniqueViolationError as violation:
+                    if violation.constraint_name != WORKSPACE_NAME_INDEX:
+                        raise
+                    raise NameTaken("workspace", workspace.name) from violation
+        assert row is not None  # The owner is locked, and it was not there.
+        return self._told(workspace_of(row)), True
+
+    async def add_scratch(
+        self, workspace: Workspace, driver_id: WorkerId, lease_s: float
+    ) -> Workspace:
+        """Make the scratch workspace of a chat, in the hands of a driver, or return it.
+
+        Raises:
+            WorkspaceNotFound: one of that id is somebody else's.
+        """
+        with typed_outages():
+            row = await self._pool.fetchrow(
+                INSERT, *workspace_arguments(workspace), b"", driver_id, lease_s
+            )
+        if row is None:
+            return await self.own(workspace.id, workspace.owner_id)
+        return self._told(workspace_of(row))
+
+    async def restart_scratch(self, workspace_id: str) -> Workspace:
+        """Start a scratch workspace that stopped or failed, and return it."""
+        _, after = await self.apply(workspace_id, Start())
+        return after
+
+    async def apply(self, workspace_id: str, command: Command) -> tuple[Workspace, Workspace]:
+        """Decide and write; return the workspace before and after.
+
+        Raises:
+            WorkspaceNotFound: there is none.
+            WorkspaceNotReady: the command means nothing in its state.
+        """
+        with typed_outages():
+            while True:
+                row = await self._pool.fetchrow(SELECT, workspace_id)
+                if row is None:
+                    raise WorkspaceNotFound(workspace_id)
+                before = workspace_of(row)
+                after = decide(before, command, row["now"])
+                if after is before or await self._pool.fetchrow(UPDATE, *_guarded(before, after)):
+                    break
+        return before, after if after is before else self._told(after)
+
+    async def apply_all(self, commands: Iterable[tuple[Seen, Command]]) -> None:
+        """Decide on workspaces that were just read, and write all of it in one statement.
+
+        One that was written meanwhile is decided on anew by itself. A command that means nothing in
+        the state of its workspace, by now or already, is left out.
+        """
+        moved: dict[str, tuple[Workspace, Workspace, Command]] = {}
+        for seen, command in commands:
+            with suppress(WorkspaceNotReady):
+                after = decide(seen.workspace, command, seen.at)
+                if after is not seen.workspace:
+                    moved[after.id] = (seen.workspace, after, command)
+        if not moved:
+            return
+        rows = [_guarded(before, after) for before, after, _ in moved.values()]
+        with typed_outages():
+            written = await self._pool.fetch(UPDATE_MANY, *map(list, zip(*rows, strict=True)))
+        for row in written:
+            self._told(moved.pop(str(row["id"]))[1])
+        for before, _, command in moved.values():
+            with suppress(WorkspaceNotReady, WorkspaceNotFound):
+                await self.apply(before.id, command)
+
+    async def start(
+        self,
+        workspace_id: str,
+        command: Start,
+        limits: QuotaLimits,
+        change: Callable[[Workspace], Workspace] = lambda workspace: workspace,
+    ) -> tuple[Workspace, Workspace]:
+        """Start a workspace if its owner may have one more that lives.
+
+        Args:
+            workspace_id: The workspace.
+            command: The start.
+            limits: What the owner may have.
+            change: What else becomes different with it, such as its recipe.
+
+        Raises:
+            WorkspaceNotFound: there is none.
+            WorkspaceNotReady: it is stopping or gone.
+            QuotaExhausted: as many live as may.
+        """
+        with typed_outages():
+            async with self._pool.acquire() as connection, connection.transaction():
+                row = await connection.fetchrow(f"{SELECT} FOR UPDATE", workspace_id)
+                if row is None:
+                    raise WorkspaceNotFound(workspace_id)
+                before = workspace_of(row)
+                after = decide(before, command, row["now"])
+                if after is before:
+                    return before, before
+                if not before.is_scratch_of_chat:
+                    await connection.execute(LOCK_OWNER, before.owner_id)
+                    await _count(connection, before.owner_id, limits, is_new=False)
+                after = change(after)
+                await connection.execute(UPDATE, *_guarded(before, after))
+        return before, self._told(after)
+
+    async def claim(
+        self, driver_id: WorkerId, lease_s: float, rows_max: int
+    ) -> tuple[Workspace, ...]:
+        """Take what waits for somebody to do something."""
+        with typed_outages():
+            rows = await self._pool.fetch(CLAIM, driver_id, lease_s, rows_max)
+        return tuple(map(workspace_of, rows))
+
+    async def claim_one(
+        self, driver_id: WorkerId, workspace_id: str, lease_s: float
+    ) -> Workspace | None:
+        """Take one of them, None if there is nothing to do or somebody does it."""
+        with typed_outages():
+            row = await self._pool.fetchrow(CLAIM_ONE, driver_id, lease_s, workspace_id)
+        return None if row is None else workspace_of(row)
+
+    async def renew(
+        self, driver_id: WorkerId, workspace_id: str, lease_s: float
+    ) -> Workspace | None:
+        """Keep one longer and return it as it is, None if it is somebody else's."""
+        with typed_outages():
+            row = await self._pool.fetchrow(RENEW, driver_id, workspace_id, lease_s)
+        return None if row is None else workspace_of(row)
+
+    async def release(self, driver_id: WorkerId, workspace_id: str, rest_s: float) -> None:
+        """Let go of one; nobody takes it before a while has passed."""
+        with typed_outages():
+            await self._pool.execute(RELEASE, driver_id, workspace_id, rest_s)
+
+    async def bind(self, chat_id: ChatId, workspace_id: str) -> bool:
+        """Let a chat's tools work in a workspace of the same owner; say whether there are both."""
+        with typed_outages():
+            return await self._pool.fetchval(BIND, chat_id, workspace_id) is not None
+
+    async def log(self, workspace_id: str, epoch: int, lines: Sequence[LogLine]) -> None:
+        """Keep lines of a preparation; those that are known already stay as they are."""
+        kept = [line for line in lines if line.sequence <= LINES_MAX]
+        if not kept:
+            return
+        with typed_outages():
+            await self._pool.execute(
+                INSERT_LINES,
+                workspace_id,
+                epoch,
+                [line.sequence for line in kept],
+                [line.logged_at for line in kept],
+                [line.stage for line in kept],
+                [line.text for line in kept],
+            )
+
+    def _told(self, workspace: Workspace) -> Workspace:
+        self._changed(workspace)
+        return workspace
+
+
+async def _count(
+    connection: Connection,
+    owner_id: OwnerId,
+    limits: QuotaLimits,
+    *,
+    is_new: bool,
+) -> None:
+    rows = await connection.fetch(SELECT_COUNTED, owner_id)
+    use = exhausted(map(workspace_of, rows), limits, is_new=is_new)
+    if use is not None:
+        raise QuotaExhausted(use)
+
+
+def _guarded(before: Workspace, after: Workspace) -> list[object]:
+    return [before.id, before.version, *workspace_arguments(after, MOVING)]

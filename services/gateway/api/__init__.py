@@ -1,0 +1,1 @@
+"""The public JSON API: inputs, conversion, OpenAPI."""

@@ -1,0 +1,1 @@
+"""Protos to public JSON and back."""

@@ -1,0 +1,137 @@
+"""The formats a whole chat can be exported in, written piece by piece.
+
+Whoever reads one to its end knows that it is whole: each format ends with the number of messages.
+"""
+
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from gateway.api.convert.chats import ROLE, chat_to_json, message_to_json
+from gateway.api.convert.parts import Json, parts_to_json
+from parley.api.chat.v1 import chat_pb2, message_pb2
+
+# Why an answer is not complete, in words.
+CUT = {
+    message_pb2.FINISH_REASON_LENGTH: "Cut: the length limit was reached.",
+    message_pb2.FINISH_REASON_CONTENT_FILTER: "Cut: the provider's content policy.",
+    message_pb2.FINISH_REASON_INTERRUPTED: "Cut: the turn was interrupted.",
+}
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ExportFormat(StrEnum):
+    """What an export can look like."""
+
+    JSON = "json"
+    JSON_LINES = "jsonl"
+    MARKDOWN = "md"
+
+
+class ExportWriter(Protocol):
+    """Turns the pieces of a chat into bytes, in the order they come."""
+
+    media_type: str
+
+    def head(self, chat: chat_pb2.Chat) -> bytes:
+        """Return the beginning."""
+        ...
+
+    def message(self, message: message_pb2.Message) -> bytes:
+        """Return one message."""
+        ...
+
+    def end(self, message_count: int) -> bytes:
+        """Return the end."""
+        ...
+
+
+def writer_for(wanted: ExportFormat) -> ExportWriter:
+    """Return a new writer of a format."""
+    match wanted:
+        case ExportFormat.JSON:
+            return JsonWriter()
+        case ExportFormat.JSON_LINES:
+            return JsonLinesWriter()
+        case ExportFormat.MARKDOWN:
+            return MarkdownWriter()
+
+
+class JsonWriter:
+    """One JSON document: the chat, its messages, their number."""
+
+    media_type = "application/json"
+
+    def __init__(self) -> None:
+        self._is_first = True
+
+    def head(self, chat: chat_pb2.Chat) -> bytes:
+        """Return the document up to its messages."""
+        return b'{"chat":' + _encode(chat_to_json(chat)) + b',"messages":['
+
+    def message(self, message: message_pb2.Message) -> bytes:
+        """Return one member of the list."""
+        comma = b"" if self._is_first else b","
+        self._is_first = False
+        return comma + _encode(message_to_json(message))
+
+    def end(self, message_count: int) -> bytes:
+        """Return the rest."""
+        return b'],"message_count":%d}\n' % message_count
+
+
+class JsonLinesWriter:
+    """One line of JSON for each piece, named by its only member."""
+
+    media_type = "application/jsonl"
+
+    def head(self, chat: chat_pb2.Chat) -> bytes:
+        """Return the line of the chat."""
+        return self._line({"chat": chat_to_json(chat)})
+
+    def message(self, message: message_pb2.Message) -> bytes:
+        """Return the line of a message."""
+        return self._line({"message": message_to_json(message)})
+
+    def end(self, message_count: int) -> bytes:
+        """Return the last line."""
+        return self._line({"complete": {"message_count": message_count}})
+
+    def _line(self, piece: Json) -> bytes:
+        return _encode(piece) + b"\n"
+
+
+class MarkdownWriter:
+    """The conversation as people read it."""
+
+    media_type = "text/markdown; charset=utf-8"
+
+    def head(self, chat: chat_pb2.Chat) -> bytes:
+        """Return the title."""
+        title = " ".join(chat.title.split())
+        return f"# {title}\n".encode()
+
+    def message(self, message: message_pb2.Message) -> bytes:
+        """Return a section for one message; what is no text is quoted as JSON."""
+        role = (ROLE.get(message.role) or "unknown").capitalize()
+        blocks = "".join(_block(part) for part in parts_to_json(message.content))
+        cut = CUT.get(message.finish_reason)
+        ending = f"\n*{cut}*\n" if cut else ""
+        return f"\n## {role} ({message.id})\n{blocks}{ending}".encode()
+
+    def end(self, message_count: int) -> bytes:
+        """Return the number of messages."""
+        return f"\n---\n\n{message_count} messages\n".encode()
+
+
+def _block(part: Json) -> str:
+    if part["type"] == "text":
+        return f"\n{part['text']}\n"
+    if part["type"] == "reasoning":
+        lines = str(part["text"]).splitlines() or [""]
+        return "\n" + "".join(f"> {line}\n" for line in lines)
+    shown = msgspec.json.format(_encode(part), indent=2).decode()
+    # A fence inside a JSON text would end ours; JSON can spell it otherwise.
+    return "\n```json\n" + shown.replace("```", "\\u0060" * 3) + "\n```\n"

@@ -1,0 +1,44 @@
+"""Lists in pages: what a request asks for, and how a page is shown."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gateway.api.convert.parts import Json
+from gateway.http.problems.errors import FieldError, HttpRefusal, invalid_request
+from gateway.http.request_body import whole_number
+
+LIMIT_MAX = 200
+CURSOR_CHARACTERS_MAX = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """The page that is asked for; 0 takes the usual size."""
+
+    page_size: int
+    page_token: str
+
+
+def page_request(query: Mapping[str, str]) -> PageRequest:
+    """Return the page that `limit` and `cursor` ask for.
+
+    Raises:
+        HttpRefusal: They cannot be (422).
+    """
+    cursor = query.get("cursor", "")
+    faults: list[FieldError] = []
+    if len(cursor) > CURSOR_CHARACTERS_MAX or not (cursor.isascii() and cursor.isprintable()):
+        detail = "Give next_cursor of the page before."
+        faults.append(FieldError("INVALID", detail, parameter="cursor"))
+    try:
+        page_size = whole_number(query, "limit", least=1, most=LIMIT_MAX) or 0
+    except HttpRefusal as refusal:
+        raise invalid_request(*refusal.errors, *faults) from None
+    if faults:
+        raise invalid_request(*faults)
+    return PageRequest(page_size, cursor)
+
+
+def page_to_json(items: Iterable[Json], next_page_token: str) -> Json:
+    """Return a page; the cursor is null on the last one."""
+    return {"items": list(items), "next_cursor": next_page_token or None}

@@ -1,0 +1,172 @@
+"""What the path of a request names; what cannot be an id names nothing that there is."""
+
+import re
+from uuid import UUID
+
+from starlette.requests import Request
+
+from gateway.api.inputs.chats import INTEGER_MAX
+from gateway.http.problems.errors import HttpRefusal
+
+CHAT_NOT_FOUND = ("CHAT_NOT_FOUND", "There is no such chat, or you may not see it.")
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
+
+
+def chat_id_of(request: Request) -> str:
+    """Return the chat that the path names, in the one spelling that all processes hash alike.
+
+    Raises:
+        HttpRefusal: It is no id, so there is no such chat (404).
+    """
+    return _uuid(request, "chat_id", *CHAT_NOT_FOUND)
+
+
+def chat_not_found() -> HttpRefusal:
+    """Return the refusal of a chat that is not there for this user."""
+    return HttpRefusal(404, *CHAT_NOT_FOUND)
+
+
+def message_id_of(request: Request) -> int:
+    """Return the message that the path names.
+
+    Raises:
+        HttpRefusal: It is no number, so there is no such message (404).
+    """
+    text = request.path_params["message_id"]
+    if text.isascii() and text.isdigit() and len(text) <= 16 and 0 < int(text) <= INTEGER_MAX:
+        return int(text)
+    raise HttpRefusal(
+        404,
+        "MESSAGE_NOT_FOUND",
+        "There is no such message in the chat; read its messages anew.",
+    )
+
+
+def queued_message_id_of(request: Request) -> str:
+    """Return the waiting message that the path names.
+
+    Raises:
+        HttpRefusal: It is no id, so no such message waits (404).
+    """
+    return _uuid(
+        request,
+        "queued_message_id",
+        "QUEUED_MESSAGE_NOT_FOUND",
+        "No such message waits; it may have been sent or dropped meanwhile.",
+    )
+
+
+def workspace_id_of(request: Request) -> str:
+    """Return the workspace that the path names.
+
+    Raises:
+        HttpRefusal: It is no id, so there is no such workspace (404).
+    """
+    return _uuid(
+        request,
+        "workspace_id",
+        "WORKSPACE_NOT_FOUND",
+        "There is no such workspace, or you may not see it.",
+    )
+
+
+def template_id_of(request: Request) -> str:
+    """Return the template that the path names.
+
+    Raises:
+        HttpRefusal: It is no id, so there is no such template (404).
+    """
+    return _uuid(
+        request,
+        "template_id",
+        "TEMPLATE_NOT_FOUND",
+        "There is no such template, or you may not use it.",
+    )
+
+
+def secret_id_of(request: Request) -> str:
+    """Return the secret that the path names.
+
+    Raises:
+        HttpRefusal: It is no id, so there is no such secret (404).
+    """
+    return _uuid(
+        request, "secret_id", "SECRET_NOT_FOUND", "There is no such secret, or it is not yours."
+    )
+
+
+def process_id_of(request: Request) -> str:
+    """Return the process that the path names.
+
+    Raises:
+        HttpRefusal: It is no id, so there is no such process (404).
+    """
+    return _uuid(
+        request,
+        "process_id",
+        "PROCESS_NOT_FOUND",
+        "There is no such process in this workspace; list them to see their ids.",
+    )
+
+
+def user_id_of(request: Request) -> str:
+    """Return the user that the path names.
+
+    Raises:
+        HttpRefusal: It is no id, so there is no such user (404).
+    """
+    return _uuid(
+        request, "user_id", "USER_NOT_FOUND", "There is no such user, or you may not see them."
+    )
+
+
+def group_id_of(request: Request) -> str:
+    """Return the group that the path names.
+
+    Raises:
+        HttpRefusal: It is no id, so there is no such group (404).
+    """
+    return _uuid(
+        request, "group_id", "GROUP_NOT_FOUND", "There is no such group, or you may not see it."
+    )
+
+
+def file_id_of(request: Request) -> str:
+    """Return the file that the path names.
+
+    Raises:
+        HttpRefusal: It is no id, so there is no such file (404).
+    """
+    return _uuid(
+        request, "file_id", "FILE_NOT_FOUND", "There is no such file, or you may not see it."
+    )
+
+
+def name_of(request: Request, parameter: str, resource: str) -> str:
+    """Return an id that need not be a UUID, like the demo's.
+
+    Raises:
+        HttpRefusal: There can be no such thing (404).
+    """
+    text: str = request.path_params[parameter]
+    if _NAME.fullmatch(text):
+        return text
+    raise resource_not_found(resource)
+
+
+def resource_not_found(resource: str) -> HttpRefusal:
+    """Return the refusal of something that is not there."""
+    return HttpRefusal(
+        404,
+        "RESOURCE_NOT_FOUND",
+        f"There is no such {resource}, or you may not see it.",
+        facts={"resource": resource},
+    )
+
+
+def _uuid(request: Request, parameter: str, code: str, detail: str) -> str:
+    try:
+        return str(UUID(request.path_params[parameter]))
+    except ValueError:
+        raise HttpRefusal(404, code, detail) from None

@@ -1,0 +1,1 @@
+"""HTTP: server, protocol, authentication, problems, preconditions."""

@@ -1,0 +1,389 @@
+"""The ASGI application: routes with their access, and what happens around every request.
+
+A request passes, in this order: request id and trace, the Host check, routing, sign-in and role,
+the bounds of its user and address, the handler. Whatever ends it early is answered with a problem
+document.
+"""
+
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final, assert_never
+
+import msgspec
+from opentelemetry.trace import Span, SpanKind
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.http.access_log import AccessLog, Served
+from gateway.http.addresses import PublicUrl
+from gateway.http.authentication import Authentication, SignedIn
+from gateway.http.limits.admission import Admission, Duration, Guest
+from gateway.http.limits.client_address import ClientAddresses
+from gateway.http.limits.route_durations import duration_of
+from gateway.http.problems.errors import (
+    PROBLEM_MEDIA_TYPE,
+    Answer,
+    Circumstances,
+    HttpRefusal,
+    answer_to,
+    is_ours_to_fix,
+)
+from gateway.http.problems.field_paths import ANYTHING, Asked
+from gateway.http.protocol import PRESENCE
+from gateway.http.request_body import drain
+from gateway.http.route_access import ACCESS, Access, Need, RouteUndeclared
+from gateway.http.websockets import as_request, is_websocket, refusing
+from parley.rpc import current_method
+from parley.telemetry import Durations, Telemetry
+
+LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+SECURITY_HEADERS: Final[Mapping[str, str]] = {
+    "content-security-policy": (
+        "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+HSTS: Final = "max-age=31536000"
+ROUTE: Final = "parley.route"
+ASKED: Final = "parley.asked"
+USER_ID: Final = "parley.user_id"
+SERVED_ROUTE: ContextVar[str] = ContextVar("gateway_served_route", default="")
+TOO_OLD: Final = (
+    "Streams need HTTP/1.1; a proxy in between may have to be told so, such as nginx with "
+    "proxy_http_version 1.1."
+)
+DURATION: Final = "http_server_request_duration_seconds"
+DURATION_LABELS: Final = ("http_request_method", "http_route", "http_response_status_code")
+# Anybody may invent methods, and each would be a series of its own.
+MEASURED_METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_log = logging.getLogger(__name__)
+
+OpenHandler = Callable[[Request], Awaitable[ASGIApp]]
+UserHandler = Callable[[Request, SignedIn], Awaitable[ASGIApp]]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRoute:
+    """A route for anyone."""
+
+    method: str
+    path: str
+    handle: OpenHandler
+    answers_head: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class UserRoute:
+    """A route for users who are signed in.
+
+    Attributes:
+        method: The method.
+        path: The path, with its parameters in braces.
+        handle: What answers.
+        answers_head: Whether HEAD is answered like GET.
+        body: What it reads as JSON, if anything.
+        query: The parameters that it takes.
+        conditional: Whether it takes If-Match.
+        uploads: The media types of the bytes that it reads, if it reads no JSON.
+        upgrades: Whether it is a WebSocket, and nothing else.
+    """
+
+    method: str
+    path: str
+    handle: UserHandler
+    answers_head: bool = True
+    body: type[msgspec.Struct] | None = None
+    query: tuple[str, ...] = ()
+    conditional: bool = False
+    uploads: tuple[str, ...] = ()
+    upgrades: bool = False
+
+
+AnyRoute = OpenRoute | UserRoute
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every request meets.
+
+    Attributes:
+        authentication: Finds out who asks.
+        telemetry: Traces and counts.
+        public_url: The origin in links and checks.
+        allowed_hosts: Hosts that requests may name beside the public one and loopback's.
+        new_id: Gives requests without an id theirs.
+        admission: Bounds what one user or address may have open.
+        addresses: Tells where requests come from.
+        access_log: Is told of each request that is over.
+    """
+
+    authentication: Authentication
+    telemetry: Telemetry
+    public_url: PublicUrl
+    allowed_hosts: tuple[str, ...]
+    new_id: Callable[[], str]
+    admission: Admission
+    addresses: ClientAddresses
+    access_log: AccessLog
+
+
+def served_operation() -> str:
+    """Return the route or the method that is being served, empty outside of any."""
+    return SERVED_ROUTE.get() or current_method()
+
+
+class Application:
+    """The gateway's HTTP side."""
+
+    def __init__(
+        self,
+        routes: Iterable[AnyRoute],
+        around: Surroundings,
+        access: Mapping[tuple[str, str], Access] = ACCESS,
+    ) -> None:
+        """Put the routes together.
+
+        Raises:
+            RouteUndeclared: The table and the routes do not name the same, or not alike.
+        """
+        routes = tuple(routes)
+        _check_declared(routes, access)
+        by_path: dict[str, dict[str, AnyRoute]] = {}
+        for route in routes:
+            by_path.setdefault(route.path, {})[route.method] = route
+        endpoints = [
+            Route(path, _PathEndpoint(path, methods, access, around))
+            for path, methods in by_path.items()
+        ]
+        self._router = Router(endpoints, redirect_slashes=False, default=_no_such_path)
+        self._around = around
+        self._hosts = LOOPBACK_NAMES | {
+            host_name(host) for host in (around.public_url.host, *around.allowed_hosts)
+        }
+        self._headers = dict(SECURITY_HEADERS)
+        if around.public_url.is_https:
+            self._headers["strict-transport-security"] = HSTS
+        self._durations = Durations(
+            DURATION, "Time until a request's answer began, by route.", DURATION_LABELS
+        )
+        around.telemetry.registry.register(self._durations)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or speak over one connection."""
+        if scope["type"] == "websocket":
+            scope, send = as_request(scope), refusing(send)
+        request = Request(scope)
+        given_id = request.headers.get("x-request-id", "")
+        request_id = given_id if _REQUEST_ID.fullmatch(given_id) else self._around.new_id()
+        telemetry = self._around.telemetry
+        with telemetry.tracer.start_as_current_span(
+            f"{scope['method']} HTTP",
+            context=telemetry.extract({**request.headers}),
+            kind=SpanKind.SERVER,
+            attributes={"http.request.method": scope["method"]},
+        ) as span:
+            headers = {**self._headers, "x-request-id": request_id}
+            sending = _Sending(send, headers, scope["http_version"])
+            started_at = time.perf_counter()
+            try:
+                self._check_host(request)
+                await self._router(scope, receive, sending)
+            except Exception as error:
+                if sending.status is not None:
+                    # Half an answer is out; cutting the connection is all that can be said.
+                    raise
+                answer = self._answer(error, span, request, request_id)
+                await _send_answer(answer, receive, sending)
+            finally:
+                self._record(span, scope, sending, started_at)
+                self._log_access(scope, sending, request_id, time.perf_counter() - started_at)
+
+    def _log_access(
+        self, scope: Scope, sending: "_Sending", request_id: str, duration_s: float
+    ) -> None:
+        served = Served(
+            method=scope["method"],
+            route=scope.get(ROUTE, ""),
+            status=sending.status,
+            duration_s=duration_s,
+            request_id=request_id,
+            user_id=scope.get(USER_ID, ""),
+            chat_id=scope.get("path_params", {}).get("chat_id", ""),
+        )
+        self._around.access_log.write(served)
+
+    def _answer(self, error: Exception, span: Span, request: Request, request_id: str) -> Answer:
+        trace_id = f"{span.get_span_context().trace_id:032x}"
+        # Not request.url, which is made with the Host header and fails when that is nonsense.
+        path = request.scope["path"]
+        asked = request.scope.get(ASKED, ANYTHING)
+        at = Circumstances(str(self._around.public_url), path, request_id, trace_id, asked)
+        if is_ours_to_fix(error):
+            found_by = {"request_id": request_id}
+            _log.error("%s %r failed", request.method, path, exc_info=error, extra=found_by)
+        return answer_to(error, at)
+
+    def _check_host(self, request: Request) -> None:
+        host = host_name(request.headers.get("host", ""))
+        if host not in self._hosts:
+            raise HttpRefusal(
+                421,
+                "HOST_NOT_ALLOWED",
+                "This host name is not served here; use the public URL, or have the operator "
+                "add the name to GATEWAY_ALLOWED_HOSTS.",
+            )
+
+    def _record(self, span: Span, scope: Scope, sending: "_Sending", started_at: float) -> None:
+        route, status = scope.get(ROUTE, ""), sending.status or 0
+        method = scope["method"] if scope["method"] in MEASURED_METHODS else "_OTHER"
+        duration_s = (sending.started_at or time.perf_counter()) - started_at
+        self._durations.of(method, route, str(status)).record(duration_s)
+        if span.is_recording():
+            span.update_name(f"{method} {route or 'unknown'}")
+            span.set_attributes({"http.route": route, "http.response.status_code": status})
+
+
+class _PathEndpoint:
+    """All methods of one path."""
+
+    def __init__(
+        self,
+        path: str,
+        routes: Mapping[str, AnyRoute],
+        access: Mapping[tuple[str, str], Access],
+        around: Surroundings,
+    ) -> None:
+        self._path = path
+        self._routes = dict(routes)
+        if "GET" in routes and routes["GET"].answers_head:
+            self._routes["HEAD"] = routes["GET"]
+        self._access = access
+        self._authentication = around.authentication
+        self._admission = around.admission
+        self._addresses = around.addresses
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with the handler of the request's method."""
+        scope[ROUTE] = self._path
+        SERVED_ROUTE.set(f"{scope['method']} {self._path}")
+        route = self._routes.get(scope["method"])
+        if route is None:
+            allowed = ", ".join(sorted(self._routes))
+            detail = f"This path answers {allowed}."
+            raise HttpRefusal(405, "METHOD_NOT_ALLOWED", detail, headers={"allow": allowed})
+        if isinstance(route, UserRoute):
+            scope[ASKED] = Asked(route.path, route.query, route.body)
+        _check_upgrade(scope, route)
+        request = Request(scope, receive)
+        match route:
+            case OpenRoute(handle=handle):
+                async with self._admission.admitted(self._guest(request, ""), Duration.STREAM):
+                    response = await handle(request)
+                    await response(scope, receive, send)
+            case UserRoute(handle=handle_user):
+                visitor = await self._visitor(route, request)
+                guest = self._guest(request, visitor.user.id)
+                duration = duration_of(route.method, route.path)
+                async with self._admission.admitted(guest, duration) as is_open:
+                    response = await handle_user(request, visitor)
+                    is_open()
+                    await response(scope, receive, send)
+            case _:
+                assert_never(route)
+
+    async def _visitor(self, route: UserRoute, request: Request) -> SignedIn:
+        visitor = await self._authentication.require(request)
+        if visitor.user.role not in self._access[route.method, route.path].roles:
+            raise HttpRefusal(403, "FORBIDDEN", f"The role {visitor.user.role} may not do this.")
+        request.scope[USER_ID] = visitor.user.id
+        return visitor
+
+    def _guest(self, request: Request, user_id: str) -> Guest:
+        peer = "" if request.client is None else request.client.host
+        forwarded = request.headers.getlist("x-forwarded-for")
+        return Guest(user_id, self._addresses.of(peer, forwarded), request.scope.get(PRESENCE))
+
+
+class _Sending:
+    """Sends an answer, and remembers how and when it began."""
+
+    def __init__(self, send: Send, headers: Mapping[str, str], http_version: str) -> None:
+        self._send = send
+        self._headers = headers
+        self._http_version = http_version
+        self.status: int | None = None
+        self.started_at: float | None = None
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(raw=list(message["headers"]))
+            if self._http_version == "1.0" and "content-length" not in headers:
+                # It would be sent in chunks, which such a client takes for part of the answer.
+                raise HttpRefusal(505, "HTTP_VERSION_TOO_OLD", TOO_OLD)
+            self.status = message["status"]
+            self.started_at = time.perf_counter()
+            for name, value in self._headers.items():
+                headers.setdefault(name, value)
+            message = {**message, "headers": headers.raw}
+        elif message["type"] == "websocket.accept":
+            self.status, self.started_at = HTTPStatus.SWITCHING_PROTOCOLS, time.perf_counter()
+        await self._send(message)
+
+
+async def _send_answer(answer: Answer, receive: Receive, send: Send) -> None:
+    body = msgspec.json.encode(answer.document)
+    headers = {
+        "content-type": PROBLEM_MEDIA_TYPE,
+        "content-length": str(len(body)),
+        **answer.headers,
+    }
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": answer.status, "headers": raw})
+    if answer.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        # The answer is all there; only its end, and the connection's, waits for the body.
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        await drain(receive)
+        body = b""
+    await send({"type": "http.response.body", "body": body})
+
+
+def host_name(host: str) -> str:
+    """Return a Host header's name without port, brackets and case."""
+    name = host.strip().lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name if name.count(":") > 1 else name.partition(":")[0]
+
+
+def _check_upgrade(scope: Scope, route: AnyRoute) -> None:
+    if is_websocket(scope) and not (isinstance(route, UserRoute) and route.upgrades):
+        raise HttpRefusal(400, "NOT_A_WEBSOCKET", "This path is no WebSocket; send a request.")
+
+
+def _check_declared(routes: tuple[AnyRoute, ...], access: Mapping[tuple[str, str], Access]) -> None:
+    served = {
+        (route.method, route.path): (Need.NOTHING if isinstance(route, OpenRoute) else Need.SIGN_IN)
+        for route in routes
+    }
+    declared = {route: rule.need for route, rule in access.items()}
+    wrong = frozenset(route for route, _ in served.items() ^ declared.items())
+    if wrong:
+        raise RouteUndeclared(wrong)
+
+
+async def _no_such_path(scope: Scope, receive: Receive, send: Send) -> None:
+    raise HttpRefusal(404, "NO_SUCH_PATH", "There is nothing at this path; see /docs.")

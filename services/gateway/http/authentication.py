@@ -1,0 +1,217 @@
+"""Who makes an HTTP request: a bearer API key, or a browser's session cookie.
+
+A request with an Authorization header is judged by that alone. A cookie travels without its user's
+doing, so what it authenticates must also prove that it comes from our own page.
+"""
+
+import base64
+import hashlib
+import os
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from starlette.requests import Request
+
+from gateway.http.addresses import PublicUrl
+from gateway.http.problems.errors import HttpRefusal
+from gateway.http.websockets import is_websocket
+from gateway.identity.domain import UserRecord
+from gateway.identity.engine.api_key_cache import RecentKeys
+from gateway.identity.store.credentials import IdentityStore
+from parley.clock import Clock
+from parley.identity import ApiKey, MalformedApiKey, User
+
+SESSION_IDLE = timedelta(hours=12)
+SESSION_LIFETIME = timedelta(days=7)
+SESSION_TOKEN_BYTES = 32
+# Use is remembered to the minute: a write per request would cost more than it tells.
+USE_ROUNDED_TO = timedelta(minutes=1)
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Credential(StrEnum):
+    """What a request was signed in by."""
+
+    API_KEY = "api_key"
+    SESSION = "session"
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """The user behind a request.
+
+    Attributes:
+        record: The user.
+        credential: What kind of thing proved it.
+        credential_id: Which one: the API key's id, or the digest of the session's token.
+    """
+
+    record: UserRecord
+    credential: Credential
+    credential_id: str
+
+    @property
+    def user(self) -> User:
+        """The user as calls to other services name them."""
+        return self.record.as_user
+
+
+class Authentication:
+    """Finds out who makes a request."""
+
+    def __init__(
+        self,
+        people: IdentityStore,
+        keys: RecentKeys,
+        *,
+        public_url: PublicUrl,
+        clock: Clock,
+        token_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        self._people = people
+        self._keys = keys
+        self._public_url = public_url
+        self._clock = clock
+        self._token_bytes = token_bytes
+
+    @property
+    def cookie_name(self) -> str:
+        """The session cookie's name; the prefix makes browsers insist on https and this host."""
+        return "__Host-parley_session" if self._public_url.is_https else "parley_session"
+
+    async def require(self, request: Request) -> SignedIn:
+        """Return who makes the request.
+
+        Raises:
+            HttpRefusal: Nobody that is known (401), or a cookie used by another site (403).
+        """
+        authorization = request.headers.get("authorization")
+        if is_websocket(request.scope) and "origin" in request.headers:
+            self._refuse_other_sites(request)
+        if authorization is not None:
+            return await self._by_api_key(authorization)
+        token = request.cookies.get(self.cookie_name)
+        if token is None:
+            raise _unauthenticated("Send Authorization: Bearer with an API key, or sign in.")
+        self._refuse_other_sites(request)
+        found = await self._by_session(token)
+        if found is None:
+            raise _unauthenticated("The session is over; sign in again.")
+        return found
+
+    async def visitor(self, request: Request) -> SignedIn | None:
+        """Return whose browser this is, if somebody is signed in; for pages that only look."""
+        token = request.cookies.get(self.cookie_name)
+        return None if token is None else await self._by_session(token)
+
+    async def still_good(self, signed_in: Collection[SignedIn]) -> frozenset[SignedIn]:
+        """Return those of the sign-ins that would come about again now; it counts as no use."""
+        now = self._clock.now()
+        keys = _ids_of(signed_in, Credential.API_KEY)
+        sessions = _ids_of(signed_in, Credential.SESSION)
+        users = {
+            **await self._people.users_of_api_keys(keys, now),
+            **await self._people.users_of_sessions(sessions, now),
+        }
+        return frozenset(each for each in signed_in if users.get(each.credential_id) == each.user)
+
+    async def sign_owner_in(self, login_digest: bytes) -> str | None:
+        """Spend a login token and return the Set-Cookie of a new session; None if spent before."""
+        token = (
+            base64.urlsafe_b64encode(self._token_bytes(SESSION_TOKEN_BYTES)).decode().rstrip("=")
+        )
+        owner = await self._people.sign_owner_in(
+            login_digest=login_digest,
+            session_digest=digest_of(token),
+            now=self._clock.now(),
+            lifetime=SESSION_LIFETIME,
+        )
+        if owner is None:
+            return None
+        attributes = (
+            f"Path=/; HttpOnly; SameSite=Lax; Max-Age={SESSION_LIFETIME.total_seconds():.0f}"
+        )
+        secure = "; Secure" if self._public_url.is_https else ""
+        return f"{self.cookie_name}={token}; {attributes}{secure}"
+
+    async def _by_api_key(self, authorization: str) -> SignedIn:
+        scheme, _, text = authorization.partition(" ")
+        try:
+            key = ApiKey.parse(text.strip())
+        except MalformedApiKey as error:
+            raise _invalid_key(f"The bearer token is {error}.") from None
+        if scheme.lower() != "bearer":
+            raise _invalid_key("Send the API key as Authorization: Bearer KEY.")
+        stored = await self._keys.find(key.id)
+        now = self._clock.now()
+        # One answer for unknown, wrong, revoked and expired: none of them is told apart from afar.
+        if (
+            stored is None
+            or not key.matches(stored.digest)
+            or stored.revoked_at is not None
+            or (stored.expires_at is not None and stored.expires_at <= now)
+            or not stored.user.is_active
+        ):
+            raise _invalid_key("The API key is not valid here, or not any more.")
+        if stored.last_used_at is None or now - stored.last_used_at >= USE_ROUNDED_TO:
+            await self._people.touch_api_key(stored.id, now)
+            self._keys.forget()
+        return SignedIn(stored.user, Credential.API_KEY, stored.id)
+
+    async def _by_session(self, token: str) -> SignedIn | None:
+        digest = digest_of(token)
+        session = await self._people.find_session(digest)
+        now = self._clock.now()
+        if session is None or not session.user.is_active:
+            return None
+        if session.expires_at <= now or now - session.last_seen_at >= SESSION_IDLE:
+            return None
+        if now - session.last_seen_at >= USE_ROUNDED_TO:
+            await self._people.touch_session(digest, now)
+        return SignedIn(session.user, Credential.SESSION, digest.hex())
+
+    def _refuse_other_sites(self, request: Request) -> None:
+        fetch_site = request.headers.get("sec-fetch-site")
+        if is_websocket(request.scope):
+            # Browsers let any page open one, cookies and all, and always say which page did.
+            is_ours = self._is_own_origin(request.headers.get("origin", ""), request)
+        elif request.method in SAFE_METHODS:
+            is_ours = fetch_site in (None, "same-origin", "none")
+        else:
+            origin = request.headers.get("origin")
+            is_ours = fetch_site == "same-origin" or (
+                fetch_site is None and origin is not None and self._is_own_origin(origin, request)
+            )
+        if not is_ours:
+            raise HttpRefusal(
+                403,
+                "CROSS_SITE_REQUEST",
+                "A session cookie counts only for requests of our own page; use an API key.",
+            )
+
+    def _is_own_origin(self, origin: str, request: Request) -> bool:
+        # The Host was checked before, so naming it is as good as naming the public URL.
+        own = f"{self._public_url.scheme}://{request.headers.get('host', '')}"
+        return origin in (str(self._public_url), own)
+
+
+def _ids_of(signed_in: Collection[SignedIn], credential: Credential) -> tuple[str, ...]:
+    return tuple(each.credential_id for each in signed_in if each.credential is credential)
+
+
+def digest_of(token: str) -> bytes:
+    """Return what is stored of a random token."""
+    return hashlib.sha256(token.encode()).digest()
+
+
+def _unauthenticated(detail: str) -> HttpRefusal:
+    headers = {"www-authenticate": 'Bearer realm="parley"'}
+    return HttpRefusal(401, "UNAUTHENTICATED", detail, headers=headers)
+
+
+def _invalid_key(detail: str) -> HttpRefusal:
+    headers = {"www-authenticate": 'Bearer realm="parley", error="invalid_token"'}
+    return HttpRefusal(401, "INVALID_API_KEY", detail, headers=headers)

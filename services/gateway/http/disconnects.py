@@ -1,0 +1,70 @@
+"""Long work for a client, given up when the client goes away or this process does."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from starlette.requests import Request
+
+from gateway.http.problems.errors import HttpRefusal
+
+DISCONNECTED: Final = "http.disconnect"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Done(Generic[T]):
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """An error, carried out of its task without ending the others of the group."""
+
+    error: Exception
+
+
+async def while_both_stay(
+    request: Request, draining: asyncio.Event, work: Coroutine[Any, Any, T]
+) -> T:
+    """Return what `work` returns; cancel it when the client or this process goes away first.
+
+    Raises:
+        HttpRefusal: The client went, so that nobody is answered (499), or this process stops and
+            another one has to be asked (503).
+    """
+    async with asyncio.TaskGroup() as tasks:
+        working = tasks.create_task(_captured(work))
+        leaving = (tasks.create_task(_gone(request)), tasks.create_task(draining.wait()))
+        await asyncio.wait((working, *leaving), return_when=asyncio.FIRST_COMPLETED)
+        for task in (working, *leaving):
+            task.cancel()
+    if working.cancelled():
+        raise _stopping() if draining.is_set() else _nobody()
+    match working.result():
+        case _Done(value):
+            return value
+        case _Failed(error):
+            raise error
+
+
+async def _captured(work: Coroutine[Any, Any, T]) -> _Done[T] | _Failed:
+    try:
+        return _Done(await work)
+    except Exception as error:
+        return _Failed(error)
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != DISCONNECTED:
+        pass
+
+
+def _stopping() -> HttpRefusal:
+    return HttpRefusal(503, "DRAINING", "This process stops; ask again.", retry_after_s=1.0)
+
+
+def _nobody() -> HttpRefusal:
+    return HttpRefusal(499, "CLIENT_CLOSED_REQUEST", "The client went away.")

@@ -1,0 +1,90 @@
+"""Headers that go with files: their names, how they are shown, and which bytes of them."""
+
+import re
+from dataclasses import dataclass
+from email.message import Message
+from typing import Final
+from urllib.parse import quote
+
+from gateway.http.problems.errors import HttpRefusal
+
+#: Types that a browser may show where the file is; none of them can run anything.
+SHOWN_INLINE: Final = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
+#: Types that are told as they are; all others are bytes to whoever fetches them.
+TOLD: Final = SHOWN_INLINE | {
+    "application/json",
+    "application/pdf",
+    "text/csv",
+    "text/markdown",
+    "text/plain",
+}
+BYTES: Final = "application/octet-stream"
+
+_UNQUOTABLE = re.compile(r"[^ !#-\[\]-~]|%")
+_RANGE = re.compile(r"bytes=(\d{1,18})?-(\d{1,18})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a file, from a first byte for a length."""
+
+    first: int
+    length: int
+
+    def of(self, size_bytes: int) -> str:
+        """Return it as a Content-Range tells it."""
+        return f"bytes {self.first}-{self.first + self.length - 1}/{size_bytes}"
+
+
+def told_type(media_type: str) -> str:
+    """Return the Content-Type under which a file may leave."""
+    return media_type if media_type in TOLD else BYTES
+
+
+def disposition(name: str, media_type: str) -> str:
+    """Return the Content-Disposition of a file, in ASCII for old readers and whole for others."""
+    manner = "inline" if media_type in SHOWN_INLINE else "attachment"
+    plain = _UNQUOTABLE.sub("_", name)
+    return f"{manner}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
+
+
+def name_in(header: str) -> str:
+    """Return the file name in a Content-Disposition; empty if there is none that can be read."""
+    message = Message()
+    # Headers arrive as Latin-1, whatever the client meant by its bytes.
+    message["content-disposition"] = header.encode("latin-1").decode("utf-8", "replace")
+    try:
+        name = message.get_filename("")
+    except (ValueError, LookupError, TypeError):
+        # Encodings that decode no names, and continuations that cannot be put in order.
+        return ""
+    # The header may name an encoding that makes half a character of anything.
+    return name.encode("utf-8", "replace").decode()
+
+
+def wanted_span(header: str, size_bytes: int) -> Span | None:
+    """Return which bytes a Range asks for; None for all, as for anything that is not one range.
+
+    Raises:
+        HttpRefusal: The file has no such bytes (416).
+    """
+    found = _RANGE.fullmatch(header.strip())
+    if found is None or found[1] is found[2] is None:
+        return None
+    if found[1] is None:
+        length = min(int(found[2]), size_bytes)
+        first, last = size_bytes - length, size_bytes - 1
+    else:
+        first = int(found[1])
+        last = size_bytes - 1 if found[2] is None else min(int(found[2]), size_bytes - 1)
+        if found[2] is not None and int(found[2]) < first:
+            return None
+    if first > last:
+        raise HttpRefusal(
+            416,
+            "RANGE_NOT_SATISFIABLE",
+            f"The file has {size_bytes} bytes; ask for some of them.",
+            headers={"content-range": f"bytes */{size_bytes}"},
+            facts={"size_bytes": size_bytes},
+        )
+    return Span(first, last - first + 1)

@@ -1,0 +1,302 @@
+"""Which requests of a user are let in, and in what order: none may take what all share.
+
+Every request of a user holds a place while it lasts, streams included, and a user gets a fair share
+of these. Requests that last take a call to another service each for as long as they do, so there is
+a bound on those. Of all others, and of streams that are being opened, only some of a user are
+carried out at a time and the rest wait for them in order; one whose client goes away meanwhile is
+dropped without having been carried out. While other users make requests too, fewer of a user are
+carried out at a time: each of them delays the requests of the others.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, Protocol, assert_never
+
+from opentelemetry.metrics import Meter
+
+from gateway.http.limits.connections import ADDRESS_MULTIPLE
+from gateway.http.limits.fair_share import FairShare
+from gateway.http.problems.errors import HttpRefusal
+from parley.clock import Clock
+
+RETRY_AFTER_S: Final = 2.0
+#: How long a request may wait until others of its user are over.
+WAIT_S_MAX: Final = 120.0
+#: A user who made a request within this time is one with whom others share the server.
+ACTIVE_S: Final = 5.0
+REFUSED: Final = "gateway.requests.refused"
+
+
+class Duration(Enum):
+    """How long requests of a route may take."""
+
+    #: As long as an answer takes.
+    BRIEF = auto()
+    #: As long as something else lasts, with a call to another service for each.
+    LASTING = auto()
+    #: As long as the client wants, over a stream that all clients share.
+    STREAM = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionLimits:
+    """How many requests there may be at once.
+
+    Attributes:
+        requests_max: Of all users.
+        user_requests_max: Of one user.
+        address_requests_max: Of one address.
+        user_lasting_max: Of one user that last.
+        user_calls_max: Of one user that are carried out at a time.
+        shared_user_calls_max: The same, while other users make requests too.
+    """
+
+    requests_max: int = 20_000
+    user_requests_max: int = 10_000
+    address_requests_max: int = 15_000
+    user_lasting_max: int = 200
+    user_calls_max: int = 64
+    shared_user_calls_max: int = 4
+
+
+class Presence(Protocol):
+    """The client of a request, as far as it is known whether it is still there."""
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is known to be gone."""
+        ...
+
+    def when_gone(self, tell: Callable[[], None]) -> Callable[[], None]:
+        """Have `tell` called once the client is gone, which may be at once; return how not to."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """Who makes a request.
+
+    Attributes:
+        user_id: The user; empty if none has signed in.
+        address: What the client's address is counted by.
+        presence: Tells when the client is gone; None if that cannot be known.
+    """
+
+    user_id: str
+    address: str
+    presence: Presence | None
+
+
+class _Turns:
+    """The requests of one user that are carried out, and those that wait."""
+
+    __slots__ = ("running", "waiting")
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.waiting: deque[asyncio.Future[bool]] = deque()
+
+
+class Admission:
+    """Lets requests in."""
+
+    def __init__(self, limits: AdmissionLimits, clock: Clock, meter: Meter | None = None) -> None:
+        self._limits = limits
+        self._clock = clock
+        #: When users made their last request, the oldest first.
+        self._active: OrderedDict[str, float] = OrderedDict()
+        self._users = FairShare(limits.requests_max, each_max=limits.user_requests_max)
+        self._addresses = FairShare(
+            limits.requests_max,
+            each_max=limits.address_requests_max,
+            multiple=ADDRESS_MULTIPLE,
+        )
+        self._lasting: dict[str, int] = {}
+        self._turns: dict[str, _Turns] = {}
+        self._refused = (
+            None
+            if meter is None
+            else meter.create_counter(
+                REFUSED,
+                unit="{request}",
+                description="Requests that were refused because there were too many, by reason.",
+            )
+        )
+
+    @asynccontextmanager
+    async def admitted(self, guest: Guest, duration: Duration) -> AsyncIterator[Callable[[], None]]:
+        """Let a request in for as long as the context lasts; give what to call once it is open.
+
+        Opening a stream is carried out as brief requests are; what follows is not.
+
+        Raises:
+            HttpRefusal: The user or the address has too many already (429), all together have
+                (503), or the client went away before it was its turn (499).
+        """
+        self._take_places(guest)
+        try:
+            match duration:
+                case Duration.BRIEF:
+                    async with self._turn(guest):
+                        yield _nothing
+                case Duration.STREAM:
+                    async with self._turn(guest) as end_turn:
+                        yield end_turn
+                case Duration.LASTING:
+                    with self._lasts(guest.user_id):
+                        yield _nothing
+                case _:
+                    assert_never(duration)
+        finally:
+            self._give_places_back(guest)
+
+    def _take_places(self, guest: Guest) -> None:
+        if not self._addresses.take(guest.address):
+            raise self._too_many(self._addresses, "from your address")
+        if guest.user_id and not self._users.take(guest.user_id):
+            self._addresses.give_back(guest.address)
+            raise self._too_many(self._users, "of yours")
+
+    def _give_places_back(self, guest: Guest) -> None:
+        self._addresses.give_back(guest.address)
+        if guest.user_id:
+            self._users.give_back(guest.user_id)
+
+    def _too_many(self, share: FairShare, whose: str) -> HttpRefusal:
+        if share.is_full:
+            detail = "There are as many requests open as this server takes; try again shortly."
+            return self._counted(
+                HttpRefusal(503, "SERVER_BUSY", detail, retry_after_s=RETRY_AFTER_S)
+            )
+        detail = (
+            f"There are as many requests and streams {whose} open as may be ({share.bound()} at "
+            "the moment); close some, then try again."
+        )
+        return self._counted(
+            HttpRefusal(429, "TOO_MANY_REQUESTS", detail, retry_after_s=RETRY_AFTER_S)
+        )
+
+    def _counted(self, refusal: HttpRefusal) -> HttpRefusal:
+        if self._refused is not None:
+            self._refused.add(1, {"code": refusal.code})
+        return refusal
+
+    @contextmanager
+    def _lasts(self, user_id: str) -> Iterator[None]:
+        """Count a request that lasts while it does."""
+        count = self._lasting.get(user_id, 0)
+        if count >= self._limits.user_lasting_max:
+            detail = (
+                f"You have {count} requests open that wait, watch or transfer files, which is the "
+                "most; end some, then try again."
+            )
+            raise self._counted(
+                HttpRefusal(429, "TOO_MANY_LASTING_REQUESTS", detail, retry_after_s=RETRY_AFTER_S)
+            )
+        self._lasting[user_id] = count + 1
+        try:
+            yield
+        finally:
+            left = self._lasting[user_id] - 1
+            if left:
+                self._lasting[user_id] = left
+            else:
+                del self._lasting[user_id]
+
+    @asynccontextmanager
+    async def _turn(self, guest: Guest) -> AsyncIterator[Callable[[], None]]:
+        """Wait until fewer requests of the user than may be are carried out; give what ends it."""
+        if not guest.user_id:
+            yield _nothing
+            return
+        if guest.presence is not None and guest.presence.is_gone:
+            raise _client_gone()
+        turns = self._turns.get(guest.user_id)
+        if turns is None:
+            turns = self._turns[guest.user_id] = _Turns()
+        self._active[guest.user_id] = self._clock.monotonic()
+        self._active.move_to_end(guest.user_id)
+        if not turns.waiting and turns.running < self._calls_max():
+            turns.running += 1
+        elif not await self._waited(turns, guest.presence):
+            raise _client_gone()
+        is_over = False
+
+        def end() -> None:
+            nonlocal is_over
+            if not is_over:
+                is_over = True
+                self._end_turn(guest.user_id, turns)
+
+        try:
+            yield end
+        finally:
+            end()
+
+    def _calls_max(self) -> int:
+        """Return how many requests of one user may be carried out at a time now."""
+        active_since_s = self._clock.monotonic() - ACTIVE_S
+        while self._active and next(iter(self._active.values())) < active_since_s:
+            self._active.popitem(last=False)
+        if len(self._active) <= 1:
+            return self._limits.user_calls_max
+        return min(self._limits.shared_user_calls_max, self._limits.user_calls_max)
+
+    async def _waited(self, turns: _Turns, presence: Presence | None) -> bool:
+        """Return whether it is this request's turn; False if its client is gone."""
+        turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        turns.waiting.append(turn)
+        self._start(turns)
+
+        def gone() -> None:
+            if not turn.done():
+                turn.set_result(False)
+
+        forget = None if presence is None else presence.when_gone(gone)
+        has_turn = False
+        try:
+            async with asyncio.timeout(WAIT_S_MAX):
+                has_turn = await turn
+        except TimeoutError:
+            detail = f"Other requests of yours took more than {WAIT_S_MAX:g} s; send fewer at once."
+            raise self._counted(
+                HttpRefusal(429, "TOO_MANY_REQUESTS", detail, retry_after_s=RETRY_AFTER_S)
+            ) from None
+        finally:
+            if not has_turn and turn.done() and not turn.cancelled() and turn.result():
+                # It was given in the same moment in which this request was cancelled.
+                self._pass_on(turns)
+            if forget is not None:
+                forget()
+        return has_turn
+
+    def _end_turn(self, user_id: str, turns: _Turns) -> None:
+        self._pass_on(turns)
+        if not turns.running and not turns.waiting:
+            self._turns.pop(user_id, None)
+
+    def _pass_on(self, turns: _Turns) -> None:
+        """Give the turn of a request that is over to the next ones."""
+        turns.running -= 1
+        self._start(turns)
+
+    def _start(self, turns: _Turns) -> None:
+        """Let as many of those that wait begin as may be, in order."""
+        calls_max = self._calls_max()
+        while turns.waiting and turns.running < calls_max:
+            following = turns.waiting.popleft()
+            if not following.done():
+                turns.running += 1
+                following.set_result(True)
+
+
+def _nothing() -> None:
+    """Do nothing: the request is carried out until it is over."""
+
+
+def _client_gone() -> HttpRefusal:
+    return HttpRefusal(499, "CLIENT_CLOSED_REQUEST", "The client went away.")

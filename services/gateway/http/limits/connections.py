@@ -1,0 +1,159 @@
+"""The connections of all clients: how many there may be, and which are closed to make room.
+
+A connection on which nothing is asked is worth less than one that comes with a request. So when no
+more may be open, the one that has been idle for longest is closed; only when all are in use is a
+new one refused. Some that are refused stay open for a moment, until they have read why.
+"""
+
+import logging
+from enum import StrEnum
+from typing import Final, Protocol
+
+from opentelemetry.metrics import Meter, Observation
+
+from gateway.http.limits.client_address import ClientAddresses
+from gateway.http.limits.fair_share import FairShare
+
+#: An address may have three times what is left, so at most three quarters of all: behind a proxy
+#: that is not named as trusted all users have one address, and one of them at most half.
+ADDRESS_MULTIPLE: Final = 3
+REFUSED_OPEN_MAX: Final = 100
+OPEN: Final = "gateway.connections.open"
+REFUSED: Final = "gateway.connections.refused"
+
+_log = logging.getLogger(__name__)
+
+
+class Refused(StrEnum):
+    """Why a new connection is refused."""
+
+    FULL = "There are as many connections as this server takes; try again shortly."
+    ADDRESS_FULL = (
+        "There are as many connections from this address as one address may have; close some, or "
+        "try again shortly."
+    )
+
+
+class Connection(Protocol):
+    """A connection that can be closed while nothing is asked on it."""
+
+    def close_idle(self) -> None:
+        """Close it."""
+        ...
+
+
+class OpenConnections:
+    """All connections of one server.
+
+    Args:
+        connections_max: How many there may be.
+        address_max: How many of them one address may have.
+        addresses: Tells which of them are proxies, for whom only `connections_max` counts.
+    """
+
+    def __init__(
+        self, connections_max: int, *, address_max: int, addresses: ClientAddresses | None = None
+    ) -> None:
+        self._connections_max = connections_max
+        self._shares = FairShare(connections_max, each_max=address_max, multiple=ADDRESS_MULTIPLE)
+        self._addresses = addresses or ClientAddresses()
+        #: The open ones and the addresses that they count for; empty for proxies.
+        self._open: dict[Connection, str] = {}
+        #: The idle ones by address, longest idle first, and so all of them.
+        self._idle: dict[Connection, None] = {}
+        self._idle_at: dict[str, dict[Connection, None]] = {}
+        self._refused_open = 0
+        self._refused = 0
+        self._is_full_told = False
+
+    def enter(self, connection: Connection, peer: str) -> Refused | None:
+        """Count a new connection, which is idle at first; return why it is refused, if it is."""
+        address = "" if self._addresses.is_proxy(peer) else self._addresses.of(peer, ())
+        if len(self._open) >= self._connections_max and not self._close_one_of(self._idle):
+            self._tell_full()
+            return self._refuse(Refused.FULL)
+        while address and not self._shares.take(address):
+            if not self._close_one_of(self._idle_at.get(address, {})):
+                return self._refuse(Refused.ADDRESS_FULL)
+        self._open[connection] = address
+        self.idle(connection)
+        return None
+
+    def leave(self, connection: Connection) -> None:
+        """Count a connection no more, if it was."""
+        address = self._open.pop(connection, None)
+        if address is None:
+            return
+        self._not_idle(connection, address)
+        if address:
+            self._shares.give_back(address)
+        if self._is_full_told and len(self._open) < 0.9 * self._connections_max:
+            self._is_full_told = False
+
+    def busy(self, connection: Connection) -> None:
+        """Learn that something is asked on a connection."""
+        address = self._open.get(connection)
+        if address is not None:
+            self._not_idle(connection, address)
+
+    def idle(self, connection: Connection) -> None:
+        """Learn that nothing is asked on a connection."""
+        address = self._open.get(connection)
+        if address is not None:
+            self._idle[connection] = None
+            self._idle_at.setdefault(address, {})[connection] = None
+
+    def may_linger(self) -> bool:
+        """Count a refused connection that stays open until it has read why, if it may."""
+        if self._refused_open >= REFUSED_OPEN_MAX:
+            return False
+        self._refused_open += 1
+        return True
+
+    def lingered(self) -> None:
+        """Count no more a refused connection that stayed open."""
+        self._refused_open -= 1
+
+    def measure(self, meter: Meter) -> None:
+        """Show numbers that are read only when somebody looks."""
+        meter.create_observable_gauge(
+            OPEN,
+            callbacks=[lambda _: [Observation(len(self._open))]],
+            unit="{connection}",
+            description="Connections of clients that are open.",
+        )
+        meter.create_observable_counter(
+            REFUSED,
+            callbacks=[lambda _: [Observation(self._refused)]],
+            unit="{connection}",
+            description="Connections of clients that were refused because there were too many.",
+        )
+
+    def _close_one_of(self, idle: dict[Connection, None]) -> bool:
+        connection = next(iter(idle), None)
+        if connection is None:
+            return False
+        self.leave(connection)
+        connection.close_idle()
+        return True
+
+    def _not_idle(self, connection: Connection, address: str) -> None:
+        if self._idle.pop(connection, connection) is connection:
+            return
+        here = self._idle_at[address]
+        del here[connection]
+        if not here:
+            del self._idle_at[address]
+
+    def _refuse(self, why: Refused) -> Refused:
+        self._refused += 1
+        return why
+
+    def _tell_full(self) -> None:
+        if not self._is_full_told:
+            self._is_full_told = True
+            _log.error(
+                "all %d connections are in use, so that new ones are refused; see "
+                "GATEWAY_HTTP_CONNECTIONS_MAX and the limit of open files",
+                self._connections_max,
+            )

@@ -1,0 +1,1 @@
+"""Problem documents: their kinds, texts and pages."""

@@ -1,0 +1,419 @@
+"""Problem documents (RFC 9457): what every refused request is answered with.
+
+One table turns gRPC statuses into HTTP's, a second names the few reasons that differ from their
+status. Texts of errors that nobody foresaw, and of the machinery between services, stay inside.
+
+    HttpRefusal              a request refused by the gateway itself
+    UpstreamRefused          a call that another service refused
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+import grpc
+
+from gateway.http.problems.field_paths import ANYTHING, Asked, place_of
+from gateway.http.problems.reasons import OF_REQUESTS
+from gateway.http.problems.tool_reasons import OF_WORKSPACES
+from gateway.identity.errors import ERRORS
+from parley.rpc import Problem, Violation
+
+FILE_TOO_LARGE = "FILE_TOO_LARGE"
+REQUEST_ID_REUSED = "REQUEST_ID_REUSED"
+WORKSPACE_NOT_READY = "WORKSPACE_NOT_READY"
+PROBLEM_MEDIA_TYPE = "application/problem+json"
+
+HTTP_STATUS: Mapping[grpc.StatusCode, int] = {
+    grpc.StatusCode.INVALID_ARGUMENT: 400,
+    grpc.StatusCode.FAILED_PRECONDITION: 409,
+    grpc.StatusCode.OUT_OF_RANGE: 400,
+    grpc.StatusCode.PERMISSION_DENIED: 403,
+    grpc.StatusCode.NOT_FOUND: 404,
+    grpc.StatusCode.ALREADY_EXISTS: 409,
+    grpc.StatusCode.ABORTED: 409,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: 429,
+    grpc.StatusCode.CANCELLED: 499,
+    grpc.StatusCode.UNIMPLEMENTED: 501,
+    grpc.StatusCode.UNAVAILABLE: 503,
+    grpc.StatusCode.DEADLINE_EXCEEDED: 504,
+    # The client's credential was good; that ours was refused is no fault of theirs.
+    grpc.StatusCode.UNAUTHENTICATED: 500,
+    grpc.StatusCode.INTERNAL: 500,
+    grpc.StatusCode.UNKNOWN: 500,
+    grpc.StatusCode.DATA_LOSS: 500,
+}
+HTTP_STATUS_OF_REASON: Mapping[str, int] = {
+    "INVALID_REQUEST": 422,
+    "UNKNOWN_ID": 422,
+    "UNKNOWN_SCOPE": 422,
+    "BAD_TOOL_RESULT": 422,
+    "REQUEST_ID_REUSED": 422,
+    "MESSAGE_TOO_LARGE": 413,
+    "STORE_BUSY": 503,
+    # Trying again later does not help.
+    "TOO_MANY_FILES": 409,
+    "FILE_TOO_LARGE": 413,
+    "MEDIA_TYPE_REFUSED": 415,
+    "PAST_END": 416,
+    "OUTPUT_GONE": 410,
+}
+#: Reason -> facts of it that clients are shown.
+SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
+    "TRANSITION_NOT_ALLOWED": ("status",),
+    "QUEUE_FULL": ("queue_length_max",),
+    "NOT_EDITABLE": ("role",),
+    "BAD_TOOL_RESULT": ("tool_call_id", "problem"),
+    "TOO_MANY_FILES": ("files_max",),
+    "MEDIA_TYPE_REFUSED": ("media_type",),
+    "MODEL_NOT_FOUND": ("model_id",),
+    "RESOURCE_NOT_FOUND": ("resource",),
+    "UNKNOWN_ID": ("resource",),
+    "CHECK_UNAVAILABLE": ("resource",),
+    "NAME_TAKEN": ("resource", "name"),
+    "USAGE_LIMIT": ("spent_micros", "limit_micros", "resets_at"),
+    "PROCESS_NOT_FOUND": ("process_id",),
+    "PROCESS_NOT_RUNNING": ("process_id",),
+    "NOT_ATTACHABLE": ("process_id", "wants"),
+    "TOO_MANY_PROCESSES": ("scope", "limit"),
+    "QUOTA_EXHAUSTED": ("dimension", "used", "limit", "remedy"),
+    "WORKSPACE_NOT_READY": ("state",),
+    "NODE_LOST": ("node_id",),
+    "OUTPUT_GONE": ("oldest_cursor",),
+    "INVALID_PATTERN": ("pattern", "problem"),
+    "FILE_TOO_LARGE": ("size_bytes", "limit_bytes"),
+    "PATH_NOT_FOUND": ("path", "suggestions"),
+    "OUTSIDE_WORKSPACE": ("path",),
+    "PATH_FORBIDDEN": ("path",),
+    "WRONG_PATH_KIND": ("path", "kind"),
+    "NOT_A_REPOSITORY": ("path",),
+    "TOKEN_ALREADY_ISSUED": ("token_id",),
+    "TOO_MANY_GROUPS": ("groups_max",),
+    "TOO_MANY_TOKENS": ("tokens_max",),
+}
+#: Words of titles that are written in capitals.
+ABBREVIATIONS: Mapping[str, str] = {
+    word.lower(): word for word in ("API", "HTTP", "ID", "JSON", "MCP", "URL")
+}
+#: Facts whose names mean something else in a problem document.
+FACT_NAMES: Mapping[str, str] = {"status": "chat_status"}
+#: Reason -> field of a body that may have named what is not there.
+REFERENCES: Mapping[str, str] = {
+    "FILE_NOT_FOUND": "content",
+    "MODEL_NOT_FOUND": "model_id",
+    "RESOURCE_NOT_FOUND": "provider_id",
+    "SECRET_NOT_FOUND": "secret_names",
+    "TEMPLATE_NOT_FOUND": "template_id",
+}
+#: Facts that are numbers, and facts that are lists with an item per line.
+NUMBERS = frozenset(
+    {
+        "files_max",
+        "groups_max",
+        "limit",
+        "limit_bytes",
+        "limit_micros",
+        "oldest_cursor",
+        "queue_length_max",
+        "size_bytes",
+        "spent_micros",
+        "tokens_max",
+        "used",
+    }
+)
+LISTS = frozenset({"suggestions"})
+#: Reasons whose texts are written for models or for other services.
+TOLD_BY_KIND = frozenset(
+    {
+        "EXECUTION_ID_REUSED",
+        "FILE_CLERK_GONE",
+        "JOURNAL_CHANGED",
+        "READ_ONLY",
+        "SANDBOX_TOO_WEAK",
+        "SPAWNER_GONE",
+        "STALE_NODE",
+        "STALE_OWNER",
+        "STALE_PLACEMENT",
+        "WORKSPACE_NOT_FOUND",
+        "WORKSPACE_NOT_READY",
+    }
+)
+#: Dimensions of a quota that a node tells a model about, with a command to remove files.
+WORKSPACE_DIMENSIONS = frozenset({"disk_bytes", "inodes"})
+#: What a person does about a workspace in a state; models are told to call a tool.
+WORKSPACE_STEPS: Mapping[str, str] = {
+    "pending": "Wait until it is ready.",
+    "preparing": "Wait until it is ready.",
+    "ready": "Stop it with POST /api/v1/workspaces/{workspace_id}/stop first.",
+    "busy": "Stop it with POST /api/v1/workspaces/{workspace_id}/stop first.",
+    "stopping": "Wait until it has stopped, then start it.",
+    "stopped": "Start it with POST /api/v1/workspaces/{workspace_id}/start.",
+    "failed": "Start it with POST /api/v1/workspaces/{workspace_id}/start.",
+    "removing": "Create another one.",
+    "deleted": "Create another one.",
+}
+#: What is said in place of a text that grpc or another service wrote for operators.
+GENERIC_DETAIL: Mapping[int, str] = {
+    500: "Something went wrong here; the operator finds it in the logs by trace_id.",
+    501: "This is not served yet.",
+    503: "A service behind this one does not answer; try again shortly.",
+    504: "A service behind this one took too long; try again.",
+}
+#: Words that begin what services say about a field of theirs.
+PREDICATES = frozenset(
+    (
+        "are",
+        "begins",
+        "belongs",
+        "describes",
+        "binds",
+        "can",
+        "cannot",
+        "comes",
+        "contains",
+        "does",
+        "exists",
+        "has",
+        "holds",
+        "is",
+        "leads",
+        "may",
+        "must",
+        "names",
+        "needs",
+        "refers",
+    )
+)
+#: As many faults as the detail tells; all of them are in `errors`.
+TOLD_MAX = 3
+RETRYABLE = frozenset({429, 502, 503, 504})
+RETRY_AFTER_S_DEFAULT = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One thing in a request that cannot be accepted.
+
+    Attributes:
+        code: What kind of fault it is, in capitals.
+        detail: What is wrong and what would be right.
+        pointer: Where it is in the body, as a JSON Pointer.
+        parameter: Which query parameter or header it is.
+    """
+
+    code: str
+    detail: str
+    pointer: str | None = None
+    parameter: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it is, as a sentence begins with it."""
+        return (self.pointer if self.parameter is None else self.parameter) or "The body"
+
+    def document(self) -> dict[str, object]:
+        """Return it as JSON shows it."""
+        named = {"pointer": self.pointer, "parameter": self.parameter}
+        shown: dict[str, object] = {name: at for name, at in named.items() if at is not None}
+        return shown | {"code": self.code, "detail": self.detail}
+
+
+class HttpRefusal(Exception):
+    """A request that the gateway answers with a problem.
+
+    Attributes:
+        status: The HTTP status.
+        code: What kind of problem it is, in capitals; programs switch on it.
+        detail: Safe text that says what to do.
+        errors: The parts of the request at fault.
+        headers: Headers the answer needs.
+        facts: Further members of the document.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        errors: tuple[FieldError, ...] = (),
+        headers: Mapping[str, str] | None = None,
+        facts: Mapping[str, object] | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.errors = errors
+        self.headers = dict(headers or {})
+        self.facts = dict(facts or {})
+        self.retry_after_s = retry_after_s
+
+
+class UpstreamRefused(Exception):
+    """A call to another service that was not answered with what was asked for.
+
+    Attributes:
+        problem: What that service, or the way to it, answered.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(f"{problem.status.name} {problem.reason}: {problem.message}")
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What a document says about the request, whatever went wrong."""
+
+    public_url: str
+    path: str
+    request_id: str
+    trace_id: str
+    asked: Asked = ANYTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A problem as it leaves: status, headers and document."""
+
+    status: int
+    headers: Mapping[str, str]
+    document: Mapping[str, object] = field(repr=False)
+
+
+def answer_to(error: Exception, at: Circumstances) -> Answer:
+    """Return what the request that ended with `error` is answered."""
+    refusal = refusal_of(error, at.asked)
+    retry_after_s = refusal.retry_after_s
+    if retry_after_s is None and refusal.status in (429, 503):
+        retry_after_s = RETRY_AFTER_S_DEFAULT
+    headers = dict(refusal.headers)
+    document: dict[str, object] = {
+        "type": f"{at.public_url}/problems/{refusal.code}",
+        "title": _title(refusal.code),
+        "status": refusal.status,
+        "detail": refusal.detail,
+        "instance": at.path,
+        "code": refusal.code,
+        "request_id": at.request_id,
+        "trace_id": at.trace_id,
+        "retryable": refusal.status in RETRYABLE,
+    }
+    if retry_after_s is not None:
+        headers["retry-after"] = str(max(1, math.ceil(retry_after_s)))
+        document["retry_after_ms"] = round(retry_after_s * 1000)
+    if refusal.errors:
+        document["errors"] = [each.document() for each in refusal.errors]
+    return Answer(refusal.status, headers, {**refusal.facts, **document})
+
+
+def refusal_of(error: Exception, asked: Asked = ANYTHING) -> HttpRefusal:
+    """Return `error` as a refusal; an unexpected one tells nothing of itself."""
+    if isinstance(error, HttpRefusal):
+        return error
+    if isinstance(error, UpstreamRefused):
+        return _refusal_of_problem(error.problem, asked)
+    for kind in type(error).__mro__:
+        if kind in ERRORS:
+            return _refusal_of_problem(ERRORS[kind](error), asked)
+    return HttpRefusal(500, "INTERNAL", GENERIC_DETAIL[500])
+
+
+def is_ours_to_fix(error: Exception) -> bool:
+    """Tell whether an operator should read the whole story of `error`."""
+    return refusal_of(error).status in (500, 501)
+
+
+def _title(code: str) -> str:
+    words = code.replace("_", " ").capitalize().split(" ")
+    return " ".join(ABBREVIATIONS.get(word.lower(), word) for word in words)
+
+
+def invalid_request(*errors: FieldError) -> HttpRefusal:
+    """Return the refusal of a request for all that is wrong with it."""
+    return HttpRefusal(422, "INVALID_REQUEST", _told(errors), errors=errors)
+
+
+def _told(errors: tuple[FieldError, ...]) -> str:
+    told = " ".join(f"{each.place}: {each.detail}" for each in errors[:TOLD_MAX])
+    more = len(errors) - TOLD_MAX
+    return f"{told} And {more} more, see errors." if more > 0 else told
+
+
+def _refusal_of_problem(problem: Problem, asked: Asked) -> HttpRefusal:
+    reason = problem.reason.removeprefix("ERROR_REASON_")
+    status = HTTP_STATUS_OF_REASON.get(reason) or HTTP_STATUS.get(problem.status, 500)
+    if status == 500:
+        return HttpRefusal(500, "INTERNAL", GENERIC_DETAIL[500])
+    errors = tuple(_field_error(violation, asked) for violation in problem.violations)
+    detail = _told(errors) if errors else _detail(problem, reason, status)
+    shown = SHOWN_METADATA.get(reason, ())
+    return HttpRefusal(
+        status,
+        reason,
+        detail,
+        errors=errors or _missing(reason, detail, asked),
+        facts={
+            FACT_NAMES.get(name, name): _fact(name, problem.metadata[name])
+            for name in shown
+            if name in problem.metadata
+        },
+        retry_after_s=problem.retry_after_s,
+    )
+
+
+def _missing(reason: str, detail: str, asked: Asked) -> tuple[FieldError, ...]:
+    """Return where a body named something that is not there."""
+    place = place_of(REFERENCES[reason], asked) if reason in REFERENCES else None
+    if place is None or not place.pointer:
+        return ()
+    return (FieldError("INVALID", detail, pointer=place.pointer),)
+
+
+def _detail(problem: Problem, reason: str, status: int) -> str:
+    """Return a text for people; those of grpc and those for models or services stay inside."""
+    if reason == WORKSPACE_NOT_READY and problem.metadata.get("state") in WORKSPACE_STEPS:
+        state = problem.metadata["state"]
+        return f"The workspace is {state}. {WORKSPACE_STEPS[state]}"
+    if reason == REQUEST_ID_REUSED:
+        # Services speak of the id of a request, clients gave a header.
+        return OF_REQUESTS[reason].text
+    if reason == FILE_TOO_LARGE and "size_bytes" in problem.metadata:
+        size, limit = problem.metadata["size_bytes"], problem.metadata.get("limit_bytes", "")
+        return f"The file has {size} bytes, and at most {limit} are allowed."
+    is_of_workspace = problem.metadata.get("dimension") in WORKSPACE_DIMENSIONS
+    if reason in TOLD_BY_KIND or is_of_workspace:
+        return OF_WORKSPACES[reason].text
+    # A reason that only repeats the status comes from grpc itself, with text for operators.
+    if reason == problem.status.name or not problem.message:
+        return GENERIC_DETAIL.get(status, HTTPStatus(status).phrase if status != 499 else "")
+    return _whole_sentence(problem.message)
+
+
+def _fact(name: str, text: str) -> object:
+    """Return a fact as JSON shows it: between services all of them are texts."""
+    if name in NUMBERS and text.removeprefix("-").isdecimal():
+        return int(text)
+    return text.splitlines() if name in LISTS else text
+
+
+def _field_error(violation: Violation, asked: Asked) -> FieldError:
+    """Return a fault in a proto's field as one in the request that became it."""
+    place = place_of(violation.field, asked)
+    detail = _sentence(violation.description)
+    return FieldError("INVALID", detail, pointer=place.pointer, parameter=place.parameter)
+
+
+def _sentence(phrase: str) -> str:
+    """Return "is blank" as "It is blank.", and a phrase that asks for something as it is."""
+    if phrase.partition(" ")[0] in PREDICATES:
+        return _whole_sentence(f"It {phrase}")
+    return _whole_sentence(phrase)
+
+
+def _whole_sentence(phrase: str) -> str:
+    whole = phrase if phrase.endswith((".", "?")) else f"{phrase}."
+    return whole[:1].upper() + whole[1:]

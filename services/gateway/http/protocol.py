@@ -1,0 +1,281 @@
+"""The HTTP protocol of one connection, with bounds on what anyone may send before being known.
+
+uvicorn keeps all of a request's head until it is complete, however long that takes and however
+large it grows. Here the head has a size and a time, and there is a bound on connections. What is no
+HTTP at all is answered with a problem document like everything else, though a short one: there is
+no request to tell about.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final, assert_never
+
+import msgspec
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
+
+from gateway.http.limits.connections import OpenConnections, Refused
+from gateway.http.problems.errors import PROBLEM_MEDIA_TYPE
+from gateway.http.request_head import fault_of
+
+HEAD_BYTES_MAX = 64 * 1024
+HEAD_S_MAX = 10.0
+# With a heartbeat every 15 s, a stream whose client vanished is released within 45 s.
+UNACKNOWLEDGED_MS_MAX = 25_000
+# How long a connection that is refused may take to send a request and read why.
+REFUSED_S_MAX = 2.0
+RETRY_AFTER_S: Final = 2
+#: Where a request's scope holds whether its client is still there.
+PRESENCE: Final = "parley.presence"
+
+
+@dataclass(frozen=True, slots=True)
+class HeadLimits:
+    """How large the head of a request may be, trailers included, and how long it may take."""
+
+    bytes_max: int = HEAD_BYTES_MAX
+    s_max: float = HEAD_S_MAX
+
+
+class HeadTooLarge(Exception):
+    """A request whose head is larger than heads may be."""
+
+
+class HeadRefused(Exception):
+    """A request whose head says something that cannot be."""
+
+
+class _CountedWebSocket(WSProtocol):
+    """uvicorn's protocol of a WebSocket, which tells when the connection is lost."""
+
+    def __init__(self, *, lost: Callable[[], None], **given: Any) -> None:
+        super().__init__(**given)
+        self._lost = lost
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._lost()
+        super().connection_lost(exc)
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, which refuses heads that are too large and leaves ones that are too slow.
+
+    Whatever arrives between two pieces of requests, a head or some of a body, counts as head: the
+    parser holds it until the piece is whole.
+    """
+
+    def __init__(
+        self, *, limits: HeadLimits, open_connections: OpenConnections, **given: Any
+    ) -> None:
+        super().__init__(**given)
+        self._limits = limits
+        self._open_connections = open_connections
+        self._refused: Refused | None = None
+        self._refused_unheard = True
+        self.is_gone = False
+        self._when_gone: dict[Callable[[], None], None] = {}
+        self._held_bytes = 0
+        self._chunk_bytes = 0
+        self._field_bytes = 0
+        self._fault = ""
+        self._is_head_awaited = True
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first head."""
+        super().connection_made(transport)
+        _give_up_on_the_silent(transport)
+        peer = "" if self.client is None else self.client[0]
+        refused = self._open_connections.enter(self, peer)
+        if refused is None:
+            self._await_head()
+        elif self._open_connections.may_linger():
+            # Closed at once, it would be reset by the request that is on its way.
+            self._refused = refused
+            self._head_timer = self.loop.call_later(REFUSED_S_MAX, transport.abort)
+        else:
+            self._tell(refused)
+            transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._stop_waiting()
+        self._open_connections.leave(self)
+        if self._refused is not None:
+            self._open_connections.lingered()
+        self.is_gone = True
+        for tell in list(self._when_gone):
+            tell()
+        super().connection_lost(exc)
+
+    def when_gone(self, tell: Callable[[], None]) -> Callable[[], None]:
+        """Have `tell` called once the client is gone, which may be at once; return how not to."""
+        if self.is_gone:
+            tell()
+        else:
+            self._when_gone[tell] = None
+        return lambda: self._when_gone.pop(tell, None)
+
+    def close_idle(self) -> None:
+        """Close the connection, on which nothing is being asked."""
+        self.transport.close()
+
+    def handle_websocket_upgrade(self) -> None:
+        """Become a WebSocket, which counts as a connection until it is lost."""
+        leave: Any = partial(_CountedWebSocket, lost=partial(self._open_connections.leave, self))
+        self.ws_protocol_class = leave
+        super().handle_websocket_upgrade()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        if not self._is_answering():
+            self._open_connections.idle(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse, and refuse what is held for too large a head."""
+        if self._refused is not None:
+            if self._refused_unheard:
+                self._refused_unheard = False
+                self._tell(self._refused)
+                self.transport.write_eof()
+            return
+        if self._is_head_awaited:
+            self._await_head()
+        self._chunk_bytes = len(data)
+        super().data_received(data)
+        self._held_bytes += self._chunk_bytes
+        if self._held_bytes > self._limits.bytes_max and not self.transport.is_closing():
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large(self._limits))
+
+    def on_message_begin(self) -> None:
+        """Count the fields anew."""
+        super().on_message_begin()
+        self._field_bytes = 0
+        self._open_connections.busy(self)
+        scope: dict[str, Any] = self.scope  # type: ignore[assignment]
+        scope[PRESENCE] = self
+
+    def on_url(self, url: bytes) -> None:
+        """Take a piece of the target."""
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header or a trailer."""
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Start the request, unless its head says what cannot be."""
+        version: str = self.parser.get_http_version()
+        self._fault = fault_of(version, self.url, self.headers)
+        if self._fault:
+            # The parser ends with it and has `send_400_response` called.
+            raise HeadRefused
+        self._is_head_awaited = False
+        self._stop_waiting()
+        self._forget_held()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body."""
+        self._forget_held()
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Wait for the next request."""
+        self._is_head_awaited = True
+        self._forget_held()
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what could not be parsed."""
+        if self._field_bytes > self._limits.bytes_max:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large(self._limits))
+        else:
+            detail = "This is not a request of HTTP/1.1 with a method that is known here."
+            self._refuse(HTTPStatus.BAD_REQUEST, self._fault or detail)
+
+    def _count(self, field_bytes: int) -> None:
+        self._field_bytes += field_bytes
+        if self._field_bytes > self._limits.bytes_max:
+            # The parser ends with it and has `send_400_response` called.
+            raise HeadTooLarge
+
+    def _forget_held(self) -> None:
+        self._held_bytes = self._chunk_bytes = 0
+
+    def _await_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(self._limits.s_max, self._leave)
+
+    def _stop_waiting(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _leave(self) -> None:
+        self._head_timer = None
+        # What came behind a request that is still being answered does not end the answer.
+        if not self._is_answering():
+            self.transport.close()
+
+    def _is_answering(self) -> bool:
+        # uvicorn declares it as always there.
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    def _tell(self, refused: Refused) -> None:
+        match refused:
+            case Refused.FULL:
+                status, code = HTTPStatus.SERVICE_UNAVAILABLE, "SERVER_BUSY"
+            case Refused.ADDRESS_FULL:
+                status, code = HTTPStatus.TOO_MANY_REQUESTS, "TOO_MANY_CONNECTIONS"
+            case _:
+                assert_never(refused)
+        self.transport.write(_problem(status, refused.value, code=code, retry=True))
+
+    def _refuse(self, status: HTTPStatus, detail: str) -> None:
+        if not self._is_answering():
+            self.transport.write(_problem(status, detail))
+        self.transport.close()
+
+
+def _give_up_on_the_silent(transport: asyncio.Transport) -> None:
+    """Have the system drop a connection whose other end acknowledges nothing, or takes nothing."""
+    connected = transport.get_extra_info("socket")
+    if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS_MAX)
+
+
+def _too_large(limits: HeadLimits) -> str:
+    return f"The head of a request may have {limits.bytes_max} bytes; send less."
+
+
+def _problem(
+    status: HTTPStatus, detail: str, *, code: str | None = None, retry: bool = False
+) -> bytes:
+    document: dict[str, object] = {
+        "type": "about:blank",
+        "title": status.phrase,
+        "status": status.value,
+        "detail": detail,
+        "code": code or status.name,
+        "retryable": retry,
+    }
+    if retry:
+        document["retry_after_ms"] = RETRY_AFTER_S * 1000
+    retry_after = f"retry-after: {RETRY_AFTER_S}\r\n" if retry else ""
+    body = msgspec.json.encode(document)
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\n"
+        f"content-type: {PROBLEM_MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
+        f"{retry_after}cache-control: no-store\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode() + body

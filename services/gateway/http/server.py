@@ -1,0 +1,116 @@
+"""uvicorn inside our own task group: our socket, our signals, our end."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import Any, Final
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from gateway.http.addresses import HttpAddress
+from gateway.http.limits.connections import OpenConnections
+from gateway.http.protocol import BoundedProtocol, HeadLimits
+from parley.process import ConfigurationError
+
+GRACE_S: Final = 5
+KEEP_ALIVE_S: Final = 75
+BACKLOG: Final = 2048
+#: How many connections are accepted in one iteration of the event loop. uvloop accepts one for each
+#: listening socket, so clients that connect anew and anew would let all others wait in the backlog.
+ACCEPTS_PER_ITERATION: Final = 32
+#: Of a WebSocket; a little more than a terminal takes at once, so that it can say so.
+FRAME_BYTES_MAX: Final = 128 * 1024
+PING_S: Final = 15.0
+
+
+class HttpAddressUnusable(ConfigurationError):
+    """Nothing can listen at the address.
+
+    Attributes:
+        address: The address.
+    """
+
+    def __init__(self, address: HttpAddress, reason: str) -> None:
+        super().__init__(
+            f"cannot serve HTTP on {address} ({reason}): stop whoever has it, or set "
+            "GATEWAY_HTTP_LISTEN to another host:port"
+        )
+        self.address = address
+
+
+@asynccontextmanager
+async def serve_http(
+    app: ASGIApp,
+    address: HttpAddress,
+    *,
+    open_connections: OpenConnections,
+    limits: HeadLimits | None = None,
+) -> AsyncIterator[HttpAddress]:
+    """Serve `app` until the context ends, then let running answers end; give the bound address.
+
+    Args:
+        app: What answers.
+        address: Where to listen.
+        open_connections: Bounds the connections that are open at once.
+        limits: Bounds of the head of a request.
+
+    Raises:
+        HttpAddressUnusable: Nothing can listen there.
+    """
+    listening = _bind(address)
+    # uvicorn takes anything that makes protocols, whatever it declares.
+    protocol: Any = partial(
+        BoundedProtocol, limits=limits or HeadLimits(), open_connections=open_connections
+    )
+    config = uvicorn.Config(
+        app,
+        http=protocol,
+        ws="wsproto",
+        ws_max_size=FRAME_BYTES_MAX,
+        ws_ping_interval=PING_S,
+        ws_ping_timeout=PING_S,
+        ws_per_message_deflate=False,
+        lifespan="off",
+        loop="none",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    server = _Server(config)
+    bound = HttpAddress(address.host, listening.getsockname()[1])
+    sockets = [listening, *(listening.dup() for _ in range(ACCEPTS_PER_ITERATION - 1))]
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(server.serve(sockets=sockets))
+        try:
+            yield bound
+        finally:
+            server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without a say in signals: the process has its own."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave them alone."""
+        yield
+
+
+def _bind(address: HttpAddress) -> socket.socket:
+    family = socket.AF_INET6 if address.is_ipv6 else socket.AF_INET
+    try:
+        listening = socket.create_server(
+            (address.host, address.port), family=family, backlog=BACKLOG
+        )
+    except OSError as error:
+        raise HttpAddressUnusable(address, error.strerror or str(error)) from error
+    listening.setblocking(False)
+    return listening

@@ -1,0 +1,57 @@
+"""WebSockets as requests: they pass what every request passes, and may then be accepted.
+
+A handshake is routed, checked and refused like a GET, so a refusal is a problem document here too.
+A handler that wants the connection returns an application that speaks over it.
+"""
+
+from typing import Final
+
+from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
+
+from gateway.http.problems.errors import HttpRefusal
+
+_SOCKET: Final = "parley.websocket"
+
+
+def is_websocket(scope: Scope) -> bool:
+    """Return whether a request is the handshake of a WebSocket."""
+    return bool(scope.get(_SOCKET))
+
+
+def require_websocket(request: Request) -> None:
+    """Refuse what is no handshake.
+
+    Raises:
+        HttpRefusal: It is a plain request (426).
+    """
+    if not is_websocket(request.scope):
+        raise HttpRefusal(
+            426,
+            "UPGRADE_REQUIRED",
+            "This path is a WebSocket: connect with a client for those, version 13.",
+            headers={"upgrade": "websocket", "connection": "upgrade"},
+        )
+
+
+def as_request(scope: Scope) -> Scope:
+    """Return the handshake as the GET that it is."""
+    return {**scope, "type": "http", "method": "GET", _SOCKET: True}
+
+
+def refusing(send: Send) -> Send:
+    """Return what sends an answer in the place of accepting the connection."""
+
+    async def sending(message: Message) -> None:
+        if message["type"].startswith("http.response."):
+            message = {**message, "type": f"websocket.{message['type']}"}
+        await send(message)
+
+    return sending
+
+
+async def closed(receive: Receive, send: Send, code: int, reason: str = "") -> None:
+    """Close the connection, and take what was on its way until the other side has closed it."""
+    await send({"type": "websocket.close", "code": code, "reason": reason})
+    while (await receive())["type"] != "websocket.disconnect":
+        pass

@@ -1,0 +1,1 @@
+"""Users, groups, sessions, keys and service tokens."""

@@ -1,0 +1,1 @@
+"""Tasks, caches and decisions of identity."""

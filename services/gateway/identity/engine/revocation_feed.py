@@ -1,0 +1,114 @@
+"""The revoked tokens as this process knows them, followed by any number of watchers.
+
+One task reads the database: at the start, whenever the bus says that a token changed, and every few
+seconds in case the bus did not. Watchers wait in memory, so they cost the database nothing.
+"""
+
+import asyncio
+import logging
+from typing import NoReturn
+
+from gateway.identity.domain import RevokedSet
+from gateway.identity.engine.event_wait import is_set_within
+from gateway.identity.engine.service_tokens import TOPIC
+from gateway.identity.errors import FeedStopped
+from gateway.identity.store.service_tokens import TokenStore
+from parley.bus import Bus
+from parley.clock import Clock
+from parley.identity import RevocationsUnknown
+from parley.postgres import DatabaseUnavailable
+
+POLL_S = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class RevocationFeed:
+    """Which service tokens are revoked; `run` keeps it true."""
+
+    def __init__(self, tokens: TokenStore, *, bus: Bus, clock: Clock) -> None:
+        self._tokens = tokens
+        self._bus = bus
+        self._clock = clock
+        self._known: RevokedSet | None = None
+        self._ids: frozenset[str] = frozenset()
+        self._is_stopped = False
+        self._poked = asyncio.Event()
+        self._changed = asyncio.Event()
+
+    def is_revoked(self, token_id: str) -> bool:
+        """Tell whether the token was taken back.
+
+        Raises:
+            RevocationsUnknown: The database was not read yet.
+        """
+        if self._known is None:
+            raise RevocationsUnknown
+        return token_id in self._ids
+
+    async def current(self) -> RevokedSet:
+        """Return the set, waiting for the first one if need be.
+
+        Raises:
+            FeedStopped: This process stops.
+        """
+        while self._known is None:
+            self._check_running()
+            await self._changed.wait()
+        return self._known
+
+    async def newer_than(self, version: int, *, within_s: float) -> RevokedSet | None:
+        """Return the set once its version exceeds `version`; None after `within_s` of silence.
+
+        Raises:
+            FeedStopped: This process stops.
+        """
+        give_up_at = self._clock.monotonic() + within_s
+        while True:
+            self._check_running()
+            if self._known is not None and self._known.version > version:
+                return self._known
+            remaining_s = give_up_at - self._clock.monotonic()
+            if remaining_s <= 0:
+                return None
+            await is_set_within(self._changed, remaining_s, self._clock)
+
+    def stop(self) -> None:
+        """Let every watcher go."""
+        self._is_stopped = True
+        self._announce()
+
+    async def run(self) -> NoReturn:
+        """Follow the database until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._listen())
+            while True:
+                self._poked.clear()
+                await self._refresh()
+                await is_set_within(self._poked, POLL_S, self._clock)
+
+    async def _listen(self) -> None:
+        async with self._bus.subscribe(TOPIC) as items:
+            async for _ in items:
+                self._poked.set()
+
+    async def _refresh(self) -> None:
+        try:
+            found = await self._tokens.revoked(now=self._clock.now())
+        except DatabaseUnavailable as error:
+            # What is known stays true: nothing that was revoked is ever accepted again.
+            _log.warning("revoked tokens were not read again: %s", error)
+            return
+        is_news = self._known is None or found.version != self._known.version
+        self._known = found
+        self._ids = frozenset(token.id for token in found.tokens)
+        if is_news:
+            self._announce()
+
+    def _announce(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _check_running(self) -> None:
+        if self._is_stopped:
+            raise FeedStopped

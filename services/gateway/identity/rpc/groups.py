@@ -1,0 +1,132 @@
+"""Serves groups: reading them, managing them, and telling services which were deleted."""
+
+from collections.abc import Iterator
+
+import grpc
+
+from gateway.identity.domain import GroupRecord
+from gateway.identity.engine.groups import GroupRename, Groups, NewGroup, name_key
+from gateway.identity.engine.service_tokens import PAGE_SIZE_MAX, is_uuid
+from gateway.identity.errors import InvalidRequest
+from gateway.identity.rpc.service_tokens import calling_user, timestamp
+from gateway.identity.store.groups import GroupStore
+from parley.api.identity.v1 import group_service_pb2 as groups_api
+from parley.api.identity.v1 import user_pb2
+from parley.api.identity.v1.group_service_pb2_grpc import GroupServiceServicer
+from parley.rpc import Violation
+
+BATCH_MAX = 500
+LIST_DEFAULT = 50
+QUERY_CHARACTERS_MAX = 128
+
+Context = grpc.aio.ServicerContext
+
+
+class GroupServicer(GroupServiceServicer):
+    """Serves what callers may know of groups, and manages them."""
+
+    def __init__(self, store: GroupStore, groups: Groups) -> None:
+        self._store = store
+        self._groups = groups
+
+    async def GetGroup(  # noqa: N802 (the name is the proto's)
+        self, request: groups_api.GetGroupRequest, context: Context
+    ) -> groups_api.GetGroupResponse:
+        """Read one group; to a member every other one looks absent."""
+        group = await self._groups.read(calling_user(), request.group_id)
+        return groups_api.GetGroupResponse(group=group_to_proto(group))
+
+    async def BatchGetGroups(  # noqa: N802 (the name is the proto's)
+        self, request: groups_api.BatchGetGroupsRequest, context: Context
+    ) -> groups_api.BatchGetGroupsResponse:
+        """Tell which of several groups there are and which were deleted."""
+        if not 1 <= len(request.group_ids) <= BATCH_MAX:
+            raise InvalidRequest(Violation("group_ids", f"give 1 to {BATCH_MAX} ids"))
+        wanted = tuple(
+            dict.fromkeys(group_id.lower() for group_id in request.group_ids if is_uuid(group_id))
+        )
+        # The deleted come second: whatever was deleted in between is then in both, not in none.
+        found = {group.id: group for group in await self._store.find_many(wanted)}
+        deleted = await self._store.deleted_among(wanted)
+        return groups_api.BatchGetGroupsResponse(
+            groups=[
+                group_to_proto(found[each])
+                for each in wanted
+                if each in found and each not in deleted
+            ],
+            deleted_group_ids=[each for each in wanted if each in deleted],
+        )
+
+    async def ListGroups(  # noqa: N802 (the name is the proto's)
+        self, request: groups_api.ListGroupsRequest, context: Context
+    ) -> groups_api.ListGroupsResponse:
+        """List groups by name."""
+        violations = tuple(_list_violations(request))
+        if violations:
+            raise InvalidRequest(*violations)
+        size = request.page_size or LIST_DEFAULT
+        page = await self._store.page(
+            after=request.page_token, limit=size + 1, query=name_key(request.query)
+        )
+        return groups_api.ListGroupsResponse(
+            groups=map(group_to_proto, page[:size]),
+            next_page_token=page[size - 1].id if len(page) > size else "",
+        )
+
+    async def CreateGroup(  # noqa: N802 (the name is the proto's)
+        self, request: groups_api.CreateGroupRequest, context: Context
+    ) -> groups_api.CreateGroupResponse:
+        """Create a group; a repeat gets the same one."""
+        asked = NewGroup(request.request_id, request.name)
+        group = await self._groups.create(calling_user(), asked)
+        return groups_api.CreateGroupResponse(group=group_to_proto(group))
+
+    async def RenameGroup(  # noqa: N802 (the name is the proto's)
+        self, request: groups_api.RenameGroupRequest, context: Context
+    ) -> groups_api.RenameGroupResponse:
+        """Give a group another name."""
+        asked = GroupRename(request.group_id, request.name, request.expected_version)
+        group = await self._groups.rename(asked)
+        return groups_api.RenameGroupResponse(group=group_to_proto(group))
+
+    async def DeleteGroup(  # noqa: N802 (the name is the proto's)
+        self, request: groups_api.DeleteGroupRequest, context: Context
+    ) -> groups_api.DeleteGroupResponse:
+        """Delete a group for good."""
+        await self._groups.delete(request.group_id)
+        return groups_api.DeleteGroupResponse()
+
+    async def AddGroupMember(  # noqa: N802 (the name is the proto's)
+        self, request: groups_api.AddGroupMemberRequest, context: Context
+    ) -> groups_api.AddGroupMemberResponse:
+        """Let a user belong to a group."""
+        group = await self._groups.add_member(request.group_id, request.user_id)
+        return groups_api.AddGroupMemberResponse(group=group_to_proto(group))
+
+    async def RemoveGroupMember(  # noqa: N802 (the name is the proto's)
+        self, request: groups_api.RemoveGroupMemberRequest, context: Context
+    ) -> groups_api.RemoveGroupMemberResponse:
+        """Let a user no longer belong to a group."""
+        group = await self._groups.remove_member(request.group_id, request.user_id)
+        return groups_api.RemoveGroupMemberResponse(group=group_to_proto(group))
+
+
+def group_to_proto(group: GroupRecord) -> user_pb2.Group:
+    """Return what callers see of a group."""
+    return user_pb2.Group(
+        group_id=group.id,
+        name=group.name,
+        member_count=group.member_count,
+        created_at=timestamp(group.created_at),
+        updated_at=timestamp(group.updated_at),
+        version=group.version,
+    )
+
+
+def _list_violations(request: groups_api.ListGroupsRequest) -> Iterator[Violation]:
+    if not 0 <= request.page_size <= PAGE_SIZE_MAX:
+        yield Violation("page_size", f"give 0 to {PAGE_SIZE_MAX}")
+    if request.page_token and not is_uuid(request.page_token):
+        yield Violation("page_token", "give next_page_token of the page before")
+    if len(request.query) > QUERY_CHARACTERS_MAX or "\0" in request.query:
+        yield Violation("query", f"give at most {QUERY_CHARACTERS_MAX} characters, no NUL")

@@ -1,0 +1,270 @@
+"""Users and the credentials that prove them, in PostgreSQL.
+
+Looking a credential up happens on every request, so those statements go through asyncpg; the rest
+is SQLAlchemy Core.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import asyncpg
+from sqlalchemy import delete, or_, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.identity.domain import StoredApiKey, StoredSession, UserRecord, UserState
+from gateway.identity.store.schema import (
+    api_keys,
+    group_members,
+    sessions,
+    used_login_tokens,
+    users,
+)
+from parley.identity import ApiKey, Role, User, UserId
+from parley.postgres import Database, DatabaseUnavailable, typed_outages
+
+OWNER_LOGIN = "owner"
+OWNER_NAME = "Owner"
+
+USER_COLUMNS = """
+    u.id AS user_id, u.login, u.display_name, u.email, u.role, u.state, u.version, u.created_at,
+    u.updated_at, u.deactivated_at
+"""
+SELECT_API_KEY = f"""
+    SELECT k.id, k.digest, k.expires_at, k.last_used_at, k.revoked_at, {USER_COLUMNS}
+    FROM identity.api_keys k JOIN identity.users u ON u.id = k.user_id WHERE k.id = $1
+"""
+SELECT_SESSION = f"""
+    SELECT s.last_seen_at, s.expires_at, {USER_COLUMNS}
+    FROM identity.sessions s JOIN identity.users u ON u.id = s.user_id WHERE s.digest = $1
+"""
+SELECT_USERS_OF_API_KEYS = """
+    SELECT k.id, u.id AS user_id, u.role
+    FROM identity.api_keys k JOIN identity.users u ON u.id = k.user_id
+    WHERE k.id = ANY($1) AND k.revoked_at IS NULL AND u.state = 'active'
+        AND (k.expires_at IS NULL OR k.expires_at > $2)
+"""
+SELECT_USERS_OF_SESSIONS = """
+    SELECT encode(s.digest, 'hex') AS id, u.id AS user_id, u.role
+    FROM identity.sessions s JOIN identity.users u ON u.id = s.user_id
+    WHERE s.digest = ANY($1) AND s.expires_at > $2 AND u.state = 'active'
+"""
+TOUCH_API_KEY = """
+    UPDATE identity.api_keys SET last_used_at = $2
+    WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)
+"""
+TOUCH_SESSION = """
+    UPDATE identity.sessions SET last_seen_at = $2 WHERE digest = $1 AND last_seen_at < $2
+"""
+
+
+class IdentityStore:
+    """The schema `identity`, as far as people are concerned."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def ping(self) -> None:
+        """Return if the database answers.
+
+        Raises:
+            DatabaseUnavailable: It does not.
+        """
+        try:
+            with typed_outages():
+                await self._database.pool.fetchval("SELECT 1")
+        except asyncpg.PostgresError as error:
+            raise DatabaseUnavailable(str(error)) from error
+
+    async def ensure_owner(self, *, new_user_id: str, key: ApiKey, now: datetime) -> UserRecord:
+        """Make sure that there is an owner and that `key` is theirs; return the owner.
+
+        A key that this installation was given before and is not given now stops working. Any
+        number of gateways may do this at once.
+        """
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                text("SELECT pg_advisory_xact_lock(hashtextextended('parley owner', 0))")
+            )
+            owner = await _owner(connection)
+            if owner is None:
+                await connection.execute(
+                    insert(users).values(
+                        id=new_user_id,
+                        login=OWNER_LOGIN,
+                        display_name=OWNER_NAME,
+                        role=Role.OWNER,
+                        state=UserState.ACTIVE,
+                        version=1,
+                        created_at=now,
+                        updated_at=now,
+                    )
+                )
+                owner = await _owner(connection)
+            assert owner is not None
+            await _set_owner_key(connection, owner.id, key, now)
+            return owner
+
+    async def find_api_key(self, key_id: str) -> StoredApiKey | None:
+        """Return the key with this id, whatever its state."""
+        with typed_outages():
+            row = await self._database.pool.fetchrow(SELECT_API_KEY, key_id)
+        if row is None:
+            return None
+        return StoredApiKey(
+            id=row["id"],
+            digest=row["digest"],
+            user=_user(row),
+            expires_at=row["expires_at"],
+            last_used_at=row["last_used_at"],
+            revoked_at=row["revoked_at"],
+        )
+
+    async def touch_api_key(self, key_id: str, now: datetime) -> None:
+        """Remember that the key was used."""
+        with typed_outages():
+            await self._database.pool.execute(TOUCH_API_KEY, key_id, now)
+
+    async def find_session(self, digest: bytes) -> StoredSession | None:
+        """Return the session whose token has this digest, whatever its age."""
+        with typed_outages():
+            row = await self._database.pool.fetchrow(SELECT_SESSION, digest)
+        if row is None:
+            return None
+        return StoredSession(_user(row), row["last_seen_at"], row["expires_at"])
+
+    async def touch_session(self, digest: bytes, now: datetime) -> None:
+        """Remember that the session was used."""
+        with typed_outages():
+            await self._database.pool.execute(TOUCH_SESSION, digest, now)
+
+    async def users_of_api_keys(self, key_ids: Sequence[str], now: datetime) -> Mapping[str, User]:
+        """Return whom each of the keys that are good signs in."""
+        return await self._users(SELECT_USERS_OF_API_KEYS, key_ids, now)
+
+    async def users_of_sessions(self, digests: Sequence[str], now: datetime) -> Mapping[str, User]:
+        """Return whom each of the sessions that are not over signs in, by digests in hex."""
+        found = [bytes.fromhex(digest) for digest in digests]
+        return await self._users(SELECT_USERS_OF_SESSIONS, found, now)
+
+    async def _users(
+        self, statement: str, credentials: Sequence[object], now: datetime
+    ) -> Mapping[str, User]:
+        if not credentials:
+            return {}
+        with typed_outages():
+            rows = await self._database.pool.fetch(statement, credentials, now)
+        return {row["id"]: User(UserId(str(row["user_id"])), Role(row["role"])) for row in rows}
+
+    async def sign_owner_in(
+        self, *, login_digest: bytes, session_digest: bytes, now: datetime, lifetime: timedelta
+    ) -> UserRecord | None:
+        """Spend a login token for a session of the owner; None if it was spent before."""
+        async with self._database.transaction() as connection:
+            spent = await connection.execute(
+                insert(used_login_tokens)
+                .values(digest=login_digest, used_at=now)
+                .on_conflict_do_nothing()
+                .returning(used_login_tokens.c.digest)
+            )
+            owner = await _owner(connection)
+            if spent.first() is None or owner is None:
+                return None
+            await connection.execute(delete(sessions).where(sessions.c.expires_at < now))
+            await connection.execute(
+                insert(sessions).values(
+                    digest=session_digest,
+                    user_id=owner.id,
+                    created_at=now,
+                    last_seen_at=now,
+                    expires_at=now + lifetime,
+                )
+            )
+            return owner
+
+    async def find_user(self, user_id: str) -> UserRecord | None:
+        """Return one user, deleted or not."""
+        found = await self.find_users((user_id,))
+        return found[0] if found else None
+
+    async def find_users(self, user_ids: Sequence[str]) -> tuple[UserRecord, ...]:
+        """Return those of the users that exist, deleted ones included, in no order."""
+        async with self._database.transaction() as connection:
+            rows = await connection.execute(select(users).where(users.c.id.in_(user_ids)))
+            return tuple(user_of_table(row) for row in rows.mappings())
+
+    async def list_users(
+        self,
+        *,
+        after_login: str,
+        limit: int,
+        state: UserState | None = None,
+        query: str = "",
+        group_id: str = "",
+    ) -> tuple[UserRecord, ...]:
+        """Return users whose login comes after `after_login`, ordered by login."""
+        exists = users.c.state != UserState.DELETED
+        listed = select(users).where(users.c.login > after_login, exists)
+        if state is not None:
+            listed = listed.where(users.c.state == state)
+        if query:
+            fields = (users.c.login, users.c.display_name, users.c.email)
+            matches = (field.icontains(query, autoescape=True) for field in fields)
+            listed = listed.where(or_(*matches))
+        if group_id:
+            members = select(group_members.c.user_id).where(group_members.c.group_id == group_id)
+            listed = listed.where(users.c.id.in_(members))
+        async with self._database.transaction() as connection:
+            rows = await connection.execute(listed.order_by(users.c.login).limit(limit))
+            return tuple(user_of_table(row) for row in rows.mappings())
+
+
+async def _owner(connection: AsyncConnection) -> UserRecord | None:
+    """Return the owner who has been here longest."""
+    rows = await connection.execute(
+        select(users)
+        .where(users.c.role == Role.OWNER, users.c.state == UserState.ACTIVE)
+        .order_by(users.c.created_at, users.c.id)
+        .limit(1)
+    )
+    row = rows.mappings().first()
+    return None if row is None else user_of_table(row)
+
+
+async def _set_owner_key(
+    connection: AsyncConnection, owner_id: str, key: ApiKey, now: datetime
+) -> None:
+    await connection.execute(
+        update(api_keys)
+        .where(api_keys.c.is_from_setting, api_keys.c.id != key.id, api_keys.c.revoked_at.is_(None))
+        .values(revoked_at=now)
+    )
+    values = {"user_id": owner_id, "digest": key.digest(), "revoked_at": None}
+    await connection.execute(
+        insert(api_keys)
+        .values(id=key.id, is_from_setting=True, created_at=now, **values)
+        .on_conflict_do_update(
+            index_elements=[api_keys.c.id], set_=values, where=api_keys.c.is_from_setting
+        )
+    )
+
+
+def user_of_table(row: Any) -> UserRecord:
+    """Return a user from a row of the table."""
+    return _user({**row, "user_id": row["id"]})
+
+
+def _user(row: Any) -> UserRecord:
+    return UserRecord(
+        id=UserId(str(row["user_id"])),
+        login=row["login"],
+        display_name=row["display_name"],
+        email=row["email"],
+        role=Role(row["role"]),
+        state=UserState(row["state"]),
+        version=row["version"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        deactivated_at=row["deactivated_at"],
+    )

@@ -1,0 +1,172 @@
+"""The tables of the schema `identity`; migrations make them, and a test compares the two."""
+
+from pathlib import Path
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, UUID
+
+SCHEMA = "identity"
+MIGRATIONS = Path(__file__).parents[2] / "migrations"
+
+metadata = MetaData(schema=SCHEMA)
+
+
+def _user_id(name: str, constraint: str, *, ondelete: str | None = None) -> Column[str]:
+    key = ForeignKey("identity.users.id", name=constraint, ondelete=ondelete)
+    return Column(name, UUID(as_uuid=False), key, nullable=False)
+
+
+def _time(name: str, *, nullable: bool = False) -> Column[object]:
+    return Column(name, DateTime(timezone=True), nullable=nullable)
+
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    Column("login", Text, nullable=False),
+    Column("display_name", Text, nullable=False),
+    Column("email", Text, nullable=False, server_default=text("''")),
+    Column("role", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    _time("created_at"),
+    _time("updated_at"),
+    _time("deactivated_at", nullable=True),
+    # Who asked for the user and under which id, so that a repeat finds the first one.
+    Column("creation_request", Text),
+    UniqueConstraint("login", name="users_login_unique"),
+    UniqueConstraint("creation_request", name="users_creation_request_unique"),
+    CheckConstraint("login ~ '^[a-z0-9._-]{1,64}$'", name="users_login_form"),
+    CheckConstraint("role IN ('owner', 'admin', 'member', 'auditor')", name="users_role_known"),
+    CheckConstraint("state IN ('active', 'deactivated', 'deleted')", name="users_state_known"),
+    CheckConstraint(
+        "(state = 'active') = (deactivated_at IS NULL)", name="users_deactivation_dated"
+    ),
+)
+
+# A deleted group stays as its id: it is never given again, and services can ask what became of it.
+groups = Table(
+    "groups",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    Column("name", Text, nullable=False),
+    # What names are compared and ordered by, made by `gateway.identity.engine.groups.name_key`.
+    Column("name_key", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    _time("created_at"),
+    _time("updated_at"),
+    _time("deleted_at", nullable=True),
+    # Who asked for the group and under which id, so that a repeat finds the first one.
+    Column("creation_request", Text),
+    UniqueConstraint("creation_request", name="groups_creation_request_unique"),
+    Index(
+        "groups_name_unique",
+        "name_key",
+        unique=True,
+        postgresql_where=text("deleted_at IS NULL"),
+    ),
+)
+
+group_members = Table(
+    "group_members",
+    metadata,
+    Column(
+        "group_id",
+        UUID(as_uuid=False),
+        ForeignKey("identity.groups.id", name="group_members_group_id_fkey", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column(
+        "user_id",
+        UUID(as_uuid=False),
+        ForeignKey("identity.users.id", name="group_members_user_id_fkey", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    _time("added_at"),
+    Index("group_members_by_user", "user_id"),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _user_id("user_id", "api_keys_user_id_fkey", ondelete="CASCADE"),
+    # SHA-256 of the secret, which has 256 bits of chance; the secret itself is nowhere.
+    Column("digest", LargeBinary, nullable=False),
+    Column("is_from_setting", Boolean, nullable=False),
+    _time("created_at"),
+    _time("expires_at", nullable=True),
+    _time("last_used_at", nullable=True),
+    _time("revoked_at", nullable=True),
+    CheckConstraint("octet_length(digest) = 32", name="api_keys_digest_length"),
+    Index("api_keys_by_user", "user_id"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    _user_id("user_id", "sessions_user_id_fkey", ondelete="CASCADE"),
+    _time("created_at"),
+    _time("last_seen_at"),
+    _time("expires_at"),
+    CheckConstraint("octet_length(digest) = 32", name="sessions_digest_length"),
+    Index("sessions_by_user", "user_id"),
+    Index("sessions_by_expiry", "expires_at"),
+)
+
+# A login link works once, on any gateway and after any restart: the row is the proof of use.
+used_login_tokens = Table(
+    "used_login_tokens",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    _time("used_at"),
+)
+
+# No cascade from users: a revoked token that vanished with its user would be accepted again.
+service_tokens = Table(
+    "service_tokens",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    Column("name", Text, nullable=False),
+    _user_id("user_id", "service_tokens_user_id_fkey"),
+    Column("scopes", ARRAY(Text), nullable=False),
+    _user_id("issued_by_user_id", "service_tokens_issued_by_user_id_fkey"),
+    Column("request_id", Text, nullable=False),
+    _time("issued_at"),
+    _time("expires_at"),
+    _time("revoked_at", nullable=True),
+    # Place in the order of all revocations; what a follower has seen is one number.
+    Column("revocation", BigInteger),
+    UniqueConstraint("issued_by_user_id", "request_id", name="service_tokens_request_unique"),
+    UniqueConstraint("revocation", name="service_tokens_revocation_unique"),
+    CheckConstraint(
+        "(revoked_at IS NULL) = (revocation IS NULL)", name="service_tokens_revocation_numbered"
+    ),
+    Index("service_tokens_by_user", "user_id"),
+    Index("service_tokens_by_expiry", "expires_at"),
+)
+
+# One row. Locking it gives revocations an order in which no number appears after a higher one.
+revocation_head = Table(
+    "revocation_head",
+    metadata,
+    Column("is_only", Boolean, primary_key=True, server_default=text("true")),
+    Column("version", BigInteger, nullable=False),
+    CheckConstraint("is_only", name="revocation_head_is_one_row"),
+)

@@ -1,0 +1,170 @@
+"""Service tokens and the order of their revocations, in PostgreSQL."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import func, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.identity.domain import RevokedSet, RevokedToken, ServiceTokenRecord
+from gateway.identity.errors import TokenAlreadyIssued, TokenNotFound, TooManyTokens
+from gateway.identity.store.schema import revocation_head, service_tokens
+from parley.identity import UserId
+from parley.postgres import Database
+
+TOKENS_MAX = 20_000
+
+
+class TokenStore:
+    """The schema `identity`, as far as service tokens are concerned."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, record: ServiceTokenRecord, *, request_id: str) -> None:
+        """Store what is known of a new token.
+
+        Raises:
+            TokenAlreadyIssued: The issuer used `request_id` before.
+            TooManyTokens: As many unexpired tokens exist as are allowed.
+        """
+        async with self._database.transaction() as connection:
+            await _lock_head(connection)
+            await _refuse_repeat(connection, record.issued_by_user_id, request_id)
+            in_force = await connection.scalar(
+                select(func.count())
+                .select_from(service_tokens)
+                .where(service_tokens.c.expires_at > record.issued_at)
+            )
+            if in_force is not None and in_force >= TOKENS_MAX:
+                raise TooManyTokens(TOKENS_MAX)
+            await connection.execute(
+                insert(service_tokens).values(
+                    id=record.id,
+                    name=record.name,
+                    user_id=record.user_id,
+                    scopes=list(record.scopes),
+                    issued_by_user_id=record.issued_by_user_id,
+                    request_id=request_id,
+                    issued_at=record.issued_at,
+                    expires_at=record.expires_at,
+                )
+            )
+
+    async def page(
+        self,
+        *,
+        before_id: str | None,
+        limit: int,
+        user_id: str | None,
+        include_ended: bool,
+        now: datetime,
+    ) -> tuple[ServiceTokenRecord, ...]:
+        """Return tokens older than `before_id`, newest first."""
+        listed = select(service_tokens)
+        if before_id is not None:
+            listed = listed.where(service_tokens.c.id < before_id)
+        if user_id is not None:
+            listed = listed.where(service_tokens.c.user_id == user_id)
+        if not include_ended:
+            listed = listed.where(
+                service_tokens.c.expires_at > now, service_tokens.c.revoked_at.is_(None)
+            )
+        async with self._database.transaction() as connection:
+            rows = await connection.execute(
+                listed.order_by(service_tokens.c.id.desc()).limit(limit)
+            )
+            return tuple(_record(row) for row in rows.mappings())
+
+    async def revoke(self, token_id: str, *, now: datetime) -> tuple[ServiceTokenRecord, int]:
+        """Revoke a token, unless it is already; return it and the version of the revoked set.
+
+        Raises:
+            TokenNotFound: There is none with this id.
+        """
+        async with self._database.transaction() as connection:
+            version = await _lock_head(connection)
+            rows = await connection.execute(
+                select(service_tokens).where(service_tokens.c.id == token_id)
+            )
+            row = rows.mappings().first()
+            if row is None:
+                raise TokenNotFound(token_id)
+            if row["revoked_at"] is not None:
+                return _record(row), version
+            version += 1
+            await connection.execute(update(revocation_head).values(version=version))
+            changed = await connection.execute(
+                update(service_tokens)
+                .where(service_tokens.c.id == token_id)
+                .values(revoked_at=now, revocation=version)
+                .returning(service_tokens)
+            )
+            return _record(changed.mappings().one()), version
+
+    async def revoked(self, *, now: datetime) -> RevokedSet:
+        """Return every token that is revoked and has not expired at `now`."""
+        found = (
+            select(service_tokens.c.id, service_tokens.c.expires_at, service_tokens.c.revocation)
+            .where(service_tokens.c.revocation.is_not(None), service_tokens.c.expires_at > now)
+            .order_by(service_tokens.c.revocation)
+        )
+        async with self._database.transaction() as connection:
+            # The version is read first: a revocation in between shows up once more, never less.
+            version = await connection.scalar(select(revocation_head.c.version))
+            rows = await connection.execute(found)
+            tokens = tuple(
+                RevokedToken(str(row.id), row.expires_at, row.revocation)
+                for row in rows
+                if row.revocation <= (version or 0)
+            )
+            return RevokedSet(version or 0, tokens)
+
+
+async def revoke_all(connection: AsyncConnection, user_id: str, now: datetime) -> None:
+    """Revoke every token that acts for a user, inside the transaction that locks them out."""
+    version = await _lock_head(connection)
+    rows = await connection.execute(
+        select(service_tokens.c.id)
+        .where(service_tokens.c.user_id == user_id, service_tokens.c.revoked_at.is_(None))
+        .order_by(service_tokens.c.id)
+    )
+    for row in rows.all():
+        version += 1
+        await connection.execute(
+            update(service_tokens)
+            .where(service_tokens.c.id == row.id)
+            .values(revoked_at=now, revocation=version)
+        )
+    await connection.execute(update(revocation_head).values(version=version))
+
+
+async def _lock_head(connection: AsyncConnection) -> int:
+    version = await connection.scalar(select(revocation_head.c.version).with_for_update())
+    return version or 0
+
+
+async def _refuse_repeat(connection: AsyncConnection, issuer: UserId, request_id: str) -> None:
+    earlier = await connection.scalar(
+        select(service_tokens.c.id).where(
+            service_tokens.c.issued_by_user_id == issuer,
+            service_tokens.c.request_id == request_id,
+        )
+    )
+    if earlier is not None:
+        raise TokenAlreadyIssued(str(earlier))
+
+
+def _record(row: Mapping[Any, Any]) -> ServiceTokenRecord:
+    return ServiceTokenRecord(
+        id=str(row["id"]),
+        name=row["name"],
+        user_id=UserId(str(row["user_id"])),
+        scopes=tuple(row["scopes"]),
+        issued_by_user_id=UserId(str(row["issued_by_user_id"])),
+        issued_at=row["issued_at"],
+        expires_at=row["expires_at"],
+        revoked_at=row["revoked_at"],
+    )

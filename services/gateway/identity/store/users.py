@@ -1,0 +1,198 @@
+"""Changes of users, in PostgreSQL; each is one transaction with all that hangs on it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import delete, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.identity.domain import UserRecord, UserState
+from gateway.identity.errors import (
+    LastOwner,
+    LoginTaken,
+    UserNotFound,
+    UserStillActive,
+    VersionConflict,
+)
+from gateway.identity.store.credentials import user_of_table
+from gateway.identity.store.memberships import replace_groups
+from gateway.identity.store.schema import api_keys, sessions, users
+from gateway.identity.store.service_tokens import revoke_all
+from parley.identity import Role
+from parley.postgres import Database
+
+LOGIN_UNIQUE = "users_login_unique"
+
+
+class UserStore:
+    """The schema `identity`, as far as users change."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(
+        self, user: UserRecord, *, creation_request: str, group_ids: tuple[str, ...] = ()
+    ) -> UserRecord:
+        """Store a new user, or return the one that the same request made before.
+
+        Raises:
+            LoginTaken: Somebody else has the login.
+            GroupNotFound: There is no such group.
+        """
+        made = insert(users).values(
+            id=user.id,
+            login=user.login,
+            display_name=user.display_name,
+            email=user.email,
+            role=user.role,
+            state=user.state,
+            version=user.version,
+            created_at=user.created_at,
+            updated_at=user.updated_at,
+            creation_request=creation_request,
+        )
+        same = select(users).where(users.c.creation_request == creation_request)
+        try:
+            async with self._database.transaction() as connection:
+                added = await connection.execute(
+                    made.on_conflict_do_nothing(
+                        index_elements=[users.c.creation_request]
+                    ).returning(users.c.id)
+                )
+                if added.first() is not None:
+                    await replace_groups(connection, user.id, group_ids, now=user.created_at)
+                return user_of_table((await connection.execute(same)).mappings().one())
+        except IntegrityError as error:
+            if LOGIN_UNIQUE not in str(error.orig):
+                raise
+            raise LoginTaken(user.login) from error
+
+    async def change(
+        self,
+        user_id: str,
+        values: Mapping[str, object],
+        *,
+        expected_version: int,
+        now: datetime,
+        group_ids: tuple[str, ...] | None = None,
+    ) -> UserRecord:
+        """Change some fields, and the groups if any are given, even none of them.
+
+        A new role revokes the tokens that carry the old one.
+
+        Raises:
+            UserNotFound: There is no such user.
+            GroupNotFound: There is no such group.
+            VersionConflict: It changed since it was read.
+            LoginTaken: Somebody else has the login.
+            LastOwner: No active owner would be left.
+        """
+        try:
+            async with self._database.transaction() as connection:
+                user = await locked_user(connection, user_id)
+                if expected_version not in (0, user.version):
+                    raise VersionConflict(user.version)
+                role = values.get("role", user.role)
+                if role != user.role:
+                    await _keep_an_owner(connection, user)
+                    await revoke_all(connection, user_id, now)
+                if group_ids is not None:
+                    await replace_groups(connection, user.id, group_ids, now=now)
+                return await write_user(connection, user, values, now)
+        except IntegrityError as error:
+            if LOGIN_UNIQUE not in str(error.orig):
+                raise
+            raise LoginTaken(str(values.get("login"))) from error
+
+    async def deactivate(self, user_id: str, *, now: datetime) -> UserRecord:
+        """Lock a user out: no session, key or token of theirs is good any more.
+
+        Raises:
+            UserNotFound: There is no such user.
+            LastOwner: No active owner would be left.
+        """
+        async with self._database.transaction() as connection:
+            user = await locked_user(connection, user_id)
+            if not user.is_active:
+                return user
+            await _keep_an_owner(connection, user)
+            await connection.execute(delete(sessions).where(sessions.c.user_id == user_id))
+            await connection.execute(
+                update(api_keys)
+                .where(api_keys.c.user_id == user_id, api_keys.c.revoked_at.is_(None))
+                .values(revoked_at=now)
+            )
+            await revoke_all(connection, user_id, now)
+            locked_out = {"state": UserState.DEACTIVATED, "deactivated_at": now}
+            return await write_user(connection, user, locked_out, now)
+
+    async def erase(self, user_id: str, *, now: datetime) -> UserRecord:
+        """Leave nothing of a deactivated user but the id.
+
+        Raises:
+            UserNotFound: There is no such user.
+            UserStillActive: They may still sign in.
+        """
+        async with self._database.transaction() as connection:
+            user = await locked_user(connection, user_id, also_deleted=True)
+            if user.state is UserState.DELETED:
+                return user
+            if user.is_active:
+                raise UserStillActive(user_id)
+            await connection.execute(delete(api_keys).where(api_keys.c.user_id == user_id))
+            await replace_groups(connection, user.id, (), now=now)
+            values = {
+                "state": UserState.DELETED,
+                "login": f"deleted-{user_id}",
+                "display_name": "Deleted user",
+                "email": "",
+                "creation_request": None,
+            }
+            return await write_user(connection, user, values, now)
+
+
+async def locked_user(
+    connection: AsyncConnection, user_id: str, *, also_deleted: bool = False
+) -> UserRecord:
+    """Return a user whom nobody else changes until the transaction ends.
+
+    Raises:
+        UserNotFound: There is no such user.
+    """
+    rows = await connection.execute(select(users).where(users.c.id == user_id).with_for_update())
+    row = rows.mappings().first()
+    user = None if row is None else user_of_table(row)
+    if user is None or (user.state is UserState.DELETED and not also_deleted):
+        raise UserNotFound(user_id)
+    return user
+
+
+async def _keep_an_owner(connection: AsyncConnection, user: UserRecord) -> None:
+    """Refuse to lose the last active owner; changes of owners wait for one another."""
+    if user.role is not Role.OWNER or not user.is_active:
+        return
+    await connection.execute(
+        text("SELECT pg_advisory_xact_lock(hashtextextended('parley owner', 0))")
+    )
+    others = await connection.scalar(
+        select(func.count())
+        .select_from(users)
+        .where(users.c.role == Role.OWNER, users.c.state == UserState.ACTIVE, users.c.id != user.id)
+    )
+    if not others:
+        raise LastOwner(user.id)
+
+
+async def write_user(
+    connection: AsyncConnection, user: UserRecord, values: Mapping[str, object], now: datetime
+) -> UserRecord:
+    """Write the next version of a user who is locked."""
+    changed = await connection.execute(
+        update(users)
+        .where(users.c.id == user.id)
+        .values(version=user.version + 1, updated_at=now, **values)
+        .returning(users)
+    )
+    return user_of_table(changed.mappings().one())

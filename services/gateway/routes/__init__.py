@@ -1,0 +1,1 @@
+"""The handlers of routes and the table of them."""

@@ -1,0 +1,86 @@
+"""A whole chat over HTTP, streamed as chatd reads it."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from gateway.api.export_formats import ExportFormat, ExportWriter, writer_for
+from gateway.api.path_parameters import chat_id_of
+from gateway.http.authentication import SignedIn
+from gateway.http.request_body import invalid_parameter, read_query
+from gateway.streams.chatd_client import Chatd
+from parley.api.chat.v1 import chat_service_pb2 as api
+
+EXPORT_S_MAX = 3600.0
+
+
+class ExportCutOff(Exception):
+    """chatd stopped in the middle of a chat; the connection is cut, since half an answer is out."""
+
+
+class ExportRoutes:
+    """The route /chats/{chat_id}/export."""
+
+    def __init__(self, chatd: Chatd) -> None:
+        self._chatd = chatd
+
+    async def export(self, request: Request, visitor: SignedIn) -> Response:
+        """Read a whole chat."""
+        chat_id = chat_id_of(request)
+        wanted = _format(read_query(request, "format").get("format", ExportFormat.JSON))
+        asked = api.ExportChatRequest(chat_id=chat_id)
+        # The first piece is read here, so that a refusal still becomes a problem document.
+        (call, first), _ = await self._chatd.ask(
+            visitor.user,
+            chat_id,
+            lambda stubs: _begun(stubs.chats.ExportChat(asked, timeout=EXPORT_S_MAX)),
+        )
+        writer = writer_for(wanted)
+        name = f"chat-{chat_id}.{wanted}"
+        return StreamingResponse(
+            _written(call, first, writer),
+            media_type=writer.media_type,
+            headers={"content-disposition": f'attachment; filename="{name}"'},
+        )
+
+
+async def _begun(call: Any) -> tuple[Any, api.ExportChatResponse]:
+    first = await call.read()
+    if first is grpc.aio.EOF:
+        raise ExportCutOff
+    return call, first
+
+
+async def _written(
+    call: Any, first: api.ExportChatResponse, writer: ExportWriter
+) -> AsyncIterator[bytes]:
+    try:
+        yield writer.head(first.chat)
+        async for piece in _rest(call):
+            match piece.WhichOneof("piece"):
+                case "message":
+                    yield writer.message(piece.message)
+                case "complete":
+                    yield writer.end(piece.complete.message_count)
+                    return
+        raise ExportCutOff
+    finally:
+        call.cancel()
+
+
+async def _rest(call: Any) -> AsyncIterator[api.ExportChatResponse]:
+    try:
+        while (piece := await call.read()) is not grpc.aio.EOF:
+            yield piece
+    except grpc.aio.AioRpcError as error:
+        raise ExportCutOff from error
+
+
+def _format(text: str) -> ExportFormat:
+    try:
+        return ExportFormat(text)
+    except ValueError:
+        raise invalid_parameter("format", f"Give one of {', '.join(ExportFormat)}.") from None

@@ -1,0 +1,213 @@
+"""Files over HTTP: in as a body, out as one."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import grpc
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from gateway.api.convert.parts import Json, time_of
+from gateway.api.path_parameters import file_id_of
+from gateway.http.authentication import SignedIn
+from gateway.http.file_headers import (
+    BYTES,
+    TOLD,
+    Span,
+    disposition,
+    name_in,
+    told_type,
+    wanted_span,
+)
+from gateway.http.preconditions import is_known, tagged
+from gateway.http.problems.errors import HttpRefusal
+from gateway.http.request_body import idempotency_key, invalid_parameter, read_bytes, read_query
+from gateway.http.responses import json_response
+from gateway.streams.chatd_client import Chatd
+from parley.api.chat.v1 import file_pb2
+from parley.api.chat.v1 import file_service_pb2 as api
+from parley.clock import Clock, patient
+
+FILE_BYTES_MAX: Final = 10 * 1024 * 1024
+UPLOAD_S_MAX: Final = 120.0
+DOWNLOAD_S_MAX: Final = 3600.0
+CHUNK_BYTES_MAX: Final = 256 * 1024
+#: Uploads whose bytes are in memory at a time.
+UPLOADS_MAX: Final = 16
+#: Of one user, so that nobody takes all of them.
+UPLOADS_PER_USER_MAX: Final = 4
+#: Longest time without a byte.
+SILENCE_S_MAX: Final = 15.0
+UPLOADED_TYPES: Final = (*sorted(TOLD), BYTES)
+#: A file never changes. It is shown with nothing that could run, wherever it is opened.
+FILE_HEADERS: Final = {
+    "accept-ranges": "bytes",
+    "cache-control": "private, max-age=31536000, immutable",
+    "content-security-policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
+}
+
+
+class DownloadCutOff(Exception):
+    """chatd stopped in the middle of a file; the connection is cut, since half of it is out."""
+
+
+class FileRoutes:
+    """The routes under /files."""
+
+    def __init__(self, chatd: Chatd, *, new_id: Callable[[], str], clock: Clock) -> None:
+        self._chatd = chatd
+        self._new_id = new_id
+        self._clock = clock
+        self._uploads: Counter[str] = Counter()
+
+    async def upload(self, request: Request, visitor: SignedIn) -> Response:
+        """Store a file; its name is a parameter, or in the Content-Disposition."""
+        query = read_query(request, "name")
+        name = query.get("name") or name_in(request.headers.get("content-disposition", ""))
+        if not name:
+            raise invalid_parameter("name", "Give the name of the file, such as report.pdf.")
+        head = api.UploadHead(
+            request_id=idempotency_key(request) or self._new_id(),
+            name=name,
+            media_type=request.headers.get("content-type", ""),
+        )
+        with self._place(visitor.user.id):
+            # All of it is here before chatd hears of it, so that another process can be asked.
+            data = await read_bytes(
+                request,
+                _too_large(),
+                bytes_max=FILE_BYTES_MAX,
+                s_max=UPLOAD_S_MAX,
+                pieces=patient(request.stream(), silence_s=SILENCE_S_MAX, clock=self._clock),
+            )
+            answer = await self._chatd.ask_any(
+                visitor.user,
+                lambda stubs: stubs.files.UploadFile(_pieces(head, data), timeout=UPLOAD_S_MAX),
+            )
+        location = f"/api/v1/files/{answer.file.id}"
+        return json_response(file_to_json(answer.file), status=201, headers={"location": location})
+
+    @contextmanager
+    def _place(self, user_id: str) -> Iterator[None]:
+        """Have one of the places for uploads.
+
+        Raises:
+            HttpRefusal: This user has as many as one may have (429), or all are taken (503).
+        """
+        if self._uploads[user_id] >= UPLOADS_PER_USER_MAX:
+            text = f"You are uploading {UPLOADS_PER_USER_MAX} files; wait until one is through."
+            raise HttpRefusal(429, "TOO_MANY_UPLOADS", text)
+        if self._uploads.total() >= UPLOADS_MAX:
+            raise HttpRefusal(
+                503, "TOO_MANY_UPLOADS", "Many files are being uploaded; try again shortly."
+            )
+        self._uploads[user_id] += 1
+        try:
+            yield
+        finally:
+            self._uploads[user_id] -= 1
+            if not self._uploads[user_id]:
+                del self._uploads[user_id]
+
+    async def read(self, request: Request, visitor: SignedIn) -> Response:
+        """Read what is known of a file."""
+        read_query(request)
+        return json_response(file_to_json(await self._known(request, visitor)))
+
+    async def download(self, request: Request, visitor: SignedIn) -> Response:
+        """Read a file, or a stretch of it."""
+        read_query(request)
+        file = await self._known(request, visitor)
+        headers = {
+            **FILE_HEADERS,
+            **tagged(file.sha256),
+            "content-disposition": disposition(file.name, file.media_type),
+        }
+        if is_known(request, file.sha256):
+            return Response(status_code=304, headers=headers)
+        headers["content-type"] = told_type(file.media_type)
+        span = _span(request, file)
+        status = 200
+        if span is None:
+            span = Span(0, file.size_bytes)
+        else:
+            status, headers["content-range"] = 206, span.of(file.size_bytes)
+        headers["content-length"] = str(span.length)
+        if request.method == "HEAD":
+            return Response(status_code=status, headers=headers)
+        body = await self._opened(visitor, file.id, span)
+        return StreamingResponse(body, status_code=status, headers=headers)
+
+    async def _known(self, request: Request, visitor: SignedIn) -> file_pb2.File:
+        asked = api.GetFileRequest(file_id=file_id_of(request))
+        answer = await self._chatd.ask_any(visitor.user, lambda stubs: stubs.files.GetFile(asked))
+        return answer.file
+
+    async def _opened(self, visitor: SignedIn, file_id: str, span: Span) -> AsyncIterator[bytes]:
+        """Return the bytes; whether there are any is known before the answer begins."""
+        asked = api.DownloadFileRequest(
+            file_id=file_id, offset_bytes=span.first, length_bytes=span.length
+        )
+        call = await self._chatd.ask_any(
+            visitor.user,
+            lambda stubs: _begun(stubs.files.DownloadFile(asked, timeout=DOWNLOAD_S_MAX)),
+        )
+        return _read(call)
+
+
+def file_to_json(file: file_pb2.File) -> Json:
+    """Return a file without its bytes."""
+    return {
+        "id": file.id,
+        "owner_id": file.owner_id,
+        "name": file.name,
+        "media_type": file.media_type,
+        "size_bytes": file.size_bytes,
+        "sha256": file.sha256,
+        "created_at": time_of(file, "created_at"),
+    }
+
+
+def _span(request: Request, file: file_pb2.File) -> Span | None:
+    condition = request.headers.get("if-range", "").strip()
+    if condition and condition != f'"{file.sha256}"':
+        return None
+    return wanted_span(request.headers.get("range", ""), file.size_bytes)
+
+
+def _pieces(head: api.UploadHead, data: bytes) -> Iterator[api.UploadFileRequest]:
+    yield api.UploadFileRequest(head=head)
+    for place in range(0, len(data), CHUNK_BYTES_MAX):
+        yield api.UploadFileRequest(chunk=data[place : place + CHUNK_BYTES_MAX])
+
+
+async def _begun(call: Any) -> Any:
+    """Return a download whose head was read, so that a refusal still becomes a problem."""
+    if await call.read() is grpc.aio.EOF:
+        raise DownloadCutOff
+    return call
+
+
+async def _read(call: Any) -> AsyncIterator[bytes]:
+    try:
+        while (piece := await call.read()) is not grpc.aio.EOF:
+            yield piece.chunk.data
+            if piece.chunk.last:
+                return
+        raise DownloadCutOff
+    except grpc.aio.AioRpcError as error:
+        raise DownloadCutOff from error
+    finally:
+        call.cancel()
+
+
+def _too_large() -> HttpRefusal:
+    return HttpRefusal(
+        413,
+        "FILE_TOO_LARGE",
+        f"A file may have {FILE_BYTES_MAX} bytes; send a smaller one.",
+        headers={"connection": "close"},
+        facts={"limit_bytes": FILE_BYTES_MAX},
+    )

@@ -1,0 +1,76 @@
+"""Steering the turn of a chat over HTTP: interrupt, compact, answer its tools, repair."""
+
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gateway.api.convert.chat_requests import tool_result_to_proto
+from gateway.api.convert.chats import chat_to_json
+from gateway.api.inputs.chats import Nothing, ToolResults, TurnToInterrupt
+from gateway.api.path_parameters import chat_id_of
+from gateway.http.authentication import SignedIn
+from gateway.http.request_body import idempotency_key, read_json, read_optional_json, read_query
+from gateway.http.responses import json_response
+from gateway.streams.chatd_client import Chatd
+from parley.api.chat.v1 import chat_service_pb2 as api
+
+
+class TurnRoutes:
+    """The routes that steer what a chat does."""
+
+    def __init__(self, chatd: Chatd, *, new_id: Callable[[], str]) -> None:
+        self._chatd = chatd
+        self._new_id = new_id
+
+    async def interrupt(self, request: Request, visitor: SignedIn) -> Response:
+        """Stop the turn and keep what it produced; one that is over is no error."""
+        read_query(request)
+        chat_id = chat_id_of(request)
+        key = idempotency_key(request) or self._new_id()
+        body = await read_optional_json(request, TurnToInterrupt)
+        asked = api.InterruptRequest(
+            request_id=key, chat_id=chat_id, turn_message_id=body.turn_message_id
+        )
+        answer, _ = await self._chatd.ask(
+            visitor.user, chat_id, lambda stubs: stubs.chats.Interrupt(asked)
+        )
+        return json_response(chat_to_json(answer.chat), status=202)
+
+    async def compact(self, request: Request, visitor: SignedIn) -> Response:
+        """Summarise the history now."""
+        read_query(request)
+        chat_id = chat_id_of(request)
+        key = idempotency_key(request) or self._new_id()
+        await read_optional_json(request, Nothing)
+        asked = api.RequestCompactionRequest(request_id=key, chat_id=chat_id)
+        answer, _ = await self._chatd.ask(
+            visitor.user, chat_id, lambda stubs: stubs.chats.RequestCompaction(asked)
+        )
+        return json_response(chat_to_json(answer.chat), status=202)
+
+    async def submit_tool_results(self, request: Request, visitor: SignedIn) -> Response:
+        """Answer the calls that the client executes, all of them at once."""
+        read_query(request)
+        chat_id = chat_id_of(request)
+        key = idempotency_key(request) or self._new_id()
+        body = await read_json(request, ToolResults)
+        asked = api.SubmitToolResultsRequest(
+            request_id=key, chat_id=chat_id, results=map(tool_result_to_proto, body.results)
+        )
+        answer, _ = await self._chatd.ask(
+            visitor.user, chat_id, lambda stubs: stubs.chats.SubmitToolResults(asked)
+        )
+        return json_response(chat_to_json(answer.chat), status=202)
+
+    async def reconcile(self, request: Request, visitor: SignedIn) -> Response:
+        """Bring a chat whose stored state is impossible to rest."""
+        read_query(request)
+        chat_id = chat_id_of(request)
+        key = idempotency_key(request) or self._new_id()
+        await read_optional_json(request, Nothing)
+        asked = api.ReconcileChatRequest(request_id=key, chat_id=chat_id)
+        answer, _ = await self._chatd.ask(
+            visitor.user, chat_id, lambda stubs: stubs.chats.ReconcileChat(asked)
+        )
+        return json_response(chat_to_json(answer.chat))

@@ -1,0 +1,141 @@
+"""What answers the routes, one room for each noun, put together over what is behind them."""
+
+import asyncio
+from dataclasses import dataclass
+
+from gateway.identity.wiring import Identity
+from gateway.routes.chats import ChatRoutes
+from gateway.routes.checkpoints import CheckpointRoutes
+from gateway.routes.export import ExportRoutes
+from gateway.routes.files import FileRoutes
+from gateway.routes.groups import GroupRoutes
+from gateway.routes.messages import MessageRoutes
+from gateway.routes.models import ModelRoutes
+from gateway.routes.processes import ProcessRoutes
+from gateway.routes.providers import ProviderRoutes
+from gateway.routes.queue import QueueRoutes
+from gateway.routes.secrets import SecretRoutes
+from gateway.routes.service_tokens import TokenRoutes
+from gateway.routes.settings import SettingsRoutes
+from gateway.routes.shares import ShareRoutes
+from gateway.routes.templates import TemplateRoutes
+from gateway.routes.turns import TurnRoutes
+from gateway.routes.usage import UsageRoutes
+from gateway.routes.users import UserRoutes
+from gateway.routes.workspace_files import WorkspaceFileRoutes
+from gateway.routes.workspaces import WorkspaceRoutes
+from gateway.streams.chatd_client import Chatd
+from gateway.streams.event_stream import StreamLimits
+from gateway.streams.links import Links
+from gateway.streams.open_streams import OpenStreams
+from gateway.streams.routes import EventRoutes
+from gateway.streams.workspace_client import Workspaces
+from gateway.terminals.routes import TerminalRoutes
+from gateway.web.routes import PageRoutes
+from parley.process import Process
+from parley.rpc import Channels
+from parley.settings import Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What is behind the routes.
+
+    Attributes:
+        identity: Who signs in, and what they belong to.
+        chatd: Whoever keeps chats.
+        links: The streams between this gateway and chatd.
+        nodes: Where terminals are reached.
+        streams: The open streams of clients.
+        draining: Set once the gateway stops.
+    """
+
+    identity: Identity
+    chatd: Chatd
+    links: Links
+    nodes: Channels
+    streams: OpenStreams
+    draining: asyncio.Event
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What answers, by noun."""
+
+    pages: PageRoutes
+    events: EventRoutes
+    chats: ChatRoutes
+    messages: MessageRoutes
+    queue: QueueRoutes
+    turns: TurnRoutes
+    shares: ShareRoutes
+    export: ExportRoutes
+    processes: ProcessRoutes
+    terminal: TerminalRoutes
+    workspace_files: WorkspaceFileRoutes
+    templates: TemplateRoutes
+    secrets: SecretRoutes
+    workspaces: WorkspaceRoutes
+    checkpoints: CheckpointRoutes
+    files: FileRoutes
+    models: ModelRoutes
+    providers: ProviderRoutes
+    settings: SettingsRoutes
+    usage: UsageRoutes
+    users: UserRoutes
+    groups: GroupRoutes
+    tokens: TokenRoutes
+
+
+def open_rooms(
+    behind: Behind, process: Process, *, login_token: Secret | None, limits: StreamLimits
+) -> Rooms:
+    """Return what answers."""
+    identity, chatd, new_id = behind.identity, behind.chatd, process.new_id
+    workspaces = Workspaces(chatd)
+    events = _events(behind, process, limits)
+    return Rooms(
+        pages=PageRoutes(
+            identity.authentication,
+            identity.people,
+            chatd,
+            login_token=login_token,
+            clock=process.clock,
+            draining=behind.draining,
+        ),
+        events=events,
+        chats=ChatRoutes(chatd, new_id=new_id),
+        messages=MessageRoutes(chatd, new_id=new_id),
+        queue=QueueRoutes(chatd, new_id=new_id),
+        turns=TurnRoutes(chatd, new_id=new_id),
+        shares=ShareRoutes(chatd, new_id=new_id),
+        export=ExportRoutes(chatd),
+        processes=ProcessRoutes(workspaces, new_id=new_id, draining=behind.draining),
+        terminal=TerminalRoutes(
+            chatd, behind.nodes, identity.sign_ins, new_id=new_id, clock=process.clock
+        ),
+        workspace_files=WorkspaceFileRoutes(workspaces, stream=events.stream),
+        templates=TemplateRoutes(chatd, new_id=new_id),
+        secrets=SecretRoutes(chatd, new_id=new_id),
+        workspaces=WorkspaceRoutes(chatd, stream=events.stream, new_id=new_id),
+        checkpoints=CheckpointRoutes(workspaces, new_id=new_id),
+        files=FileRoutes(chatd, new_id=new_id, clock=process.clock),
+        models=ModelRoutes(chatd, new_id=new_id),
+        providers=ProviderRoutes(chatd, new_id=new_id),
+        settings=SettingsRoutes(chatd, new_id=new_id),
+        usage=UsageRoutes(chatd, new_id=new_id),
+        users=UserRoutes(identity.users, identity.people, new_id=new_id),
+        groups=GroupRoutes(identity.groups, identity.group_store, identity.people, new_id=new_id),
+        tokens=TokenRoutes(identity.tokens, new_id=new_id),
+    )
+
+
+def _events(behind: Behind, process: Process, limits: StreamLimits) -> EventRoutes:
+    return EventRoutes(
+        behind.links,
+        behind.streams,
+        behind.identity.sign_ins,
+        clock=process.clock,
+        chance=process.random,
+        limits=limits,
+    )

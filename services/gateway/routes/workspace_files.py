@@ -1,0 +1,228 @@
+"""The files of a chat's workspace over HTTP: directories, downloads, repositories, diffs."""
+
+import re
+from collections.abc import AsyncIterator
+from datetime import UTC
+from email.utils import format_datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+import grpc
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from gateway.api.convert.workspace_access import (
+    GIT_EVENTS,
+    entry_to_json,
+    git_event,
+    git_file_to_json,
+    repository_to_json,
+)
+from gateway.api.paging import page_request, page_to_json
+from gateway.api.path_parameters import chat_id_of
+from gateway.http.authentication import SignedIn
+from gateway.http.byte_ranges import ByteRange, range_of
+from gateway.http.problems.errors import HttpRefusal
+from gateway.http.request_body import event_types, flag, invalid_parameter, read_query, whole_number
+from gateway.http.responses import json_response
+from gateway.streams.watch_stream import FollowedEvents, OpensStreams, opened
+from gateway.streams.workspace_client import Workspaces
+from parley.api.workspace.v1 import file_pb2, workspace_pb2
+from parley.api.workspace.v1 import workspace_access_service_pb2 as api
+
+DOWNLOAD_S_MAX: Final = 3600.0
+DEPTH_MAX: Final = 8
+DIFF_BYTES_MAX: Final = 3 * 1024 * 1024
+DIFF_PATHS_MAX: Final = 1000
+UNKNOWN_TYPE: Final = "application/octet-stream"
+
+_MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(?:; ?charset=[\w-]+)?", re.ASCII)
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9._ -]")
+
+
+class DownloadCutOff(Exception):
+    """A file ended before its end; the connection is cut, since half an answer is out."""
+
+
+class WorkspaceFileRoutes:
+    """The routes under /chats/{chat_id}/files, and those about git."""
+
+    def __init__(self, workspaces: Workspaces, *, stream: OpensStreams) -> None:
+        self._workspaces = workspaces
+        self._stream = stream
+
+    async def list(self, request: Request, visitor: SignedIn) -> Response:
+        """List a directory, directories first."""
+        query = read_query(request, "path", "depth", "include_ignored", "limit", "cursor")
+        chat_id, page = chat_id_of(request), page_request(query)
+        asked = api.ListWorkspaceDirectoryRequest(
+            workspace_id=chat_id,
+            path=query.get("path", ""),
+            depth=whole_number(query, "depth", least=1, most=DEPTH_MAX) or 0,
+            page_size=page.page_size,
+            page_token=page.page_token,
+            include_ignored=flag(query, "include_ignored"),
+        )
+        answer = await self._workspaces.ask(
+            visitor.user, chat_id, lambda stub: stub.ListWorkspaceDirectory(asked)
+        )
+        items = map(entry_to_json, answer.entries)
+        return json_response(page_to_json(items, answer.next_page_token))
+
+    async def download(self, request: Request, visitor: SignedIn) -> Response:
+        """Read a file, or the range of it that is asked for, as its node reads it."""
+        path = read_query(request, "path").get("path", "")
+        if not path:
+            raise invalid_parameter("path", "Name the file.")
+        asked = api.DownloadWorkspaceFileRequest(workspace_id=chat_id_of(request), path=path)
+        # Nothing here vouches that a file is still the one that was read before.
+        is_conditional = "if-range" in request.headers
+        wanted = None if is_conditional else range_of(request.headers.get("range"))
+        if wanted is not None:
+            await self._narrow(visitor, asked, wanted)
+        call, head = await self._begun(visitor, asked)
+        size_bytes = head.info.size_bytes
+        # The file may have another size by now; what comes is what was asked for, as far as it is.
+        end = asked.offset_bytes + asked.length_bytes if wanted is not None else size_bytes
+        span = range(asked.offset_bytes, min(end, size_bytes))
+        if wanted is not None and not span:
+            call.cancel()
+            raise _not_satisfiable(size_bytes)
+        headers = _headers(head) | {"content-length": str(len(span))}
+        if wanted is not None:
+            headers["content-range"] = f"bytes {span.start}-{span.stop - 1}/{size_bytes}"
+        if request.method == "HEAD":
+            call.cancel()
+            return Response(status_code=200 if wanted is None else 206, headers=headers)
+        return StreamingResponse(
+            _written(call, len(span)), status_code=200 if wanted is None else 206, headers=headers
+        )
+
+    async def git(self, request: Request, visitor: SignedIn) -> Response:
+        """Tell how the repositories of the chat differ from their last commits."""
+        read_query(request)
+        chat_id = chat_id_of(request)
+        asked = api.GetWorkspaceGitStatusRequest(workspace_id=chat_id, chat_id=chat_id)
+        answer = await self._workspaces.ask(
+            visitor.user, chat_id, lambda stub: stub.GetWorkspaceGitStatus(asked)
+        )
+        return json_response({"repositories": [*map(repository_to_json, answer.repositories)]})
+
+    async def git_events(self, request: Request, visitor: SignedIn) -> FollowedEvents:
+        """Follow the repositories of the chat: all of them, then those that change."""
+        kinds = event_types(read_query(request, "types"), GIT_EVENTS)
+        chat_id = chat_id_of(request)
+        asked = api.WatchWorkspaceGitRequest(workspace_id=chat_id, chat_id=chat_id)
+        # The first answer is read here, so that a refusal still becomes a problem document.
+        over = api.WatchWorkspaceGitResponse(closed=workspace_pb2.StreamEnd())
+        call, first = await self._workspaces.ask(
+            visitor.user, chat_id, lambda stub: opened(stub.WatchWorkspaceGit(asked), over)
+        )
+        about = {"chat_id": chat_id}
+        return FollowedEvents(self._stream(visitor, about, kinds), call, first, git_event, about)
+
+    async def diff(self, request: Request, visitor: SignedIn) -> Response:
+        """Read a difference as text."""
+        query = read_query(
+            request, "repository", "base", "target", "max_bytes", repeatable=("paths",)
+        )
+        chat_id, paths = chat_id_of(request), request.query_params.getlist("paths")
+        if len(paths) > DIFF_PATHS_MAX:
+            raise invalid_parameter("paths", f"Give at most {DIFF_PATHS_MAX}.")
+        asked = api.GetWorkspaceDiffRequest(
+            workspace_id=chat_id,
+            repository=query.get("repository", ""),
+            base=query.get("base", ""),
+            target=query.get("target", ""),
+            paths=paths,
+            max_bytes=whole_number(query, "max_bytes", least=1, most=DIFF_BYTES_MAX) or 0,
+        )
+        answer = await self._workspaces.ask(
+            visitor.user, chat_id, lambda stub: stub.GetWorkspaceDiff(asked)
+        )
+        return json_response(
+            {
+                "files": [*map(git_file_to_json, answer.files)],
+                "patch": answer.patch,
+                "truncated": answer.truncated,
+            }
+        )
+
+    async def _narrow(
+        self, visitor: SignedIn, asked: api.DownloadWorkspaceFileRequest, wanted: ByteRange
+    ) -> None:
+        """Ask for a range only; where it begins and ends may depend on the size."""
+        probe = api.DownloadWorkspaceFileRequest(
+            workspace_id=asked.workspace_id, path=asked.path, length_bytes=1
+        )
+        call, head = await self._begun(visitor, probe)
+        call.cancel()
+        span = wanted.within(head.info.size_bytes)
+        if span is None:
+            raise _not_satisfiable(head.info.size_bytes)
+        asked.offset_bytes, asked.length_bytes = span.start, len(span)
+
+    async def _begun(
+        self, visitor: SignedIn, asked: api.DownloadWorkspaceFileRequest
+    ) -> tuple[Any, api.DownloadHead]:
+        # The head is read here, so that a refusal still becomes a problem document.
+        return await self._workspaces.ask(
+            visitor.user,
+            asked.workspace_id,
+            lambda stub: _head_of(stub.DownloadWorkspaceFile(asked, timeout=DOWNLOAD_S_MAX)),
+        )
+
+
+async def _head_of(call: Any) -> tuple[Any, api.DownloadHead]:
+    first = await call.read()
+    if first is grpc.aio.EOF or first.WhichOneof("piece") != "head":
+        call.cancel()
+        raise DownloadCutOff
+    return call, first.head
+
+
+async def _written(call: Any, length_bytes: int) -> AsyncIterator[bytes]:
+    """Yield exactly as many bytes as were promised, whatever became of the file meanwhile."""
+    left_bytes = length_bytes
+    try:
+        while left_bytes:
+            piece = await call.read()
+            if piece is grpc.aio.EOF or piece.WhichOneof("piece") != "chunk":
+                raise DownloadCutOff
+            chunk = piece.chunk[:left_bytes]
+            left_bytes -= len(chunk)
+            yield chunk
+    except grpc.aio.AioRpcError as error:
+        raise DownloadCutOff from error
+    finally:
+        call.cancel()
+
+
+def _headers(head: api.DownloadHead) -> dict[str, str]:
+    """Return what is said of a file; never that a browser should show it."""
+    is_sound = _MEDIA_TYPE.fullmatch(head.media_type) is not None
+    headers = {
+        "content-type": head.media_type if is_sound else UNKNOWN_TYPE,
+        "content-disposition": _attachment(head.info),
+        "accept-ranges": "bytes",
+    }
+    if head.info.HasField("modified_at"):
+        modified_at = head.info.modified_at.ToDatetime(tzinfo=UTC)
+        headers["last-modified"] = format_datetime(modified_at, usegmt=True)
+    return headers
+
+
+def _attachment(info: file_pb2.PathInfo) -> str:
+    name = info.path.rpartition("/")[2] or "file"
+    plain = _NOT_PLAIN.sub("_", name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
+
+
+def _not_satisfiable(size_bytes: int) -> HttpRefusal:
+    return HttpRefusal(
+        416,
+        "RANGE_NOT_SATISFIABLE",
+        f"The file has {size_bytes} bytes; ask for some of them.",
+        headers={"content-range": f"bytes */{size_bytes}"},
+        facts={"size_bytes": size_bytes},
+    )

@@ -1,0 +1,1 @@
+"""Streams from chatd to clients: links, tunnelled calls, server-sent events."""

@@ -1,0 +1,166 @@
+"""chatd as the gateway calls it: each chat's own process first, the others when it is away."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeVar
+
+import grpc
+from grpc_health.v1 import health_pb2
+from grpc_health.v1.health_pb2_grpc import HealthStub
+
+from gateway.http.problems.errors import UpstreamRefused
+from gateway.streams.tunnel import CarriedMethod, Carrier
+from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageResponse
+from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
+from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
+from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
+from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceStub
+from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
+from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
+from parley.api.workspace.v1.node_service_pb2_grpc import NodeServiceStub
+from parley.api.workspace.v1.secret_service_pb2_grpc import SecretServiceStub
+from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
+from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
+from parley.identity import User
+from parley.rpc import Address, Channels, Problem, acting_for, problem_of
+
+T = TypeVar("T")
+
+SEND = "/parley.api.chat.v1.ChatService/SendMessage"
+
+#: After these another process may do it: this one is away, or its clock is further off than calls
+#: are signed for. Users are told apart before, so no token of ours is refused for their sake.
+ELSEWHERE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Stubs:
+    """What one chatd process can be asked.
+
+    Attributes:
+        send: Sends a message, as `chats` can too: over the shared stream while there is one.
+    """
+
+    send: CarriedMethod[SendMessageRequest, SendMessageResponse]
+    chats: ChatServiceStub
+    streams: StreamServiceStub
+    files: FileServiceStub
+    models: ModelServiceStub
+    usage: UsageServiceStub
+    settings: SettingsServiceStub
+    workspaces: WorkspaceAccessServiceStub
+    catalogue: WorkspaceServiceStub
+    secrets: SecretServiceStub
+    nodes: NodeServiceStub
+    health: HealthStub
+
+
+class Routes(Protocol):
+    """The ways to the processes; `gateway.streams.links.Links` knows them."""
+
+    def preferred(self, key: str) -> Iterable[Address]:
+        """Return the processes in the order in which a chat or user prefers them."""
+        ...
+
+    def carrier_to(self, address: Address) -> Carrier | None:
+        """Return what carries calls to a process, if a stream to it stands."""
+        ...
+
+
+class Chatd:
+    """The chatd processes."""
+
+    def __init__(self, channels: Channels, routes: Routes) -> None:
+        """Reach the processes that `channels` know, in the order that `routes` say."""
+        self._channels = channels
+        self._routes = routes
+        self._stubs: dict[grpc.aio.Channel, Stubs] = {}
+
+    async def ask(
+        self, user: User, chat_id: str, question: Callable[[Stubs], Awaitable[T]]
+    ) -> tuple[T, Stubs]:
+        """Return the answer of the first process that gives one, and which that was.
+
+        The processes are asked in the order that the chat prefers, which puts its owner first.
+        Going on is safe: every method carries the id of its request.
+
+        Raises:
+            UpstreamRefused: The answer is a problem, or there is none.
+        """
+        refusal = UpstreamRefused(
+            Problem(grpc.StatusCode.UNAVAILABLE, "UPSTREAM_UNAVAILABLE", "no chatd is known")
+        )
+        with acting_for(user):
+            for stubs in self._preferred(chat_id):
+                try:
+                    return await question(stubs), stubs
+                except grpc.aio.AioRpcError as error:
+                    refusal = UpstreamRefused(problem_of(error))
+                    if error.code() not in ELSEWHERE:
+                        raise refusal from error
+                    _log.warning("a chatd does not answer: %s", refusal)
+        raise refusal
+
+    async def ask_any(self, user: User, question: Callable[[Stubs], Awaitable[T]]) -> T:
+        """Return the answer to what concerns no single chat.
+
+        A user's questions go to one process while it is there, which has what it told them before.
+
+        Raises:
+            UpstreamRefused: The answer is a problem, or there is none.
+        """
+        answer, _ = await self.ask(user, user.id, question)
+        return answer
+
+    async def is_healthy(self, within_s: float) -> bool:
+        """Tell whether any process says that it serves."""
+        async with asyncio.TaskGroup() as tasks:
+            checks = [
+                tasks.create_task(_is_serving(self._at(address), within_s))
+                for address in self._channels.addresses
+            ]
+        return any(check.result() for check in checks)
+
+    def _preferred(self, chat_id: str) -> Iterator[Stubs]:
+        for address in self._routes.preferred(chat_id):
+            yield self._at(address)
+
+    def _at(self, address: Address) -> Stubs:
+        # By its channel: a process that went and came back has another one.
+        channel = self._channels.at(address)
+        if channel not in self._stubs:
+            chats = ChatServiceStub(channel)
+            self._stubs[channel] = Stubs(
+                send=CarriedMethod(
+                    SEND,
+                    chats.SendMessage,
+                    channel,
+                    partial(self._routes.carrier_to, address),
+                    SendMessageResponse.FromString,
+                ),
+                chats=chats,
+                streams=StreamServiceStub(channel),
+                files=FileServiceStub(channel),
+                models=ModelServiceStub(channel),
+                usage=UsageServiceStub(channel),
+                settings=SettingsServiceStub(channel),
+                workspaces=WorkspaceAccessServiceStub(channel),
+                catalogue=WorkspaceServiceStub(channel),
+                secrets=SecretServiceStub(channel),
+                nodes=NodeServiceStub(channel),
+                health=HealthStub(channel),
+            )
+        return self._stubs[channel]
+
+
+async def _is_serving(stubs: Stubs, within_s: float) -> bool:
+    try:
+        answer = await stubs.health.Check(health_pb2.HealthCheckRequest(), timeout=within_s)
+    except grpc.aio.AioRpcError:
+        return False
+    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)

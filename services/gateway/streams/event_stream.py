@@ -1,0 +1,162 @@
+"""The SSE response: one client, its queue of frames, and everything that can end it.
+
+Frames are put into the queue by whoever reads from chatd, who never waits: a client that leaves too
+much unread is told to begin anew. This task writes them out; one more waits for the client to
+leave. Heartbeats and age are looked after for all streams together.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from starlette.types import Receive, Scope, Send
+
+from gateway.http import sse
+from gateway.streams.event_source import Ending, Subscription
+from gateway.streams.frame_queue import FrameQueue
+from gateway.streams.open_streams import OpenStream
+from parley.clock import Clock
+
+HEADERS: Final[Mapping[str, str]] = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache, no-transform",
+    "x-accel-buffering": "no",
+}
+HEARTBEAT_S = 15.0
+LIFETIME_S = 3600.0
+QUEUE_BYTES_MAX = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLimits:
+    """How much one client may leave unread, and how long it is served."""
+
+    queue_bytes_max: int = QUEUE_BYTES_MAX
+    heartbeat_s: float = HEARTBEAT_S
+    lifetime_s: float = LIFETIME_S
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a stream lives in.
+
+    Attributes:
+        holding: Looks after the stream while it is open.
+        watching: Tells it when the client's sign-in is over.
+        clock: Time.
+        overflowed: Is told that the client left too much unread.
+    """
+
+    holding: Callable[[OpenStream], AbstractContextManager[None]]
+    watching: Callable[[Callable[[], None]], AbstractContextManager[None]]
+    clock: Clock
+    overflowed: Callable[[], None] = lambda: None
+
+
+class EventStream:
+    """An ASGI response that writes frames until something ends it; it is its own reader."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        limits: StreamLimits,
+        *,
+        about: Mapping[str, str],
+        kinds: frozenset[str] = frozenset(),
+    ) -> None:
+        """Take frames from now on; serve a client once this is called.
+
+        Args:
+            around: What it lives in.
+            limits: How much may wait, and for how long.
+            about: What the frames of its end say it was about, such as the chat.
+            kinds: The kinds of events that the client wants; empty for all.
+        """
+        self._around = around
+        self._limits = limits
+        self._about = about
+        self._kinds = kinds
+        self._queue = FrameQueue(limits.queue_bytes_max)
+        self._queue.offer(sse.OPENING)
+        self._subscription: Subscription | None = None
+        self._opened_at = self._sent_at = around.clock.monotonic()
+
+    def follow(self, subscription: Subscription) -> None:
+        """Let go of `subscription` in the end."""
+        self._subscription = subscription
+        if self._queue.is_finished:
+            self._let_go()
+
+    def take(self, kind: str, frame: bytes) -> None:
+        """Take one event, framed for clients."""
+        if self._kinds and kind not in self._kinds:
+            return
+        if not self._queue.offer(frame):
+            self._around.overflowed()
+            self._finish(sse.resync(self._about), drop=True)
+
+    def end(self, why: Ending) -> None:
+        """Learn that there are no more."""
+        match why:
+            case Ending.RESYNC:
+                self._finish(sse.resync(self._about), drop=True)
+            case Ending.GOING_AWAY:
+                self._finish(sse.bye(self._about))
+            case Ending.NOT_FOUND:
+                self._finish(sse.permission_revoked(self._about))
+            case _:
+                assert_never(why)
+
+    def tick(self, now: float) -> None:
+        """Beat after a silence, or end of old age."""
+        if now - self._opened_at >= self._limits.lifetime_s:
+            self.say_bye()
+        elif now - self._sent_at >= self._limits.heartbeat_s:
+            self._sent_at = now
+            self._queue.offer(sse.HEARTBEAT)
+
+    def say_bye(self) -> None:
+        """End, because the process does."""
+        self._finish(sse.bye(self._about))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the client."""
+        headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+        around = self._around
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            with around.holding(self), around.watching(self._sign_in_ended):
+                async with asyncio.TaskGroup() as tasks:
+                    leaving = tasks.create_task(self._end_with_client(receive))
+                    await self._write(send)
+                    leaving.cancel()
+        finally:
+            self._let_go()
+
+    async def _write(self, send: Send) -> None:
+        has_more = True
+        while has_more:
+            frames, has_more = await self._queue.take()
+            self._sent_at = self._around.clock.monotonic()
+            await send({"type": "http.response.body", "body": frames, "more_body": has_more})
+            if self._subscription is not None:
+                self._subscription.passed_on()
+
+    def _sign_in_ended(self) -> None:
+        self._finish(sse.permission_revoked(self._about), drop=True)
+
+    async def _end_with_client(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._finish(b"", drop=True)
+
+    def _finish(self, last: bytes, *, drop: bool = False) -> None:
+        self._queue.finish(last, drop=drop)
+        # At once, not after the last frame is written: a client may take its time to read it.
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._subscription is not None:
+            self._subscription.close()

@@ -1,0 +1,52 @@
+"""From encoded events to the frames that clients get, each made once however many read it."""
+
+import msgspec
+
+from gateway.api.convert.chats import event_to_json, feed_event_to_json
+from gateway.http import sse
+from parley.api.chat.v1 import event_pb2
+
+KEPT_MAX = 512
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """One event, framed; the kind is empty for one that this version does not know."""
+
+    kind: str
+    cursor: str
+    bytes: bytes
+
+
+class Frames:
+    """Makes frames, and keeps the newest ones for the other readers of the same chats."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, bytes], Frame] = {}
+
+    def of(self, chat_id: str, encoded: bytes, *, is_shared: bool) -> Frame:
+        """Return the frame of an event of a chat."""
+        if not is_shared:
+            return _frame(chat_id, encoded)
+        key = (chat_id, encoded)
+        frame = self._kept.get(key)
+        if frame is None:
+            if len(self._kept) >= KEPT_MAX:
+                self._kept.clear()
+            frame = self._kept[key] = _frame(chat_id, encoded)
+        return frame
+
+
+def _frame(chat_id: str, encoded: bytes) -> Frame:
+    event = event_pb2.ChatEvent.FromString(encoded)
+    shown = event_to_json(chat_id, event)
+    if shown is None:
+        return Frame("", event.cursor, b"")
+    kind, document = shown
+    return Frame(kind, event.cursor, sse.frame(kind, document, cursor=event.cursor or None))
+
+
+def feed_frame(encoded: bytes) -> Frame:
+    """Return the frame of a change in a list of chats."""
+    event = event_pb2.FeedEvent.FromString(encoded)
+    kind, document = feed_event_to_json(event)
+    return Frame(kind, event.cursor, sse.frame(kind, document, cursor=event.cursor or None))

@@ -1,0 +1,265 @@
+"""One shared stream to one chatd process.
+
+The read loop never waits for a client: whatever a frame holds is handed on at once, and a client
+without room for it is that client's own affair. Requests leave through one writer.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+from gateway.streams.event_source import Ending
+from gateway.streams.frames import Frames, feed_frame
+from gateway.streams.subscription import Routed
+from gateway.streams.tunnel import Carrier, LinkLost
+from parley.api.chat.v1 import stream_service_pb2 as api
+from parley.api.chat.v1.frame_pb2 import EncodedConnectResponse, EncodedDelivery
+from parley.clock import Clock
+from parley.identity import ServiceName
+from parley.rpc import LIMITS, CallTokens
+
+CONNECT = "/parley.api.chat.v1.StreamService/Connect"
+# Heartbeats break every silence after 10 s.
+SILENCE_S_MAX = 30.0
+
+# Calls are put together before they leave.
+_Request = api.ConnectRequest | api.CarriedCall
+
+_log = logging.getLogger(__name__)
+
+
+class Link:
+    """Carries subscriptions to one process until the stream breaks."""
+
+    def __init__(
+        self,
+        channel: grpc.aio.Channel,
+        signer: CallTokens,
+        *,
+        frames: Frames,
+        is_shared: Callable[[str], bool],
+        moving: Callable[[Routed], None],
+        clock: Clock,
+    ) -> None:
+        """Describe a link; `run` makes it.
+
+        Args:
+            channel: Leads to the process.
+            signer: Names the users to it.
+            frames: Makes the frames of clients.
+            is_shared: Tells whether several clients follow a chat.
+            moving: Is given each subscription that has to go on elsewhere.
+            clock: Time.
+        """
+        self._channel = channel
+        self._signer = signer
+        self._frames = frames
+        self._is_shared = is_shared
+        self._moving = moving
+        self._clock = clock
+        self._carried: dict[int, Routed] = {}
+        self._requests: asyncio.Queue[_Request | None] = asyncio.Queue()
+        self._held: list[_Request | None] = []  # At most one: behind calls that leave together.
+        self._carrier = Carrier(self._requests.put_nowait)
+        self._up: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._heard_at = clock.monotonic()
+        self.is_over = False
+
+    @property
+    def carrier(self) -> Carrier | None:
+        """What carries calls over the stream; None unless it stands."""
+        is_up = self._up.done() and self._up.result() and not self.is_over
+        return self._carrier if is_up else None
+
+    async def until_up(self) -> None:
+        """Wait until the stream stands.
+
+        Raises:
+            LinkLost: It could not be made, or is over.
+        """
+        if self.is_over or not await asyncio.shield(self._up):
+            raise LinkLost
+
+    def add(self, routed: Routed) -> None:
+        """Carry a subscription, from the last event that was passed on.
+
+        Raises:
+            LinkLost: The stream is over.
+        """
+        if self.is_over:
+            raise LinkLost
+        self._carried[routed.id] = routed
+        routed.placed(self)
+        token = self._token(routed)
+        if routed.chat_id:
+            opening = api.OpenSubscription(
+                subscription_id=routed.id,
+                chat_id=routed.chat_id,
+                cursor=routed.cursor,
+                after_id=routed.after_id,
+                authorization=token,
+            )
+            self._requests.put_nowait(api.ConnectRequest(open=opening))
+        else:
+            feed = api.OpenFeed(
+                subscription_id=routed.id, cursor=routed.cursor, authorization=token
+            )
+            self._requests.put_nowait(api.ConnectRequest(open_feed=feed))
+
+    def remove(self, routed: Routed) -> None:
+        """Carry a subscription no more."""
+        routed.link = None
+        if self._carried.pop(routed.id, None) is not None and not self.is_over:
+            closing = api.CloseSubscription(subscription_id=routed.id)
+            self._requests.put_nowait(api.ConnectRequest(close=closing))
+
+    def confirm(self, subscription_id: int, size: int) -> None:
+        """Say how much of a subscription was passed on."""
+        confirming = api.ConfirmDelivery(subscription_id=subscription_id, bytes=size)
+        self._requests.put_nowait(api.ConnectRequest(confirm=confirming))
+
+    def renew_all(self) -> None:
+        """Prove anew who reads."""
+        for routed in self._carried.values():
+            renewing = api.RenewSubscription(
+                subscription_id=routed.id, authorization=self._token(routed)
+            )
+            self._requests.put_nowait(api.ConnectRequest(renew=renewing))
+
+    def close(self) -> None:
+        """End the stream."""
+        self._requests.put_nowait(None)
+
+    def carried(self) -> list[Routed]:
+        """Return what is carried now."""
+        return list(self._carried.values())
+
+    def left(self) -> list[Routed]:
+        """Give up what was carried, once the stream is over."""
+        left, self._carried = list(self._carried.values()), {}
+        return left
+
+    async def run(self) -> None:
+        """Carry until the stream breaks."""
+        call = self._open()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                helpers = (
+                    tasks.create_task(self._write(call)),
+                    tasks.create_task(self._end_silence(call)),
+                )
+                await self._read(call)
+                for helper in helpers:
+                    helper.cancel()
+        finally:
+            self.is_over = True
+            call.cancel()
+            self._carrier.close()
+            if not self._up.done():
+                self._up.set_result(False)
+
+    def _open(self) -> Any:
+        method = self._channel.stream_stream(
+            CONNECT,
+            request_serializer=api.ConnectRequest.SerializeToString,
+            response_deserializer=EncodedConnectResponse.FromString,
+        )
+        return method(timeout=LIMITS.stream_deadline_s)
+
+    async def _write(self, call: Any) -> None:
+        try:
+            while (request := await self._next_request()) is not None:
+                await call.write(request)
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError, grpc.aio.UsageError):
+            return  # The reader notices too, and knows why.
+        call.cancel()
+
+    async def _next_request(self) -> api.ConnectRequest | None:
+        """Return what is asked next; calls that wait together leave together."""
+        request = self._held.pop() if self._held else await self._requests.get()
+        if not isinstance(request, api.CarriedCall):
+            return request
+        calls = [request]
+        size = len(request.request)
+        while size < LIMITS.frame_bytes_max // 2 and not self._requests.empty():
+            following = self._requests.get_nowait()
+            if not isinstance(following, api.CarriedCall):
+                self._held.append(following)
+                break
+            calls.append(following)
+            size += len(following.request)
+        return api.ConnectRequest(calls=api.CarriedCalls(calls=calls))
+
+    async def _end_silence(self, call: Any) -> None:
+        while (left_s := self._heard_at + SILENCE_S_MAX - self._clock.monotonic()) > 0:
+            await self._clock.sleep(left_s)
+        _log.warning("a chatd said nothing for %g s", SILENCE_S_MAX)
+        call.cancel()
+
+    async def _read(self, call: Any) -> None:
+        try:
+            await call.initial_metadata()
+            while isinstance(frame := await call.read(), EncodedConnectResponse):
+                self._heard_at = self._clock.monotonic()
+                if not self._up.done():
+                    self._up.set_result(True)
+                for answer in frame.answers:
+                    self._carrier.take(answer)
+                for delivery in frame.deliveries:
+                    try:
+                        self._deliver(delivery)
+                    except Exception:
+                        # The stream carries many, who must not lose theirs for this one.
+                        _log.exception("an event could not be passed on")
+                        self._give_up(delivery.subscription_id)
+        except grpc.aio.AioRpcError as error:
+            _log.warning("the stream to a chatd broke off: %s", error.code().name)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # The call was cancelled here, because the stream is over.
+
+    def _give_up(self, subscription_id: int) -> None:
+        """End the stream of one client, who comes again."""
+        routed = self._carried.get(subscription_id)
+        if routed is not None:
+            self.remove(routed)
+            routed.end(Ending.GOING_AWAY)
+
+    def _deliver(self, delivery: EncodedDelivery) -> None:
+        routed = self._carried.get(delivery.subscription_id)
+        if routed is None:
+            return
+        if not routed.opened.done() and not delivery.HasField("closed"):
+            routed.opened.set_result(None)
+        is_shared = self._is_shared(routed.chat_id)
+        for encoded in delivery.events:
+            routed.received_bytes += len(encoded)
+            routed.take(self._frames.of(routed.chat_id, encoded, is_shared=is_shared))
+        for encoded in delivery.feed_events:
+            routed.received_bytes += len(encoded)
+            routed.take(feed_frame(encoded))
+        if delivery.HasField("closed"):
+            self._closed(routed, delivery.closed.reason)
+
+    def _closed(self, routed: Routed, reason: int) -> None:
+        self._carried.pop(routed.id, None)
+        routed.link = None
+        match reason:
+            case api.CLOSE_REASON_RESYNC:
+                if not routed.opened.done():
+                    routed.opened.set_result(None)
+                routed.end(Ending.RESYNC)
+            case api.CLOSE_REASON_NOT_FOUND:
+                routed.end(Ending.NOT_FOUND)
+            case api.CLOSE_REASON_GOING_AWAY | api.CLOSE_REASON_INTERNAL:
+                self._moving(routed)
+            case _:
+                return
+
+    def _token(self, routed: Routed) -> str:
+        return self._signer.call_token(ServiceName.CHATD, routed.user)

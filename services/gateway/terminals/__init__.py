@@ -1,0 +1,1 @@
+"""Terminals over WebSockets."""

@@ -1,0 +1,266 @@
+"""A terminal over a WebSocket: what is typed goes to the node, what is printed comes back.
+
+From the client: bytes are input; text is JSON, either {"type": "resize", "rows", "columns"} or
+{"type": "signal", "signal"}. To the client: bytes are output; text is JSON: `opened` with the
+cursor of the first byte, `heartbeat`, and at the end `exited`, `closed` or `problem`. A client that
+counts the bytes knows the cursor to go on at.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, Literal, assert_never
+
+import grpc
+import msgspec
+from starlette.types import Message, Receive, Scope, Send
+
+from gateway.api.convert.workspace_access import process_to_json
+from gateway.api.inputs.workspace_access import Cells, Signal
+from gateway.http.problems.errors import HttpRefusal, UpstreamRefused, refusal_of
+from gateway.http.request_body import decode
+from gateway.http.websockets import closed
+from parley.api.workspace.v1 import process_pb2, workspace_pb2
+from parley.api.workspace.v1 import process_service_pb2 as api
+from parley.clock import Clock
+from parley.rpc import problem_of
+
+INPUT_BYTES_MAX: Final = 64 * 1024
+#: Frames in a second that somebody who types or pastes does not come near.
+FRAMES_PER_S_MAX: Final = 500
+#: How long a client may leave what is sent to it unread.
+UNREAD_S_MAX: Final = 30.0
+
+
+class CloseCode(IntEnum):
+    """Why a connection was closed, in the numbers of RFC 6455."""
+
+    DONE = 1000
+    REFUSED = 1008
+    FAILED = 1011
+    COME_BACK = 1012
+
+
+class Resize(msgspec.Struct, frozen=True, tag="resize", forbid_unknown_fields=True):
+    """The client's window has another size."""
+
+    rows: Cells
+    columns: Cells
+
+
+class SendSignal(msgspec.Struct, frozen=True, tag="signal", forbid_unknown_fields=True):
+    """A signal for all that runs under the terminal."""
+
+    signal: Signal
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The end of an attachment: what is said of it, and how the connection is closed."""
+
+    code: CloseCode
+    said: dict[str, Any] | None = None
+
+
+class BadFrame(Exception):
+    """What a client sent is nothing that it may send."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+
+
+class FrameRate:
+    """Counts frames, second by second."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since_s = clock.monotonic()
+        self._count = 0
+
+    def count(self) -> None:
+        """Count one.
+
+        Raises:
+            BadFrame: There were too many in this second.
+        """
+        now_s = self._clock.monotonic()
+        if now_s - self._since_s >= 1:
+            self._since_s, self._count = now_s, 0
+        self._count += 1
+        if self._count > FRAMES_PER_S_MAX:
+            raise BadFrame("TOO_MANY_FRAMES", f"Send at most {FRAMES_PER_S_MAX} frames a second.")
+
+
+class TerminalBridge:
+    """The application of one connection whose attachment at the node holds.
+
+    Args:
+        call: The attachment; its first answer was read.
+        opened: That answer.
+        watching: Watches the sign-in: is given what to call when it is over.
+        clock: Tells the time.
+        unread_s_max: How long a client may leave what is sent to it unread.
+    """
+
+    def __init__(
+        self,
+        call: Any,
+        opened: api.AttachOpened,
+        *,
+        watching: Callable[[Callable[[], None]], AbstractContextManager[None]],
+        clock: Clock,
+        unread_s_max: float = UNREAD_S_MAX,
+    ) -> None:
+        self._call = call
+        self._opened = opened
+        self._watching = watching
+        self._rate = FrameRate(clock)
+        self._unread_s_max = unread_s_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Accept the connection and speak over it until either side ends."""
+        signed_out = asyncio.Event()
+        try:
+            with self._watching(signed_out.set):
+                over = await self._spoken(receive, send, signed_out)
+            if over is not None:
+                async with asyncio.timeout(self._unread_s_max):
+                    if over.said is not None:
+                        await self._tell(send, over.said)
+                    await closed(receive, send, over.code)
+        except OSError:
+            # It is gone, or reads nothing and cannot be told either: the connection is cut.
+            return
+        finally:
+            self._call.cancel()
+
+    async def _spoken(self, receive: Receive, send: Send, signed_out: asyncio.Event) -> Over | None:
+        """Return how it ended, None if the client went away."""
+        await receive()
+        await send({"type": "websocket.accept"})
+        opened = self._opened
+        await self._tell(
+            send,
+            {
+                "type": "opened",
+                "process": process_to_json(opened.process),
+                "cursor": opened.cursor,
+                "view_only": opened.view_only,
+            },
+        )
+        async with asyncio.TaskGroup() as tasks:
+            works = (
+                tasks.create_task(self._print(send)),
+                tasks.create_task(self._type(receive)),
+                tasks.create_task(_signed_out(signed_out)),
+            )
+            done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+            for work in works:
+                work.cancel()
+        return next(iter(done)).result()
+
+    async def _print(self, send: Send) -> Over | None:
+        """Pass on what the node sends, never faster than the client reads.
+
+        Returns None once the client is gone, or has read nothing for too long.
+        """
+        cursor = self._opened.cursor
+        try:
+            while isinstance(answer := await self._call.read(), api.AttachResponse):
+                match answer.WhichOneof("kind"):
+                    case "chunk":
+                        cursor = answer.chunk.cursor + len(answer.chunk.data)
+                        await self._send(send, {"bytes": answer.chunk.data})
+                    case "heartbeat":
+                        await self._tell(send, {"type": "heartbeat", "cursor": cursor})
+                    case "ended":
+                        process = process_to_json(answer.ended.process)
+                        said = {"type": "exited", "process": process, "cursor": cursor}
+                        return Over(CloseCode.DONE, said)
+                    case "closed":
+                        return _closed(cursor, answer.closed)
+        except grpc.aio.AioRpcError as error:
+            return _failed(error, cursor)
+        except OSError:
+            return None
+        return _closed(cursor, workspace_pb2.StreamEnd())
+
+    async def _type(self, receive: Receive) -> Over | None:
+        """Pass on what the client sends, never faster than the node takes it."""
+        try:
+            while (message := await receive())["type"] == "websocket.receive":
+                self._rate.count()
+                await self._call.write(self._request(message))
+        except BadFrame as error:
+            said = {"type": "problem", "code": error.code, "detail": error.detail}
+            return Over(CloseCode.REFUSED, said)
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            # Reading from the node tells why.
+            await asyncio.Event().wait()
+        return None
+
+    async def _tell(self, send: Send, said: dict[str, Any]) -> None:
+        await self._send(send, {"text": msgspec.json.encode(said).decode()})
+
+    async def _send(self, send: Send, content: dict[str, Any]) -> None:
+        async with asyncio.timeout(self._unread_s_max):
+            await send({"type": "websocket.send", **content})
+
+    def _request(self, message: Message) -> api.AttachRequest:
+        if self._opened.view_only:
+            raise BadFrame("VIEW_ONLY", "This attachment only looks; attach without view_only.")
+        data = message.get("bytes")
+        if data is not None:
+            if len(data) > INPUT_BYTES_MAX:
+                raise BadFrame("FRAME_TOO_LARGE", f"Send at most {INPUT_BYTES_MAX} bytes at once.")
+            return api.AttachRequest(stdin=data)
+        return _control(message.get("text") or "")
+
+
+def _control(text: str) -> api.AttachRequest:
+    try:
+        control: Resize | SendSignal = decode(text.encode(), Resize | SendSignal)  # type: ignore[arg-type]
+    except (HttpRefusal, UnicodeEncodeError) as error:
+        why = error.detail if isinstance(error, HttpRefusal) else "It is no UTF-8."
+        raise BadFrame("BAD_FRAME", f"Text is for control messages. {why}") from error
+    match control:
+        case Resize(rows, columns):
+            size = process_pb2.TerminalSize(rows=rows, columns=columns)
+            return api.AttachRequest(resize=size)
+        case SendSignal(signal):
+            value = process_pb2.ProcessSignal.Value(f"PROCESS_SIGNAL_{signal.name}")
+            return api.AttachRequest(signal=value)
+        case _:
+            assert_never(control)
+
+
+async def _signed_out(event: asyncio.Event) -> Over:
+    await event.wait()
+    detail = "The sign-in behind this connection is over."
+    return Over(CloseCode.REFUSED, {"type": "problem", "code": "UNAUTHENTICATED", "detail": detail})
+
+
+def _closed(cursor: int, end: workspace_pb2.StreamEnd) -> Over:
+    reason: Literal["resync", "going_away"] = (
+        "resync" if end.reason == workspace_pb2.STREAM_END_REASON_RESYNC else "going_away"
+    )
+    return Over(CloseCode.COME_BACK, {"type": "closed", "reason": reason, "cursor": cursor})
+
+
+def _failed(error: grpc.aio.AioRpcError, cursor: int) -> Over:
+    problem = problem_of(error)
+    if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+        return _closed(cursor, workspace_pb2.StreamEnd())
+    is_about_them = problem.reason != error.code().name
+    refusal = refusal_of(UpstreamRefused(problem))
+    said = {
+        "type": "problem",
+        "code": problem.reason if is_about_them else "INTERNAL",
+        "detail": refusal.detail if is_about_them else "Something went wrong at the node.",
+        "cursor": cursor,
+    }
+    return Over(CloseCode.REFUSED if is_about_them else CloseCode.FAILED, said)

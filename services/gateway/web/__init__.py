@@ -1,0 +1,1 @@
+"""Pages that are read in a browser."""

@@ -1,0 +1,153 @@
+"""What needs no sign-in: the page, the list of routes, the login link, and health."""
+
+import asyncio
+import hmac
+from collections.abc import Mapping
+from datetime import timedelta
+from html import escape
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from gateway.http.authentication import Authentication, digest_of
+from gateway.http.problems.errors import HttpRefusal
+from gateway.http.request_body import read_query
+from gateway.http.responses import json_response
+from gateway.http.route_access import ACCESS, Need
+from gateway.identity.store.credentials import IdentityStore
+from gateway.streams.chatd_client import Chatd
+from gateway.web.problem_pages import PROBLEM_KINDS, index_body, problem_body
+from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable
+from parley.settings import Secret
+
+CHECK_S_MAX = 2.0
+# The link stands in a terminal's history for as long as that lasts.
+LOGIN_LINK_LIFETIME = timedelta(days=1)
+
+
+class PageRoutes:
+    """The routes outside the API."""
+
+    def __init__(
+        self,
+        authentication: Authentication,
+        people: IdentityStore,
+        chatd: Chatd,
+        *,
+        login_token: Secret | None,
+        clock: Clock,
+        draining: asyncio.Event,
+    ) -> None:
+        self._authentication = authentication
+        self._people = people
+        self._chatd = chatd
+        self._login_token = login_token
+        self._clock = clock
+        self._started_at = clock.now()
+        self._draining = draining
+
+    async def page(self, request: Request) -> Response:
+        """Say what this is and who is signed in."""
+        visitor = await self._authentication.visitor(request)
+        if visitor is None:
+            who = "Nobody is signed in. Open the login link that <code>parley up</code> printed."
+        else:
+            record = visitor.record
+            who = f"Signed in as {escape(record.display_name)} ({escape(record.role)})."
+        return HTMLResponse(
+            _document(
+                "Parley",
+                f"<p>{who}</p><p>The web page comes later; the API is here now.</p>"
+                '<p><a href="/docs">What the API offers</a></p>',
+            )
+        )
+
+    async def docs(self, request: Request) -> Response:
+        """List the routes and who may use them."""
+        rows = "".join(
+            f"<tr><td><code>{method} {escape(path)}</code></td><td>{escape(access.doc)}</td><td>"
+            + ("everyone" if access.need is Need.NOTHING else ", ".join(sorted(access.roles)))
+            + f"</td><td>{escape(access.scope or '')}</td></tr>"
+            for (method, path), access in ACCESS.items()
+        )
+        head = "<tr><th>Route</th><th>What it does</th><th>Who may</th><th>Scope</th></tr>"
+        return HTMLResponse(
+            _document(
+                "Parley: the API",
+                "<p>Send <code>Authorization: Bearer</code> with an API key. Errors are problem "
+                'documents (RFC 9457, see <a href="/problems">all</a>), streams are server-sent '
+                f"events.</p><table>{head}{rows}</table>",
+            )
+        )
+
+    async def problems(self, request: Request) -> Response:
+        """List the problems that requests may be answered with."""
+        return HTMLResponse(_document("Parley: problems", index_body()))
+
+    async def problem(self, request: Request) -> Response:
+        """Say what one problem means and what to do about it."""
+        code = request.path_params["code"]
+        if code not in PROBLEM_KINDS:
+            raise HttpRefusal(404, "NO_SUCH_PATH", "There is no such problem; see /problems.")
+        return HTMLResponse(_document(code, problem_body(code)))
+
+    async def login(self, request: Request) -> Response:
+        """Spend the login link for a session."""
+        token = read_query(request, "token").get("token", "")
+        expected = "" if self._login_token is None else self._login_token.reveal()
+        is_ours = hmac.compare_digest(digest_of(token), digest_of(expected)) and bool(expected)
+        is_fresh = self._clock.now() - self._started_at < LOGIN_LINK_LIFETIME
+        cookie = None
+        if is_ours and is_fresh:
+            cookie = await self._authentication.sign_owner_in(digest_of(token))
+        if cookie is None:
+            raise HttpRefusal(
+                403,
+                "LOGIN_LINK_INVALID",
+                "The link was used before, is older than a day or another start's; use the newest "
+                "one that `parley up` printed, or start Parley again for a new one.",
+            )
+        return RedirectResponse("/", status_code=303, headers={"set-cookie": cookie})
+
+    async def healthz(self, request: Request) -> Response:
+        """Say that this process answers."""
+        return json_response({"status": "ok"})
+
+    async def readyz(self, request: Request) -> Response:
+        """Say whether this process can do its work."""
+        if self._draining.is_set():
+            raise _not_ready({"process": "draining"})
+        async with asyncio.TaskGroup() as tasks:
+            database = tasks.create_task(self._is_database_there())
+            chatd = tasks.create_task(self._chatd.is_healthy(CHECK_S_MAX))
+        checks = {"database": _word(database.result()), "chatd": _word(chatd.result())}
+        if not (database.result() and chatd.result()):
+            raise _not_ready(checks)
+        return json_response({"status": "ready", "checks": checks})
+
+    async def _is_database_there(self) -> bool:
+        try:
+            async with asyncio.timeout(CHECK_S_MAX):
+                await self._people.ping()
+        except (DatabaseUnavailable, TimeoutError):
+            return False
+        return True
+
+
+def _word(is_well: bool) -> str:
+    return "ok" if is_well else "unavailable"
+
+
+def _not_ready(checks: Mapping[str, str]) -> HttpRefusal:
+    at_fault = ", ".join(f"{name} is {word}" for name, word in checks.items() if word != "ok")
+    return HttpRefusal(503, "NOT_READY", f"Not ready: {at_fault}.", facts={"checks": dict(checks)})
+
+
+def _document(title: str, body: str) -> str:
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{escape(title)}</title></head><body><h1>{escape(title)}</h1>{body}</body></html>"
+    )

@@ -1,0 +1,1 @@
+"""McpServerService: MCP servers, managed by administrators."""

@@ -1,0 +1,119 @@
+"""One call of a tool: what names it, what is ordered, where it is and how it ended."""
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from mcpgateway.client.content import Part
+from mcpgateway.servers.domain import Reason, ServerId
+
+
+class Outcome(StrEnum):
+    """How a call ended."""
+
+    SUCCEEDED = "succeeded"
+    TOOL_ERROR = "tool_error"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class CallKey:
+    """Names a call and the owner who asks about it.
+
+    Attributes:
+        execution_id: Chosen by the caller, unique in the journal.
+        caller: The service, or the service token, that the call belongs to.
+        chat_id: Its chat; empty for a service token.
+        owner_epoch: The epoch of the chat's owner; 0 for a service token.
+    """
+
+    execution_id: str
+    caller: str
+    chat_id: str
+    owner_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A call to be made.
+
+    Attributes:
+        key: What names it.
+        server_id: Where.
+        user_id: For whom; empty when a service calls for itself.
+        tool: The server's own name of the tool.
+        arguments_json: A JSON object.
+        idle_s: How long the tool may be silent.
+        limit_s: How long it may take.
+    """
+
+    key: CallKey
+    server_id: ServerId
+    user_id: str
+    tool: str
+    arguments_json: bytes = field(repr=False)
+    idle_s: float
+    limit_s: float
+
+    @property
+    def sha256(self) -> bytes:
+        """Return what the same execution id must come with again."""
+        parts = (self.server_id.encode(), self.tool.encode(), self.arguments_json)
+        return hashlib.sha256(b"".join(b"%d:%s" % (len(part), part) for part in parts)).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a tool is, in its own unit."""
+
+    progress: float
+    total: float | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """How a call ended, before the journal dated it.
+
+    Attributes:
+        outcome: How.
+        parts: What it brought.
+        reason: Why it did not succeed; None when the tool itself answered.
+        message: The same for people, without secrets.
+        may_have_executed: False proves that nothing happened.
+        retry_after_ms: When trying again makes sense; 0 when nothing is known.
+        original_bytes: Bytes of all parts before any cut.
+    """
+
+    outcome: Outcome
+    parts: tuple[Part, ...] = ()
+    reason: Reason | None = None
+    message: str = ""
+    may_have_executed: bool = True
+    retry_after_ms: int = 0
+    original_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """A call as the journal holds it.
+
+    Attributes:
+        key: The key it was journaled with.
+        sha256: Its content; None when it was cancelled before anyone ordered it.
+        started_at: When it was journaled.
+        finished_at: When it ended; None while it runs.
+        end: How it ended, without parts once acknowledged; None while it runs.
+        is_acknowledged: Whether its parts were dropped.
+    """
+
+    key: CallKey
+    sha256: bytes | None
+    started_at: datetime
+    finished_at: datetime | None
+    end: CallEnd | None
+    is_acknowledged: bool

@@ -1,0 +1,147 @@
+"""One client of an MCP server at work: a session that a task owns, or a client for one operation.
+
+The SDK's clients must be left by the task that entered them, and a transport error may cancel that
+task. So a session is entered and left by one task of its own. Callers run their operation in
+another task, watch for the end of the session and of the HTTP exchange beside it, and are never
+touched by what happens to either.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
+
+from mcp import Client
+
+from mcpgateway.client.egress import EXCHANGE, Exchange
+from mcpgateway.client.failures import failed_exchange, lost_session
+from mcpgateway.servers.domain import Reason
+from mcpgateway.servers.errors import UpstreamFailed
+from parley.clock import Clock
+
+T = TypeVar("T")
+Work = Callable[[Client], Awaitable[T]]
+Connecting = Callable[[], AbstractAsyncContextManager[Client]]
+
+
+class OwnedSession:
+    """One session with a server that keeps them, owned by one task."""
+
+    def __init__(self, connecting: Connecting, limit_ms: int, now: float) -> None:
+        self._connecting = connecting
+        self._limit_ms = limit_ms
+        self._opened: asyncio.Future[Client | UpstreamFailed] = (
+            asyncio.get_running_loop().create_future()
+        )
+        self._owner: asyncio.Task[object] | None = None
+        self.opened_at = now
+        self.used_at = now
+        self.operations = 0
+        self.stopping = asyncio.Event()
+        self.ended = asyncio.Event()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no new operation may use it."""
+        return self.stopping.is_set() or self.ended.is_set()
+
+    async def own(self) -> None:
+        """Enter the client, keep it until told to stop, and leave it, all in this task."""
+        self._owner = asyncio.current_task()
+        exchange = Exchange()
+        EXCHANGE.set(exchange)
+        failure = UpstreamFailed(
+            Reason.CONNECT_TIMEOUT, f"the server did not connect within {self._limit_ms} ms"
+        )
+        # Not a timeout around entering: those scopes would have to be left before the client's.
+        limit = asyncio.get_running_loop().call_later(self._limit_ms / 1000, self.stop)
+        try:
+            async with self._connecting() as client:
+                limit.cancel()
+                self._opened.set_result(client)
+                await self.stopping.wait()
+        except Exception as error:  # The SDK raises whatever its transport met.
+            failure = failed_exchange(error, exchange, is_connecting=True)
+        finally:
+            limit.cancel()
+            self.stopping.set()
+            self.ended.set()
+            if not self._opened.done():
+                self._opened.set_result(failure)
+
+    def stop(self) -> None:
+        """Ask the owner to leave the client; one that is still entering is cancelled."""
+        self.stopping.set()
+        if not self._opened.done() and self._owner is not None:
+            self._owner.cancel()
+
+    async def opened(self) -> Client:
+        """Return the client once it is connected.
+
+        Raises:
+            UpstreamFailed: It could not be, or not in time.
+        """
+        await asyncio.wait({self._opened})
+        result = self._opened.result()
+        if isinstance(result, UpstreamFailed):
+            raise result
+        return result
+
+    async def run(self, work: Work[T], clock: Clock) -> T:
+        """Run `work` with the session's client.
+
+        Raises:
+            UpstreamFailed: It failed, or the session ended under it.
+        """
+        client = self._opened.result()
+        assert isinstance(client, Client)
+        self.operations += 1
+        try:
+            return await _watched(lambda: work(client), self.ended, has_session=True)
+        finally:
+            self.operations -= 1
+            self.used_at = clock.monotonic()
+
+
+async def one_off(connecting: Connecting, work: Work[T]) -> T:
+    """Run `work` with a client of its own.
+
+    Raises:
+        UpstreamFailed: It failed.
+    """
+
+    async def connected() -> T:
+        async with connecting() as client:
+            return await work(client)
+
+    return await _watched(connected, asyncio.Event(), has_session=False)
+
+
+async def _watched(
+    work: Callable[[], Awaitable[T]], ended: asyncio.Event, *, has_session: bool
+) -> T:
+    """Run `work` in a task of its own until it, its session or its HTTP exchange ends."""
+    exchange = Exchange()
+
+    async def contained() -> T | UpstreamFailed:
+        EXCHANGE.set(exchange)
+        try:
+            return await work()
+        except Exception as error:  # The SDK raises whatever its transport met.
+            return failed_exchange(error, exchange, has_session=has_session)
+
+    async with asyncio.TaskGroup() as tasks:
+        working = tasks.create_task(contained())
+        watching: list[Coroutine[Any, Any, object]] = [ended.wait(), exchange.broken.wait()]
+        watchers = {tasks.create_task(watch) for watch in watching}
+        await asyncio.wait({working, *watchers}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (working, *watchers):
+            task.cancel()
+    if working.cancelled():
+        if exchange.error is not None:
+            raise failed_exchange(exchange.error, exchange, has_session=has_session)
+        raise lost_session(is_sent=exchange.is_sent)
+    result = working.result()
+    if isinstance(result, UpstreamFailed):
+        raise result
+    return result

@@ -1,0 +1,265 @@
+"""Connections to MCP servers through the SDK: which there are, whose they are, when they end.
+
+A server of today's protocol keeps no sessions: each operation makes a short-lived client over the
+endpoint's pooled connections. An older one does: a session belongs to one user (and, if the server
+keeps state per chat, to one chat).
+"""
+
+import asyncio
+import contextvars
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+import httpx2
+import msgspec
+from mcp import Client
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import DiscoverResult, Implementation
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from mcpgateway.client import operations as asking
+from mcpgateway.client.content import ToolAnswer
+from mcpgateway.client.egress import Policy, guarded_client
+from mcpgateway.client.session import Connecting, OwnedSession, Work, one_off
+from mcpgateway.client.upstream import OnProgress
+from mcpgateway.servers.domain import Catalogue, Reason, Target, Transport
+from mcpgateway.servers.errors import UpstreamFailed
+from parley.clock import Clock
+from parley.tasks import BackgroundTasks, Starter, Supervision
+
+LISTING_BYTES_MAX: Final = 8 * 1024 * 1024
+SESSION_IDLE_S: Final = 300.0
+SESSION_AGE_S: Final = 1800.0
+ENDPOINT_IDLE_S: Final = 900.0
+SESSIONS_MAX: Final = 500
+SWEEP_S: Final = 30.0
+CLIENT: Final = Implementation(name="parley", version="0.1.0")
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Endpoint:
+    """One server as configured: its connections, what protocol it speaks, its sessions."""
+
+    http: httpx2.AsyncClient
+    used_at: float
+    mode: str = "auto"
+    discovered: DiscoverResult | None = None
+    operations: int = 0
+    sessions: dict[tuple[str, int, str, str], OwnedSession] = field(default_factory=dict)
+
+    def learn(self, client: Client) -> bool:
+        """Note which protocol the server speaks; return whether it keeps sessions."""
+        discovered = client.session.discover_result
+        if client.protocol_version in MODERN_PROTOCOL_VERSIONS and discovered is not None:
+            self.mode, self.discovered = client.protocol_version, discovered
+            return False
+        self.mode, self.discovered = "legacy", None
+        return True
+
+    def forget(self, session: OwnedSession | None) -> None:
+        """Take nothing about the server for granted any more, and give the session up."""
+        self.mode, self.discovered = "auto", None
+        if session is not None:
+            session.stop()
+
+
+class Sessions:
+    """MCP servers, reached through one guarded transport; an `Upstream`."""
+
+    def __init__(self, policy: Policy, clock: Clock, tasks: Starter) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._tasks = tasks
+        self._endpoints: dict[tuple[str, int], _Endpoint] = {}
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, policy: Policy, supervision: Supervision) -> "AsyncIterator[Sessions]":
+        """Give the sessions; at the end all of them are closed."""
+        async with BackgroundTasks(supervision) as tasks:
+            sessions = cls(policy, supervision.clock, tasks)
+            tasks.keep("sessions.expire", sessions._sweep_for_ever)
+            try:
+                yield sessions
+            finally:
+                await sessions.close()
+
+    async def list_tools(self, target: Target) -> Catalogue:
+        """Return what the server offers, within its connect timeout.
+
+        Raises:
+            UpstreamFailed: It does not answer, or not as it should.
+        """
+        limit_ms = target.server.settings.limits.connect_timeout_ms
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                return await self._use(target, asking.list_tools)
+        except TimeoutError:
+            raise UpstreamFailed(
+                Reason.CONNECT_TIMEOUT, f"the server did not list its tools within {limit_ms} ms"
+            ) from None
+
+    async def call_tool(
+        self, target: Target, tool: str, arguments_json: bytes, on_progress: OnProgress
+    ) -> ToolAnswer:
+        """Call a tool once; a call that provably never left is sent once more.
+
+        Raises:
+            UpstreamFailed: The tool did not answer; it says whether it may have run.
+        """
+        arguments = msgspec.json.decode(arguments_json or b"{}", type=dict[str, Any])
+
+        async def call(client: Client) -> ToolAnswer:
+            return await asking.call_tool(client, tool, arguments, on_progress)
+
+        return await self._use(target, call)
+
+    async def close(self) -> None:
+        """Give every session and connection up."""
+        endpoints, self._endpoints = self._endpoints, {}
+        for endpoint in endpoints.values():
+            await _close(endpoint)
+
+    async def _use(self, target: Target, work: Work[T]) -> T:
+        """Run `work` with a client, once more if the server provably heard nothing of it."""
+        endpoint = self._endpoint(target)
+        endpoint.operations += 1
+        try:
+            for is_last in (False, True):
+                session = None
+                try:
+                    if endpoint.mode not in MODERN_PROTOCOL_VERSIONS:
+                        session = await self._session(endpoint, target)
+                    if session is None:
+                        return await one_off(self._connecting(endpoint, target), work)
+                    return await session.run(work, self._clock)
+                except UpstreamFailed as error:
+                    endpoint.forget(session)
+                    if is_last or not _is_repeatable(error):
+                        raise
+            raise AssertionError("the last attempt returns or raises")
+        finally:
+            endpoint.operations -= 1
+            endpoint.used_at = self._clock.monotonic()
+
+    async def _session(self, endpoint: _Endpoint, target: Target) -> OwnedSession | None:
+        """Return the user's session, or None when the server turns out to keep none."""
+        session = endpoint.sessions.get(target.session)
+        if session is None or session.is_over:
+            self._make_room()
+            limit_ms = target.server.settings.limits.connect_timeout_ms
+            connecting = self._connecting(endpoint, target)
+            session = OwnedSession(connecting, limit_ms, self._clock.monotonic())
+            endpoint.sessions[target.session] = session
+            # Its own context: it outlives the call that happens to need it first.
+            self._tasks.create_task(session.own(), context=contextvars.Context())
+        client = await session.opened()
+        if endpoint.learn(client):
+            return session
+        session.stop()
+        endpoint.sessions.pop(target.session, None)
+        return None
+
+    def _endpoint(self, target: Target) -> _Endpoint:
+        key = (target.server.id, target.server.version)
+        endpoint = self._endpoints.get(key)
+        if endpoint is None:
+            endpoint = _Endpoint(self._http(target), self._clock.monotonic())
+            self._endpoints[key] = endpoint
+        return endpoint
+
+    def _http(self, target: Target) -> httpx2.AsyncClient:
+        limits = target.server.settings.limits
+        return guarded_client(
+            self._policy,
+            headers=target.headers,
+            # Pictures come as base64, and structured results repeat the text.
+            response_bytes_max=max(LISTING_BYTES_MAX, 2 * limits.result_bytes_max + 65536),
+            # Silence while reading is judged by whoever makes the call.
+            timeout=httpx2.Timeout(limits.connect_timeout_ms / 1000, read=None),
+        )
+
+    def _connecting(self, endpoint: _Endpoint, target: Target) -> Connecting:
+        settings = target.server.settings
+
+        def fresh_http(
+            headers: dict[str, str] | None = None,
+            timeout: httpx2.Timeout | None = None,
+            auth: httpx2.Auth | None = None,
+        ) -> httpx2.AsyncClient:
+            return self._http(target)
+
+        def connect() -> AbstractAsyncContextManager[Client]:
+            if settings.transport is Transport.SSE:
+                # This transport closes the client it is given.
+                transport: Any = sse_client(settings.url, httpx_client_factory=fresh_http)
+            else:
+                transport = streamable_http_client(
+                    settings.url,
+                    http_client=endpoint.http,
+                    max_sse_event_size=2 * settings.limits.result_bytes_max + 65536,
+                )
+            return Client(
+                transport,
+                mode=endpoint.mode,
+                prior_discover=endpoint.discovered,
+                client_info=CLIENT,
+                cache=None,
+            )
+
+        return connect
+
+    def _make_room(self) -> None:
+        """Stop the idle session that was used longest ago when there are too many."""
+        sessions = [
+            session
+            for endpoint in self._endpoints.values()
+            for session in endpoint.sessions.values()
+        ]
+        idle = [session for session in sessions if session.operations == 0]
+        if len(sessions) >= SESSIONS_MAX and idle:
+            min(idle, key=lambda session: session.used_at).stop()
+
+    async def _sweep_for_ever(self) -> None:
+        while True:
+            await self._clock.sleep(SWEEP_S)
+            await self._sweep(self._clock.monotonic())
+
+    async def _sweep(self, now: float) -> None:
+        for key, endpoint in tuple(self._endpoints.items()):
+            for owner, session in tuple(endpoint.sessions.items()):
+                if session.operations == 0 and (
+                    now - session.used_at > SESSION_IDLE_S
+                    or now - session.opened_at > SESSION_AGE_S
+                ):
+                    session.stop()
+                if session.ended.is_set():
+                    del endpoint.sessions[owner]
+            is_idle = not endpoint.sessions and not endpoint.operations
+            if is_idle and now - endpoint.used_at > ENDPOINT_IDLE_S:
+                del self._endpoints[key]
+                await _close(endpoint)
+
+
+def _is_repeatable(error: UpstreamFailed) -> bool:
+    """Tell whether the server provably heard nothing, and a new connection may help."""
+    return error.reason is Reason.SESSION_LOST and not error.may_have_executed
+
+
+async def _close(endpoint: _Endpoint) -> None:
+    """Ask the sessions to end and wait a little, then close the connections under them."""
+    for session in endpoint.sessions.values():
+        session.stop()
+    ending = [session.ended.wait() for session in endpoint.sessions.values()]
+    try:
+        async with asyncio.timeout(2), asyncio.TaskGroup() as tasks:
+            for each in ending:
+                tasks.create_task(each)
+    except TimeoutError:
+        pass
+    await endpoint.http.aclose()

@@ -1,0 +1,171 @@
+"""The protocol's tools and results in our words; what a server says is data here."""
+
+import base64
+import binascii
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+from mcp_types import Tool as ProtocolTool
+
+from mcpgateway.client.content import (
+    BlobPart,
+    LinkPart,
+    Part,
+    ResourcePart,
+    StructuredPart,
+    TextPart,
+    ToolAnswer,
+    UnknownPart,
+)
+from mcpgateway.client.tool_names import ORIGINAL_NAME_MAX, canonical_json, definition_digest
+from mcpgateway.servers.domain import Tool, ToolHints
+
+DESCRIPTION_BYTES_MAX: Final = 2048
+SCHEMA_BYTES_MAX: Final = 65536
+DESCRIPTION_CUT: Final = " [description cut]"
+MAGIC: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"ID3", "audio/mpeg"),
+    (b"OggS", "audio/ogg"),
+)
+
+logger = logging.getLogger(__name__)
+
+
+def usable_tools(tools: Iterable[ProtocolTool]) -> tuple[dict[str, Tool], int]:
+    """Return the tools that can be offered, by name, and how many cannot."""
+    usable: dict[str, Tool] = {}
+    dropped = 0
+    for tool in tools:
+        translated = _tool(tool)
+        if translated is None or translated.name in usable:
+            dropped += 1
+        else:
+            usable[translated.name] = translated
+    return usable, dropped
+
+
+def _tool(tool: ProtocolTool) -> Tool | None:
+    """Return the tool, or None when its name or schemas are beyond what a model can be given."""
+    schema = {"type": "object", **tool.input_schema}
+    schemas = [canonical_json(schema)]
+    if tool.output_schema is not None:
+        schemas.append(canonical_json(tool.output_schema))
+    is_usable = (
+        0 < len(tool.name) <= ORIGINAL_NAME_MAX
+        and "\0" not in tool.name
+        and schema["type"] == "object"
+        and all(len(each) <= SCHEMA_BYTES_MAX for each in schemas)
+    )
+    if not is_usable:
+        logger.info("a tool was left out: its name or its schema cannot be used")
+        return None
+    description = cut_text(tool.description or "", DESCRIPTION_BYTES_MAX)
+    hints = _hints(tool)
+    annotated_title = tool.annotations.title if tool.annotations else None
+    return Tool(
+        name=tool.name,
+        title=clean_text(tool.title or annotated_title or "")[:256],
+        description=description,
+        input_schema_json=schemas[0],
+        output_schema_json=schemas[1] if len(schemas) > 1 else b"",
+        hints=hints,
+        digest=definition_digest(tool.name, description, schemas, hints),
+    )
+
+
+def _hints(tool: ProtocolTool) -> ToolHints:
+    said = tool.annotations
+    if said is None:
+        return ToolHints()
+    return ToolHints(
+        read_only=said.read_only_hint,
+        destructive=said.destructive_hint,
+        idempotent=said.idempotent_hint,
+        open_world=said.open_world_hint,
+    )
+
+
+def answer_of(result: CallToolResult) -> ToolAnswer:
+    """Return every part of a result, in its order."""
+    parts = [_part(block) for block in result.content]
+    if result.structured_content is not None:
+        structured = canonical_json(result.structured_content)
+        if not any(_says_the_same(part, structured) for part in parts):
+            parts.append(StructuredPart(structured))
+    return ToolAnswer(result.is_error, tuple(parts))
+
+
+def _says_the_same(part: Part, structured: bytes) -> bool:
+    if not isinstance(part, TextPart):
+        return False
+    try:
+        return canonical_json(msgspec.json.decode(part.text)) == structured
+    except msgspec.MsgspecError:
+        return False
+
+
+def _part(block: ContentBlock) -> Part:
+    try:
+        match block:
+            case TextContent():
+                return TextPart(clean_text(block.text))
+            case ImageContent():
+                data = base64.b64decode(block.data, validate=True)
+                return BlobPart("image", _media_type(data, block.mime_type), data)
+            case AudioContent():
+                data = base64.b64decode(block.data, validate=True)
+                return BlobPart("audio", _media_type(data, block.mime_type), data)
+            case EmbeddedResource(resource=TextResourceContents() as resource):
+                text = clean_text(resource.text).encode()
+                return ResourcePart(str(resource.uri), resource.mime_type or "", text, True)
+            case EmbeddedResource(resource=BlobResourceContents() as resource):
+                data = base64.b64decode(resource.blob, validate=True)
+                return ResourcePart(str(resource.uri), resource.mime_type or "", data, False)
+            case ResourceLink():
+                return LinkPart(
+                    uri=str(block.uri)[:2048],
+                    name=clean_text(block.name)[:256],
+                    description=clean_text(block.description or "")[:2048],
+                    media_type=(block.mime_type or "")[:128],
+                )
+            case _:
+                return UnknownPart(str(block.type)[:128])
+    except binascii.Error:
+        return UnknownPart(f"{block.type} that is not base64")
+
+
+def _media_type(data: bytes, said: str) -> str:
+    """Return what the bytes are, or what the server says when they do not tell."""
+    if data[:4] == b"RIFF" and data[8:12] in (b"WEBP", b"WAVE"):
+        return "image/webp" if data[8:12] == b"WEBP" else "audio/wav"
+    found = next((kind for magic, kind in MAGIC if data.startswith(magic)), None)
+    return found or said[:128]
+
+
+def clean_text(text: str) -> str:
+    """Return `text` as valid UTF-8 without NUL, which PostgreSQL does not store."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def cut_text(text: str, bytes_max: int) -> str:
+    """Return `text`, cleaned, in at most `bytes_max`; one that was cut says so."""
+    encoded = clean_text(text).encode()
+    if len(encoded) <= bytes_max:
+        return encoded.decode()
+    return encoded[: bytes_max - len(DESCRIPTION_CUT)].decode(errors="ignore") + DESCRIPTION_CUT

@@ -1,0 +1,1 @@
+"""McpRuntimeService: tools listed and called for chats."""

@@ -1,0 +1,358 @@
+"""Making calls: each is journaled, made once, watched, and ended once.
+
+A call lives in a task of the desk, not in the request that ordered it: closing that request's
+stream leaves it running, and the same execution id, here or on another replica, attaches to it.
+A call is known to the desk from before it is journaled, so whatever the journal says this process
+is running and the desk does not know was lost between the two, and never left.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+from mcpgateway.client.call import CallEnd, CallRecord, Order, Outcome, Progress
+from mcpgateway.client.content import TooLarge, fitted
+from mcpgateway.client.upstream import OnProgress, Upstream
+from mcpgateway.runtime.journal import Journal, check_content
+from mcpgateway.servers.domain import Reason, Target
+from mcpgateway.servers.errors import McpError, TooManyCalls, UpstreamFailed
+from parley.clock import Clock
+from parley.postgres import DatabaseUnavailable
+from parley.rpc import detached
+from parley.tasks import BackgroundTasks, Starter, Supervision
+
+PROGRESS_PERIOD_S: Final = 0.25
+POLL_FIRST_S: Final = 0.1
+POLL_LAST_S: Final = 1.0
+STORE_RETRY_S: Final = 1.0
+STOP_S: Final = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A call that is journaled.
+
+    Attributes:
+        record: As it is in the journal.
+        is_attached: Whether an earlier request journaled it.
+    """
+
+    record: CallRecord
+    is_attached: bool
+
+
+class RunningCall:
+    """A call while this process makes it."""
+
+    def __init__(self, order: Order, target: Target, obstacle: UpstreamFailed | None) -> None:
+        loop = asyncio.get_running_loop()
+        self.order = order
+        self.target = target
+        self.obstacle = obstacle
+        self.progress: Progress | None = None
+        self.progress_count = 0
+        self.stop_reason: Reason | None = None
+        self.stopping = asyncio.Event()
+        self.journaled: asyncio.Future[tuple[CallRecord, bool] | Exception] = loop.create_future()
+        self.finished: asyncio.Future[CallRecord | None] = loop.create_future()
+        self._news = asyncio.Event()
+
+    def note(self, progress: Progress) -> None:
+        """Take what the tool says about how far it is."""
+        self.progress = progress
+        self.progress_count += 1
+        self._news.set()
+
+    def stop(self, reason: Reason) -> None:
+        """Ask the call to end."""
+        self.stop_reason = self.stop_reason or reason
+        self.stopping.set()
+
+    def finish(self, record: CallRecord | None) -> None:
+        """Tell the followers; None when the journal has to be asked instead."""
+        self.finished.set_result(record)
+        self._news.set()
+
+    async def news(self) -> AsyncIterator[Progress]:
+        """Give progress, at most four times a second, until the call is finished."""
+        seen = 0
+        while not self.finished.done() or seen < self.progress_count:
+            if seen < self.progress_count and self.progress is not None:
+                seen = self.progress_count
+                yield self.progress
+                await asyncio.wait({self.finished}, timeout=PROGRESS_PERIOD_S)
+            elif not self.finished.done():
+                self._news.clear()
+                await self._news.wait()
+
+
+class CallDesk:
+    """Starts calls, attaches to them, and ends them."""
+
+    def __init__(self, journal: Journal, upstream: Upstream, clock: Clock, tasks: Starter) -> None:
+        self._journal = journal
+        self._upstream = upstream
+        self._clock = clock
+        self._tasks = tasks
+        self._running: dict[str, RunningCall] = {}
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, journal: Journal, upstream: Upstream, supervision: Supervision
+    ) -> "AsyncIterator[CallDesk]":
+        """Give the desk; at its end running calls are stopped and recorded as unknown."""
+        async with BackgroundTasks(supervision) as tasks:
+            desk = cls(journal, upstream, supervision.clock, tasks)
+            try:
+                yield desk
+            finally:
+                await desk._stop_all()
+
+    async def attach(self, order: Order) -> Opened | None:
+        """Return the call if it is journaled already, by anyone.
+
+        Raises:
+            StaleOwner: A newer owner of the chat has called.
+            ExecutionIdReused: The id names another call.
+        """
+        record = await self._journal.find(order.key)
+        if record is None:
+            return None
+        check_content(record, order)
+        return Opened(record, is_attached=True)
+
+    async def start(self, order: Order, target: Target, obstacle: UpstreamFailed | None) -> Opened:
+        """Journal the call and make it, unless the same one is under way.
+
+        Args:
+            order: The call.
+            target: Where it goes.
+            obstacle: Why it cannot be made; it is journaled and ends with this.
+
+        Raises:
+            TooManyCalls: As many as the server allows are running.
+            StaleOwner: A newer owner of the chat has called.
+            ExecutionIdReused: The id names another call.
+        """
+        running = self._running.get(order.key.execution_id)
+        is_attached = running is not None
+        if running is None:
+            self._check_room(order, target)
+            running = RunningCall(order, target, obstacle)
+            self._running[order.key.execution_id] = running
+            self._tasks.create_task(self._conduct(running), context=detached())
+        journaled = await asyncio.shield(running.journaled)
+        if isinstance(journaled, Exception):
+            raise journaled
+        record, is_new = journaled
+        check_content(record, order)
+        return Opened(record, is_attached=is_attached or not is_new)
+
+    async def follow(self, record: CallRecord) -> AsyncIterator[Progress | CallRecord]:
+        """Give what becomes of a journaled call: progress, and at last its finished record."""
+        if record.end is not None:
+            yield record
+            return
+        running = self._running.get(record.key.execution_id)
+        if running is not None:
+            async for progress in running.news():
+                yield progress
+            finished = running.finished.result()
+            if finished is not None:
+                yield finished
+                return
+        yield await self._awaited(record.key.execution_id)
+
+    def cancel(self, execution_id: str) -> None:
+        """Stop the call if this process makes it; elsewhere the journal tells the one that does."""
+        running = self._running.get(execution_id)
+        if running is not None:
+            running.stop(Reason.CANCELLED)
+
+    def cancel_calls_of(self, server_id: str) -> None:
+        """Stop the calls of a server that this process makes."""
+        for running in self._running.values():
+            if running.order.server_id == server_id:
+                running.stop(Reason.CANCELLED)
+
+    async def reconcile(self) -> None:
+        """Renew this process's lease, stop what others cancelled, and end what was lost."""
+        known = frozenset(self._running)
+        for call in await self._journal.renew():
+            if call.is_cancelled:
+                self.cancel(call.execution_id)
+            if call.execution_id not in known and call.execution_id not in self._running:
+                message = "the call was lost before it was sent"
+                end = CallEnd(
+                    Outcome.FAILED,
+                    reason=Reason.GATEWAY_LOST,
+                    message=message,
+                    may_have_executed=False,
+                )
+                await self._journal.finish(call.execution_id, end)
+
+    def _check_room(self, order: Order, target: Target) -> None:
+        limits = target.server.settings.limits
+        of_server = [
+            call for call in self._running.values() if call.order.server_id == order.server_id
+        ]
+        of_user = [call for call in of_server if call.order.user_id == order.user_id]
+        if len(of_user) >= limits.calls_per_user_max:
+            raise TooManyCalls(limits.calls_per_user_max)
+        if len(of_server) >= limits.calls_max:
+            raise TooManyCalls(limits.calls_max)
+
+    async def _conduct(self, running: RunningCall) -> None:
+        """Journal, make and end one call; whatever happens, nobody waits for ever."""
+        finished: CallRecord | None = None
+        try:
+            journaled = await self._journal.begin(running.order)
+            running.journaled.set_result(journaled)
+            if journaled[1]:
+                finished = await self._stored(running, await self._end(running))
+        except Exception as error:  # A task of the desk must not take the desk down.
+            if not running.journaled.done():
+                running.journaled.set_result(error)
+            if not isinstance(error, McpError | DatabaseUnavailable):
+                logger.exception("call %s failed", running.order.key.execution_id)
+        finally:
+            running.journaled.cancel()
+            del self._running[running.order.key.execution_id]
+            running.finish(finished)
+
+    async def _end(self, running: RunningCall) -> CallEnd:
+        """Make the call and return how it ended; every way to end is a value."""
+        if running.obstacle is not None:
+            return _failed(running.obstacle)
+        if running.stopping.is_set():
+            return replace(_stopped(running.stop_reason), may_have_executed=False)
+        silence = Silence(running, self._clock)
+
+        def note(progress: Progress) -> None:
+            silence.heard()
+            running.note(progress)
+
+        order = running.order
+        async with asyncio.TaskGroup() as tasks:
+            calling = tasks.create_task(self._call(running, note))
+            stopping = tasks.create_task(running.stopping.wait())
+            waiting = tasks.create_task(silence.until_too_long())
+            watched = (calling, stopping, waiting)
+            await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+            for task in watched:
+                task.cancel()
+        if not calling.cancelled():
+            return calling.result()
+        if not waiting.cancelled():
+            return _timed_out(waiting.result(), order)
+        return _stopped(running.stop_reason)
+
+    async def _call(self, running: RunningCall, note: OnProgress) -> CallEnd:
+        order = running.order
+        bytes_max = running.target.server.settings.limits.result_bytes_max
+        try:
+            answer = await self._upstream.call_tool(
+                running.target, order.tool, order.arguments_json, note
+            )
+        except UpstreamFailed as error:
+            return _failed(error)
+        except Exception:  # What it did is not known, and that has to be recorded.
+            logger.exception("call %s failed", order.key.execution_id)
+            message = "the call failed inside Parley; the tool may have run"
+            return CallEnd(Outcome.UNKNOWN, reason=Reason.GATEWAY_LOST, message=message)
+        try:
+            parts = fitted(answer.parts, bytes_max)
+        except TooLarge:
+            return CallEnd(
+                Outcome.FAILED,
+                reason=Reason.RESULT_TOO_LARGE,
+                message=f"the result exceeds {bytes_max} bytes and was not kept",
+                original_bytes=answer.bytes,
+            )
+        outcome = Outcome.TOOL_ERROR if answer.is_error else Outcome.SUCCEEDED
+        return CallEnd(outcome, parts, original_bytes=answer.bytes)
+
+    async def _stored(self, running: RunningCall, end: CallEnd) -> CallRecord:
+        """Put the end into the journal, however long that takes."""
+        while True:
+            try:
+                return await self._journal.finish(running.order.key.execution_id, end)
+            except DatabaseUnavailable as error:
+                if running.stop_reason is Reason.GATEWAY_LOST:
+                    raise
+                logger.warning("an outcome is not stored yet: %s", error)
+            await self._clock.sleep(STORE_RETRY_S)
+
+    async def _awaited(self, execution_id: str) -> CallRecord:
+        """Return the record of a call that another process makes, once it is finished."""
+        delay_s = POLL_FIRST_S
+        while True:
+            record = await self._journal.read(execution_id)
+            if record.end is not None:
+                return record
+            await self._clock.sleep(delay_s)
+            delay_s = min(2 * delay_s, POLL_LAST_S)
+
+    async def _stop_all(self) -> None:
+        finishing = {running.finished for running in self._running.values()}
+        for running in self._running.values():
+            running.stop(Reason.GATEWAY_LOST)
+        if finishing:
+            await asyncio.wait(finishing, timeout=STOP_S)
+
+
+class Silence:
+    """Judges how long a call is silent, and how long it takes in all."""
+
+    def __init__(self, running: RunningCall, clock: Clock) -> None:
+        self._clock = clock
+        self._idle_s = running.order.idle_s
+        self._heard_at = clock.monotonic()
+        self._over_at = clock.monotonic() + running.order.limit_s
+
+    def heard(self) -> None:
+        """Note that the tool said something."""
+        self._heard_at = self._clock.monotonic()
+
+    async def until_too_long(self) -> Reason:
+        """Return, once one of the two limits is reached, which."""
+        while True:
+            now = self._clock.monotonic()
+            if now >= self._over_at:
+                return Reason.CALL_TIMEOUT
+            if now >= self._heard_at + self._idle_s:
+                return Reason.IDLE_TIMEOUT
+            await self._clock.sleep(min(self._over_at, self._heard_at + self._idle_s) - now)
+
+
+def _failed(error: UpstreamFailed) -> CallEnd:
+    # What was sent and never answered is not known to have failed.
+    is_unknown = error.may_have_executed and error.reason is Reason.SESSION_LOST
+    return CallEnd(
+        Outcome.UNKNOWN if is_unknown else Outcome.FAILED,
+        reason=error.reason,
+        message=str(error),
+        may_have_executed=error.may_have_executed,
+        retry_after_ms=error.retry_after_ms,
+    )
+
+
+def _timed_out(reason: Reason, order: Order) -> CallEnd:
+    limit_s = order.limit_s if reason is Reason.CALL_TIMEOUT else order.idle_s
+    what = "did not finish" if reason is Reason.CALL_TIMEOUT else "was silent"
+    message = f"the tool {what} for {limit_s:g} s; it may have taken effect"
+    return CallEnd(Outcome.TIMED_OUT, reason=reason, message=message)
+
+
+def _stopped(reason: Reason | None) -> CallEnd:
+    if reason is Reason.CANCELLED:
+        message = "cancelled; it may have taken effect"
+        return CallEnd(Outcome.CANCELLED, reason=Reason.CANCELLED, message=message)
+    message = "this process stopped during the call; the tool may have run"
+    return CallEnd(Outcome.UNKNOWN, reason=Reason.GATEWAY_LOST, message=message)

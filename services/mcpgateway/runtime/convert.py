@@ -1,0 +1,163 @@
+"""Tools, outcomes and results between their proto messages and ours."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, assert_never
+
+from mcpgateway.client.call import CallRecord, Progress
+from mcpgateway.client.content import (
+    BlobPart,
+    LinkPart,
+    Part,
+    ResourcePart,
+    StructuredPart,
+    TextPart,
+    UnknownPart,
+    body_of,
+)
+from mcpgateway.runtime.tool_listing import OfferedTool, ServerOutcome
+from mcpgateway.servers.domain import Reason, ToolHints
+from parley.api.mcp.v1 import runtime_service_pb2 as api
+from parley.api.mcp.v1 import server_pb2, tool_pb2
+from parley.api.mcp.v1.error_reason_pb2 import ErrorReason
+from parley.rpc import LIMITS
+
+BODIES_BYTES_MAX: Final = 256 * 1024
+CHUNK_BYTES_MAX: Final = LIMITS.frame_bytes_max
+
+
+@dataclass(frozen=True, slots=True)
+class ResultMessages:
+    """A result as it travels: what is too large for it goes ahead in chunks."""
+
+    chunks: Sequence[api.ContentChunk]
+    result: tool_pb2.CallResult
+
+
+def reason_to_proto(reason: Reason | None) -> "ErrorReason.ValueType":
+    """Return the reason's number; nothing is unspecified."""
+    name = "UNSPECIFIED" if reason is None else reason.value
+    return ErrorReason.Value(f"ERROR_REASON_{name}")
+
+
+def tool_to_proto(offered: OfferedTool) -> tool_pb2.McpTool:
+    """Return a tool as a model is offered it."""
+    tool = offered.tool
+    return tool_pb2.McpTool(
+        model_name=offered.model_name,
+        server_id=offered.server.id,
+        original_name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema_json=tool.input_schema_json,
+        output_schema_json=tool.output_schema_json,
+        hints=_hints_to_proto(tool.hints),
+        digest=tool.digest,
+        needs_approval=offered.needs_approval,
+        is_repeatable=offered.is_repeatable,
+    )
+
+
+def outcome_to_proto(outcome: ServerOutcome) -> api.ServerOutcome:
+    """Return how one server did."""
+    message = api.ServerOutcome(
+        server_id=outcome.server_id,
+        slug=outcome.slug,
+        state=server_pb2.ServerState.Value(f"SERVER_STATE_{outcome.state.name}"),
+        reason=reason_to_proto(outcome.reason),
+        message=outcome.message,
+        tool_count=outcome.tool_count,
+        dropped_tool_count=outcome.dropped_tool_count,
+        is_stale=outcome.is_stale,
+        instructions=outcome.instructions,
+        retry_after_ms=outcome.retry_after_ms,
+    )
+    if outcome.fetched_at is not None:
+        message.fetched_at.FromDatetime(outcome.fetched_at)
+    return message
+
+
+def progress_to_proto(progress: Progress) -> api.CallProgress:
+    """Return how far a tool is."""
+    return api.CallProgress(
+        progress=progress.progress, total=progress.total, message=progress.message
+    )
+
+
+def result_to_proto(record: CallRecord) -> ResultMessages:
+    """Return how a finished call ended."""
+    end = record.end
+    if end is None or record.finished_at is None:
+        raise ValueError("a call that is not finished has no result")
+    result = tool_pb2.CallResult(
+        outcome=tool_pb2.CallOutcome.Value(f"CALL_OUTCOME_{end.outcome.name}"),
+        reason=reason_to_proto(end.reason),
+        message=end.message,
+        may_have_executed=end.may_have_executed,
+        retry_after_ms=end.retry_after_ms,
+        original_bytes=end.original_bytes,
+    )
+    result.started_at.FromDatetime(record.started_at)
+    result.finished_at.FromDatetime(record.finished_at)
+    chunks: list[api.ContentChunk] = []
+    room = BODIES_BYTES_MAX
+    for index, part in enumerate(end.parts):
+        body = body_of(part)
+        is_in_place = len(body) <= room
+        if is_in_place:
+            room -= len(body)
+        else:
+            chunks.extend(_chunks(index, body))
+        result.parts.append(_part_to_proto(part, 0 if is_in_place else len(body)))
+    return ResultMessages(chunks, result)
+
+
+def _chunks(index: int, body: bytes) -> Iterator[api.ContentChunk]:
+    for offset in range(0, len(body), CHUNK_BYTES_MAX):
+        piece = body[offset : offset + CHUNK_BYTES_MAX]
+        yield api.ContentChunk(part_index=index, offset_bytes=offset, data=piece)
+
+
+def _part_to_proto(part: Part, streamed_bytes: int) -> tool_pb2.ContentPart:
+    """Return the part, with an empty body when that is streamed."""
+    message = tool_pb2.ContentPart(streamed_bytes=streamed_bytes)
+    is_streamed = streamed_bytes > 0
+    match part:
+        case TextPart(text, is_truncated):
+            message.is_truncated = is_truncated
+            message.text.CopyFrom(tool_pb2.TextContent(text="" if is_streamed else text))
+        case BlobPart(kind, media_type, data):
+            blob = tool_pb2.BlobContent(media_type=media_type, data=b"" if is_streamed else data)
+            getattr(message, kind).CopyFrom(blob)
+        case ResourcePart(uri, media_type, body, is_text):
+            resource = tool_pb2.ResourceContent(uri=uri[:2048], media_type=media_type[:128])
+            if is_text:
+                resource.text = "" if is_streamed else body.decode()
+            else:
+                resource.data = b"" if is_streamed else body
+            message.resource.CopyFrom(resource)
+        case LinkPart(uri, name, description, media_type):
+            message.resource_link.CopyFrom(
+                tool_pb2.ResourceLink(
+                    uri=uri, name=name, description=description, media_type=media_type
+                )
+            )
+        case StructuredPart(json):
+            message.structured.CopyFrom(
+                tool_pb2.StructuredContent(json=b"" if is_streamed else json)
+            )
+        case UnknownPart(name):
+            message.unknown.CopyFrom(tool_pb2.UnknownContent(type=name))
+        case _:
+            assert_never(part)
+    return message
+
+
+def _hints_to_proto(hints: ToolHints) -> tool_pb2.ToolHints:
+    said: dict[str, Any] = {
+        "read_only": hints.read_only,
+        "destructive": hints.destructive,
+        "idempotent": hints.idempotent,
+        "open_world": hints.open_world,
+    }
+    return tool_pb2.ToolHints(**{name: hint for name, hint in said.items() if hint is not None})

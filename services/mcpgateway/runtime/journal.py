@@ -1,0 +1,286 @@
+"""The durable journal of calls: what was started, by whom, and how it ended.
+
+Every statement about a call first stores the epoch of its chat's owner, in the same transaction,
+and refuses a lower one than was stored before. A call is inserted before its server hears of it
+and ended once; whoever comes second reads what the first one wrote.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, Self
+
+import asyncpg
+
+from mcpgateway.client.call import CallEnd, CallKey, CallRecord, Order, Outcome
+from mcpgateway.client.content import packed, unpacked
+from mcpgateway.servers.domain import Reason
+from mcpgateway.servers.errors import ExecutionIdReused, JournalChanged, StaleOwner
+from parley.postgres import Database, typed_outages
+
+LEASE: Final = timedelta(seconds=15)
+KEPT: Final = timedelta(days=30)
+TOKEN_RESULTS_KEPT: Final = timedelta(hours=24)
+TOKEN_PREFIX: Final = "token:"
+
+_STORE_EPOCH = """
+    INSERT INTO mcp.chat_owners (chat_id, owner_epoch) VALUES ($1, $2)
+    ON CONFLICT (chat_id) DO UPDATE SET
+        owner_epoch = GREATEST(chat_owners.owner_epoch, excluded.owner_epoch), changed_at = now()
+    RETURNING owner_epoch
+"""
+_FIND = "SELECT * FROM mcp.calls WHERE execution_id = $1"
+_BEGIN = """
+    INSERT INTO mcp.calls (execution_id, caller, chat_id, owner_epoch, sha256, server_id, user_id,
+        tool, gateway_id)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    ON CONFLICT (execution_id) DO NOTHING RETURNING *
+"""
+_FINISH = """
+    UPDATE mcp.calls SET finished_at = now(), outcome = $2, reason = $3, message = $4,
+        may_have_executed = $5, retry_after_ms = $6, original_bytes = $7, parts = $8
+    WHERE execution_id = $1 AND finished_at IS NULL RETURNING *
+"""
+_CANCEL_UNSEEN = """
+    INSERT INTO mcp.calls (execution_id, caller, chat_id, owner_epoch, server_id, user_id, tool,
+        finished_at, outcome, reason, message, may_have_executed)
+    VALUES ($1, $2, $3, $4, '', '', '', now(), 'cancelled', 'CANCELLED',
+        'cancelled before it started', false)
+    ON CONFLICT (execution_id) DO NOTHING RETURNING *
+"""
+_ASK_CANCEL = """
+    UPDATE mcp.calls SET cancel_requested_at = coalesce(cancel_requested_at, now())
+    WHERE execution_id = $1 AND finished_at IS NULL
+"""
+_ASK_CANCEL_OF_SERVER = """
+    UPDATE mcp.calls SET cancel_requested_at = coalesce(cancel_requested_at, now())
+    WHERE server_id = $1 AND finished_at IS NULL
+"""
+_ACKNOWLEDGE = """
+    UPDATE mcp.calls SET acknowledged_at = coalesce(acknowledged_at, now()), parts = NULL
+    WHERE execution_id = ANY($1) AND caller = $2 AND finished_at IS NOT NULL
+    RETURNING execution_id
+"""
+_RENEW = """
+    INSERT INTO mcp.gateways (id, lease_expires_at) VALUES ($1, now() + $2)
+    ON CONFLICT (id) DO UPDATE SET lease_expires_at = excluded.lease_expires_at
+"""
+_OWN = """
+    SELECT execution_id, cancel_requested_at IS NOT NULL AS is_cancelled
+    FROM mcp.calls WHERE gateway_id = $1 AND finished_at IS NULL
+"""
+_GIVE_UP_DEAD = """
+    WITH dead AS (
+        DELETE FROM mcp.gateways WHERE lease_expires_at < now())
+    UPDATE mcp.calls SET finished_at = now(), outcome = 'unknown', reason = 'GATEWAY_LOST',
+        message = 'the process that made the call ended; the tool may have run'
+    WHERE finished_at IS NULL AND NOT EXISTS (
+        SELECT FROM mcp.gateways g WHERE g.id = gateway_id AND g.lease_expires_at >= now())
+"""
+_DROP_TOKEN_RESULTS = """
+    UPDATE mcp.calls SET acknowledged_at = now(), parts = NULL
+    WHERE acknowledged_at IS NULL AND finished_at < now() - $1::interval
+        AND starts_with(caller, $2)
+"""
+_FORGET = "DELETE FROM mcp.calls WHERE acknowledged_at < now() - $1::interval"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCall:
+    """A running call that names this process."""
+
+    execution_id: str
+    is_cancelled: bool
+
+
+class Journal:
+    """The journal, as one process writes it.
+
+    Attributes:
+        generation: Which journal it is; what another one lacked proves nothing here.
+    """
+
+    def __init__(self, database: Database, generation: str, gateway_id: str) -> None:
+        self._database = database
+        self._gateway_id = gateway_id
+        self.generation = generation
+
+    @classmethod
+    async def open(cls, database: Database, gateway_id: str) -> Self:
+        """Register this process and give the journal."""
+        generation = await database.pool.fetchval("SELECT generation FROM mcp.journal")
+        journal = cls(database, generation, gateway_id)
+        await journal.renew()
+        return journal
+
+    def check_generation(self, generation: str) -> None:
+        """Refuse a request that means another journal.
+
+        Raises:
+            JournalChanged: It does.
+        """
+        if generation != self.generation:
+            raise JournalChanged(self.generation)
+
+    async def find(self, key: CallKey) -> CallRecord | None:
+        """Return the call, if it was ever seen, and store the owner's epoch.
+
+        Raises:
+            StaleOwner: A newer owner has asked before.
+            ExecutionIdReused: The id names a call of another caller or chat.
+        """
+        async with self._for_owner(key) as connection:
+            row = await connection.fetchrow(_FIND, key.execution_id)
+        return None if row is None else _checked(row, key)
+
+    async def read(self, execution_id: str) -> CallRecord:
+        """Return a call that is known to be journaled."""
+        with typed_outages():
+            row = await self._database.pool.fetchrow(_FIND, execution_id)
+        assert row is not None
+        return _record(row)
+
+    async def begin(self, order: Order) -> tuple[CallRecord, bool]:
+        """Journal a call that is about to be made; return it, and whether it is new.
+
+        Raises:
+            StaleOwner: A newer owner has asked before.
+            ExecutionIdReused: The id names a call of another caller, chat or content.
+        """
+        key = order.key
+        async with self._for_owner(key) as connection:
+            row = await connection.fetchrow(
+                _BEGIN,
+                key.execution_id,
+                key.caller,
+                key.chat_id,
+                key.owner_epoch,
+                order.sha256,
+                order.server_id,
+                order.user_id,
+                order.tool,
+                self._gateway_id,
+            )
+            is_new = row is not None
+            if row is None:
+                row = await connection.fetchrow(_FIND, key.execution_id)
+        assert row is not None
+        record = _checked(row, key)
+        check_content(record, order)
+        return record, is_new
+
+    async def finish(self, execution_id: str, end: CallEnd) -> CallRecord:
+        """Store how a call ended, unless that is known already; return what is stored."""
+        with typed_outages():
+            row = await self._database.pool.fetchrow(
+                _FINISH,
+                execution_id,
+                end.outcome,
+                end.reason,
+                end.message.replace("\0", "")[:1024],
+                end.may_have_executed,
+                end.retry_after_ms,
+                end.original_bytes,
+                packed(end.parts),
+            )
+        return await self.read(execution_id) if row is None else _record(row)
+
+    async def cancel(self, key: CallKey) -> CallRecord:
+        """Ask that a call be cancelled; one never seen is journaled as cancelled.
+
+        Raises:
+            StaleOwner: A newer owner has asked before.
+            ExecutionIdReused: The id names a call of another caller or chat.
+        """
+        values = (key.execution_id, key.caller, key.chat_id, key.owner_epoch)
+        async with self._for_owner(key) as connection:
+            row = await connection.fetchrow(_CANCEL_UNSEEN, *values)
+            if row is None:
+                row = await connection.fetchrow(_FIND, key.execution_id)
+                assert row is not None
+                _checked(row, key)
+                await connection.execute(_ASK_CANCEL, key.execution_id)
+        return _checked(row, key)
+
+    async def cancel_calls_of(self, server_id: str) -> None:
+        """Ask that all running calls of a server be cancelled."""
+        with typed_outages():
+            await self._database.pool.execute(_ASK_CANCEL_OF_SERVER, server_id)
+
+    async def acknowledge(self, caller: str, execution_ids: Sequence[str]) -> frozenset[str]:
+        """Drop the parts of finished calls; return those that are acknowledged now."""
+        with typed_outages():
+            rows = await self._database.pool.fetch(_ACKNOWLEDGE, list(execution_ids), caller)
+        return frozenset(row["execution_id"] for row in rows)
+
+    async def renew(self) -> tuple[OwnCall, ...]:
+        """Say that this process lives; return the running calls that name it."""
+        with typed_outages():
+            await self._database.pool.execute(_RENEW, self._gateway_id, LEASE)
+            rows = await self._database.pool.fetch(_OWN, self._gateway_id)
+        return tuple(OwnCall(row["execution_id"], row["is_cancelled"]) for row in rows)
+
+    async def give_up_dead(self) -> None:
+        """End the calls of processes that stopped renewing: what became of them is unknown."""
+        with typed_outages():
+            await self._database.pool.execute(_GIVE_UP_DEAD)
+
+    async def tidy(self) -> None:
+        """Drop results that nobody will ask for, and forget calls acknowledged long ago."""
+        with typed_outages():
+            await self._database.pool.execute(_DROP_TOKEN_RESULTS, TOKEN_RESULTS_KEPT, TOKEN_PREFIX)
+            await self._database.pool.execute(_FORGET, KEPT)
+
+    @asynccontextmanager
+    async def _for_owner(self, key: CallKey) -> "AsyncIterator[Any]":
+        """Give a transaction that has stored the owner's epoch.
+
+        Raises:
+            StaleOwner: A newer owner has asked before.
+        """
+        with typed_outages():
+            async with self._database.pool.acquire() as connection, connection.transaction():
+                if key.chat_id:
+                    epoch = await connection.fetchval(_STORE_EPOCH, key.chat_id, key.owner_epoch)
+                    if epoch > key.owner_epoch:
+                        raise StaleOwner(epoch)
+                yield connection
+
+
+def check_content(record: CallRecord, order: Order) -> None:
+    """Refuse an execution id that was journaled with other content.
+
+    Raises:
+        ExecutionIdReused: It was.
+    """
+    if record.sha256 is not None and record.sha256 != order.sha256:
+        raise ExecutionIdReused(order.key.execution_id)
+
+
+def _checked(row: "asyncpg.Record", key: CallKey) -> CallRecord:
+    if row["caller"] != key.caller or row["chat_id"] != key.chat_id:
+        raise ExecutionIdReused(key.execution_id)
+    return _record(row)
+
+
+def _record(row: "asyncpg.Record") -> CallRecord:
+    end = None
+    if row["outcome"] is not None:
+        end = CallEnd(
+            outcome=Outcome(row["outcome"]),
+            parts=unpacked(row["parts"]) if row["parts"] is not None else (),
+            reason=None if row["reason"] is None else Reason(row["reason"]),
+            message=row["message"],
+            may_have_executed=row["may_have_executed"],
+            retry_after_ms=row["retry_after_ms"],
+            original_bytes=row["original_bytes"],
+        )
+    return CallRecord(
+        key=CallKey(row["execution_id"], row["caller"], row["chat_id"], row["owner_epoch"]),
+        sha256=row["sha256"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        end=end,
+        is_acknowledged=row["acknowledged_at"] is not None,
+    )

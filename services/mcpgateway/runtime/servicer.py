@@ -1,0 +1,325 @@
+"""Answers `McpRuntimeService`: using the tools of servers in chats."""
+
+import base64
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from mcpgateway.client.call import CallKey, CallRecord, Order, Progress
+from mcpgateway.runtime.call_executor import CallDesk
+from mcpgateway.runtime.convert import (
+    outcome_to_proto,
+    progress_to_proto,
+    reason_to_proto,
+    result_to_proto,
+    tool_to_proto,
+)
+from mcpgateway.runtime.journal import TOKEN_PREFIX, Journal
+from mcpgateway.runtime.tool_listing import Catalogues, Listing, ToolListing
+from mcpgateway.servers.domain import ChatContext, ServerId, Target
+from mcpgateway.servers.errors import (
+    CallAcknowledged,
+    CatalogueChanged,
+    InvalidRequest,
+    ToolChanged,
+    ToolDenied,
+    ToolNotFound,
+    UpstreamFailed,
+)
+from mcpgateway.servers.selection import select
+from mcpgateway.servers.store import Servers
+from mcpgateway.servers.targets import Visitor, admitted_target
+from mcpgateway.servers.validation import check_arguments
+from parley.api.mcp.v1 import runtime_service_pb2 as api
+from parley.api.mcp.v1 import tool_pb2
+from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceServicer
+from parley.rpc import current_caller
+
+WAIT_MS: Final = 10_000
+WAIT_MS_MAX: Final = 60_000
+SERVERS_MAX: Final = 200
+TOOLS_PER_PAGE: Final = 500
+TOOLS_PER_PAGE_MAX: Final = 2_000
+PAGE_BYTES_MAX: Final = 3 * 1024 * 1024
+ACKNOWLEDGED_AT_ONCE_MAX: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What the runtime service works with."""
+
+    servers: Servers
+    listing: ToolListing
+    catalogues: Catalogues
+    journal: Journal
+    desk: CallDesk
+
+
+class RuntimeServicer(McpRuntimeServiceServicer):
+    """Serves tools out of the stored servers, and calls through the journal."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._servers = runtime.servers
+        self._listing = runtime.listing
+        self._catalogues = runtime.catalogues
+        self._journal = runtime.journal
+        self._desk = runtime.desk
+
+    async def ResolveSelection(  # noqa: N802 (the name is the proto's)
+        self, request: api.ResolveSelectionRequest, context: Any
+    ) -> api.ResolveSelectionResponse:
+        """Work out which servers a chat uses."""
+        stored = tuple(request.stored_server_ids)
+        requested = tuple(request.requested.server_ids) if request.HasField("requested") else None
+        if len(stored) > 100 or len(requested or ()) > 100:
+            raise InvalidRequest({"requested": "give at most 100 servers"})
+        forced = await self._servers.forced()
+        found = await self._servers.find((*stored, *(requested or ())))
+        selection = select(
+            _chat(request.context),
+            requested=requested,
+            stored=stored,
+            known={**found, **forced},
+            forced=tuple(forced),
+        )
+        return api.ResolveSelectionResponse(
+            stored_server_ids=selection.stored,
+            effective_server_ids=selection.effective,
+            forced_server_ids=selection.forced,
+            invalid_servers=[
+                api.InvalidServer(server_id=server_id, reason=reason_to_proto(reason))
+                for server_id, reason in selection.invalid
+            ],
+        )
+
+    async def ListTools(  # noqa: N802 (the name is the proto's)
+        self, request: api.ListToolsRequest, context: Any
+    ) -> api.ListToolsResponse:
+        """List the tools of several servers."""
+        _check_listing(request)
+        listing = await self._listing.list(
+            _visitor(request.context),
+            tuple(request.server_ids),
+            wait_s=(request.wait_ms or WAIT_MS) / 1000,
+            allow_stale=request.allow_stale,
+        )
+        digest = listing.digest
+        first = _first_of_page(request.page_token, digest)
+        tools = _page(listing, first, request.page_size or TOOLS_PER_PAGE)
+        following = first + len(tools)
+        is_last = following >= len(listing.tools)
+        return api.ListToolsResponse(
+            tools=tools,
+            servers=[outcome_to_proto(outcome) for outcome in listing.outcomes],
+            digest=digest,
+            journal_generation=self._journal.generation,
+            next_page_token="" if is_last else _page_token(digest, following),
+        )
+
+    async def CallTool(  # noqa: N802 (the name is the proto's)
+        self, request: api.CallToolRequest, context: Any
+    ) -> AsyncIterator[api.CallToolResponse]:
+        """Call a tool, or attach to the call with the same execution id."""
+        order = self._order(request)
+        opened = await self._desk.attach(order)
+        if opened is None:
+            visitor = _visitor(request.context)
+            target = await admitted_target(self._servers, order.server_id, visitor)
+            obstacle = await self._obstacle(target, order.tool, request.expected_digest)
+            order = _within_limits(order, target, request)
+            opened = await self._desk.start(order, target, obstacle)
+        if opened.record.is_acknowledged:
+            raise CallAcknowledged(order.key.execution_id)
+        started = api.CallStarted(is_attached=opened.is_attached)
+        started.started_at.FromDatetime(opened.record.started_at)
+        yield api.CallToolResponse(started=started)
+        async for news in self._desk.follow(opened.record):
+            if isinstance(news, Progress):
+                yield api.CallToolResponse(progress=progress_to_proto(news))
+                continue
+            messages = result_to_proto(news)
+            for chunk in messages.chunks:
+                yield api.CallToolResponse(chunk=chunk)
+            yield api.CallToolResponse(result=messages.result)
+
+    async def GetCall(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetCallRequest, context: Any
+    ) -> api.GetCallResponse:
+        """Say where a call is."""
+        record = await self._journal.find(self._key(request.key))
+        response = api.GetCallResponse(state=_state(record))
+        if record is not None:
+            response.started_at.FromDatetime(record.started_at)
+            if record.end is not None:
+                response.result.CopyFrom(result_to_proto(record).result)
+        return response
+
+    async def CancelCall(  # noqa: N802 (the name is the proto's)
+        self, request: api.CancelCallRequest, context: Any
+    ) -> api.CancelCallResponse:
+        """Cancel a call wherever it runs."""
+        record = await self._journal.cancel(self._key(request.key))
+        self._desk.cancel(record.key.execution_id)
+        return api.CancelCallResponse(state=_state(record))
+
+    async def AckCalls(  # noqa: N802 (the name is the proto's)
+        self, request: api.AckCallsRequest, context: Any
+    ) -> api.AckCallsResponse:
+        """Drop results that the caller has stored."""
+        self._journal.check_generation(request.journal_generation)
+        if not 1 <= len(request.execution_ids) <= ACKNOWLEDGED_AT_ONCE_MAX:
+            raise InvalidRequest({"execution_ids": f"give 1 to {ACKNOWLEDGED_AT_ONCE_MAX}"})
+        ids = tuple(dict.fromkeys(request.execution_ids))
+        acknowledged = await self._journal.acknowledge(_owner_of_calls(), ids)
+        skipped = [execution_id for execution_id in ids if execution_id not in acknowledged]
+        return api.AckCallsResponse(skipped_execution_ids=skipped)
+
+    async def _obstacle(
+        self, target: Target, tool: str, expected_digest: str
+    ) -> UpstreamFailed | None:
+        """Return why a server that does not answer cannot be called; None lets the call go.
+
+        Raises:
+            ToolDenied: The lists exclude the tool.
+            ToolNotFound: The server has no such tool.
+            ToolChanged: Its definition is another one now.
+        """
+        server = target.server
+        if not server.settings.offers(tool):
+            raise ToolDenied(server.id, tool)
+        known = self._catalogues.known(target)
+        definition = None if known is None else known.catalogue.tools.get(tool)
+        if definition is not None and expected_digest in ("", definition.digest):
+            return None
+        try:
+            fetched = await self._catalogues.fetch(target)
+        except UpstreamFailed as error:
+            return error
+        definition = fetched.catalogue.tools.get(tool)
+        if definition is None:
+            raise ToolNotFound(server.id, tool)
+        if expected_digest not in ("", definition.digest):
+            raise ToolChanged(definition.digest)
+        return None
+
+    def _order(self, request: api.CallToolRequest) -> Order:
+        key = self._key(request.key)
+        problems = {}
+        if request.context.chat_id != key.chat_id:
+            problems["context.chat_id"] = "give the chat of the key"
+        if not 1 <= len(request.original_name) <= 128:
+            problems["original_name"] = "give 1 to 128 characters"
+        if request.idle_timeout_ms < 0 or request.call_timeout_ms < 0:
+            problems["call_timeout_ms"] = "give no negative timeouts"
+        if problems:
+            raise InvalidRequest(problems)
+        user = current_caller().user
+        return Order(
+            key=key,
+            server_id=ServerId(request.server_id),
+            user_id="" if user is None else user.id,
+            tool=request.original_name,
+            arguments_json=check_arguments(request.arguments_json),
+            idle_s=request.idle_timeout_ms / 1000,
+            limit_s=request.call_timeout_ms / 1000,
+        )
+
+    def _key(self, message: api.CallKey) -> CallKey:
+        """Return the key of a call, checked against the journal and the caller."""
+        self._journal.check_generation(message.journal_generation)
+        is_ours = current_caller().service is not None
+        problems = {}
+        if not 1 <= len(message.execution_id) <= 128 or "\0" in message.execution_id:
+            problems["key.execution_id"] = "give 1 to 128 characters"
+        if "\0" in message.chat_id or len(message.chat_id) > 128:
+            problems["key.chat_id"] = "give at most 128 characters"
+        if is_ours and not message.chat_id:
+            problems["key.chat_id"] = "give the chat"
+        if is_ours and message.owner_epoch < 1:
+            problems["key.owner_epoch"] = "give the epoch of the chat's owner"
+        # A token's holder could otherwise shut the owners of other people's chats out.
+        if not is_ours and (message.chat_id or message.owner_epoch):
+            problems["key.chat_id"] = "a service token has no chats and no owner epochs"
+        if problems:
+            raise InvalidRequest(problems)
+        return CallKey(
+            message.execution_id, _owner_of_calls(), message.chat_id, message.owner_epoch
+        )
+
+
+def _owner_of_calls() -> str:
+    caller = current_caller()
+    return f"{TOKEN_PREFIX}{caller.token_id}" if caller.service is None else caller.service.value
+
+
+def _chat(message: api.ChatContext) -> ChatContext:
+    return ChatContext(message.chat_id, message.root_chat_id, message.is_plan_mode)
+
+
+def _visitor(message: api.ChatContext) -> Visitor:
+    user = current_caller().user
+    return Visitor("" if user is None else user.id, _chat(message))
+
+
+def _within_limits(order: Order, target: Target, request: api.CallToolRequest) -> Order:
+    """Return the order with its timeouts within those of the server."""
+    limits = target.server.settings.limits
+    idle_ms = min(request.idle_timeout_ms or limits.idle_timeout_ms, limits.idle_timeout_ms)
+    call_ms = min(request.call_timeout_ms or limits.call_timeout_ms, limits.call_timeout_ms)
+    return replace(order, idle_s=idle_ms / 1000, limit_s=call_ms / 1000)
+
+
+def _state(record: CallRecord | None) -> "tool_pb2.CallState.ValueType":
+    if record is None:
+        return tool_pb2.CALL_STATE_NEVER_SEEN
+    if record.is_acknowledged:
+        return tool_pb2.CALL_STATE_ACKNOWLEDGED
+    return tool_pb2.CALL_STATE_RUNNING if record.end is None else tool_pb2.CALL_STATE_FINISHED
+
+
+def _check_listing(request: api.ListToolsRequest) -> None:
+    problems = {}
+    if not 1 <= len(request.server_ids) <= SERVERS_MAX:
+        problems["server_ids"] = f"give 1 to {SERVERS_MAX} servers"
+    if not 0 <= request.wait_ms <= WAIT_MS_MAX:
+        problems["wait_ms"] = f"give 0 to {WAIT_MS_MAX}"
+    if not 0 <= request.page_size <= TOOLS_PER_PAGE_MAX:
+        problems["page_size"] = f"give 0 to {TOOLS_PER_PAGE_MAX}"
+    if problems:
+        raise InvalidRequest(problems)
+
+
+def _page(listing: Listing, first: int, size: int) -> Sequence[tool_pb2.McpTool]:
+    """Return the tools of one page, at least one of them and at most its bytes."""
+    tools: list[tool_pb2.McpTool] = []
+    room = PAGE_BYTES_MAX
+    for offered in listing.tools[first : first + size]:
+        tool = tool_to_proto(offered)
+        room -= tool.ByteSize()
+        if room < 0 and tools:
+            break
+        tools.append(tool)
+    return tools
+
+
+def _page_token(digest: str, first: int) -> str:
+    return base64.urlsafe_b64encode(f"{digest}:{first}".encode()).decode()
+
+
+def _first_of_page(token: str, digest: str) -> int:
+    """Return the index of the page's first tool.
+
+    Raises:
+        CatalogueChanged: The tools are not those of the previous page.
+        InvalidRequest: The token is not ours.
+    """
+    if not token:
+        return 0
+    try:
+        seen, _, first = base64.urlsafe_b64decode(token).decode().partition(":")
+        index = int(first)
+    except ValueError:
+        raise InvalidRequest({"page_token": "is not from a previous response"}) from None
+    if seen != digest:
+        raise CatalogueChanged(digest)
+    return max(0, index)

@@ -1,0 +1,267 @@
+"""Listing the tools of several servers, each of which may fail by itself."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from mcpgateway.client.tool_names import combined_digest, model_names
+from mcpgateway.client.upstream import Upstream
+from mcpgateway.servers.domain import (
+    ApprovalPolicy,
+    Catalogue,
+    Reason,
+    Server,
+    ServerState,
+    Target,
+    Tool,
+)
+from mcpgateway.servers.errors import (
+    McpError,
+    NeedsConnect,
+    PlanModeDenied,
+    ServerDisabled,
+    UpstreamFailed,
+)
+from mcpgateway.servers.selection import barrier
+from mcpgateway.servers.store import Servers
+from mcpgateway.servers.targets import Visitor, open_target
+from parley.clock import Clock
+
+TTL_S: Final = 300.0
+# Servers that say 0 would be asked at every turn; a definition that changed meanwhile is noticed by
+# its digest when the tool is called.
+TTL_MIN_S: Final = 5.0
+CATALOGUES_MAX: Final = 2000
+LISTED_AT_ONCE_MAX: Final = 32
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A catalogue and how old it is."""
+
+    catalogue: Catalogue
+    fetched_at: datetime
+    fresh_until: float
+
+
+class Catalogues:
+    """What servers offered lately, per user; kept in memory, newest last.
+
+    Args:
+        upstream: Asks the servers.
+        clock: Tells how old an answer is.
+        changed: Is told when the tools of a server are not those of before.
+    """
+
+    def __init__(self, upstream: Upstream, clock: Clock, changed: Callable[[], None]) -> None:
+        self._upstream = upstream
+        self._clock = clock
+        self._changed = changed
+        self._known: dict[tuple[str, int, str], Known] = {}
+
+    def known(self, target: Target) -> Known | None:
+        """Return the last catalogue, however old."""
+        return self._known.get(target.audience)
+
+    async def current(self, target: Target) -> Known:
+        """Return a catalogue that is still good, asking the server if need be.
+
+        Raises:
+            UpstreamFailed: The server does not answer.
+        """
+        known = self.known(target)
+        if known is not None and self._clock.monotonic() < known.fresh_until:
+            return known
+        return await self.fetch(target)
+
+    async def fetch(self, target: Target) -> Known:
+        """Ask the server.
+
+        Raises:
+            UpstreamFailed: It does not answer.
+        """
+        catalogue = await self._upstream.list_tools(target)
+        ttl_s = TTL_S if catalogue.ttl_s is None else min(max(catalogue.ttl_s, TTL_MIN_S), TTL_S)
+        fetched = Known(catalogue, self._clock.now(), self._clock.monotonic() + ttl_s)
+        before = self._known.pop(target.audience, None)
+        if before is not None and before.catalogue.tools != catalogue.tools:
+            self._changed()
+        self._known[target.audience] = fetched
+        while len(self._known) > CATALOGUES_MAX:
+            del self._known[next(iter(self._known))]
+        return fetched
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """A tool as a model is offered it."""
+
+    model_name: str
+    server: Server
+    tool: Tool
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether a person has to approve each call."""
+        settings, hints = self.server.settings, self.tool.hints
+        match settings.approval_policy:
+            case ApprovalPolicy.NEVER:
+                return False
+            case ApprovalPolicy.ALWAYS:
+                return True
+            case ApprovalPolicy.DESTRUCTIVE:
+                is_mild = hints.read_only is True or hints.destructive is False
+                return not (settings.is_trusted and is_mild)
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the call may be repeated after an unknown outcome."""
+        hints = self.tool.hints
+        return self.server.settings.is_trusted and bool(hints.read_only or hints.idempotent)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOutcome:
+    """How one server did in a listing."""
+
+    server_id: str
+    slug: str
+    state: ServerState
+    reason: Reason | None = None
+    message: str = ""
+    tool_count: int = 0
+    dropped_tool_count: int = 0
+    is_stale: bool = False
+    fetched_at: datetime | None = None
+    instructions: str = ""
+    retry_after_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The tools of all servers asked for, ordered by model name, and how each server did."""
+
+    tools: tuple[OfferedTool, ...]
+    outcomes: tuple[ServerOutcome, ...]
+
+    @property
+    def digest(self) -> str:
+        """Return a digest that changes when any tool does."""
+        return combined_digest((each.model_name, each.tool.digest) for each in self.tools)
+
+
+class ToolListing:
+    """Lists tools for visitors."""
+
+    def __init__(self, servers: Servers, catalogues: Catalogues) -> None:
+        self._servers = servers
+        self._catalogues = catalogues
+        self._turns = asyncio.Semaphore(LISTED_AT_ONCE_MAX)
+
+    async def list(
+        self, visitor: Visitor, server_ids: Sequence[str], *, wait_s: float, allow_stale: bool
+    ) -> Listing:
+        """List the tools of the servers together, waiting at most `wait_s` for any of them."""
+        found = await self._servers.find(server_ids)
+        async with asyncio.TaskGroup() as tasks:
+            listings = {
+                server_id: tasks.create_task(
+                    self._list_one(visitor, server_id, found.get(server_id), wait_s, allow_stale)
+                )
+                for server_id in dict.fromkeys(server_ids)
+            }
+        tools = [tool for listing in listings.values() for tool in listing.result()[0]]
+        return Listing(
+            tools=tuple(sorted(tools, key=lambda each: each.model_name)),
+            outcomes=tuple(listings[server_id].result()[1] for server_id in server_ids),
+        )
+
+    async def _list_one(
+        self,
+        visitor: Visitor,
+        server_id: str,
+        server: Server | None,
+        wait_s: float,
+        allow_stale: bool,
+    ) -> tuple[tuple[OfferedTool, ...], ServerOutcome]:
+        problem = barrier(server_id, server, visitor.context)
+        if problem is not None or server is None:
+            return (), _excluded(server_id, problem)
+        target = None
+        try:
+            async with asyncio.timeout(wait_s), self._turns:
+                target = await open_target(self._servers, server, visitor)
+                known = await self._catalogues.current(target)
+        except (UpstreamFailed, TimeoutError) as error:
+            failure = _failure(error, wait_s)
+            logger.warning("server %s was not listed: %s", server.settings.slug, failure)
+            stale = self._catalogues.known(target) if target and allow_stale else None
+            return _with_failure(server, failure, stale)
+        return _ready(server, known)
+
+
+def _ready(server: Server, known: Known) -> tuple[tuple[OfferedTool, ...], ServerOutcome]:
+    # Names depend on the whole catalogue, so that changing the lists renames nothing.
+    names = model_names(server.settings.slug, server.id, known.catalogue.tools)
+    offered = tuple(
+        OfferedTool(names[name], server, tool)
+        for name, tool in known.catalogue.tools.items()
+        if name in names and server.settings.offers(name)
+    )
+    outcome = ServerOutcome(
+        server_id=server.id,
+        slug=server.settings.slug,
+        state=ServerState.READY,
+        tool_count=len(offered),
+        dropped_tool_count=known.catalogue.dropped + len(known.catalogue.tools) - len(names),
+        fetched_at=known.fetched_at,
+        instructions=known.catalogue.instructions,
+    )
+    return offered, outcome
+
+
+def _with_failure(
+    server: Server, failure: UpstreamFailed, stale: Known | None
+) -> tuple[tuple[OfferedTool, ...], ServerOutcome]:
+    is_ours = failure.reason in (Reason.MISCONFIGURED, Reason.ADDRESS_BLOCKED)
+    outcome = ServerOutcome(
+        server_id=server.id,
+        slug=server.settings.slug,
+        state=ServerState.MISCONFIGURED if is_ours else ServerState.UNAVAILABLE,
+    )
+    offered: tuple[OfferedTool, ...] = ()
+    if stale is not None:
+        offered, listed = _ready(server, stale)
+        outcome = replace(listed, state=outcome.state, is_stale=True)
+    return offered, replace(
+        outcome,
+        reason=failure.reason,
+        message=str(failure)[:1024],
+        retry_after_ms=failure.retry_after_ms,
+    )
+
+
+def _failure(error: UpstreamFailed | TimeoutError, wait_s: float) -> UpstreamFailed:
+    if isinstance(error, UpstreamFailed):
+        return error
+    return UpstreamFailed(
+        Reason.CONNECT_TIMEOUT, f"the server did not list its tools within {wait_s:g} s"
+    )
+
+
+def _excluded(server_id: str, problem: McpError | None) -> ServerOutcome:
+    match problem:
+        case NeedsConnect():
+            state, reason = ServerState.NEEDS_AUTHORIZATION, Reason.NEEDS_CONNECT
+        case ServerDisabled():
+            state, reason = ServerState.EXCLUDED, Reason.SERVER_DISABLED
+        case PlanModeDenied():
+            state, reason = ServerState.EXCLUDED, Reason.PLAN_MODE_DENIED
+        case _:
+            state, reason = ServerState.EXCLUDED, Reason.SERVER_NOT_FOUND
+    return ServerOutcome(server_id, "", state, reason, str(problem))

@@ -1,0 +1,1 @@
+"""MCP servers as values and in PostgreSQL."""

@@ -1,0 +1,195 @@
+"""Every way in which something asked of mcpgateway can fail.
+
+McpError
+├── InvalidRequest          fields outside their limits; all of them at once
+├── RequestIdReused         the request id was used before with another body
+├── ServerNotFound          no such server, or none that this caller may see
+├── ServerDisabled          an admin switched it off
+├── SlugTaken               another server has the slug
+├── NeedsConnect            the user has not connected their account
+├── ToolNotFound            the server has no such tool for this caller
+├── ToolDenied              the lists of the server exclude the tool
+├── PlanModeDenied          the server is not approved for plan mode
+├── ToolChanged             the definition is not the one the caller saw
+├── BadArguments            the arguments are not a JSON object within the limits
+├── CatalogueChanged        the tools changed between two pages
+├── StaleOwner              a newer owner of the chat has called
+├── JournalChanged          the journal is not the one that was named
+├── ExecutionIdReused       the execution id names another call
+├── CallAcknowledged        the result was acknowledged and dropped
+├── TooManyCalls            a limit on calls at once is reached
+└── UpstreamFailed          the MCP server cannot be reached or fails
+"""
+
+from collections.abc import Mapping
+
+from mcpgateway.servers.domain import Reason
+
+
+class McpError(Exception):
+    """Something asked of mcpgateway failed."""
+
+
+class InvalidRequest(McpError):
+    """Fields are outside their limits.
+
+    Attributes:
+        problems: What is wrong, by the path of the field.
+    """
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{field}: {text}" for field, text in problems.items()))
+        self.problems = problems
+
+
+class RequestIdReused(McpError):
+    """The request id was used before with another body."""
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__("this request id was used for another request; choose a new one")
+        self.request_id = request_id
+
+
+class ServerNotFound(McpError):
+    """There is no such server for this caller."""
+
+    def __init__(self, server_id: str) -> None:
+        super().__init__(f"there is no MCP server {server_id}")
+        self.server_id = server_id
+
+
+class ServerDisabled(McpError):
+    """An admin switched the server off."""
+
+    def __init__(self, server_id: str) -> None:
+        super().__init__("this MCP server is switched off; an admin can switch it on")
+        self.server_id = server_id
+
+
+class SlugTaken(McpError):
+    """Another server has the slug."""
+
+    def __init__(self, slug: str) -> None:
+        super().__init__(f"another MCP server has the slug {slug!r}; choose another one")
+        self.slug = slug
+
+
+class NeedsConnect(McpError):
+    """The user has not connected their account."""
+
+    def __init__(self, server_id: str) -> None:
+        super().__init__("connect your account to this MCP server first")
+        self.server_id = server_id
+
+
+class ToolNotFound(McpError):
+    """The server has no such tool for this caller."""
+
+    def __init__(self, server_id: str, tool: str) -> None:
+        super().__init__(f"the MCP server has no tool {tool!r}; list the tools again")
+        self.server_id = server_id
+        self.tool = tool
+
+
+class ToolDenied(McpError):
+    """The lists of the server exclude the tool."""
+
+    def __init__(self, server_id: str, tool: str) -> None:
+        super().__init__(f"an admin excluded the tool {tool!r}")
+        self.server_id = server_id
+        self.tool = tool
+
+
+class PlanModeDenied(McpError):
+    """The server is not approved for plan mode."""
+
+    def __init__(self, server_id: str) -> None:
+        super().__init__("this MCP server may not be used in plan mode")
+        self.server_id = server_id
+
+
+class ToolChanged(McpError):
+    """The definition differs from the one the caller saw."""
+
+    def __init__(self, digest: str) -> None:
+        super().__init__("the tool's definition has changed; list the tools again")
+        self.digest = digest
+
+
+class BadArguments(McpError):
+    """The arguments are not a JSON object within the limits."""
+
+    def __init__(self, problem: str, text: str) -> None:
+        super().__init__(text)
+        self.problem = problem
+
+
+class CatalogueChanged(McpError):
+    """The tools changed between two pages."""
+
+    def __init__(self, digest: str) -> None:
+        super().__init__("the tools changed meanwhile; start at the first page")
+        self.digest = digest
+
+
+class StaleOwner(McpError):
+    """A newer owner of the chat has called."""
+
+    def __init__(self, owner_epoch: int) -> None:
+        super().__init__(f"the chat has a newer owner with epoch {owner_epoch}; stop this one")
+        self.owner_epoch = owner_epoch
+
+
+class JournalChanged(McpError):
+    """The journal is not the one that was named."""
+
+    def __init__(self, generation: str) -> None:
+        super().__init__("calls are journaled elsewhere now; what the old journal held is unknown")
+        self.generation = generation
+
+
+class ExecutionIdReused(McpError):
+    """The execution id names a call with other content or of another caller."""
+
+    def __init__(self, execution_id: str) -> None:
+        super().__init__("this execution id names another call; derive a new one")
+        self.execution_id = execution_id
+
+
+class CallAcknowledged(McpError):
+    """The result was acknowledged and its content dropped."""
+
+    def __init__(self, execution_id: str) -> None:
+        super().__init__("the result was acknowledged before and is no longer kept")
+        self.execution_id = execution_id
+
+
+class TooManyCalls(McpError):
+    """A limit on calls at once is reached."""
+
+    def __init__(self, calls_max: int) -> None:
+        super().__init__(f"{calls_max} calls are running already; try again shortly")
+        self.calls_max = calls_max
+
+
+class UpstreamFailed(McpError):
+    """The MCP server cannot be reached, or it fails.
+
+    Attributes:
+        reason: Which way.
+        may_have_executed: Whether a call that met this may have taken effect.
+        retry_after_ms: When trying again makes sense; 0 when nothing is known.
+    """
+
+    def __init__(
+        self,
+        reason: Reason,
+        text: str,
+        *,
+        may_have_executed: bool = False,
+        retry_after_ms: int = 0,
+    ) -> None:
+        super().__init__(text)
+        self.reason = reason
+        self.may_have_executed = may_have_executed
+        self.retry_after_ms = retry_after_ms

@@ -1,0 +1,159 @@
+"""The tables of the schema `mcp`; migrations make them, and a test compares the two."""
+
+from pathlib import Path
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Index,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
+
+SCHEMA = "mcp"
+MIGRATIONS = Path(__file__).parents[1] / "migrations"
+
+metadata = MetaData(schema=SCHEMA)
+
+servers = Table(
+    "servers",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("slug", Text, nullable=False),
+    Column("display_name", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("icon", Text, nullable=False),
+    Column("transport", Text, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("auth_kind", Text, nullable=False),
+    Column("oauth", JSONB),
+    Column("api_key_header", Text, nullable=False),
+    Column("tool_allow_list", ARRAY(Text), nullable=False),
+    Column("tool_deny_list", ARRAY(Text), nullable=False),
+    Column("availability", Text, nullable=False),
+    Column("is_enabled", Boolean, nullable=False),
+    Column("allow_in_plan_mode", Boolean, nullable=False),
+    Column("is_trusted", Boolean, nullable=False),
+    Column("is_stateful", Boolean, nullable=False),
+    Column("approval_policy", Text, nullable=False),
+    Column("limits", JSONB, nullable=False),
+    Column("credentials", LargeBinary),
+    Column("credentials_key_id", Text),
+    Column("header_names", ARRAY(Text), nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    UniqueConstraint("slug", name="servers_slug_unique"),
+    CheckConstraint("slug ~ '^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$'", name="servers_slug_form"),
+    CheckConstraint("transport IN ('streamable_http', 'sse')", name="servers_transport_known"),
+    CheckConstraint(
+        "auth_kind IN ('none', 'oauth2', 'api_key', 'custom_headers')",
+        name="servers_auth_kind_known",
+    ),
+    CheckConstraint(
+        "availability IN ('force_on', 'default_on', 'default_off')",
+        name="servers_availability_known",
+    ),
+    CheckConstraint(
+        "approval_policy IN ('never', 'destructive', 'always')",
+        name="servers_approval_policy_known",
+    ),
+    CheckConstraint(
+        "(credentials IS NULL) = (credentials_key_id IS NULL)", name="servers_credentials_whole"
+    ),
+    Index("servers_by_display_name", "display_name", "id"),
+)
+
+# What a repeated request is answered with.
+requests = Table(
+    "requests",
+    metadata,
+    Column("caller", Text, nullable=False),
+    Column("request_id", Text, nullable=False),
+    Column("sha256", LargeBinary, nullable=False),
+    Column("server_id", UUID(as_uuid=False), nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    PrimaryKeyConstraint("caller", "request_id", name="requests_pkey"),
+)
+
+# Which keys the secrets here were sealed with, so that a wrong key file is noticed at start.
+keys = Table(
+    "keys",
+    metadata,
+    Column("key_id", Text, primary_key=True),
+    Column("fingerprint", Text, nullable=False),
+)
+
+# One row: the identity of this journal, new whenever the journal is.
+journal = Table(
+    "journal",
+    metadata,
+    Column("is_only", Boolean, primary_key=True, server_default=text("true")),
+    Column("generation", Text, nullable=False),
+    CheckConstraint("is_only", name="journal_has_one_row"),
+)
+
+gateways = Table(
+    "gateways",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    Column("lease_expires_at", DateTime(timezone=True), nullable=False),
+)
+
+chat_owners = Table(
+    "chat_owners",
+    metadata,
+    Column("chat_id", Text, primary_key=True),
+    Column("owner_epoch", BigInteger, nullable=False),
+    Column("changed_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+)
+
+calls = Table(
+    "calls",
+    metadata,
+    Column("execution_id", Text, primary_key=True),
+    Column("caller", Text, nullable=False),
+    Column("chat_id", Text, nullable=False),
+    Column("owner_epoch", BigInteger, nullable=False),
+    Column("sha256", LargeBinary),
+    # No foreign keys: a call outlives its server and the process that made it.
+    Column("server_id", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("gateway_id", UUID(as_uuid=False)),
+    Column("started_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("cancel_requested_at", DateTime(timezone=True)),
+    Column("finished_at", DateTime(timezone=True)),
+    Column("acknowledged_at", DateTime(timezone=True)),
+    Column("outcome", Text),
+    Column("reason", Text),
+    Column("message", Text, nullable=False, server_default=text("''")),
+    Column("may_have_executed", Boolean, nullable=False, server_default=text("true")),
+    Column("retry_after_ms", BigInteger, nullable=False, server_default=text("0")),
+    Column("original_bytes", BigInteger, nullable=False, server_default=text("0")),
+    Column("parts", LargeBinary),
+    CheckConstraint(
+        "outcome IN ('succeeded', 'tool_error', 'failed', 'cancelled', 'timed_out', 'unknown')",
+        name="calls_outcome_known",
+    ),
+    CheckConstraint("(finished_at IS NULL) = (outcome IS NULL)", name="calls_end_is_whole"),
+    CheckConstraint(
+        "acknowledged_at IS NULL OR (finished_at IS NOT NULL AND parts IS NULL)",
+        name="calls_acknowledged_after_end",
+    ),
+    CheckConstraint(
+        "finished_at IS NOT NULL OR gateway_id IS NOT NULL", name="calls_running_somewhere"
+    ),
+    Index("calls_running", "gateway_id", postgresql_where=text("finished_at IS NULL")),
+    Index("calls_to_drop", "acknowledged_at", postgresql_where=text("acknowledged_at IS NOT NULL")),
+)

@@ -1,0 +1,90 @@
+"""Which servers a chat uses, as pure functions of what is wanted, stored and configured."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mcpgateway.servers.domain import AuthKind, ChatContext, Reason, Server
+from mcpgateway.servers.errors import (
+    McpError,
+    NeedsConnect,
+    PlanModeDenied,
+    ServerDisabled,
+    ServerNotFound,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The servers of a chat.
+
+    Attributes:
+        stored: What to store with the chat; forced servers are not, they come by themselves.
+        effective: What can be used now.
+        forced: Those of the effective ones that are forced on.
+        invalid: Requested servers that may not be chosen, and why.
+    """
+
+    stored: tuple[str, ...]
+    effective: tuple[str, ...]
+    forced: tuple[str, ...]
+    invalid: tuple[tuple[str, Reason], ...]
+
+
+def select(
+    context: ChatContext,
+    *,
+    requested: Sequence[str] | None,
+    stored: Sequence[str],
+    known: Mapping[str, Server],
+    forced: Sequence[str],
+) -> Selection:
+    """Return what the chat stores and uses.
+
+    A stored server is kept even if it cannot be used now, so that switching it on again brings it
+    back; only newly requested ones have to be usable.
+
+    Args:
+        context: The chat.
+        requested: What the user now asks for; None leaves what is stored.
+        stored: What the chat has.
+        known: The servers that exist, by id, forced ones included.
+        forced: Ids of the enabled servers that every chat uses.
+    """
+    wanted = tuple(dict.fromkeys(stored if requested is None else requested))
+    reasons = {
+        server_id: _reason(known.get(server_id)) for server_id in wanted if server_id not in stored
+    }
+    invalid = tuple((id_, reason) for id_, reason in reasons.items() if reason is not None)
+    chosen = tuple(server_id for server_id in wanted if reasons.get(server_id) is None)
+    candidates = dict.fromkeys((*chosen, *forced))
+    effective = tuple(id_ for id_ in candidates if _is_usable(known.get(id_), context))
+    return Selection(
+        stored=chosen,
+        effective=effective,
+        forced=tuple(id_ for id_ in effective if id_ in forced),
+        invalid=invalid,
+    )
+
+
+def barrier(server_id: str, server: Server | None, context: ChatContext) -> McpError | None:
+    """Return what keeps a chat from using a server, before anyone asks the server itself."""
+    if server is None:
+        return ServerNotFound(server_id)
+    if not server.settings.is_enabled:
+        return ServerDisabled(server_id)
+    if not context.admits(server.settings):
+        return PlanModeDenied(server_id)
+    if server.settings.auth_kind is AuthKind.OAUTH2:
+        # Grants come with the authorization service; until then nobody is connected.
+        return NeedsConnect(server_id)
+    return None
+
+
+def _reason(server: Server | None) -> Reason | None:
+    if server is None:
+        return Reason.SERVER_NOT_FOUND
+    return None if server.settings.is_enabled else Reason.SERVER_DISABLED
+
+
+def _is_usable(server: Server | None, context: ChatContext) -> bool:
+    return server is not None and server.settings.is_enabled and context.admits(server.settings)

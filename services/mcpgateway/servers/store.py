@@ -1,0 +1,296 @@
+"""MCP servers in PostgreSQL; their secrets are sealed here and opened only for a call."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import Row, Select, delete, func, insert, or_, select, tuple_
+from sqlalchemy.dialects.postgresql import insert as insert_or
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from mcpgateway.servers.domain import (
+    ApprovalPolicy,
+    AuthKind,
+    Availability,
+    Credentials,
+    Limits,
+    OAuthSettings,
+    Server,
+    ServerId,
+    ServerSettings,
+    Transport,
+)
+from mcpgateway.servers.errors import RequestIdReused, ServerNotFound, SlugTaken
+from mcpgateway.servers.schema import keys, requests, servers
+from parley.postgres import Database
+from parley.secrets import Keyring, Sealed, SecretBox
+
+TABLE = "mcp.servers"
+COLUMN = "credentials"
+
+
+# All but the ciphertext; put together once, because SQLAlchemy takes a millisecond for it.
+_SECRET = (servers.c.credentials, servers.c.credentials_key_id)
+_EVERYTHING: Select[Any] = select(
+    *(column for column in servers.c if column not in _SECRET),
+    servers.c.credentials.is_not(None).label("has_credentials"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """What makes a repeated request recognisable."""
+
+    caller: str
+    request_id: str
+    sha256: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFilter:
+    """Which servers a listing is about.
+
+    Attributes:
+        after: Display name and id that the page begins after.
+        availability: Only these.
+        enabled_only: Only servers that are switched on.
+        query: Only those whose slug, name or description contains it.
+    """
+
+    after: tuple[str, str] | None = None
+    availability: Availability | None = None
+    enabled_only: bool = False
+    query: str = ""
+
+
+class Servers:
+    """The stored servers."""
+
+    def __init__(self, database: Database, box: SecretBox) -> None:
+        self._database = database
+        self._box = box
+
+    async def create(
+        self,
+        server_id: ServerId,
+        settings: ServerSettings,
+        credentials: Credentials,
+        request: RequestRecord,
+    ) -> Server:
+        """Store a new server, or return the one that the same request created.
+
+        Raises:
+            SlugTaken: Another server has the slug.
+            RequestIdReused: The request id came with another body before.
+            ServerNotFound: The same request created it, and it was deleted since.
+        """
+        try:
+            async with self._database.transaction() as connection:
+                earlier = await _remember(connection, request, server_id)
+                if earlier is None:
+                    row = await _insert(connection, self._values(server_id, settings, credentials))
+                    return _server(row)
+        except IntegrityError as error:
+            if "servers_slug_unique" in str(error.orig):
+                raise SlugTaken(settings.slug) from error
+            raise
+        return await self.get(earlier)
+
+    async def ensure(self, server_id: ServerId, settings: ServerSettings) -> None:
+        """Have a server with this slug at this URL; what an admin else changed about it stays.
+
+        Credentials were given for one URL, so they are removed when it changes.
+        """
+        statement = insert_or(servers).values(self._values(server_id, settings, Credentials()))
+        moved: dict[str, Any] = {
+            "url": statement.excluded.url,
+            "credentials": None,
+            "credentials_key_id": None,
+            "header_names": [],
+            "version": servers.c.version + 1,
+            "updated_at": func.now(),
+        }
+        statement = statement.on_conflict_do_update(
+            index_elements=["slug"], set_=moved, where=servers.c.url != statement.excluded.url
+        )
+        async with self._database.transaction() as connection:
+            await connection.execute(statement)
+
+    async def get(self, server_id: str) -> Server:
+        """Return the server.
+
+        Raises:
+            ServerNotFound: There is none.
+        """
+        found = await self.find([server_id])
+        if server_id not in found:
+            raise ServerNotFound(server_id)
+        return found[server_id]
+
+    async def find(self, server_ids: Sequence[str]) -> Mapping[str, Server]:
+        """Return those of the servers that exist, by id."""
+        known = [server_id for server_id in server_ids if _is_uuid(server_id)]
+        if not known:
+            return {}
+        return await self._read(_EVERYTHING.where(servers.c.id.in_(known)))
+
+    async def forced(self) -> Mapping[str, Server]:
+        """Return the servers that every chat uses, in the order of their slugs."""
+        statement = _EVERYTHING.where(
+            servers.c.availability == Availability.FORCE_ON, servers.c.is_enabled
+        )
+        return await self._read(statement.order_by(servers.c.slug))
+
+    async def page(self, wanted: ServerFilter, limit: int) -> tuple[Server, ...]:
+        """Return at most `limit` servers, ordered by display name and id."""
+        statement = _EVERYTHING.order_by(servers.c.display_name, servers.c.id).limit(limit)
+        if wanted.after is not None:
+            place = tuple_(servers.c.display_name, servers.c.id)
+            statement = statement.where(place > wanted.after)
+        if wanted.availability is not None:
+            statement = statement.where(servers.c.availability == wanted.availability)
+        if wanted.enabled_only:
+            statement = statement.where(servers.c.is_enabled)
+        if wanted.query:
+            columns = (servers.c.slug, servers.c.display_name, servers.c.description)
+            matches = [each.icontains(wanted.query, autoescape=True) for each in columns]
+            statement = statement.where(or_(*matches))
+        found = await self._read(statement)
+        return tuple(found.values())
+
+    async def delete(self, server_id: str) -> None:
+        """Delete the server and its secrets, if it is there."""
+        if not _is_uuid(server_id):
+            return
+        async with self._database.transaction() as connection:
+            await connection.execute(delete(servers).where(servers.c.id == server_id))
+
+    async def credentials(self, server: Server) -> Credentials:
+        """Return the server's secrets, opened.
+
+        Raises:
+            SecretsError: They cannot be opened with the keys of this process.
+        """
+        if not server.has_credentials:
+            return Credentials()
+        statement = select(servers.c.credentials, servers.c.credentials_key_id)
+        async with self._database.reading() as connection:
+            found = await connection.execute(statement.where(servers.c.id == server.id))
+            row = found.one_or_none()
+        if row is None or row.credentials is None:
+            return Credentials()
+        sealed = Sealed(row.credentials, row.credentials_key_id)
+        plain = self._box.open(sealed, table=TABLE, column=COLUMN, row_id=server.id)
+        return msgspec.json.decode(plain, type=Credentials)
+
+    async def check_keys(self, keyring: Keyring) -> None:
+        """Compare the keyring with what the database was written with, and note new keys.
+
+        Raises:
+            WrongKey: It is another keyring.
+        """
+        async with self._database.transaction() as connection:
+            stored = await connection.execute(select(keys.c.key_id, keys.c.fingerprint))
+            new = keyring.check({row.key_id: row.fingerprint for row in stored})
+            rows = [{"key_id": key, "fingerprint": print_} for key, print_ in new.items()]
+            if rows:
+                await connection.execute(insert_or(keys).on_conflict_do_nothing(), rows)
+
+    async def _read(self, statement: Select[Any]) -> Mapping[str, Server]:
+        async with self._database.reading() as connection:
+            rows = await connection.execute(statement)
+            return {row.id: _server(row) for row in rows}
+
+    def _values(
+        self, server_id: ServerId, settings: ServerSettings, credentials: Credentials
+    ) -> dict[str, Any]:
+        values: dict[str, Any] = msgspec.to_builtins(settings)
+        sealed = None
+        if credentials:
+            plain = msgspec.json.encode(credentials)
+            sealed = self._box.seal(plain, table=TABLE, column=COLUMN, row_id=server_id)
+        return values | {
+            "id": server_id,
+            "version": 1,
+            "credentials": None if sealed is None else sealed.ciphertext,
+            "credentials_key_id": None if sealed is None else sealed.key_id,
+            "header_names": sorted(credentials.headers),
+        }
+
+
+async def _remember(
+    connection: AsyncConnection, request: RequestRecord, server_id: ServerId
+) -> ServerId | None:
+    """Note the request; return the server of the same request if it was made before."""
+    noted = await connection.execute(
+        insert_or(requests)
+        .values(
+            caller=request.caller,
+            request_id=request.request_id,
+            sha256=request.sha256,
+            server_id=server_id,
+        )
+        .on_conflict_do_nothing()
+        .returning(requests.c.server_id)
+    )
+    if noted.one_or_none() is not None:
+        return None
+    found = await connection.execute(
+        select(requests.c.sha256, requests.c.server_id).where(
+            requests.c.caller == request.caller, requests.c.request_id == request.request_id
+        )
+    )
+    row = found.one()
+    if row.sha256 != request.sha256:
+        raise RequestIdReused(request.request_id)
+    return ServerId(row.server_id)
+
+
+async def _insert(connection: AsyncConnection, values: dict[str, Any]) -> Row[Any]:
+    inserted = await connection.execute(
+        insert(servers).values(values).returning(*_EVERYTHING.selected_columns)
+    )
+    return inserted.one()
+
+
+def _server(row: Row[Any]) -> Server:
+    oauth = row.oauth
+    return Server(
+        id=ServerId(row.id),
+        version=row.version,
+        settings=ServerSettings(
+            slug=row.slug,
+            display_name=row.display_name,
+            url=row.url,
+            transport=Transport(row.transport),
+            auth_kind=AuthKind(row.auth_kind),
+            description=row.description,
+            icon=row.icon,
+            oauth=None if oauth is None else msgspec.convert(oauth, OAuthSettings),
+            api_key_header=row.api_key_header,
+            tool_allow_list=tuple(row.tool_allow_list),
+            tool_deny_list=tuple(row.tool_deny_list),
+            availability=Availability(row.availability),
+            is_enabled=row.is_enabled,
+            allow_in_plan_mode=row.allow_in_plan_mode,
+            is_trusted=row.is_trusted,
+            is_stateful=row.is_stateful,
+            approval_policy=ApprovalPolicy(row.approval_policy),
+            limits=msgspec.convert(row.limits, Limits),
+        ),
+        has_credentials=row.has_credentials,
+        header_names=tuple(row.header_names),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def _is_uuid(text: str) -> bool:
+    """Tell whether PostgreSQL would take the text for an id; anything else names no server."""
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False

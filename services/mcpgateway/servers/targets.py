@@ -1,0 +1,44 @@
+"""Servers as one user reaches them: found, admitted, and with their secrets opened."""
+
+from dataclasses import dataclass
+
+from mcpgateway.servers.domain import ChatContext, Reason, Server, Target
+from mcpgateway.servers.errors import UpstreamFailed
+from mcpgateway.servers.selection import barrier
+from mcpgateway.servers.store import Servers
+from parley.secrets import SecretsError
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who wants to use servers, and in which chat."""
+
+    user_id: str
+    context: ChatContext
+
+
+async def open_target(servers: Servers, server: Server, visitor: Visitor) -> Target:
+    """Return the server as `visitor` reaches it.
+
+    Raises:
+        UpstreamFailed: Its secrets cannot be opened.
+    """
+    try:
+        credentials = await servers.credentials(server)
+    except SecretsError as error:
+        raise UpstreamFailed(Reason.MISCONFIGURED, str(error)) from error
+    return Target(server, credentials.headers, visitor.user_id, visitor.context.chat_id)
+
+
+async def admitted_target(servers: Servers, server_id: str, visitor: Visitor) -> Target:
+    """Return the server as `visitor` reaches it, if they may.
+
+    Raises:
+        McpError: They may not, or its secrets cannot be opened.
+    """
+    found = await servers.find([server_id])
+    server = found.get(server_id)
+    problem = barrier(server_id, server, visitor.context)
+    if problem is not None or server is None:
+        raise problem or AssertionError("a server that is not there is a barrier")
+    return await open_target(servers, server, visitor)

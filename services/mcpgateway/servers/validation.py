@@ -1,0 +1,163 @@
+"""Checks of what admins and callers send; every problem of one request is found at once."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from mcpgateway.servers.domain import AuthKind, Credentials, Limits, ServerSettings
+from mcpgateway.servers.errors import BadArguments, InvalidRequest
+
+ARGUMENTS_BYTES_MAX: Final = 1024 * 1024
+ARGUMENTS_DEPTH_MAX: Final = 64
+RESERVED_SLUGS: Final = frozenset({"workspace", "builtin", "find"})
+SLUG: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
+HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+BRACKET: Final = re.compile(rb"[\[\]{}]")
+# The transport sets these, or its framing depends on them.
+TRANSPORT_HEADERS: Final = frozenset(
+    {"host", "content-length", "connection", "transfer-encoding", "accept", "content-type"}
+)
+LIMIT_RANGES: Final = {
+    "connect_timeout_ms": (1_000, 60_000),
+    "idle_timeout_ms": (1_000, 600_000),
+    "call_timeout_ms": (1_000, 3_600_000),
+    "result_bytes_max": (1_024, 16_777_216),
+    "calls_max": (1, 1_000),
+    "calls_per_user_max": (1, 1_000),
+}
+
+Problem = tuple[str, str]
+
+
+def check_server(
+    settings: ServerSettings, credentials: Credentials, found: Mapping[str, str]
+) -> None:
+    """Refuse settings and secrets that cannot work.
+
+    Args:
+        settings: The settings.
+        credentials: The secrets.
+        found: What is known to be wrong already, by field.
+
+    Raises:
+        InvalidRequest: With every field that is wrong.
+    """
+    settings_problems = dict(_settings_problems(settings))
+    credential_problems = dict(_credential_problems(settings, credentials))
+    if problems := {**found, **settings_problems, **credential_problems}:
+        raise InvalidRequest(problems)
+
+
+def check_arguments(text: bytes) -> bytes:
+    """Return the arguments of a call as they are sent; nothing means an empty object.
+
+    Raises:
+        BadArguments: They are not a JSON object within the limits.
+    """
+    if not text:
+        return b"{}"
+    if len(text) > ARGUMENTS_BYTES_MAX:
+        raise BadArguments("size", f"the arguments exceed {ARGUMENTS_BYTES_MAX} bytes")
+    if _depth(text) > ARGUMENTS_DEPTH_MAX:
+        raise BadArguments("depth", f"the arguments are deeper than {ARGUMENTS_DEPTH_MAX} levels")
+    try:
+        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise BadArguments("json", "the arguments are not a JSON object") from None
+    return text
+
+
+def _depth(text: bytes) -> int:
+    """Return how deep brackets nest outside of strings, without recursion."""
+    deepest = depth = 0
+    for bracket in BRACKET.findall(STRING.sub(b"", text)):
+        depth += 1 if bracket in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _settings_problems(settings: ServerSettings) -> Iterator[Problem]:
+    if not SLUG.fullmatch(settings.slug):
+        yield "settings.slug", "give 1 to 32 of a-z, 0-9 and inner dashes"
+    elif settings.slug in RESERVED_SLUGS:
+        yield "settings.slug", "this slug is taken by Parley itself"
+    if not 1 <= len(settings.display_name) <= 128:
+        yield "settings.display_name", "give 1 to 128 characters"
+    if len(settings.description) > 2048:
+        yield "settings.description", "give at most 2048 characters"
+    if len(settings.icon) > 2048:
+        yield "settings.icon", "give at most 2048 characters"
+    if (problem := _url_problem(settings.url)) is not None:
+        yield "settings.url", problem
+    if settings.api_key_header and settings.auth_kind is not AuthKind.API_KEY:
+        yield "settings.api_key_header", "only goes with an API key"
+    elif settings.api_key_header and not _is_own_header(settings.api_key_header):
+        yield "settings.api_key_header", "is not a header that may be set"
+    if settings.oauth is not None and settings.auth_kind is not AuthKind.OAUTH2:
+        yield "settings.oauth", "only goes with OAuth"
+    yield from _list_problems(settings)
+    yield from _limit_problems(settings.limits)
+    texts = (settings.display_name, settings.description, settings.icon, settings.url)
+    if any("\0" in text for text in texts):
+        yield "settings", "no text may hold NUL"
+
+
+def _url_problem(url: str) -> str | None:
+    try:
+        parts = urlsplit(url)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return "is not a URL"
+    if len(url) > 2048 or not is_whole:
+        return "give an http or https URL of at most 2048 characters"
+    if parts.username is not None or parts.password is not None or parts.fragment:
+        return "give it without user name, password and fragment"
+    return None
+
+
+def _list_problems(settings: ServerSettings) -> Iterator[Problem]:
+    lists = {"allow": settings.tool_allow_list, "deny": settings.tool_deny_list}
+    for name, tools in lists.items():
+        if len(tools) > 500 or any(not 1 <= len(tool) <= 128 or "\0" in tool for tool in tools):
+            yield f"settings.tool_{name}_list", "give at most 500 names of 1 to 128 characters"
+    if set(settings.tool_allow_list) & set(settings.tool_deny_list):
+        yield "settings.tool_deny_list", "a tool is in both lists"
+
+
+def _limit_problems(limits: Limits) -> Iterator[Problem]:
+    for name, (least, most) in LIMIT_RANGES.items():
+        if not least <= getattr(limits, name) <= most:
+            yield f"settings.limits.{name}", f"give {least} to {most}"
+
+
+def _credential_problems(settings: ServerSettings, credentials: Credentials) -> Iterator[Problem]:
+    match settings.auth_kind:
+        case AuthKind.NONE:
+            if credentials:
+                yield "credentials", "a server without authorization has no secrets"
+        case AuthKind.OAUTH2:
+            if credentials.headers or len(credentials.oauth_client_secret) > 4096:
+                yield "credentials", "give the OAuth client's secret, at most 4096 bytes"
+        case AuthKind.API_KEY | AuthKind.CUSTOM_HEADERS:
+            if not credentials.headers or credentials.oauth_client_secret:
+                yield "credentials", f"give the {settings.auth_kind.replace('_', ' ')}"
+    if len(credentials.headers) > 32:
+        yield "credentials.custom_headers", "give at most 32 headers"
+    for name, value in credentials.headers.items():
+        if not _is_own_header(name):
+            yield "credentials.custom_headers", "a name is not a header that may be set"
+        if not 1 <= len(value) <= 8192 + len("Bearer ") or not value.isprintable():
+            yield "credentials", "a value is empty, too long or holds control characters"
+        elif not value.isascii():
+            yield "credentials", "a value holds characters that headers cannot carry"
+
+
+def _is_own_header(name: str) -> bool:
+    lower = name.lower()
+    is_transport = lower in TRANSPORT_HEADERS or lower.startswith("mcp-")
+    return bool(HEADER_NAME.fullmatch(name)) and not is_transport

@@ -1,1 +1,0 @@
-"""Parts of a node, each put together from its rooms."""

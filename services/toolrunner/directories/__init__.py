@@ -1,0 +1,1 @@
+"""Where the files of a workspace are, and which Linux user owns them."""

@@ -1,0 +1,179 @@
+"""Connections to places: resolved, judged, and made to an address that was judged."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Protocol
+
+from toolrunner.egress.domain.errors import Reason, Refused
+from toolrunner.egress.domain.hosts import Place
+from toolrunner.egress.domain.policy import Policy
+
+READ_BYTES = 64 * 1024
+
+
+class Network(Protocol):
+    """The network as the node sees it."""
+
+    async def resolve(self, place: Place) -> tuple[str, ...]:
+        """Return the addresses of a place, best first.
+
+        Raises:
+            OSError: There are none.
+        """
+        ...
+
+    async def connect(self, address: str, port: int) -> socket.socket:
+        """Return a connection to an address.
+
+        Raises:
+            OSError: It takes none.
+        """
+        ...
+
+
+class SystemNetwork:
+    """The node's own."""
+
+    async def resolve(self, place: Place) -> tuple[str, ...]:
+        """Ask the node's resolver."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
+        return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+    async def connect(self, address: str, port: int) -> socket.socket:
+        """Connect, and see that it is the address that was meant."""
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        connection = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        try:
+            await asyncio.get_running_loop().sock_connect(connection, (address, port))
+            if ip_address(connection.getpeername()[0]) != ip_address(address):
+                raise ConnectionAbortedError("the connection is to another address")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+@dataclass(slots=True)
+class FakeNetwork:
+    """A network as a test has it: names of its own, and public addresses that are ports of here.
+
+    Attributes:
+        answers: For each host what it resolves to, each time it is asked; the last one stays.
+        routes: For addresses that are not of this machine the port of loopback that they are.
+        connected: Every connection that was made.
+    """
+
+    answers: Mapping[str, list[tuple[str, ...]]]
+    routes: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    connected: list[tuple[str, int]] = field(default_factory=list)
+
+    async def resolve(self, place: Place) -> tuple[str, ...]:
+        """Answer what comes next."""
+        if place.is_address:
+            return (place.host,)
+        if place.host not in self.answers:
+            raise OSError("no such name")
+        left = self.answers[place.host]
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    async def connect(self, address: str, port: int) -> socket.socket:
+        """Connect to what the address is here, or really to an address of this machine."""
+        self.connected.append((address, port))
+        there = (
+            ("127.0.0.1", self.routes[address, port])
+            if (address, port) in self.routes
+            else (
+                address,
+                port,
+            )
+        )
+        if there[0] == address and not ip_address(address).is_loopback:
+            raise ConnectionRefusedError("there is no such address in the test")
+        return await SystemNetwork().connect(*there)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A connection to a place.
+
+    Attributes:
+        address: The address it goes to.
+    """
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dialer:
+    """Makes connections.
+
+    Attributes:
+        network: Where they are made.
+        trust: Which certificates are believed.
+    """
+
+    network: Network
+    trust: ssl.SSLContext
+
+    async def dial(
+        self, place: Place, policy: Policy, *, is_secured: bool = False, limit_s: float
+    ) -> Line:
+        """Connect to a place, over TLS if wanted.
+
+        Raises:
+            Refused: It leads where it must not, or nobody answers.
+        """
+        try:
+            async with asyncio.timeout(limit_s):
+                addresses = await self._resolved(place)
+                policy.check_addresses(place, addresses)
+                return await self._connected(place, addresses, is_secured=is_secured)
+        except TimeoutError:
+            raise Refused(Reason.UNREACHABLE, f"{place} does not answer in time.") from None
+
+    async def _resolved(self, place: Place) -> tuple[str, ...]:
+        try:
+            addresses = await self.network.resolve(place)
+        except (OSError, UnicodeError):
+            addresses = ()
+        if not addresses:
+            raise Refused(Reason.UNRESOLVED, f"{place.host} has no address.")
+        return addresses
+
+    async def _connected(
+        self, place: Place, addresses: tuple[str, ...], *, is_secured: bool
+    ) -> Line:
+        for address in addresses:
+            try:
+                connection = await self.network.connect(address, place.port)
+            except OSError:
+                continue
+            reader, writer = await self._opened(place, connection, is_secured=is_secured)
+            return Line(reader, writer, address)
+        raise Refused(Reason.UNREACHABLE, f"{place} takes no connection.")
+
+    async def _opened(
+        self, place: Place, connection: socket.socket, *, is_secured: bool
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        try:
+            return await asyncio.open_connection(
+                sock=connection,
+                limit=READ_BYTES,
+                ssl=self.trust if is_secured else None,
+                server_hostname=place.host if is_secured else None,
+            )
+        except ssl.SSLError as error:
+            problem = f"{place} offers no TLS that can be trusted ({error.reason})."
+            raise Refused(Reason.UNTRUSTED, problem) from None
+        except OSError:
+            raise Refused(Reason.UNREACHABLE, f"{place} closed the connection.") from None
+        except BaseException:
+            connection.close()
+            raise

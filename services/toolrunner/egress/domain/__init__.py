@@ -1,0 +1,1 @@
+"""What a workspace may reach: decided without input and output."""

@@ -1,0 +1,119 @@
+"""Secrets that a workspace may use without having them: which goes where, and in which header."""
+
+import base64
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from toolrunner.egress.domain.errors import PolicyInvalid
+from toolrunner.egress.domain.hosts import HostPattern, Place
+
+AUTHORIZATION: Final = "Authorization"
+GIT_USER: Final = "x-access-token"
+VALUE_BYTES_MAX: Final = 8 * 1024
+HEADER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,99}")
+#: Headers that say what the request is; a secret in one of them would change that.
+OF_THE_MESSAGE: Final = frozenset(
+    ("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "expect")
+)
+_GIT_PATH: Final = re.compile(
+    r"/[^?]*/(?:info/refs\?service=git-(?:upload|receive)-pack"
+    r"|git-(?:upload|receive)-pack|info/lfs/[^?]*)"
+)
+#: What some servers read as a way up or as another slash: dots, also with a parameter behind them
+#: or written as numbers, numbers of numbers, a slash after a slash, and backslashes.
+_WINDING: Final = re.compile(r"/\.{0,2}(?:;[^/]*)?(?=/|$)|%(?:2e|2f|5c|25|00)|\\", re.IGNORECASE)
+
+
+class Delivery(StrEnum):
+    """How a secret gets to where it is used; names are those of the proto."""
+
+    PROXY = "proxy"
+    GIT = "git"
+    ENVIRONMENT = "environment"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A secret as one workspace may use it.
+
+    Attributes:
+        name: The secret's name.
+        hosts: Where it may be sent, over TLS.
+        delivery: How.
+        header: What carries it.
+        variable: What carries it inside, if that is how it is delivered.
+    """
+
+    name: str
+    hosts: tuple[HostPattern, ...]
+    delivery: Delivery = Delivery.PROXY
+    header: str = AUTHORIZATION
+    variable: str = ""
+
+    def __post_init__(self) -> None:
+        if not HEADER.fullmatch(self.header) or self.header.lower() in OF_THE_MESSAGE:
+            raise PolicyInvalid(self.header, "is no header that can carry a secret")
+
+
+@dataclass(frozen=True, slots=True)
+class SecretValue:
+    """A secret's value, held for one request."""
+
+    username: str
+    value: bytes = field(repr=False)
+
+
+def is_git_path(path: str) -> bool:
+    """Tell whether git asks for this, with its query, and no server can take it for another."""
+    if _GIT_PATH.fullmatch(path) is None:
+        return False
+    return _WINDING.search(path.partition("?")[0]) is None
+
+
+def grant_for(grants: Iterable[Grant], place: Place, path: str) -> Grant | None:
+    """Return the secret that belongs into a request over TLS, if any.
+
+    A secret for git goes with what git asks and nothing else; otherwise the closest host wins.
+    """
+    is_git = is_git_path(path)
+    fitting = [
+        (grant, pattern)
+        for grant in grants
+        if grant.delivery is Delivery.PROXY or (grant.delivery is Delivery.GIT and is_git)
+        for pattern in grant.hosts
+        if pattern.meets(place.host) and (pattern.port or 443) == place.port
+    ]
+    if not fitting:
+        return None
+    return min(fitting, key=_distance)[0]
+
+
+def header_of(grant: Grant, secret: SecretValue) -> tuple[str, str]:
+    """Return the header that carries a secret.
+
+    Raises:
+        ValueError: The value cannot stand in a header.
+    """
+    if len(secret.value) > VALUE_BYTES_MAX:
+        raise ValueError("its value is too long for a header")
+    value = secret.value.decode("utf-8")
+    if grant.delivery is Delivery.GIT:
+        return AUTHORIZATION, _basic(secret.username or GIT_USER, value)
+    if not value.isprintable() or not value.isascii():
+        raise ValueError("its value has characters that cannot stand in a header")
+    if grant.header.lower() != AUTHORIZATION.lower():
+        return grant.header, value
+    return AUTHORIZATION, _basic(secret.username, value) if secret.username else f"Bearer {value}"
+
+
+def _distance(fitting: tuple[Grant, HostPattern]) -> tuple[bool, bool, int, str]:
+    grant, pattern = fitting
+    is_general = grant.delivery is not Delivery.GIT
+    return is_general, pattern.is_wildcard, -len(pattern.host), grant.name
+
+
+def _basic(username: str, value: str) -> str:
+    return "Basic " + base64.b64encode(f"{username}:{value}".encode()).decode("ascii")

@@ -1,0 +1,204 @@
+"""The way out of all workspaces of a node: a listener for each, by which its requests are known."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Final, Self
+
+from parley.tasks import BackgroundTasks, Supervision
+from toolrunner.egress.domain.errors import Reason, Refused
+from toolrunner.egress.domain.rules import Rules
+from toolrunner.egress.proxy import Proxy
+from toolrunner.primitives.domain import WorkspaceId
+
+BACKLOG: Final = 128
+LOOPBACK: Final = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """Where the proxy listens for one workspace on the node's own loopback.
+
+    Attributes:
+        port: The port.
+        token: What requests have to show there, since others can connect too.
+    """
+
+    port: int
+    token: str = field(repr=False)
+
+
+@dataclass(slots=True)
+class _Listener:
+    rules: Rules
+    exit: Exit | None = None
+    server: asyncio.Server | None = None
+    door: asyncio.Server | None = None
+    visits: "set[asyncio.Task[None]]" = field(default_factory=set)
+
+
+class Egress:
+    """The exits of a node; those that are open when it ends are closed.
+
+    A workspace is known by the socket that it connects to. One with a network of its own has a
+    door in it, a socket that was made inside; others share a loopback and show a token.
+
+    Args:
+        proxy: Serves the connections.
+        new_token: Makes what a workspace shows.
+        supervision: Keeps the failure of one connection from the others.
+    """
+
+    def __init__(
+        self, proxy: Proxy, new_token: Callable[[], str], supervision: Supervision
+    ) -> None:
+        self._proxy = proxy
+        self._new_token = new_token
+        self._listeners: dict[WorkspaceId, _Listener] = {}
+        self._tasks = BackgroundTasks(supervision)
+        self._stack = AsyncExitStack()
+        self._is_over = False
+
+    async def __aenter__(self) -> Self:
+        await self._stack.enter_async_context(self._tasks)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over = True
+        for workspace_id in tuple(self._listeners):
+            self.close(workspace_id)
+        await _everything_scheduled()
+        await self._stack.aclose()
+
+    async def open(self, rules: Rules) -> Exit:
+        """Let a workspace out by its rules; an exit that is open gets them anew.
+
+        What passes under older rules is cut off. The token of `rules` is not used.
+        """
+        listener = self._listener(rules.workspace_id)
+        listener.rules = rules
+        _cut_off(listener)
+        if listener.exit is None:
+            bound = socket.create_server((LOOPBACK, 0), backlog=BACKLOG)
+            listener.exit = Exit(bound.getsockname()[1], self._new_token())
+            listener.server = await self._serving(listener, bound, listener.exit.token)
+            self._check(listener, listener.server)
+        return listener.exit
+
+    def take_door(self, workspace_id: WorkspaceId, door_fd: int) -> None:
+        """Serve whoever comes through the door of a workspace, and own the socket.
+
+        A door may be known before its rules are. Nothing passes until then.
+        """
+        door = socket.socket(fileno=door_fd)
+        if self._is_over:
+            door.close()
+            return
+        listener = self._listener(workspace_id)
+        opening = self._tasks.create_task(self._open_door(listener, door))
+        # One that is cut off before it began closes nothing itself.
+        opening.add_done_callback(lambda done: door.close() if done.cancelled() else None)
+
+    def exit_of(self, workspace_id: WorkspaceId) -> Exit | None:
+        """Return where the proxy listens for a workspace, if it does."""
+        listener = self._listeners.get(workspace_id)
+        return None if listener is None else listener.exit
+
+    def rules_of(self, workspace_id: WorkspaceId) -> Rules | None:
+        """Return the rules of a workspace that has an exit."""
+        listener = self._listeners.get(workspace_id)
+        return None if listener is None else listener.rules
+
+    def close(self, workspace_id: WorkspaceId) -> None:
+        """Let a workspace out no more and cut off what passes; again changes nothing."""
+        listener = self._listeners.pop(workspace_id, None)
+        if listener is None:
+            return
+        for server in (listener.server, listener.door):
+            if server is not None:
+                _close(server)
+        _cut_off(listener)
+
+    def _listener(self, workspace_id: WorkspaceId) -> _Listener:
+        return self._listeners.setdefault(workspace_id, _Listener(Rules(workspace_id)))
+
+    async def _open_door(self, listener: _Listener, door: socket.socket) -> None:
+        opened = await self._serving(listener, door, "")
+        before, listener.door = listener.door, opened
+        if before is not None:
+            _close(before)
+        self._check(listener, opened)
+
+    def _check(self, listener: _Listener, server: asyncio.Server) -> None:
+        """Close what began to listen while its workspace was closed."""
+        if self._listeners.get(listener.rules.workspace_id) is not listener:
+            _close(server)
+
+    async def _serving(
+        self, listener: _Listener, bound: socket.socket, token: str
+    ) -> asyncio.Server:
+        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if self._listeners.get(listener.rules.workspace_id) is not listener:
+                # It was accepted just before the exit was closed.
+                writer.transport.abort()
+                return
+            rules = replace(listener.rules, token=token)
+            task = self._tasks.create_task(self._visit(listener, rules, reader, writer))
+            listener.visits.add(task)
+            task.add_done_callback(listener.visits.discard)
+            # One that is cut off before it began closes nothing itself.
+            task.add_done_callback(lambda _: writer.transport.abort())
+
+        limit = self._proxy.limits.head_bytes
+        try:
+            return await asyncio.start_server(connected, sock=bound, limit=limit)
+        except BaseException:
+            bound.close()
+            raise
+
+    async def _visit(
+        self,
+        listener: _Listener,
+        rules: Rules,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        most = self._proxy.limits.connections
+        if len(listener.visits) > most:
+            problem = f"This workspace has {most} connections already."
+            await self._proxy.refuse(rules, writer, Refused(Reason.TOO_MANY, problem))
+        else:
+            await self._proxy.serve(rules, reader, writer)
+
+
+def _cut_off(listener: _Listener) -> None:
+    for visit in listener.visits:
+        visit.cancel()
+
+
+def _close(server: asyncio.Server) -> None:
+    """Listen no more.
+
+    A connection that was accepted and not made known yet would be forgotten, and stay open, if the
+    server were closed in between; so it is closed when all that was scheduled before has happened.
+    """
+    loop = asyncio.get_running_loop()
+    for listening in server.sockets:
+        loop.remove_reader(listening.fileno())
+    loop.call_soon(server.close)
+
+
+async def _everything_scheduled() -> None:
+    """Return when all that is scheduled now has happened."""
+    loop = asyncio.get_running_loop()
+    happened = loop.create_future()
+    loop.call_soon(happened.set_result, None)
+    await happened

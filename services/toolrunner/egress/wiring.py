@@ -1,0 +1,49 @@
+"""The way out of workspaces: the egress proxy of a node."""
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from parley.process import ConfigurationError, Process
+from toolrunner.egress import Dialer, Egress, LoggedAudit, Proxy, SystemNetwork
+from toolrunner.settings import Settings
+from toolrunner.workspaces.egress import HostedExits
+from toolrunner.workspaces.node.secret_client import LateSecrets
+
+
+@asynccontextmanager
+async def running_exits(
+    settings: Settings, process: Process, secrets: LateSecrets
+) -> AsyncIterator[HostedExits]:
+    """Run the egress proxy."""
+    trust = _trust(settings.egress_authorities_file)
+    proxy = Proxy(
+        Dialer(SystemNetwork(), trust),
+        secrets,
+        LoggedAudit(process.telemetry.meter),
+        process.clock,
+    )
+    private = frozenset(settings.egress_private_hosts)
+    async with (
+        Egress(proxy, process.new_id, process.supervision) as exits,
+        Egress(proxy, process.new_id, process.supervision) as fetches,
+    ):
+        yield HostedExits(exits, fetches, secrets, private, settings.egress_presets)
+
+
+def _trust(authorities_file: Path | None) -> ssl.SSLContext:
+    """Return which certificates are believed: those of the system, and of some authorities more.
+
+    Raises:
+        ConfigurationError: The file of these cannot be read.
+    """
+    trust = ssl.create_default_context()
+    trust.set_alpn_protocols(["http/1.1"])
+    if authorities_file is not None:
+        try:
+            trust.load_verify_locations(authorities_file)
+        except (OSError, ssl.SSLError) as error:
+            problem = f"TOOLRUNNER_EGRESS_AUTHORITIES_FILE {authorities_file} holds no certificates"
+            raise ConfigurationError(f"{problem} that can be read: {error}") from error
+    return trust

@@ -1,0 +1,302 @@
+"""Changing files: planned, kept for undoing, and only then made, one change after another.
+
+Theory: the program that works on files plans a change without writing and says what the files
+were. That is stored, synced, as pending; then it is told to commit. If it dies in between, a new
+one puts back what was reached, so that a change is made as a whole or not at all, and the caller
+may ask again. What is found pending after a restart of the service is taken back the same way,
+before anything else is done in the workspace.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.files.undo_store import Undone, UndoRecord, UndoStore
+from toolrunner.files.worker_pool import Clerks
+from toolrunner.filesystem.errors import FileRefused, Reason
+from toolrunner.fileworker.protocol import (
+    Commit,
+    Done,
+    PlanDelete,
+    PlanEdits,
+    PlanMove,
+    Planned,
+    PlanPatch,
+    PlanRestore,
+    PlanUpload,
+    PlanWrite,
+    RollBack,
+    Stat,
+    StatPath,
+)
+from toolrunner.fileworker.values import Change, Image
+from toolrunner.primitives.domain import ChatId, Scope, WorkspaceId
+from toolrunner.primitives.errors import ClerkGone, OutcomeUnknown
+from toolrunner.spawner import end_marked
+
+Plan = PlanWrite | PlanEdits | PlanPatch | PlanUpload | PlanMove | PlanDelete
+T = TypeVar("T")
+
+READS_MAX: Final = 20_000
+#: Deleting a large directory takes its time.
+COMMIT_S: Final = 600.0
+
+
+@dataclass
+class Reads:
+    """Which content of a file each chat saw last; a bounded memory, lost with the service."""
+
+    _etags: "OrderedDict[tuple[WorkspaceId, ChatId, str], str]" = field(default_factory=OrderedDict)
+
+    def saw(self, scope: Scope, path: str, etag: str) -> None:
+        """Remember what a chat has seen."""
+        name = (scope.workspace_id, scope.chat_id, path)
+        self._etags[name] = etag
+        self._etags.move_to_end(name)
+        if len(self._etags) > READS_MAX:
+            self._etags.popitem(last=False)
+
+    def is_stale(self, scope: Scope, change: Change) -> bool:
+        """Tell whether a file was changed behind the back of the chat that changes it."""
+        seen = self._etags.get((scope.workspace_id, scope.chat_id, change.path))
+        return seen is not None and seen != change.before_etag
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What became of files, and which of them had changed since the chat read them."""
+
+    changes: tuple[Change, ...]
+    planned: Planned
+    stale_paths: frozenset[str]
+    done: Done = field(default_factory=Done)
+
+
+@dataclass
+class _Turn:
+    """Changes of one workspace, of which one is made at a time."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    wanted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """What is to be made, and what is needed to take it back."""
+
+    request_id: str
+    token: str
+    images: tuple[Image, ...]
+    undone: Undone | None = None
+
+
+@dataclass
+class FileChanges:
+    """Makes changes and takes them back, one at a time in each workspace."""
+
+    clerks: Clerks
+    workspaces: Workspaces
+    reads: Reads
+    new_token: Callable[[], str]
+    _turns: dict[WorkspaceId, _Turn] = field(default_factory=dict)
+    _recovered: set[WorkspaceId] = field(default_factory=set)
+
+    async def recover(self, workspace_id: WorkspaceId) -> None:
+        """Take back what was left half done, if nobody has looked yet.
+
+        Raises:
+            ClerkGone: The program ended; ask again.
+        """
+        if workspace_id not in self._recovered:
+            async with self._lock(workspace_id):
+                await self._recover(workspace_id)
+
+    @asynccontextmanager
+    async def alone(self, workspace_id: WorkspaceId) -> AsyncIterator[None]:
+        """Have no file changed by others meanwhile.
+
+        Raises:
+            ClerkGone: The program ended; ask again.
+        """
+        async with self._lock(workspace_id):
+            await self._recover(workspace_id)
+            yield
+
+    async def apply(
+        self, scope: Scope, request_id: str, plan: Plan, *, dry_run: bool = False
+    ) -> Changed:
+        """Make a change as a whole, or not at all.
+
+        Raises:
+            FileRefused: It is refused, and nothing was changed.
+            ClerkGone: The program ended, and nothing was changed.
+            OutcomeUnknown: The program ended, and it could not be taken back.
+        """
+        async with self._lock(scope.workspace_id):
+            await self._recover(scope.workspace_id)
+            planned = await self._plan(scope.workspace_id, plan)
+            stale = frozenset(
+                change.path for change in planned.changes if self.reads.is_stale(scope, change)
+            )
+            done = Done()
+            if not dry_run and not planned.problems and planned.images:
+                with self._settling(scope.workspace_id):
+                    commit = _Commit(request_id, plan.token, planned.images)
+                    record, done = await self._commit(scope, commit)
+                    await self._stored(scope.workspace_id, lambda store: store.finish(record))
+            if not dry_run and not planned.problems:
+                for change in planned.changes:
+                    self.reads.saw(scope, change.path, change.etag)
+            return Changed(planned.changes, planned, stale, done)
+
+    async def undo(
+        self, scope: Scope, request_id: str, *, edit_request_id: str, path: str, guards_git: bool
+    ) -> Changed:
+        """Put files back as they were before a change.
+
+        Raises:
+            FileRefused: There is none, or a file has changed since.
+            ClerkGone: The program ended, and nothing was changed.
+            OutcomeUnknown: The program ended, and it could not be taken back.
+        """
+        workspace_id, chat_id = scope.workspace_id, scope.chat_id
+        async with self._lock(workspace_id):
+            await self._recover(workspace_id)
+            if edit_request_id:
+                record = await self._stored(
+                    workspace_id, lambda store: store.by_request(edit_request_id, chat_id)
+                )
+                images = () if record is None else record.images
+            else:
+                real = await self._real(workspace_id, path)
+                record = await self._stored(
+                    workspace_id, lambda store: store.by_path(real, chat_id)
+                )
+                found = () if record is None else record.images
+                images = tuple(image for image in found if image.belongs_to(real))
+            if record is None:
+                text = "no change is known that could be undone; it was undone, or is too old"
+                raise FileRefused(Reason.NOTHING_TO_UNDO, text, path=path)
+            return await self._undo(scope, request_id, record, images, guards_git=guards_git)
+
+    async def _undo(
+        self,
+        scope: Scope,
+        request_id: str,
+        record: UndoRecord,
+        images: tuple[Image, ...],
+        *,
+        guards_git: bool,
+    ) -> Changed:
+        token = self.new_token()
+        planned = await self._plan(scope.workspace_id, PlanRestore(token, images, guards_git))
+        paths = frozenset(image.path for image in images)
+        undone = Undone(record.sequence, tuple(paths))
+        with self._settling(scope.workspace_id):
+            commit = _Commit(request_id, token, planned.images, undone)
+            undoing, _ = await self._commit(scope, commit)
+            await self._stored(scope.workspace_id, lambda store: store.finish(undoing))
+        for change in planned.changes:
+            self.reads.saw(scope, change.path, change.etag)
+        return Changed(planned.changes, planned, frozenset())
+
+    async def _plan(self, workspace_id: WorkspaceId, plan: Plan | PlanRestore) -> Planned:
+        planned = await self.clerks.ask(workspace_id, plan)
+        assert isinstance(planned, Planned), "a plan is answered by what it would do"
+        return planned
+
+    async def _commit(self, scope: Scope, commit: "_Commit") -> tuple[UndoRecord, Done]:
+        clerk_id = self.clerks.process_of(scope.workspace_id)
+        record = await self._stored(
+            scope.workspace_id,
+            lambda store: store.begin(
+                token=commit.token,
+                request_id=commit.request_id,
+                chat_id=scope.chat_id,
+                images=commit.images,
+                clerk_id=clerk_id,
+                undone=commit.undone,
+            ),
+        )
+        try:
+            done = await self.clerks.ask(scope.workspace_id, Commit(commit.token), limit_s=COMMIT_S)
+        except FileRefused:
+            await self._stored(scope.workspace_id, lambda store: store.drop(record))
+            raise
+        except ClerkGone as error:
+            try:
+                is_whole = await self._roll_back(scope.workspace_id, record)
+            except ClerkGone:
+                is_whole = False
+            if not is_whole:
+                raise OutcomeUnknown(commit.request_id) from error
+            raise
+        assert isinstance(done, Done), "that is what it is answered by"
+        return record, done
+
+    @contextmanager
+    def _settling(self, workspace_id: WorkspaceId) -> Iterator[None]:
+        """Have what stays pending after an error taken back before anything else is done."""
+        try:
+            yield
+        except BaseException:
+            self._recovered.discard(workspace_id)
+            raise
+
+    async def _recover(self, workspace_id: WorkspaceId) -> None:
+        if workspace_id in self._recovered:
+            return
+        pending = await self._stored(workspace_id, lambda store: store.pending())
+        # A program of an earlier run of the service may still be at it.
+        old = frozenset(record.clerk_id for record in pending if record.clerk_id)
+        await asyncio.to_thread(end_marked, old - {self.clerks.process_of(workspace_id)})
+        for record in pending:
+            await self._roll_back(workspace_id, record)
+        self._recovered.add(workspace_id)
+
+    async def _roll_back(self, workspace_id: WorkspaceId, record: UndoRecord) -> bool:
+        """Take a change back; return whether all of it could be.
+
+        Raises:
+            ClerkGone: The program ended; it stays pending, and is to be tried again.
+        """
+        done = await self.clerks.ask(workspace_id, RollBack(record.token, record.images))
+        assert isinstance(done, Done), "that is what it is answered by"
+        await self._stored(workspace_id, lambda store: store.drop(record))
+        return done.is_whole
+
+    async def _real(self, workspace_id: WorkspaceId, path: str) -> str:
+        found = await self.clerks.ask(workspace_id, StatPath(path))
+        assert isinstance(found, Stat), "that is what it is answered by"
+        if found.info is not None:
+            return found.resolved_path
+        inside = path.removeprefix(self.root_of(workspace_id))
+        return "/".join(part for part in inside.split("/") if part not in ("", "."))
+
+    def root_of(self, workspace_id: WorkspaceId) -> str:
+        """Return the path that absolute paths begin with."""
+        return str(self.workspaces.prepared(workspace_id).root)
+
+    async def _stored(self, workspace_id: WorkspaceId, work: Callable[[UndoStore], T]) -> T:
+        store = UndoStore(self.workspaces.prepared(workspace_id).undo)
+        return await asyncio.to_thread(work, store)
+
+    def forget(self, workspace_id: WorkspaceId) -> None:
+        """Keep nothing in mind of a workspace that nobody uses; whoever comes next looks again."""
+        self._recovered.discard(workspace_id)
+
+    @asynccontextmanager
+    async def _lock(self, workspace_id: WorkspaceId) -> AsyncIterator[None]:
+        turn = self._turns.setdefault(workspace_id, _Turn())
+        turn.wanted += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.wanted -= 1
+            if not turn.wanted:
+                del self._turns[workspace_id]

@@ -1,0 +1,82 @@
+"""Changes of files at most once: journaled before they act, and answered again by the journal."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from toolrunner.filesystem.errors import FileRefused
+from toolrunner.journal.effects import Effects
+from toolrunner.journal.journal import Begun, Known, NotBegun, first_response
+from toolrunner.journal.records import FileEffect
+from toolrunner.journal.thread import JournalThread
+from toolrunner.primitives.errors import ClerkGone, ReadOnly
+
+#: After these everything is as it was, so that the request may come again.
+UNCHANGED = (FileRefused, ClerkGone, ReadOnly)
+
+
+@dataclass
+class _Turn:
+    """Requests of one name, of which one acts at a time."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    wanted: int = 0
+
+
+@dataclass
+class Once:
+    """Runs each effect once; whoever asks meanwhile or later gets the same response."""
+
+    journal: JournalThread
+    effects: Effects
+    _turns: dict[tuple[bool, str], _Turn] = field(default_factory=dict)
+
+    async def run(self, effect: FileEffect, act: Callable[[], Awaitable[bytes]]) -> bytes:
+        """Return the serialised response, of now or of the first time.
+
+        Raises:
+            ToolrunnerError: It is refused, or nobody knows how far it came.
+            FileRefused: It is refused, and nothing was changed.
+        """
+        return await self.effects.run(self._run(effect, act))
+
+    async def _run(self, effect: FileEffect, act: Callable[[], Awaitable[bytes]]) -> bytes:
+        async with self._turn(effect):
+            beginning = await self.journal.run(lambda journal: journal.begin(effect, None))
+            match beginning:
+                case Known(execution):
+                    return first_response(execution)
+                case Begun():
+                    return await self._act(effect, act)
+                case NotBegun():
+                    raise AssertionError("a change may always begin")
+                case _:
+                    assert_never(beginning)
+
+    @asynccontextmanager
+    async def _turn(self, effect: FileEffect) -> AsyncIterator[None]:
+        """Let one after another of the same name in."""
+        name = (effect.key is not None, effect.request_id)
+        turn = self._turns.setdefault(name, _Turn())
+        turn.wanted += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.wanted -= 1
+            if not turn.wanted:
+                del self._turns[name]
+
+    async def _act(self, effect: FileEffect, act: Callable[[], Awaitable[bytes]]) -> bytes:
+        try:
+            response = await act()
+        except UNCHANGED:
+            await self.journal.run(lambda journal: journal.withdraw(effect))
+            raise
+        except Exception:
+            await self.journal.run(lambda journal: journal.lose(effect))
+            raise
+        await self.journal.run(lambda journal: journal.finish(effect, response, None))
+        return response

@@ -1,0 +1,268 @@
+"""FileService: each method translates, asks one thing, and translates back."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Final
+
+import grpc
+
+from parley.api.workspace.v1 import file_service_pb2 as api
+from parley.api.workspace.v1 import workspace_pb2
+from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceServicer
+from toolrunner.files.changes import Changed
+from toolrunner.files.rpc import convert, inputs
+from toolrunner.files.service import FileRoom, Undoing
+from toolrunner.fileworker import protocol
+from toolrunner.primitives.errors import InvalidRequest
+from toolrunner.processes.rpc.inputs import scope_of
+
+#: For what comes after the limit of a search: ending it and saying so.
+SEARCH_GRACE_S: Final = 10.0
+#: Looking at a million entries takes its time.
+FIND_S: Final = 120.0
+
+
+class FileServicer(FileServiceServicer):
+    """Serves the files of this node's workspaces."""
+
+    def __init__(self, files: FileRoom) -> None:
+        self._files = files
+
+    async def ReadFile(  # noqa: N802 (the name is the proto's)
+        self, request: api.ReadFileRequest, context: grpc.aio.ServicerContext
+    ) -> api.ReadFileResponse:
+        """Read a page of lines, or an image."""
+        page = await self._files.read(scope_of(request.context), inputs.read_of(request))
+        return convert.page_to_proto(page)
+
+    async def ReadBytes(  # noqa: N802 (the name is the proto's)
+        self, request: api.ReadBytesRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[api.ReadBytesResponse]:
+        """Read bytes: the head first, then chunks."""
+        pieces = self._files.stream(scope_of(request.context), inputs.bytes_of(request))
+        async with aclosing(pieces):
+            async for piece in pieces:
+                match piece:
+                    case protocol.BytesHead(info, media_type):
+                        head = api.BytesHead(
+                            info=convert.info_to_proto(info), media_type=media_type
+                        )
+                        yield api.ReadBytesResponse(head=head)
+                    case protocol.Chunk(data):
+                        yield api.ReadBytesResponse(chunk=data)
+        complete = workspace_pb2.STREAM_END_REASON_COMPLETE
+        yield api.ReadBytesResponse(closed=workspace_pb2.StreamEnd(reason=complete))
+
+    async def WriteFile(  # noqa: N802 (the name is the proto's)
+        self, request: api.WriteFileRequest, context: grpc.aio.ServicerContext
+    ) -> api.WriteFileResponse:
+        """Write a whole file."""
+        scope = scope_of(request.context)
+        effect = inputs.file_effect_of(request, scope, "WriteFile")
+        plan = inputs.write_of(request, self._files.new_token())
+        response = await self._files.change(effect, scope, plan, _encode_written)
+        return api.WriteFileResponse.FromString(response)
+
+    async def UploadFile(  # noqa: N802 (the name is the proto's)
+        self,
+        request_iterator: AsyncIterator[api.UploadFileRequest],
+        context: grpc.aio.ServicerContext,
+    ) -> api.UploadFileResponse:
+        """Write a whole file whose bytes come in pieces."""
+        head = await _head(request_iterator)
+        scope = scope_of(head.context)
+        inputs.upload_effect_of(head, scope, b"")
+        start = inputs.upload_of(head, self._files.new_token())
+        sha256 = hashlib.sha256()
+        plan = await self._files.stage(scope, start, _chunks(request_iterator, sha256))
+        try:
+            effect = inputs.upload_effect_of(head, scope, sha256.digest())
+            response = await self._files.change(effect, scope, plan, _encode_uploaded)
+        finally:
+            await self._files.unstage(scope, start)
+        return api.UploadFileResponse.FromString(response)
+
+    async def EditFiles(  # noqa: N802 (the name is the proto's)
+        self, request: api.EditFilesRequest, context: grpc.aio.ServicerContext
+    ) -> api.EditFilesResponse:
+        """Replace texts in several files, all or nothing."""
+        scope = scope_of(request.context)
+        effect = inputs.file_effect_of(request, scope, "EditFiles")
+        plan = inputs.edits_of(request, self._files.new_token())
+
+        def encode(changed: Changed) -> bytes:
+            return api.EditFilesResponse(
+                applied=not changed.planned.problems and not request.dry_run,
+                changes=convert.changes_to_proto(changed),
+                problems=convert.problems_to_proto(changed),
+            ).SerializeToString()
+
+        response = await self._files.change(effect, scope, plan, encode, dry_run=request.dry_run)
+        return api.EditFilesResponse.FromString(response)
+
+    async def ApplyPatch(  # noqa: N802 (the name is the proto's)
+        self, request: api.ApplyPatchRequest, context: grpc.aio.ServicerContext
+    ) -> api.ApplyPatchResponse:
+        """Apply a patch, all or nothing."""
+        scope = scope_of(request.context)
+        effect = inputs.file_effect_of(request, scope, "ApplyPatch")
+        plan = inputs.patch_of(request, self._files.new_token())
+
+        def encode(changed: Changed) -> bytes:
+            return api.ApplyPatchResponse(
+                applied=not changed.planned.problems and not request.dry_run,
+                changes=convert.changes_to_proto(changed),
+                problems=convert.problems_to_proto(changed),
+            ).SerializeToString()
+
+        response = await self._files.change(effect, scope, plan, encode, dry_run=request.dry_run)
+        return api.ApplyPatchResponse.FromString(response)
+
+    async def UndoEdit(  # noqa: N802 (the name is the proto's)
+        self, request: api.UndoEditRequest, context: grpc.aio.ServicerContext
+    ) -> api.UndoEditResponse:
+        """Put files back as they were before a change."""
+        scope = scope_of(request.context)
+        effect = inputs.file_effect_of(request, scope, "UndoEdit")
+        if request.WhichOneof("target") is None:
+            raise InvalidRequest("target", "is missing; give edit_request_id or path")
+        path = inputs.path_of(request.path, may_be_empty=bool(request.edit_request_id))
+        guards_git = inputs.guards_git(request.context, path)
+        undoing = Undoing(request.edit_request_id, path, guards_git)
+        response = await self._files.undo(effect, scope, undoing, _encode_undone)
+        return api.UndoEditResponse.FromString(response)
+
+    async def ListDirectory(  # noqa: N802 (the name is the proto's)
+        self, request: api.ListDirectoryRequest, context: grpc.aio.ServicerContext
+    ) -> api.ListDirectoryResponse:
+        """List a directory, some levels deep."""
+        asked = inputs.list_of(request)
+        listing = await self._files.ask(scope_of(request.context), asked, protocol.Listing)
+        return convert.listing_to_proto(listing)
+
+    async def SearchFiles(  # noqa: N802 (the name is the proto's)
+        self, request: api.SearchFilesRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[api.SearchFilesResponse]:
+        """Search the content of files."""
+        asked = inputs.search_of(request)
+        limit_s = asked.timeout_s + SEARCH_GRACE_S
+        pieces = self._files.stream(scope_of(request.context), asked, limit_s=limit_s)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                match piece:
+                    case protocol.Matches(files) if request.batched:
+                        yield convert.batch_to_proto(files)
+                    case protocol.Matches(files):
+                        for file in files:
+                            yield api.SearchFilesResponse(file=convert.matches_to_proto(file))
+                    case protocol.Summary():
+                        yield convert.summary_to_proto(piece)
+
+    async def FindFiles(  # noqa: N802 (the name is the proto's)
+        self, request: api.FindFilesRequest, context: grpc.aio.ServicerContext
+    ) -> api.FindFilesResponse:
+        """Find files by name."""
+        asked = inputs.find_of(request)
+        scope = scope_of(request.context)
+        found = await self._files.ask(scope, asked, protocol.FoundFiles, limit_s=FIND_S)
+        return convert.found_to_proto(found)
+
+    async def StatPath(  # noqa: N802 (the name is the proto's)
+        self, request: api.StatPathRequest, context: grpc.aio.ServicerContext
+    ) -> api.StatPathResponse:
+        """Read what is known of a path."""
+        path = inputs.path_of(request.path, may_be_empty=True)
+        asked = protocol.StatPath(path, request.no_follow, request.with_etag)
+        stat = await self._files.ask(scope_of(request.context), asked, protocol.Stat)
+        return convert.stat_to_proto(stat)
+
+    async def MakeDirectory(  # noqa: N802 (the name is the proto's)
+        self, request: api.MakeDirectoryRequest, context: grpc.aio.ServicerContext
+    ) -> api.MakeDirectoryResponse:
+        """Make a directory with those above it."""
+        scope = scope_of(request.context)
+        effect = inputs.file_effect_of(request, scope, "MakeDirectory")
+        guards_git = inputs.guards_git(request.context, request.path)
+        asked = protocol.MakeDirectory(inputs.path_of(request.path), guards_git)
+        response = await self._files.act(effect, scope, asked, _encode_made)
+        return api.MakeDirectoryResponse.FromString(response)
+
+    async def MovePath(  # noqa: N802 (the name is the proto's)
+        self, request: api.MovePathRequest, context: grpc.aio.ServicerContext
+    ) -> api.MovePathResponse:
+        """Give a file or directory another path."""
+        scope = scope_of(request.context)
+        effect = inputs.file_effect_of(request, scope, "MovePath")
+        plan = protocol.PlanMove(
+            token=self._files.new_token(),
+            path=inputs.path_of(request.path),
+            new_path=inputs.path_of(request.new_path, "new_path"),
+            overwrite=request.overwrite,
+            guards_git=inputs.guards_git(request.context, request.path),
+        )
+        response = await self._files.change(effect, scope, plan, _encode_moved)
+        return api.MovePathResponse.FromString(response)
+
+    async def DeletePath(  # noqa: N802 (the name is the proto's)
+        self, request: api.DeletePathRequest, context: grpc.aio.ServicerContext
+    ) -> api.DeletePathResponse:
+        """Delete a file or directory."""
+        scope = scope_of(request.context)
+        effect = inputs.file_effect_of(request, scope, "DeletePath")
+        guards_git = inputs.guards_git(request.context, request.path)
+        plan = protocol.PlanDelete(
+            token=self._files.new_token(),
+            path=inputs.path_of(request.path),
+            recursive=request.recursive,
+            guards_git=guards_git,
+        )
+        response = await self._files.change(effect, scope, plan, _encode_deleted)
+        return api.DeletePathResponse.FromString(response)
+
+
+def _encode_written(changed: Changed) -> bytes:
+    [change] = convert.changes_to_proto(changed)
+    return api.WriteFileResponse(change=change).SerializeToString()
+
+
+def _encode_uploaded(changed: Changed) -> bytes:
+    [change] = convert.changes_to_proto(changed)
+    return api.UploadFileResponse(change=change).SerializeToString()
+
+
+def _encode_undone(changed: Changed) -> bytes:
+    return api.UndoEditResponse(changes=convert.changes_to_proto(changed)).SerializeToString()
+
+
+def _encode_made(answer: protocol.Answer) -> bytes:
+    assert isinstance(answer, protocol.Count), "each request has its answer"
+    return api.MakeDirectoryResponse(created=answer.count > 0).SerializeToString()
+
+
+def _encode_moved(changed: Changed) -> bytes:
+    assert changed.done.info is not None, "whatever was moved is told of"
+    return api.MovePathResponse(info=convert.info_to_proto(changed.done.info)).SerializeToString()
+
+
+def _encode_deleted(changed: Changed) -> bytes:
+    return api.DeletePathResponse(deleted_entries=changed.done.count).SerializeToString()
+
+
+async def _head(pieces: AsyncIterator[api.UploadFileRequest]) -> api.UploadFileHead:
+    async for piece in pieces:
+        if piece.WhichOneof("piece") == "head":
+            return piece.head
+        break
+    raise InvalidRequest("head", "is missing; it comes first")
+
+
+async def _chunks(
+    pieces: AsyncIterator[api.UploadFileRequest], sha256: "hashlib._Hash"
+) -> AsyncIterator[bytes]:
+    async for piece in pieces:
+        if piece.WhichOneof("piece") != "chunk" or len(piece.chunk) > inputs.CHUNK_BYTES_MAX:
+            problem = f"follows the head, in pieces of at most {inputs.CHUNK_BYTES_MAX} bytes"
+            raise InvalidRequest("chunk", problem)
+        sha256.update(piece.chunk)
+        yield piece.chunk

@@ -1,0 +1,289 @@
+"""The files of this node as its servicer uses them; leaving ends the programs behind them."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, TypeVar
+
+from parley.clock import Clock, patient
+from parley.tasks import BackgroundTasks, Supervision
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.files.changes import Changed, FileChanges, Plan, Reads
+from toolrunner.files.idempotency import Once
+from toolrunner.files.upload_slots import UploadPlaces
+from toolrunner.files.worker_channel import ANSWER_S
+from toolrunner.files.worker_pool import Clerks, find_git, find_ripgrep
+from toolrunner.filesystem.errors import FileRefused, Reason
+from toolrunner.fileworker.git.detection import holds_no_repository
+from toolrunner.fileworker.protocol import (
+    Answer,
+    DropUpload,
+    MakeDirectory,
+    Page,
+    PlanUpload,
+    ReadPage,
+    Request,
+    StartUpload,
+    UploadChunk,
+)
+from toolrunner.journal.effects import Effects
+from toolrunner.journal.records import FileEffect
+from toolrunner.journal.thread import JournalThread
+from toolrunner.primitives.domain import Scope, WorkspaceId
+from toolrunner.primitives.errors import ClerkGone, OutcomeUnknown
+from toolrunner.processes.node_sandbox import Sandbox
+from toolrunner.spawner.client.spawner import Spawner
+
+A = TypeVar("A", bound=Answer)
+
+#: Longest time that an upload may send nothing.
+SILENCE_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """What to take back: all that a request changed, or a chat's last change of a file."""
+
+    edit_request_id: str
+    path: str
+    guards_git: bool
+
+
+class FileRoom:
+    """Reads, changes and finds files; owns the tasks that see to it."""
+
+    def __init__(
+        self,
+        *,
+        journal: JournalThread,
+        spawner: Spawner,
+        workspaces: Workspaces,
+        sandbox: Sandbox,
+        clock: Clock,
+        supervision: Supervision,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._tasks = BackgroundTasks(supervision)
+        effects = Effects(self._tasks)
+        self._clerks = Clerks(
+            spawner=spawner,
+            workspaces=workspaces,
+            sandbox=sandbox,
+            clock=clock,
+            new_id=new_id,
+            ripgrep=find_ripgrep(),
+            effects=effects,
+            git=find_git(),
+        )
+        self._reads = Reads()
+        self._workspaces = workspaces
+        self._changes = FileChanges(self._clerks, workspaces, self._reads, new_id)
+        self._once = Once(journal, effects)
+        self._places = UploadPlaces()
+        self._clock = clock
+        self.new_token = new_id
+
+    async def __aenter__(self) -> "FileRoom":
+        await self._tasks.__aenter__()
+        self._tasks.keep("file_workers.expire", self._forget_idle)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            await self._tasks.__aexit__(kind, error, traceback)
+        finally:
+            self._clerks.close()
+
+    async def _forget_idle(self) -> None:
+        async with aclosing(self._clerks.end_idle()) as ended:
+            async for workspace_id in ended:
+                self._changes.forget(workspace_id)
+
+    async def ask(
+        self, scope: Scope, request: Request, kind: type[A], *, limit_s: float = ANSWER_S
+    ) -> A:
+        """Return the answer to a request that changes nothing.
+
+        Raises:
+            FileRefused: It is refused.
+            ClerkGone: The program that works on files ended; ask again.
+        """
+        self._workspaces.check(scope)
+        await self._changes.recover(scope.workspace_id)
+        answer = await self._clerks.ask(scope.workspace_id, request, limit_s=limit_s)
+        assert isinstance(answer, kind), "each request has its answer"
+        return answer
+
+    def holds_no_repository(self, scope: Scope) -> bool:
+        """Tell whether a workspace certainly has no repository, without starting its program.
+
+        Raises:
+            ToolrunnerError: The workspace may not be used.
+        """
+        self._workspaces.check(scope)
+        return holds_no_repository(str(self._workspaces.at(scope.workspace_id).root))
+
+    async def read(self, scope: Scope, request: ReadPage) -> Page:
+        """Return a page, and remember what the chat has seen.
+
+        Raises:
+            FileRefused: It is refused.
+            ClerkGone: The program that works on files ended; ask again.
+        """
+        page = await self.ask(scope, request, Page)
+        if page.etag:
+            self._reads.saw(scope, page.info.path, page.etag)
+        return page
+
+    async def stream(
+        self, scope: Scope, request: Request, *, limit_s: float = ANSWER_S
+    ) -> AsyncGenerator[Answer, None]:
+        """Yield the answers to a request that changes nothing.
+
+        Raises:
+            FileRefused: It is refused.
+            ClerkGone: The program that works on files ended; ask again.
+        """
+        self._workspaces.check(scope)
+        await self._changes.recover(scope.workspace_id)
+        async with aclosing(
+            self._clerks.stream(scope.workspace_id, request, limit_s=limit_s)
+        ) as answers:
+            async for answer in answers:
+                yield answer
+
+    async def change(
+        self,
+        effect: FileEffect,
+        scope: Scope,
+        plan: Plan,
+        encode: Callable[[Changed], bytes],
+        *,
+        dry_run: bool = False,
+    ) -> bytes:
+        """Make a change once; return its serialised response, of now or of the first time.
+
+        Raises:
+            ToolrunnerError: It is refused, or nobody knows how far it came.
+            FileRefused: It is refused, and nothing was changed.
+        """
+
+        async def act() -> bytes:
+            changed = await self._changes.apply(scope, effect.request_id, plan, dry_run=dry_run)
+            return encode(changed)
+
+        self._workspaces.check(scope)
+        self._workspaces.check_space(scope.workspace_id)
+        return await self._once.run(effect, act)
+
+    async def undo(
+        self, effect: FileEffect, scope: Scope, undoing: Undoing, encode: Callable[[Changed], bytes]
+    ) -> bytes:
+        """Take a change back once; return the serialised response.
+
+        Raises:
+            ToolrunnerError: It is refused, or nobody knows how far it came.
+            FileRefused: It is refused, and nothing was changed.
+        """
+
+        async def act() -> bytes:
+            changed = await self._changes.undo(
+                scope,
+                effect.request_id,
+                edit_request_id=undoing.edit_request_id,
+                path=undoing.path,
+                guards_git=undoing.guards_git,
+            )
+            return encode(changed)
+
+        self._workspaces.check(scope)
+        return await self._once.run(effect, act)
+
+    async def act(
+        self,
+        effect: FileEffect,
+        scope: Scope,
+        request: MakeDirectory,
+        encode: Callable[[Answer], bytes],
+    ) -> bytes:
+        """Do once what is done in one step; return the serialised response.
+
+        Raises:
+            ToolrunnerError: It is refused, or nobody knows how far it came.
+            FileRefused: It is refused, and nothing was changed.
+        """
+
+        async def act() -> bytes:
+            try:
+                answer = await self._clerks.ask(scope.workspace_id, request)
+                return encode(answer)
+            except ClerkGone as error:
+                raise OutcomeUnknown(effect.request_id) from error
+
+        self._workspaces.check(scope)
+        self._workspaces.check_space(scope.workspace_id)
+        await self._changes.recover(scope.workspace_id)
+        return await self._once.run(effect, act)
+
+    async def end(self, workspace_id: WorkspaceId) -> None:
+        """End the program that works on the files of a workspace, if there is one."""
+        await self._clerks.end(workspace_id)
+
+    async def once(
+        self, effect: FileEffect, scope: Scope, act: Callable[[], Awaitable[bytes]]
+    ) -> bytes:
+        """Do once what no change of a file may come between; return the serialised response.
+
+        Raises:
+            ToolrunnerError: It is refused, or nobody knows how far it came.
+            FileRefused: It is refused, and nothing was changed.
+        """
+
+        async def alone() -> bytes:
+            async with self._changes.alone(scope.workspace_id):
+                return await act()
+
+        self._workspaces.check(scope)
+        return await self._once.run(effect, alone)
+
+    async def stage(
+        self, scope: Scope, start: StartUpload, chunks: AsyncIterator[bytes]
+    ) -> PlanUpload:
+        """Take the bytes of a file; return the plan to put it in its place.
+
+        Raises:
+            FileRefused: It is refused, and nothing is left of it.
+            ClerkGone: The program that works on files ended; upload it again.
+        """
+        self._workspaces.check(scope)
+        self._workspaces.check_space(scope.workspace_id)
+        workspace_id = scope.workspace_id
+        coming = patient(chunks, silence_s=SILENCE_S, clock=self._clock)
+        try:
+            with self._places.place(workspace_id):
+                await self._clerks.ask(workspace_id, start)
+                async with aclosing(coming):
+                    async for data in coming:
+                        await self._clerks.ask(workspace_id, UploadChunk(start.token, data))
+        except TimeoutError as error:
+            await self.unstage(scope, start)
+            text = f"no bytes came for {SILENCE_S:g} s; upload it again"
+            raise FileRefused(Reason.INVALID_REQUEST, text, field="chunk") from error
+        except BaseException:
+            await self.unstage(scope, start)
+            raise
+        return PlanUpload(start.token)
+
+    async def unstage(self, scope: Scope, start: StartUpload) -> None:
+        """Leave nothing of an upload behind that has not got its place."""
+        with suppress(ClerkGone, FileRefused):
+            await self._once.effects.run(self._unstage(scope, start))
+
+    async def _unstage(self, scope: Scope, start: StartUpload) -> None:
+        await self._clerks.ask(scope.workspace_id, DropUpload(start.token, start.path))

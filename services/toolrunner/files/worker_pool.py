@@ -1,0 +1,223 @@
+"""The programs that work on files: one for each workspace, from its first use until it is idle."""
+
+import asyncio
+import shutil
+import signal
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from parley.clock import Clock
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.files.worker_channel import ANSWER_S, ClerkChannel
+from toolrunner.fileworker.protocol import Answer, Request
+from toolrunner.journal.effects import Effects
+from toolrunner.primitives.domain import Exit, ProcessId, WorkspaceId
+from toolrunner.primitives.errors import ClerkGone
+from toolrunner.processes.node_sandbox import OWN_PROGRAMS, Sandbox
+from toolrunner.sandbox import Profile
+from toolrunner.spawner import PROCESS_MARK
+from toolrunner.spawner.client.environment import SEARCH_PATH
+from toolrunner.spawner.client.spawner import Launch, LaunchFailed, Spawner
+
+IDLE_S: Final = 300.0
+
+
+def find_ripgrep() -> str:
+    """Return the path of ripgrep: the one installed with Python, else the machine's, else none."""
+    beside = Path(sys.executable).parent
+    return shutil.which("rg", path=f"{beside}:{SEARCH_PATH}") or ""
+
+
+def find_git() -> str:
+    """Return the path of git; empty if the machine has none."""
+    return shutil.which("git", path=SEARCH_PATH) or ""
+
+
+@dataclass
+class _Desk:
+    """The program of one workspace, if it runs."""
+
+    process_id: ProcessId | None = None
+    channel: ClerkChannel | None = None
+    starting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    used_s: float = 0.0
+    wanted: int = 0  # By how many just now.
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether someone waits for an answer, or for the program to be started or ended."""
+        return self.wanted > 0 or (self.channel is not None and self.channel.is_busy)
+
+
+class Clerks:
+    """Starts programs when they are needed, and ends those that are idle."""
+
+    def __init__(
+        self,
+        *,
+        spawner: Spawner,
+        workspaces: Workspaces,
+        sandbox: Sandbox,
+        clock: Clock,
+        new_id: Callable[[], str],
+        ripgrep: str,
+        effects: Effects,
+        git: str = "",
+    ) -> None:
+        self._spawner = spawner
+        self._workspaces = workspaces
+        self._sandbox = sandbox
+        self._clock = clock
+        self._new_id = new_id
+        self._ripgrep = ripgrep
+        self._effects = effects
+        self._git = git
+        self._desks: dict[WorkspaceId, _Desk] = {}
+
+    async def ask(
+        self, workspace_id: WorkspaceId, request: Request, *, limit_s: float = ANSWER_S
+    ) -> Answer:
+        """Return the answer to a request that is no stream.
+
+        Raises:
+            FileRefused: It is refused.
+            ClerkGone: The program ended, or took too long and was ended.
+        """
+        async with self._channel(workspace_id) as channel:
+            return await channel.ask(request, limit_s=limit_s)
+
+    async def stream(
+        self, workspace_id: WorkspaceId, request: Request, *, limit_s: float = ANSWER_S
+    ) -> AsyncGenerator[Answer, None]:
+        """Yield the answers to a request; few more are made than are taken.
+
+        Raises:
+            FileRefused: It is refused.
+            ClerkGone: The program ended, or took too long and was ended.
+        """
+        async with (
+            self._channel(workspace_id) as channel,
+            aclosing(channel.stream(request, limit_s=limit_s)) as answers,
+        ):
+            async for answer in answers:
+                yield answer
+
+    def process_of(self, workspace_id: WorkspaceId) -> str:
+        """Return the mark of the program of a workspace; empty if none runs."""
+        desk = self._desks.get(workspace_id)
+        return "" if desk is None else desk.process_id or ""
+
+    async def end(self, workspace_id: WorkspaceId) -> None:
+        """End the program of a workspace, if there is one, and forget the workspace."""
+        desk = self._desks.get(workspace_id)
+        if desk is not None:
+            async with desk.starting:
+                await self._leave(desk)
+            if not desk.is_busy and self._desks.get(workspace_id) is desk:
+                del self._desks[workspace_id]
+
+    async def end_idle(self) -> AsyncGenerator[WorkspaceId, None]:
+        """End programs that nobody has asked anything for a while; yields their workspaces."""
+        while True:
+            await self._clock.sleep(IDLE_S / 2)
+            before_s = self._clock.monotonic() - IDLE_S
+            for workspace_id, desk in list(self._desks.items()):
+                if desk.used_s <= before_s and not desk.is_busy:
+                    await self.end(workspace_id)
+                    yield workspace_id
+
+    def close(self) -> None:
+        """Hang up on all of them, whereupon they end."""
+        for desk in self._desks.values():
+            if desk.channel is not None:
+                desk.channel.close()
+
+    @asynccontextmanager
+    async def _channel(self, workspace_id: WorkspaceId) -> AsyncIterator[ClerkChannel]:
+        desk = self._desks.setdefault(workspace_id, _Desk())
+        desk.wanted += 1
+        try:
+            channel = desk.channel
+            if channel is None or channel.gone.is_set() or desk.starting.locked():
+                # Whoever is cancelled meanwhile leaves no program behind that nobody knows of.
+                desk.wanted += 1
+                channel = await self._effects.run(self._opened(desk, workspace_id))
+            try:
+                yield channel
+            except ClerkGone as error:
+                if not error.is_replaced:
+                    # It may be alive and busy; nobody else shall wait for it.
+                    channel.close()
+                    channel.gone.set()
+                raise
+        finally:
+            desk.wanted -= 1
+            desk.used_s = self._clock.monotonic()
+
+    async def _opened(self, desk: _Desk, workspace_id: WorkspaceId) -> ClerkChannel:
+        try:
+            async with desk.starting:
+                if desk.channel is None or desk.channel.gone.is_set():
+                    await self._leave(desk)
+                    await self._start(desk, workspace_id)
+                assert desk.channel is not None, "it was just started"
+                return desk.channel
+        finally:
+            desk.wanted -= 1
+            desk.used_s = self._clock.monotonic()
+
+    async def _leave(self, desk: _Desk) -> None:
+        """See to it that the last one and all it started are gone: there are never two."""
+        if desk.channel is not None:
+            desk.channel.close()
+        if desk.process_id is not None:
+            await self._spawner.end(desk.process_id, 0.0, first=signal.SIGKILL)
+        desk.channel = desk.process_id = None
+
+    async def _start(self, desk: _Desk, workspace_id: WorkspaceId) -> None:
+        workspace = self._workspaces.prepared(workspace_id)
+        process_id = ProcessId(self._new_id())
+        launch = Launch(
+            process_id=process_id,
+            workspace_id=workspace_id,
+            argv=(
+                sys.executable,
+                *("-I", "-m", "toolrunner.fileworker"),
+                str(workspace.root),
+                self._ripgrep,
+                self._git,
+                str(workspace.temporary),
+            ),
+            root=workspace.root,
+            workdir=".",
+            environment={"PATH": SEARCH_PATH, "LANG": "C.UTF-8", PROCESS_MARK: process_id},
+            has_input=True,
+            # Who asks may write or not, and the program is told; its own room is the workspace.
+            confinement=self._sandbox.confined(
+                workspace,
+                profile=Profile.FULL,
+                network=None,
+                readable=(*OWN_PROGRAMS, *workspace.particulars.readable),
+                # It follows repositories, and runs nothing that the workspace brought.
+                may_watch=True,
+            ),
+        )
+        # Known before it runs, so that it is ended whatever becomes of this.
+        desk.process_id = process_id
+        try:
+            launched = await self._spawner.start(launch, _ignored)
+        except LaunchFailed as error:
+            desk.process_id = None
+            await self._spawner.forget(process_id)
+            raise ClerkGone(f"it cannot be started: {error}") from error
+        desk.channel = await ClerkChannel.opened(launched.output_fd, launched.input_fd)
+        # It ends with this service, so there is nothing to keep for the next.
+        await self._spawner.forget(process_id)
+
+
+def _ignored(process_id: ProcessId, exit: Exit) -> None:
+    """Its output tells that it ended."""

@@ -1,0 +1,1 @@
+"""Files and trees on disk, with the standard library alone."""

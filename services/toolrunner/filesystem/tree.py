@@ -1,0 +1,141 @@
+"""Going through trees that hostile programs change meanwhile, without leaving them."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from toolrunner.filesystem.beneath import Root
+
+BLOCK_BYTES: Final = 512
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+class Kind(StrEnum):
+    """What there is at a path."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    LINK = "link"
+    SPECIAL = "special"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found at a path, itself and not what it leads to."""
+
+    path: str  # Relative to the root.
+    kind: Kind
+    seen: os.stat_result
+
+    @property
+    def is_executable(self) -> bool:
+        """Whether it is a file that its owner may run."""
+        return self.kind is Kind.FILE and bool(self.seen.st_mode & stat.S_IXUSR)
+
+    @property
+    def identity(self) -> tuple[int, int, int, int]:
+        """Changes whenever the content does, because nobody sets the last of its times."""
+        seen = self.seen
+        return (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+
+
+def walk(root: Root, *, without: frozenset[str] = frozenset()) -> Iterator[Found]:
+    """Yield everything below a root, directories before what is in them.
+
+    What vanishes or may not be read meanwhile is left out.
+
+    Args:
+        root: Where to begin.
+        without: Names that are passed over, with all below them.
+    """
+    pending = [""]
+    while pending:
+        above = pending.pop()
+        try:
+            fd = root.open(above, _DIRECTORY)
+        except OSError:
+            continue
+        try:
+            names = sorted(os.listdir(fd), reverse=True)
+            found = []
+            for name in names:
+                if name in without:
+                    continue
+                with suppress(FileNotFoundError):
+                    seen = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                    path = f"{above}/{name}" if above else name
+                    found.append(Found(path, kind_of(seen.st_mode), seen))
+        finally:
+            os.close(fd)
+        yield from reversed(found)
+        pending.extend(each.path for each in found if each.kind is Kind.DIRECTORY)
+
+
+def look(root: Root, path: str) -> Found | None:
+    """Return what is at a path, itself; None for nothing."""
+    above, _, name = path.rpartition("/")
+    try:
+        with root.opened(above, os.O_PATH | os.O_DIRECTORY) as fd:
+            seen = os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return None
+    return Found(path, kind_of(seen.st_mode), seen)
+
+
+def create(root: Root, path: str) -> int:
+    """Make a file where there is none, and return it open for reading and writing.
+
+    Raises:
+        OSError: The kernel refuses.
+    """
+    above, _, name = path.rpartition("/")
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with root.opened(above, os.O_PATH | os.O_DIRECTORY) as fd:
+        return os.open(name, flags, 0o600, dir_fd=fd)
+
+
+def hand_over(root: Root, owner: int) -> None:
+    """Give a tree to a user, with its group of the same number.
+
+    Raises:
+        OSError: Only root may.
+    """
+    for found in walk(root):
+        above, _, name = found.path.rpartition("/")
+        with root.opened(above, os.O_PATH | os.O_DIRECTORY) as fd:
+            os.chown(name, owner, owner, dir_fd=fd, follow_symlinks=False)
+    os.chown(f"/proc/self/fd/{root.fd}", owner, owner)
+
+
+def kind_of(mode: int) -> Kind:
+    """Return what a mode is the mode of."""
+    if stat.S_ISREG(mode):
+        return Kind.FILE
+    if stat.S_ISDIR(mode):
+        return Kind.DIRECTORY
+    return Kind.LINK if stat.S_ISLNK(mode) else Kind.SPECIAL
+
+
+def measure(root: Root, *, entries_max: int) -> tuple[int, int]:
+    """Return the bytes on disk and the number of entries below a root.
+
+    Args:
+        root: Where to begin.
+        entries_max: Entries after which to stop counting; more are at least as many.
+    """
+    disk_bytes = entries = 0
+    counted: set[tuple[int, int]] = set()
+    for found in walk(root):
+        entries += 1
+        name = (found.seen.st_dev, found.seen.st_ino)
+        if found.kind is not Kind.FILE or found.seen.st_nlink == 1 or name not in counted:
+            disk_bytes += found.seen.st_blocks * BLOCK_BYTES
+        if found.kind is Kind.FILE and found.seen.st_nlink > 1:
+            counted.add(name)
+        if entries >= entries_max:
+            break
+    return disk_bytes, entries

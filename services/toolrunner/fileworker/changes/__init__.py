@@ -1,0 +1,1 @@
+"""Changes of files: planned, made as a whole, undone."""

@@ -1,0 +1,88 @@
+"""Entries of directories as they are kept to be put back: files, links and directories."""
+
+import hashlib
+import os
+import stat
+from contextlib import suppress
+from typing import Final
+
+from toolrunner.filesystem.beneath import Place, Root
+from toolrunner.filesystem.rename import rename_to_free
+from toolrunner.fileworker.content.snapshot import NO_ETAG, hashed, reopened
+from toolrunner.fileworker.values import EntryKind, Image
+
+DIRECTORY_ETAG: Final = "directory"
+
+
+def etag_at(place: Place) -> str | None:
+    """Return what tells an entry from others, empty if there is none; None if nothing does."""
+    try:
+        with place.found() as found:
+            mode = os.fstat(found).st_mode
+            if stat.S_ISDIR(mode):
+                return DIRECTORY_ETAG
+            if stat.S_ISLNK(mode):
+                return link_etag(os.fsencode(os.readlink("", dir_fd=found)))
+            if not stat.S_ISREG(mode):
+                return None
+            fd = reopened(found)
+    except FileNotFoundError:
+        return NO_ETAG
+    try:
+        return hashed(fd) or None
+    finally:
+        os.close(fd)
+
+
+def link_etag(target: bytes) -> str:
+    """Return what tells a link from others."""
+    return f"link-{hashlib.sha256(target).hexdigest()}"
+
+
+def inode_etag(place: Place) -> str:
+    """Return what an entry keeps wherever it is moved; empty if there is none."""
+    result = place.lstat()
+    return NO_ETAG if result is None else f"inode-{result.st_dev:x}-{result.st_ino:x}"
+
+
+def make_entry(place: Place, image: Image) -> None:
+    """Make a link or a directory as it was.
+
+    Raises:
+        OSError: Something is there, or it cannot be made.
+    """
+    if image.kind is EntryKind.LINK:
+        os.symlink(image.before or b"", os.fsencode(place.name), dir_fd=place.directory_fd)
+    else:
+        os.mkdir(place.name, 0o700, dir_fd=place.directory_fd)
+        os.chmod(place.name, image.mode or 0o755, dir_fd=place.directory_fd)
+
+
+def remove_entry(place: Place) -> None:
+    """Remove a file, a link or an empty directory.
+
+    Raises:
+        OSError: It is not empty, or cannot be removed.
+    """
+    there = place.lstat()
+    if there is not None and stat.S_ISDIR(there.st_mode):
+        os.rmdir(place.name, dir_fd=place.directory_fd)
+    else:
+        os.unlink(place.name, dir_fd=place.directory_fd)
+
+
+def moved_back(root: Root, image: Image) -> bool:
+    """Give what was moved its old name again; return whether it has it."""
+    with (
+        suppress(OSError),
+        root.real_place(image.path) as new,
+        root.real_place(image.moved_from) as old,
+    ):
+        if inode_etag(old) == image.after_etag:
+            return True
+        if inode_etag(new) == image.after_etag:
+            rename_to_free(new.directory_fd, new.name, old.directory_fd, old.name)
+            os.fsync(old.directory_fd)
+            os.fsync(new.directory_fd)
+            return True
+    return False

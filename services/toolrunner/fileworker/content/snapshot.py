@@ -1,0 +1,149 @@
+"""Files as they are at one moment: opened safely, described, read whole."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from toolrunner.filesystem import errors
+from toolrunner.filesystem.beneath import Place, Root, kind_of
+from toolrunner.fileworker.content.detection import etag_of
+from toolrunner.fileworker.values import PathInfo
+
+READ_BYTES: Final = 1024 * 1024
+#: Larger files are neither compared nor kept for undoing.
+CONTENT_BYTES_MAX: Final = 16 * 1024 * 1024
+#: Larger files have no etag: an upload has at most as many bytes.
+HASHED_BYTES_MAX: Final = 1024 * 1024 * 1024
+#: Some file systems keep any time that is set; further ones do not travel.
+MODIFIED_NS_MIN: Final = -(2**63)
+MODIFIED_NS_MAX: Final = 2**63 - 1
+NO_ETAG: Final = ""
+
+#: What tells that a file is still the one that was read.
+Identity = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A regular file at one moment; the content is None if it is too large to be kept."""
+
+    content: bytes | None
+    etag: str
+    mode: int
+    identity: Identity
+
+
+def identity_of(result: os.stat_result) -> Identity:
+    """Return what changes if a file is replaced or written."""
+    return (result.st_dev, result.st_ino, result.st_size, result.st_mtime_ns)
+
+
+def info_of(path: str, result: os.stat_result, link_target: str = "") -> PathInfo:
+    """Return what is known of a path."""
+    kind = kind_of(result.st_mode)
+    return PathInfo(
+        path=path,
+        type=kind,
+        size_bytes=result.st_size if kind == "file" else 0,
+        mode=stat.S_IMODE(result.st_mode),
+        modified_ns=max(MODIFIED_NS_MIN, min(result.st_mtime_ns, MODIFIED_NS_MAX)),
+        link_target=link_target,
+    )
+
+
+@contextmanager
+def opened_file(root: Root, path: str, *, shown: str) -> Iterator[tuple[int, os.stat_result]]:
+    """Have a regular file open for reading; nothing else is ever opened.
+
+    Raises:
+        FileRefused: There is none, or something else.
+    """
+    try:
+        with root.opened(path, os.O_PATH) as found:
+            check_regular(os.fstat(found), shown)
+            fd = reopened(found)
+    except OSError as error:
+        raise errors.refusal_of(error, shown) from error
+    try:
+        yield fd, os.fstat(fd)
+    finally:
+        os.close(fd)
+
+
+def reopened(fd: int) -> int:
+    """Open for reading what a descriptor found; it is that very file, whatever its name is now.
+
+    Raises:
+        OSError: It may not be read.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    return os.open(f"/proc/self/fd/{fd}", flags)
+
+
+def check_regular(result: os.stat_result, shown: str) -> None:
+    """Refuse what is no regular file."""
+    kind = kind_of(result.st_mode)
+    if kind == "directory":
+        raise errors.wrong_kind(shown, kind, "list it, or name a file in it")
+    if kind != "file":
+        raise errors.wrong_kind(shown, kind, "only regular files are opened")
+
+
+def snapshot(place: Place, *, shown: str) -> Snapshot | None:
+    """Read the file at a place, or return None if there is nothing.
+
+    Raises:
+        FileRefused: There is something else, or it cannot be read.
+    """
+    try:
+        with place.found() as found:
+            check_regular(os.fstat(found), shown)
+            fd = reopened(found)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise errors.refusal_of(error, shown) from error
+    try:
+        result = os.fstat(fd)
+        content = read_all(fd, CONTENT_BYTES_MAX)
+        etag = (hashed(fd) or _named(result)) if content is None else etag_of(content)
+        return Snapshot(content, etag, stat.S_IMODE(result.st_mode), identity_of(result))
+    except OSError as error:
+        raise errors.refusal_of(error, shown) from error
+    finally:
+        os.close(fd)
+
+
+def _named(result: os.stat_result) -> str:
+    """Return what stands for the etag of a file that is too large to have one."""
+    return "-".join(f"{part:x}" for part in identity_of(result))
+
+
+def read_all(fd: int, limit_bytes: int) -> bytes | None:
+    """Return the whole content, or None if there is more; a file may grow while it is read."""
+    if os.fstat(fd).st_size > limit_bytes:
+        return None
+    content = bytearray()
+    while chunk := os.read(fd, min(READ_BYTES, limit_bytes + 1 - len(content))):
+        content += chunk
+        if len(content) > limit_bytes:
+            return None
+    return bytes(content)
+
+
+def hashed(fd: int, limit_bytes: int = HASHED_BYTES_MAX) -> str:
+    """Return the etag of a content without keeping it; none if there is more than that."""
+    if os.fstat(fd).st_size > limit_bytes:
+        return NO_ETAG
+    sha256, size = hashlib.sha256(), 0
+    os.lseek(fd, 0, os.SEEK_SET)
+    while chunk := os.read(fd, READ_BYTES):
+        sha256.update(chunk)
+        size += len(chunk)
+        if size > limit_bytes:
+            return NO_ETAG
+    return sha256.hexdigest()

@@ -1,0 +1,1 @@
+"""Edits of text: replacements and patches."""

@@ -1,0 +1,1 @@
+"""Git repositories as the file worker reads them."""

@@ -1,0 +1,190 @@
+"""States of all files of a repository, kept as commits under references that nobody sees.
+
+Theory: a state is made with an index of our own, which stays beside the repository's, so that
+only what changed since the last one is read again. Files are stored byte by byte, whatever the
+attributes say, so that what is put back is what there was. Branch, index and files are left alone.
+"""
+
+import re
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Final
+
+from toolrunner.filesystem import errors
+from toolrunner.filesystem.beneath import Root
+from toolrunner.fileworker.git.command import Git, failed
+from toolrunner.fileworker.git.diff import find_commits
+from toolrunner.fileworker.git.diff_output import DiffReader
+from toolrunner.fileworker.git.protocol import (
+    Checkpoints,
+    CreateCheckpoint,
+    Created,
+    ListCheckpoints,
+)
+from toolrunner.fileworker.git.repositories import Place, repository_of
+from toolrunner.fileworker.git.status import empty_tree
+from toolrunner.fileworker.git.values import Checkpoint, bounded_files
+from toolrunner.fileworker.jobs import Pause, Readable
+
+REFS: Final = "refs/agent"
+#: Of one chat, or of people, in one repository.
+CHECKPOINTS_MAX: Final = 200
+OWN_DIRECTORY: Final = "parley"
+INDEX: Final = "checkpoints.index"
+TREES: Final = ("diff-tree", "-r", "--raw", "--numstat", "-z", "--no-ext-diff", "--no-textconv")
+#: A repository in the repository, which has its own checkpoints.
+EMPTY_INSIDE: Final = "does not have a commit checked out"
+FORMAT: Final = "%(refname)%00%(objectname)%00%(parent)%00%(creatordate:unix)"
+
+_REF: Final = re.compile(rf"{REFS}/([A-Za-z0-9-]+)/([A-Za-z0-9._-]+)")
+
+Steps = Readable | Pause
+
+
+def create_checkpoint(
+    git: Git, root: Root, request: CreateCheckpoint
+) -> Generator[Steps, None, Created]:
+    """Keep the state of all files that git does not ignore.
+
+    Raises:
+        FileRefused: There is no such repository, or git cannot do it.
+    """
+    until_s = time.monotonic() + request.timeout_s
+    place = repository_of(root, request.directory)
+    checkpoint = yield from keep(git, place, request.scope, request.label, until_s)
+    known = yield from git.known(place, until_s)
+    base = checkpoint.parent_commit or empty_tree(known.settings)
+    reader = yield from changes(git, place, base, checkpoint.commit, until_s, "--find-renames")
+    return Created(checkpoint, bounded_files(reader.files())[0])
+
+
+def list_checkpoints(
+    git: Git, root: Root, request: ListCheckpoints
+) -> Generator[Steps, None, Checkpoints]:
+    """Return checkpoints, newest first.
+
+    Raises:
+        FileRefused: There is no such repository, or git cannot do it.
+    """
+    until_s = time.monotonic() + request.timeout_s
+    place = repository_of(root, request.directory)
+    below = f"{REFS}/{request.scope}/" if request.scope else f"{REFS}/"
+    end = request.start + request.limit
+    arguments = ("for-each-ref", f"--format={FORMAT}", "--sort=-creatordate", f"--count={end + 1}")
+    said = yield from git.output(place, (*arguments, below), until_s)
+    found = [_listed(place, line) for line in said.decode(errors="replace").splitlines()]
+    known = [checkpoint for checkpoint in found if checkpoint is not None]
+    return Checkpoints(tuple(known[request.start : end]), len(known) > end)
+
+
+def keep(
+    git: Git, place: Place, scope: str, label: str, until_s: float, *, spared: str = ""
+) -> Generator[Steps, None, Checkpoint]:
+    """Store the state of all files under a label; the oldest of too many go.
+
+    Args:
+        git: Runs git.
+        place: The repository.
+        scope: Whose checkpoint it is.
+        label: Its name; one of that name is replaced.
+        until_s: When to give up.
+        spared: Another reference that stays, however old it is.
+
+    Raises:
+        FileRefused: Git cannot do it.
+    """
+    index = yield from _staged(git, place, until_s)
+    said = yield from git.output(place, ("write-tree",), until_s, index=index, is_exact=True)
+    tree = said.decode().strip()
+    (parent,) = yield from find_commits(git, place, ["HEAD"], until_s)
+    above = ("-p", parent) if parent else ()
+    made = ("commit-tree", *above, "-m", f"Checkpoint {label}", tree)
+    commit = (yield from git.output(place, made, until_s)).decode().strip()
+    ref = f"{REFS}/{scope}/{label}"
+    yield from git.output(place, ("update-ref", ref, commit), until_s)
+    yield from _prune(git, place, scope, frozenset({ref, spared}), until_s)
+    stored = yield from git.output(place, ("show", "-s", "--format=%ct", commit), until_s)
+    return Checkpoint(ref, place.directory, commit, parent, label, int(stored))
+
+
+def _prune(
+    git: Git, place: Place, scope: str, spared: frozenset[str], until_s: float
+) -> Generator[Steps, None, None]:
+    """Let go of the oldest checkpoints of one scope; git removes what only they held."""
+    listing = ("for-each-ref", "--format=%(refname)", "--sort=-creatordate", f"{REFS}/{scope}/")
+    said = yield from git.output(place, listing, until_s)
+    refs = said.decode(errors="replace").splitlines()
+    surplus = [ref for ref in refs[CHECKPOINTS_MAX:] if ref not in spared]
+    if surplus:
+        deleting = "".join(f"delete {ref}\n" for ref in surplus).encode()
+        yield from git.output(place, ("update-ref", "--stdin"), until_s, input=deleting)
+
+
+def changes(
+    git: Git, place: Place, old: str, new: str, until_s: float, *options: str
+) -> Generator[Steps, None, DiffReader]:
+    """Return how two states differ."""
+    reader = DiffReader(0)
+    arguments = (*TREES, *options, old, new, "--")
+    reader.feed((yield from git.output(place, arguments, until_s)))
+    reader.finish()
+    return reader
+
+
+def find_checkpoint(
+    git: Git, place: Place, ref: str, until_s: float
+) -> Generator[Steps, None, str]:
+    """Return the commit of a checkpoint.
+
+    Raises:
+        FileRefused: There is none.
+    """
+    found = [""]
+    if _REF.fullmatch(ref):
+        found = yield from find_commits(git, place, [ref], until_s)
+    if not found[0]:
+        text = f"there is no checkpoint {ref!r}; list them to see their references"
+        raise errors.FileRefused(errors.Reason.CHECKPOINT_NOT_FOUND, text, checkpoint=ref)
+    return found[0]
+
+
+def _staged(git: Git, place: Place, until_s: float) -> Generator[Steps, None, Path]:
+    """Return our index, brought up to the files as they are."""
+    own = place.git / OWN_DIRECTORY
+    own.mkdir(mode=0o700, exist_ok=True)
+    index = own / INDEX
+    # There is one of us, so a lock is what one left who was killed.
+    index.with_name(f"{INDEX}.lock").unlink(missing_ok=True)
+    adding = ("add", "--all", "--ignore-errors", "--", ".")
+    ran = yield from git.run(place, adding, until_s, index=index, is_exact=True)
+    problems = [line for line in ran.error.splitlines() if line.startswith(("error:", "fatal:"))]
+    real = [line for line in problems if EMPTY_INSIDE not in line]
+    if ran.code != 0 and (real or not problems):
+        raise failed(place.directory, "\n".join(real))
+    yield from _mind_ignored(git, place, index, until_s)
+    return index
+
+
+def _mind_ignored(
+    git: Git, place: Place, index: Path, until_s: float
+) -> Generator[Steps, None, None]:
+    """Have those ignored files that the repository keeps all the same, and no others."""
+    arguments = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
+    theirs = frozenset((yield from git.output(place, arguments, until_s)).split(b"\0")) - {b""}
+    ours = yield from git.output(place, arguments, until_s, index=index, is_exact=True)
+    surplus = frozenset(ours.split(b"\0")) - {b""} - theirs
+    for options, paths in ((("--force-remove",), surplus), (("--add", "--remove"), theirs)):
+        if paths:
+            updating = ("update-index", *options, "-z", "--stdin")
+            data = b"".join(path + b"\0" for path in sorted(paths))
+            yield from git.output(place, updating, until_s, index=index, is_exact=True, input=data)
+
+
+def _listed(place: Place, line: str) -> Checkpoint | None:
+    ref, commit, parents, created = line.split("\0")
+    named = _REF.fullmatch(ref)
+    if named is None or not created:
+        return None
+    parent = parents.partition(" ")[0]
+    return Checkpoint(ref, place.directory, commit, parent, named[2], int(created))

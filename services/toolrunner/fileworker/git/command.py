@@ -1,0 +1,327 @@
+"""Running git on a repository that may be hostile.
+
+Theory: git runs no program that it was not told of, and what tells it is configuration. It is
+given none but ours: the shared part of the repository is a directory of our own, with the few
+settings that say how files are stored, links to the references, and neither hooks nor attributes
+that we have not written. What a work tree says of filters then names programs that nobody defines.
+No process of the workspace can get in between, since the repository's own configuration is read
+once and by value.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Final
+
+from toolrunner.filesystem import errors
+from toolrunner.fileworker.git import configuration
+from toolrunner.fileworker.git.repositories import Place
+from toolrunner.fileworker.jobs import Readable
+
+READ_BYTES: Final = 256 * 1024
+OUTPUT_BYTES_MAX: Final = 16 * 1024 * 1024
+CONFIG_BYTES_MAX: Final = 1024 * 1024
+ERROR_BYTES_MAX: Final = 4096
+PROBLEM_CHARACTERS_MAX: Final = 400
+
+#: Nobody answers, nothing is fetched, and no lock is taken just to write down what was looked up.
+ENVIRONMENT: Final[Mapping[str, str]] = {
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+    "GIT_PROTOCOL_FROM_USER": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_AUTHOR_NAME": "Parley",
+    "GIT_AUTHOR_EMAIL": "parley@localhost",
+    "GIT_COMMITTER_NAME": "Parley",
+    "GIT_COMMITTER_EMAIL": "parley@localhost",
+    "LC_ALL": "C",
+}
+#: Said once more, should a version of git look for them elsewhere.
+SAFE: Final = (
+    *("-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "core.logAllRefUpdates=false"),
+    *("-c", "core.quotePath=false"),
+    *("-c", "advice.addEmbeddedRepo=false"),
+    *("-c", "diff.external="),
+    *("-c", "gc.auto=0"),
+    *("-c", "protocol.allow=never"),
+    *("-c", "safe.directory=*"),
+    *("-c", "submodule.recurse=false"),
+)
+#: Of higher rank than any file in the work tree: every file is stored byte by byte.
+EXACT_ATTRIBUTES: Final = b"* -text -ident !eol !filter !working-tree-encoding\n"
+_LINKED: Final = ("refs", "packed-refs", "reftable", "shallow", "worktrees")
+_SIGNED: Final = ("config", "config.worktree")
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a run of git ended."""
+
+    code: int
+    output: bytes
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a repository's settings.
+
+    Attributes:
+        signature: Changes with the files that they were read from.
+        settings: All of them.
+        common: The directory that git takes for the shared part.
+        exact: The same, for storing files byte by byte.
+    """
+
+    signature: tuple[object, ...]
+    settings: configuration.Settings
+    common: Path
+    exact: Path
+
+
+Running = Generator[Readable, None, Ran]
+
+
+@dataclass
+class Git:
+    """Starts git, for one thread.
+
+    Attributes:
+        program: Its path; empty if there is none.
+        environment: What it gets besides what is said here.
+        directory: Where it may keep what nobody else needs.
+        runs: How often it was started.
+    """
+
+    program: str
+    environment: Mapping[str, str]
+    directory: Path
+    runs: int = 0
+    _own: Path | None = None
+    _known: dict[Path, Known] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        if self._own is not None:
+            shutil.rmtree(self._own, ignore_errors=True)
+
+    def own(self) -> Path:
+        """Return a directory of our own."""
+        if self._own is None:
+            self._own = Path(tempfile.mkdtemp(prefix="git-", dir=self.directory))
+        return self._own
+
+    def known(self, place: Place, until_s: float) -> Generator[Readable, None, Known]:
+        """Return a repository's settings, read again if they have changed.
+
+        Raises:
+            FileRefused: They cannot be read.
+        """
+        signature = tuple(_signature(place, name) for name in _SIGNED)
+        known = self._known.get(place.git)
+        if known is None or known.signature != signature:
+            settings = yield from self._settings(place.common / "config", place, until_s)
+            if configuration.is_true(
+                configuration.last_value(settings, "extensions.worktreeconfig")
+            ):
+                more = yield from self._settings(place.git / "config.worktree", place, until_s)
+                settings = [*settings, *more]
+            known = self._made(place, signature, settings)
+            self._known[place.git] = known
+        return known
+
+    def run(
+        self,
+        place: Place,
+        arguments: Sequence[str],
+        until_s: float,
+        *,
+        index: Path | None = None,
+        is_exact: bool = False,
+        input: bytes = b"",
+        take: Callable[[bytes], bool] | None = None,
+    ) -> Running:
+        """Run git in a repository.
+
+        Args:
+            place: The repository.
+            arguments: The command and its options.
+            until_s: When to give up, by the monotonic clock.
+            index: Another index than the repository's.
+            is_exact: Whether files are stored byte by byte.
+            input: What it reads.
+            take: Gets the output instead of the answer; false ends the run.
+
+        Raises:
+            FileRefused: It takes too long, or there is no git.
+        """
+        known = yield from self.known(place, until_s)
+        variables = {
+            "GIT_DIR": str(place.git),
+            "GIT_COMMON_DIR": str(known.exact if is_exact else known.common),
+            "GIT_OBJECT_DIRECTORY": str(place.common / "objects"),
+            "GIT_WORK_TREE": str(place.files),
+            **({"GIT_INDEX_FILE": str(index)} if index else {}),
+        }
+        command = (*SAFE, *arguments)
+        return (yield from self._run(command, place.files, variables, until_s, input, take))
+
+    def output(
+        self,
+        place: Place,
+        arguments: Sequence[str],
+        until_s: float,
+        *,
+        index: Path | None = None,
+        is_exact: bool = False,
+        input: bytes = b"",
+    ) -> Generator[Readable, None, bytes]:
+        """Return what git prints.
+
+        Raises:
+            FileRefused: It fails, takes too long, or there is none.
+        """
+        ran = yield from self.run(
+            place, arguments, until_s, index=index, is_exact=is_exact, input=input
+        )
+        if ran.code != 0:
+            raise failed(place.directory, ran.error)
+        return ran.output
+
+    def _settings(
+        self, path: Path, place: Place, until_s: float
+    ) -> Generator[Readable, None, list[tuple[str, str]]]:
+        if not path.is_file():
+            return []
+        if path.stat().st_size > CONFIG_BYTES_MAX:
+            raise failed(place.directory, "its configuration is too large")
+        # Outside of every repository, so that none is looked for.
+        variables = {"GIT_DIR": os.devnull}
+        arguments = ("config", f"--file={path}", "--no-includes", "--list", "-z")
+        ran = yield from self._run(arguments, Path("/"), variables, until_s, b"", None)
+        if ran.code != 0:
+            raise failed(place.directory, ran.error)
+        return configuration.parse_list(ran.output)
+
+    def _made(
+        self, place: Place, signature: tuple[object, ...], settings: configuration.Settings
+    ) -> Known:
+        made = []
+        kept = configuration.kept(settings)
+        for attributes in (b"", EXACT_ATTRIBUTES):
+            directory = Path(tempfile.mkdtemp(prefix="common-", dir=self.own()))
+            used = configuration.whole(kept) if attributes else kept
+            (directory / "config").write_bytes(configuration.written(used))
+            for name in _LINKED:
+                (directory / name).symlink_to(place.common / name)
+            (directory / "info").mkdir()
+            (directory / "info" / "exclude").symlink_to(place.common / "info" / "exclude")
+            if attributes:
+                (directory / "info" / "attributes").write_bytes(attributes)
+            made.append(directory)
+        return Known(signature, settings, *made)
+
+    def _run(
+        self,
+        arguments: Sequence[str],
+        directory: Path,
+        variables: Mapping[str, str],
+        until_s: float,
+        input: bytes,
+        take: Callable[[bytes], bool] | None,
+    ) -> Running:
+        if not self.program:
+            raise failed("", "there is no git on this node")
+        self.runs += 1
+        with tempfile.TemporaryFile(dir=self.own()) as said, _source(input, self.own()) as source:
+            child = subprocess.Popen(
+                [self.program, "--no-pager", *arguments],
+                cwd=directory,
+                env={**self.environment, **ENVIRONMENT, **variables},
+                stdin=source,
+                stdout=subprocess.PIPE,
+                stderr=said,
+            )
+            with child:
+                try:
+                    output = yield from _read(child, until_s, take or _Kept())
+                    code = child.wait()
+                finally:
+                    if child.returncode is None:
+                        child.kill()
+                        child.wait()
+            return Ran(code, output, _tail(said))
+
+
+@dataclass
+class _Kept:
+    """Keeps what is printed, up to a limit."""
+
+    data: bytearray = field(default_factory=bytearray)
+
+    def __call__(self, data: bytes) -> bool:
+        self.data += data
+        return len(self.data) <= OUTPUT_BYTES_MAX
+
+
+def failed(path: str, problem: str) -> errors.FileRefused:
+    """Return that git cannot do what is asked."""
+    brief = problem.strip()[:PROBLEM_CHARACTERS_MAX] or "it said nothing"
+    text = f"git cannot do this: {brief}; look at the repository with git itself"
+    return errors.FileRefused(errors.Reason.GIT_FAILED, text, path=path, problem=brief)
+
+
+def _read(
+    child: "subprocess.Popen[bytes]", until_s: float, take: Callable[[bytes], bool]
+) -> Generator[Readable, None, bytes]:
+    assert child.stdout is not None, "it has a pipe"
+    fd = child.stdout.fileno()
+    while True:
+        yield Readable(fd, until_s)
+        if time.monotonic() >= until_s:
+            raise failed("", "it takes too long")
+        data = os.read(fd, READ_BYTES)
+        if not data:
+            break
+        if not take(data):
+            child.kill()
+            if isinstance(take, _Kept):
+                raise failed("", "there is too much to tell")
+            break
+    return bytes(take.data) if isinstance(take, _Kept) else b""
+
+
+def _tail(said: IO[bytes]) -> str:
+    said.seek(0)
+    return said.read(ERROR_BYTES_MAX).decode(errors="replace")
+
+
+def _source(data: bytes, directory: Path) -> IO[bytes]:
+    if not data:
+        return open(os.devnull, "rb")
+    source = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 (the caller closes it)
+    source.write(data)
+    source.seek(0)
+    return source
+
+
+def _signature(place: Place, name: str) -> object:
+    path = (place.common if name == "config" else place.git) / name
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns)

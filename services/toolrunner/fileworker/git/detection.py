@@ -1,0 +1,59 @@
+"""A glance at a tree, for those who do not have the program that works on files at hand.
+
+Starting that program takes a hundred times longer than looking through a small tree, and whoever
+asks whether there is a repository mostly asks about a tree without one. No link is followed, and
+nothing but names is read.
+"""
+
+import os
+from itertools import islice
+from typing import Final
+
+from toolrunner.filesystem.beneath import Root
+from toolrunner.fileworker.git.repositories import DEPTH_MAX
+
+#: A larger tree is left to the program, which lets others in between.
+NAMES_MAX: Final = 500
+GIT: Final = ".git"
+
+
+def holds_no_repository(directory: str) -> bool:
+    """Tell whether no repository can be found in a tree; False if one may, or if it is large."""
+    try:
+        root = Root.open_directory(directory)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        return _is_without(root)
+    except OSError:
+        return False
+    finally:
+        root.close()
+
+
+def _is_without(root: Root) -> bool:
+    left = NAMES_MAX
+    todo = [("", 0)]
+    while todo:
+        path, depth = todo.pop()
+        names, directories = _entries(root, path, left + 1)
+        left -= len(names)
+        if left < 0 or GIT in names:
+            return False
+        if depth < DEPTH_MAX:
+            todo += [(f"{path}/{name}" if path else name, depth + 1) for name in directories]
+    return True
+
+
+def _entries(root: Root, path: str, most: int) -> tuple[set[str], list[str]]:
+    """Return names in a directory, and those of them that are directories."""
+    fd = root.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, through_links=False)
+    try:
+        with os.scandir(fd) as entries:
+            found = list(islice(entries, most))
+            directories = [each.name for each in found if each.is_dir(follow_symlinks=False)]
+    finally:
+        os.close(fd)
+    return {each.name for each in found}, directories

@@ -1,0 +1,136 @@
+"""A difference as text: between commits, or of the files as they are, new ones included."""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from toolrunner.filesystem import errors
+from toolrunner.filesystem.beneath import Root
+from toolrunner.fileworker.git.command import Git, failed
+from toolrunner.fileworker.git.diff_output import DiffReader
+from toolrunner.fileworker.git.protocol import Diff, GitDiff
+from toolrunner.fileworker.git.repositories import Place, repository_of
+from toolrunner.fileworker.git.status import DIFF, empty_tree
+from toolrunner.fileworker.git.values import bounded_files
+from toolrunner.fileworker.jobs import Pause, Readable
+
+#: Text that is read and thrown away before the rest is not even looked at.
+SKIPPED_BYTES_MAX: Final = 256 * 1024 * 1024
+MISSING: Final = (b"missing", b"ambiguous")
+
+Working = Generator[Readable | Pause, None, Diff]
+
+
+def read_diff(git: Git, root: Root, request: GitDiff) -> Working:
+    """Return a difference.
+
+    Raises:
+        FileRefused: There is no such repository or commit, or git cannot do it.
+    """
+    until_s = time.monotonic() + request.timeout_s
+    place = repository_of(root, request.directory)
+    names = [request.base or "HEAD", *([request.target] if request.target else [])]
+    commits = yield from find_commits(git, place, names, until_s)
+    base, target = commits[0], commits[1] if request.target else ""
+    if request.base and not base:
+        raise no_commit("base", request.base)
+    if request.target and not target:
+        raise no_commit("target", request.target)
+    known = yield from git.known(place, until_s)
+    ends = (base or empty_tree(known.settings), *([target] if target else []))
+    with temporary_index(git, place) as index:
+        if not target:
+            yield from _note_untracked(git, place, index, request.paths, until_s)
+        reader = yield from _read(git, place, index, ends, request, until_s)
+    files, omitted = bounded_files(reader.files())
+    return Diff(
+        files=files,
+        patch=reader.patch,
+        omitted_paths=tuple(reader.omitted),
+        is_truncated=bool(omitted or reader.omitted),
+        base_commit=base,
+        target_commit=target,
+    )
+
+
+def find_commits(
+    git: Git, place: Place, names: Sequence[str], until_s: float
+) -> Generator[Readable, None, list[str]]:
+    """Return the commits that names stand for; empty for those that stand for none."""
+    asked = "".join(f"{name}^{{commit}}\n" for name in names)
+    arguments = ("cat-file", "--batch-check=%(objectname)")
+    said = yield from git.output(place, arguments, until_s, input=os.fsencode(asked))
+    return [
+        "" if line.endswith(MISSING) else line.decode() for line in said.splitlines()[: len(names)]
+    ]
+
+
+def no_commit(field: str, name: str) -> errors.FileRefused:
+    """Return that a name stands for no commit."""
+    text = f"there is no commit, branch, tag or checkpoint {name!r}; name one that exists"
+    return errors.FileRefused(errors.Reason.INVALID_REQUEST, text, field=field)
+
+
+@contextmanager
+def temporary_index(git: Git, place: Place) -> Iterator[Path]:
+    """Have a copy of the repository's index, which is left as it is."""
+    directory = Path(tempfile.mkdtemp(prefix="index-", dir=git.own()))
+    index = directory / "index"
+    try:
+        with (place.git / "index").open("rb") as source, index.open("wb") as copy:
+            shutil.copyfileobj(source, copy)
+            found = os.fstat(source.fileno())
+        # What was changed in the moment of the last writing is told by the time of that.
+        os.utime(index, ns=(found.st_atime_ns, found.st_mtime_ns))
+    except FileNotFoundError:
+        index.unlink(missing_ok=True)
+    try:
+        yield index
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _note_untracked(
+    git: Git, place: Place, index: Path, paths: Sequence[str], until_s: float
+) -> Generator[Readable, None, None]:
+    """Have new files taken for added ones; what is in them is not stored."""
+    arguments = ("ls-files", "-z", "--others", "--exclude-standard", "--", *paths)
+    said = yield from git.output(place, arguments, until_s)
+    new = [path for path in said.split(b"\0") if path and not path.endswith(b"/")]
+    if new:
+        adding = ("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul")
+        yield from git.run(place, adding, until_s, index=index, input=b"\0".join(new))
+
+
+def _read(
+    git: Git,
+    place: Place,
+    index: Path,
+    ends: Sequence[str],
+    request: GitDiff,
+    until_s: float,
+) -> Generator[Readable, None, DiffReader]:
+    text = () if request.is_files_only else ("--patch", f"--unified={request.context_lines}")
+    prefixes = ("--src-prefix=a/", "--dst-prefix=b/", "--submodule=short")
+    arguments = (*DIFF, *text, *prefixes, *ends, "--", *request.paths)
+    reader = DiffReader(request.max_bytes)
+    seen = 0
+
+    def take(data: bytes) -> bool:
+        nonlocal seen
+        seen += len(data)
+        reader.feed(data)
+        return seen <= SKIPPED_BYTES_MAX
+
+    ran = yield from git.run(place, arguments, until_s, index=index, take=take)
+    if ran.code != 0 and seen <= SKIPPED_BYTES_MAX:
+        raise failed(place.directory, ran.error)
+    reader.finish()
+    if seen > SKIPPED_BYTES_MAX:
+        reader.omitted.extend(raw.path for raw in reader.raw if raw.path not in reader.told)
+    return reader

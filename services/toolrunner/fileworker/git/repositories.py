@@ -1,0 +1,154 @@
+"""Where repositories are: found beneath the root, and nowhere else."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from toolrunner.filesystem import errors
+from toolrunner.filesystem.beneath import Root
+from toolrunner.fileworker.git.values import REPOSITORIES_MAX
+from toolrunner.fileworker.jobs import PAUSE, Pause
+from toolrunner.fileworker.search.gitignore import Ignores, ignores_at
+from toolrunner.fileworker.search.walk import directory_at, joined
+
+DEPTH_MAX: Final = 4
+DIRECTORIES_MAX: Final = 5000
+#: Of one directory; what comes after them is not looked at.
+NAMES_MAX: Final = 20_000
+#: Directories between two pauses.
+DIRECTORIES_PER_TURN: Final = 50
+POINTER_BYTES_MAX: Final = 4096
+#: Large, never somebody's own work, and not always ignored.
+SKIPPED: Final = frozenset({".git", "node_modules", "__pycache__", ".venv"})
+
+_UNDER_WAY: Final = (
+    ("MERGE_HEAD", "a merge is under way"),
+    ("rebase-merge", "a rebase is under way"),
+    ("rebase-apply", "a rebase or an application of patches is under way"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick is under way"),
+    ("REVERT_HEAD", "a revert is under way"),
+    ("BISECT_LOG", "a bisection is under way"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a repository has its files and its own data.
+
+    Attributes:
+        directory: Relative to the workspace; empty for the root.
+        files: The directory of the files.
+        git: What belongs to this checkout.
+        common: What all checkouts of the repository share.
+    """
+
+    directory: str
+    files: Path
+    git: Path
+    common: Path
+
+    def under_way(self) -> str:
+        """Return what was begun and is not finished; empty for nothing."""
+        found = (text for name, text in _UNDER_WAY if os.path.lexists(self.git / name))
+        return next(found, "")
+
+
+def not_a_repository(path: str) -> errors.FileRefused:
+    """Return that there is no repository at a path."""
+    text = f"{path or 'the root'!r} is in no git repository; name a directory of one, or make one"
+    return errors.FileRefused(errors.Reason.NOT_A_REPOSITORY, text, path=path)
+
+
+def repository_of(root: Root, asked: str) -> Place:
+    """Return the repository that a directory is in.
+
+    Raises:
+        FileRefused: There is no such directory, or it is in none.
+    """
+    directory = directory_at(root, asked)
+    while True:
+        if (place := place_at(root, directory)) is not None:
+            return place
+        if not directory:
+            raise not_a_repository(asked)
+        directory = directory.rpartition("/")[0]
+
+
+def place_at(root: Root, directory: str) -> Place | None:
+    """Return the repository whose files begin in a directory; None if there is none."""
+    base = Path(os.readlink(f"/proc/self/fd/{root.fd}"))
+    files = base / directory
+    try:
+        git = _git_directory(root, f"{directory}/.git" if directory else ".git", files)
+        inside = None if git is None else _beneath(base, git)
+        if inside is None or not (inside / "HEAD").exists():
+            return None
+        common = _beneath(base, _common(inside))
+    except (OSError, ValueError):
+        return None
+    return None if common is None else Place(directory, files, inside, common)
+
+
+def find_repositories(root: Root) -> Iterator[Place | Pause]:
+    """Yield repositories, the outermost first, with pauses in between."""
+    todo: list[tuple[str, int, Ignores]] = [("", 0, ignores_at(root, ""))]
+    visited = found = 0
+    while todo and visited < DIRECTORIES_MAX and found < REPOSITORIES_MAX:
+        directory, depth, ignores = todo.pop(0)
+        visited += 1
+        if (place := place_at(root, directory)) is not None:
+            found += 1
+            yield place
+        if depth < DEPTH_MAX:
+            for below in directories_in(root, directory, ignores):
+                todo.append((below, depth + 1, ignores.below(root, below)))
+        if visited % DIRECTORIES_PER_TURN == 0:
+            yield PAUSE
+
+
+def directories_in(root: Root, directory: str, ignores: Ignores) -> list[str]:
+    """Return the directories in a directory that are worth looking at, by name."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+    try:
+        with root.opened(directory, flags) as fd, os.scandir(fd) as entries:
+            names = [
+                entry.name
+                for entry in islice(entries, NAMES_MAX)
+                if entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED
+            ]
+    except OSError:
+        return []
+    paths = [joined(directory, name) for name in sorted(names)]
+    return [path for path in paths if not ignores.ignores(path, is_directory=True)]
+
+
+def _git_directory(root: Root, path: str, files: Path) -> Path | None:
+    try:
+        fd = root.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        if Path(f"/proc/self/fd/{fd}").is_dir():
+            return Path(os.readlink(f"/proc/self/fd/{fd}"))
+        text = os.fsdecode(os.read(fd, POINTER_BYTES_MAX)).rstrip("\n")
+    finally:
+        os.close(fd)
+    mark, _, target = text.partition(": ")
+    return files / target if mark == "gitdir" and target else None
+
+
+def _common(git: Path) -> Path:
+    try:
+        pointer = (git / "commondir").read_bytes()[:POINTER_BYTES_MAX]
+    except FileNotFoundError:
+        return git
+    return git / os.fsdecode(pointer).rstrip("\n")
+
+
+def _beneath(base: Path, path: Path) -> Path | None:
+    """Return a path without links, if that is in the workspace."""
+    real = path.resolve(strict=True)
+    return real if real.is_relative_to(base.resolve()) else None

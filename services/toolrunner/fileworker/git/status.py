@@ -1,0 +1,179 @@
+"""How a repository differs from its last commit: one run of git, and a second if it does."""
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Final
+
+from toolrunner.filesystem import errors
+from toolrunner.filesystem.beneath import Root
+from toolrunner.fileworker.git import configuration
+from toolrunner.fileworker.git.command import Git
+from toolrunner.fileworker.git.diff_output import DiffReader
+from toolrunner.fileworker.git.remote_urls import without_credentials
+from toolrunner.fileworker.git.repositories import Place, find_repositories, repository_of
+from toolrunner.fileworker.git.status_output import Entry, Status, parse_status
+from toolrunner.fileworker.git.values import FileState, GitFile, Repository, bounded_files
+from toolrunner.fileworker.jobs import PAUSE, Pause, Readable
+
+#: The tree without files, by how objects are named.
+EMPTY_TREES: Final = {
+    "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
+STATUS: Final = (
+    *("status", "--porcelain=v2", "-z", "--branch", "--untracked-files=all"),
+    *("--find-renames", "--ignore-submodules=dirty"),
+)
+#: For every difference: no program of the repository, and nothing of what is in submodules.
+DIFF: Final = (
+    *("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--raw", "--numstat", "-z"),
+    *("--find-renames", "--ignore-submodules=dirty"),
+)
+#: Untracked files and bytes whose lines are counted.
+COUNTED_FILES_MAX: Final = 10_000
+COUNTED_BYTES_MAX: Final = 32 * 1024 * 1024
+#: As far as git looks for a NUL.
+SNIFFED_BYTES: Final = 8000
+READ_BYTES: Final = 256 * 1024
+
+Looking = Generator[Readable | Pause, None, Repository]
+
+
+def find_statuses(
+    git: Git, root: Root, directory: str, timeout_s: float
+) -> Generator[Readable | Pause, None, tuple[Repository, ...]]:
+    """Return the repository that a directory is in, or all of them.
+
+    Raises:
+        FileRefused: There is none where one was asked for.
+    """
+    places = []
+    if directory:
+        places.append(repository_of(root, directory))
+    else:
+        for found in find_repositories(root):
+            if isinstance(found, Pause):
+                yield found
+            else:
+                places.append(found)
+    until_s = time.monotonic() + timeout_s
+    looked = []
+    for place in places:
+        looked.append((yield from status_of(git, root, place, until_s)))
+    return tuple(looked)
+
+
+def status_of(git: Git, root: Root, place: Place, until_s: float) -> Looking:
+    """Return how a repository differs; what hinders git is told in it."""
+    try:
+        return (yield from _status(git, root, place, until_s))
+    except errors.FileRefused as refused:
+        problem = refused.metadata.get("problem", str(refused))
+        return Repository(place.directory, problem=problem)
+
+
+def empty_tree(settings: configuration.Settings) -> str:
+    """Return the name of the tree without files."""
+    kind = configuration.last_value(settings, "extensions.objectformat").lower() or "sha1"
+    return EMPTY_TREES.get(kind, EMPTY_TREES["sha1"])
+
+
+def _status(git: Git, root: Root, place: Place, until_s: float) -> Looking:
+    known = yield from git.known(place, until_s)
+    status = parse_status((yield from git.output(place, STATUS, until_s)))
+    reader = DiffReader(0)
+    if any(entry.state is not FileState.UNTRACKED for entry in status.entries):
+        base = status.commit or empty_tree(known.settings)
+        reader.feed((yield from git.output(place, (*DIFF, base, "--"), until_s)))
+        reader.finish()
+    counting = Counting(root, place)
+    files = []
+    for entry in status.entries:
+        files.append(counting.file(entry, reader))
+        if entry.state is FileState.UNTRACKED:
+            yield PAUSE
+    shown, omitted = bounded_files(files)
+    lines = [counts for counts in reader.counts.values() if counts]
+    new = [file for file in files if file.state is FileState.UNTRACKED]
+    origin = configuration.last_value(known.settings, "remote.origin.url")
+    return Repository(
+        directory=place.directory,
+        branch=status.branch,
+        commit=status.commit,
+        upstream=status.upstream,
+        ahead=status.ahead,
+        behind=status.behind,
+        origin_url=without_credentials(origin),
+        files=shown,
+        omitted_files=omitted,
+        added_lines=sum(added for added, _ in lines) + sum(file.added_lines for file in new),
+        deleted_lines=sum(deleted for _, deleted in lines),
+        problem=_problem(place, status),
+    )
+
+
+def _problem(place: Place, status: Status) -> str:
+    conflicts = sum(entry.state is FileState.CONFLICTED for entry in status.entries)
+    what = place.under_way()
+    if conflicts:
+        return f"{what or 'a merge was left'}, with conflicts in {conflicts} files"
+    return what
+
+
+@dataclass
+class Counting:
+    """Counts lines of files that git does not know, without asking it."""
+
+    root: Root
+    place: Place
+    left_files: int = field(default=COUNTED_FILES_MAX)
+    left_bytes: int = field(default=COUNTED_BYTES_MAX)
+
+    def file(self, entry: Entry, reader: DiffReader) -> GitFile:
+        """Return an entry with its lines."""
+        if entry.state is FileState.UNTRACKED:
+            lines = self._lines(entry.path)
+            return GitFile(entry.path, entry.state, "", lines or 0, 0, lines is None)
+        counts = reader.counts.get(entry.path, (0, 0))
+        added, deleted = counts or (0, 0)
+        return GitFile(
+            path=entry.path,
+            state=entry.state,
+            old_path=entry.old_path,
+            added_lines=added,
+            deleted_lines=deleted,
+            is_binary=counts is None,
+            is_staged=entry.is_staged,
+        )
+
+    def _lines(self, path: str) -> int | None:
+        """Return the lines of a file, or None if it is no text."""
+        if self.left_files <= 0:
+            return 0
+        self.left_files -= 1
+        above = f"{self.place.directory}/" if self.place.directory else ""
+        try:
+            with self.root.opened(above + path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
+                found = os.fstat(fd)
+                if not stat.S_ISREG(found.st_mode) or found.st_size > self.left_bytes:
+                    return 0
+                self.left_bytes -= found.st_size
+                return _count(fd)
+        except OSError as error:
+            # Of a link, git stores where it leads to as one line.
+            return int(error.errno == errno.ELOOP)
+
+
+def _count(fd: int) -> int | None:
+    lines, last = 0, b"\n"
+    is_first = True
+    while data := os.read(fd, READ_BYTES):
+        if is_first and b"\0" in data[:SNIFFED_BYTES]:
+            return None
+        is_first = False
+        lines, last = lines + data.count(b"\n"), data[-1:]
+    return lines + (last != b"\n")

@@ -1,0 +1,258 @@
+"""Following repositories: the kernel tells of changes, and git is asked once for each burst.
+
+Theory: every directory that is not ignored is watched, and of each repository's own data only
+what a commit, a checkout or an index touches. Notices are collected until it is quiet or a look is
+due; then git looks at those repositories only whose files are meant. Directories that come or go
+have all watches made anew before git looks, so that no change falls in between. Where not all
+directories can be watched, git looks now and then without being told.
+"""
+
+import os
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from toolrunner.filesystem.beneath import Root
+from toolrunner.fileworker.git.command import Git
+from toolrunner.fileworker.git.inotify import IN_IGNORED, IN_Q_OVERFLOW, Inotify, Notice
+from toolrunner.fileworker.git.protocol import GitAnswer, Removed, Repositories, Unchanged, WatchGit
+from toolrunner.fileworker.git.repositories import (
+    DIRECTORIES_PER_TURN,
+    Place,
+    directories_in,
+    find_repositories,
+)
+from toolrunner.fileworker.git.status import status_of
+from toolrunner.fileworker.git.values import Repository
+from toolrunner.fileworker.jobs import PAUSE, Pause, Readable
+from toolrunner.fileworker.search.gitignore import Ignores, ignores_at
+
+DIRECTORIES_MAX: Final = 8192
+#: What of a repository's own data tells of a change; the rest is written all the time.
+OWN_NAMES: Final = frozenset(
+    {
+        *("HEAD", "index", "packed-refs", "config", "MERGE_HEAD", "CHERRY_PICK_HEAD"),
+        *("REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG", "exclude"),
+    }
+)
+REFERENCES: Final = ("refs/heads", "refs/remotes")
+
+Steps = Readable | Pause
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A directory that is watched.
+
+    Attributes:
+        directory: Relative to the workspace.
+        repository: Whose own data it belongs to; None if it has files.
+        is_named: Whether only some names in it tell of a change.
+        ignores: What is ignored in it.
+    """
+
+    directory: str
+    repository: str | None
+    is_named: bool
+    ignores: Ignores
+
+
+@dataclass
+class Watches:
+    """All that is watched at one time, and what was heard.
+
+    Attributes:
+        is_partial: Whether there is more than can be watched.
+        is_rebuilt_due: Whether directories came or went.
+        changed: Repositories that a notice was about.
+        written: Those of them whose files it was about.
+    """
+
+    root: Root
+    places: dict[str, Place] = field(default_factory=dict)
+    is_partial: bool = False
+    is_rebuilt_due: bool = False
+    changed: set[str] = field(default_factory=set)
+    written: set[str] = field(default_factory=set)
+    inotify: Inotify = field(default_factory=Inotify)
+    _watched: dict[int, Watched] = field(default_factory=dict)
+
+    def build(self) -> Iterator[Pause]:
+        """Begin to watch, with pauses in between."""
+        for found in find_repositories(self.root):
+            if isinstance(found, Pause):
+                yield found
+            else:
+                self.places[found.directory] = found
+                self._watch_own(found)
+        todo = [("", ignores_at(self.root, ""))]
+        visited = 0
+        while todo:
+            directory, ignores = todo.pop()
+            path = f"{self._base()}/{directory}".rstrip("/")
+            if not self._watch(path, Watched(directory, None, False, ignores)):
+                return
+            below = directories_in(self.root, directory, ignores)
+            todo.extend((each, ignores.below(self.root, each)) for each in below)
+            visited += 1
+            if visited % DIRECTORIES_PER_TURN == 0:
+                yield PAUSE
+
+    def hear(self) -> bool:
+        """Note what the notices are about; return whether there were any."""
+        notices = list(self.inotify.read())
+        for notice in notices:
+            if notice.mask & IN_Q_OVERFLOW:
+                self.is_rebuilt_due = True
+                self.changed.update(self.places)
+            elif not notice.mask & IN_IGNORED and notice.watch in self._watched:
+                self._note(notice, self._watched[notice.watch])
+        return bool(notices)
+
+    def close(self) -> None:
+        """Stop watching."""
+        self.inotify.close()
+
+    def _note(self, notice: Notice, watched: Watched) -> None:
+        if watched.repository is not None:
+            if not watched.is_named or notice.name in OWN_NAMES:
+                is_lock = notice.name.endswith(".lock")
+                self.changed.update(set() if is_lock else {watched.repository})
+                self.is_rebuilt_due |= notice.is_directory and not watched.is_named
+            return
+        path = "/".join(filter(None, (watched.directory, notice.name)))
+        if notice.name == ".git":
+            self.is_rebuilt_due = True
+        elif watched.ignores.ignores(path, is_directory=notice.is_directory):
+            return
+        self.is_rebuilt_due |= notice.is_directory or notice.name == ".gitignore"
+        owner = self.owner(path)
+        if owner is not None:
+            self.changed.add(owner)
+            self.written.update(set() if notice.is_directory else {owner})
+
+    def owner(self, path: str) -> str | None:
+        """Return the innermost repository that a path is in, itself left out."""
+        while path:
+            path = path.rpartition("/")[0]
+            if path in self.places:
+                return path
+        return None
+
+    def _watch_own(self, place: Place) -> None:
+        for own in {place.git, place.common}:
+            self._watch(str(own), Watched("", place.directory, True, Ignores()))
+        for name in REFERENCES:
+            for directory, _, _ in os.walk(place.common / name):
+                self._watch(directory, Watched("", place.directory, False, Ignores()))
+
+    def _watch(self, path: str, watched: Watched) -> bool:
+        """Watch a directory; return whether there may be more."""
+        if len(self._watched) >= DIRECTORIES_MAX:
+            self.is_partial = True
+            return False
+        try:
+            self._watched[self.inotify.watch(path)] = watched
+        except (FileNotFoundError, NotADirectoryError):
+            # It went meanwhile, which its directory was told.
+            return True
+        except OSError:
+            self.is_partial = True
+            return False
+        return True
+
+    def _base(self) -> str:
+        return os.readlink(f"/proc/self/fd/{self.root.fd}")
+
+
+@dataclass
+class Follower:
+    """Follows the repositories of one workspace for one listener."""
+
+    git: Git
+    root: Root
+    request: WatchGit
+    _known: dict[str, Repository] = field(default_factory=dict)
+
+    def follow(self) -> Generator[Steps | GitAnswer, None, GitAnswer]:
+        """Yield all repositories, then those that change; ends only when it is closed."""
+        watches = Watches(self.root)
+        try:
+            yield from watches.build()
+            for place in watches.places.values():
+                self._known[place.directory] = yield from self._look(place)
+            yield Repositories(tuple(self._known.values()))
+            looked_s = told_s = time.monotonic()
+            while True:
+                until_s = min(told_s + self.request.unchanged_s, self._rescan_s(watches, looked_s))
+                yield Readable(watches.inotify.fd, until_s)
+                watches.hear()
+                if watches.changed or watches.is_rebuilt_due:
+                    yield from self._settle(watches, looked_s + self.request.cooldown_s)
+                elif time.monotonic() >= self._rescan_s(watches, looked_s):
+                    watches.changed.update(watches.places)
+                if watches.changed or watches.is_rebuilt_due:
+                    if watches.is_rebuilt_due:
+                        watches = yield from self._rebuilt(watches)
+                    changes = yield from self._changes(watches)
+                    looked_s = time.monotonic()
+                    for change in changes:
+                        told_s = looked_s
+                        yield change
+                if time.monotonic() >= told_s + self.request.unchanged_s:
+                    told_s = time.monotonic()
+                    yield Unchanged()
+        finally:
+            watches.close()
+
+    def _rescan_s(self, watches: Watches, looked_s: float) -> float:
+        return looked_s + self.request.rescan_s if watches.is_partial else float("inf")
+
+    def _settle(self, watches: Watches, due_s: float) -> Iterator[Steps]:
+        """Wait until it is quiet and a look is due, but no longer than one cooldown more."""
+        now_s = time.monotonic()
+        latest_s = max(due_s, now_s) + self.request.cooldown_s
+        until_s = max(due_s, now_s + self.request.quiet_s)
+        while now_s < min(until_s, latest_s):
+            yield Readable(watches.inotify.fd, min(until_s, latest_s))
+            now_s = time.monotonic()
+            if watches.hear():
+                until_s = max(due_s, now_s + self.request.quiet_s)
+
+    def _rebuilt(self, old: Watches) -> Generator[Steps, None, Watches]:
+        watches = Watches(self.root)
+        try:
+            yield from watches.build()
+        except BaseException:
+            watches.close()
+            raise
+        old.hear()
+        both = old.places.keys() | watches.places.keys()
+        others = {each for each in both if old.places.get(each) != watches.places.get(each)}
+        # What a repository has, the one around it has not.
+        around = {owner for each in others if (owner := watches.owner(each)) is not None}
+        watches.changed = (old.changed | others | around) & watches.places.keys()
+        watches.written = old.written
+        old.close()
+        return watches
+
+    def _changes(self, watches: Watches) -> Generator[Steps, None, list[GitAnswer]]:
+        changes: list[GitAnswer] = []
+        for directory in [*self._known]:
+            if directory not in watches.places:
+                del self._known[directory]
+                changes.append(Removed(directory))
+        wanted, watches.changed = watches.changed, set()
+        written, watches.written = watches.written, set()
+        for directory in sorted(wanted & watches.places.keys()):
+            looked = yield from self._look(watches.places[directory])
+            # A file that differs may have been written anew, as many lines as before.
+            if self._known.get(directory) != looked or (directory in written and looked.files):
+                self._known[directory] = looked
+                changes.append(looked)
+        return changes
+
+    def _look(self, place: Place) -> Generator[Steps, None, Repository]:
+        until_s = time.monotonic() + self.request.timeout_s
+        return (yield from status_of(self.git, self.root, place, until_s))

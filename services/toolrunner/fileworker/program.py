@@ -1,0 +1,192 @@
+"""The program that works on files: one thread, one workspace, asked over its input."""
+
+import os
+import selectors
+import sys
+import time
+import traceback
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from toolrunner.filesystem.beneath import Root
+from toolrunner.filesystem.errors import FileRefused, PlanForgotten, Reason
+from toolrunner.fileworker.git.command import Git
+from toolrunner.fileworker.git.handlers import GitWork
+from toolrunner.fileworker.handlers import Files
+from toolrunner.fileworker.jobs import Job, Pause, Readable
+from toolrunner.fileworker.protocol import (
+    PIECES_AHEAD,
+    Answer,
+    Ask,
+    Defect,
+    Forgotten,
+    Frames,
+    Planned,
+    Refused,
+    Tell,
+    frame,
+    shown,
+)
+
+READ_BYTES: Final = 256 * 1024
+
+
+@dataclass
+class Running:
+    """A job under its number."""
+
+    number: int
+    job: Job
+    readable: Readable | None = None  # What it waits for.
+    ahead: int = 0  # Pieces that were sent and not confirmed.
+
+
+@dataclass
+class Clerk:
+    """Serves its input until that ends; whoever is long at work lets others in between."""
+
+    input_fd: int
+    output_fd: int
+    files: Files
+    selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+    frames: Frames = field(default_factory=lambda: Frames(bytearray()))
+    ready: deque[Running] = field(default_factory=deque)
+    waiting: dict[int, Running] = field(default_factory=dict)  # By number, for a file to speak.
+    stopped: dict[int, Running] = field(default_factory=dict)  # By number, for a confirmation.
+
+    def run(self) -> None:
+        """Serve until nobody is there any more."""
+        self.selector.register(self.input_fd, selectors.EVENT_READ)
+        while True:
+            for key, _ in self.selector.select(self._patience_s()):
+                if key.fd != self.input_fd:
+                    self._awake(key.data)
+                elif not self._read():
+                    return
+            now_s = time.monotonic()
+            for running in [*self.waiting.values()]:
+                if running.readable is not None and running.readable.until_s <= now_s:
+                    self._awake(running)
+            if self.ready:
+                self._step(self.ready.popleft())
+
+    def _patience_s(self) -> float | None:
+        if self.ready:
+            return 0
+        until = [running.readable.until_s for running in self.waiting.values() if running.readable]
+        return max(0.0, min(until) - time.monotonic()) if until else None
+
+    def _read(self) -> bool:
+        data = os.read(self.input_fd, READ_BYTES)
+        for body in self.frames.feed(data):
+            self._obey(msgspec.msgpack.decode(body, type=Ask))
+        return bool(data)
+
+    def _obey(self, ask: Ask) -> None:
+        if ask.request is not None:
+            self.ready.append(Running(ask.number, self.files.work(ask.request)))
+        elif ask.is_closing:
+            self._close(ask.number)
+        else:
+            self._confirm(ask.number)
+
+    def _confirm(self, number: int) -> None:
+        """Note that a piece was taken, and go on with its stream if that was waiting for it."""
+        if (stopped := self.stopped.pop(number, None)) is not None:
+            self.ready.append(stopped)
+        for running in (*self.ready, *self.waiting.values()):
+            if running.number == number:
+                running.ahead -= 1
+
+    def _close(self, number: int) -> None:
+        """End a job that nobody wants more of."""
+        if (waiting := self.waiting.get(number)) is not None:
+            self._awake(waiting)
+        if (stopped := self.stopped.pop(number, None)) is not None:
+            self.ready.append(stopped)
+        for running in [each for each in self.ready if each.number == number]:
+            self.ready.remove(running)
+            running.job.close()
+
+    def _awake(self, running: Running) -> None:
+        if self.waiting.pop(running.number, None) is not None and running.readable is not None:
+            self.selector.unregister(running.readable.fd)
+            running.readable = None
+            self.ready.append(running)
+
+    def _step(self, running: Running) -> None:
+        try:
+            said = next(running.job)
+        except StopIteration as end:
+            self._tell(running.number, end.value, is_last=True)
+            return
+        except FileRefused as refused:
+            answer = Refused(refused.reason, str(refused), refused.metadata)
+            self._tell(running.number, answer, is_last=True)
+            return
+        except PlanForgotten:
+            self._tell(running.number, Forgotten(), is_last=True)
+            return
+        except Exception:
+            self._tell(running.number, Defect(traceback.format_exc()), is_last=True)
+            return
+        match said:
+            case Pause():
+                self.ready.append(running)
+            case Readable(fd, _):
+                running.readable = said
+                self.waiting[running.number] = running
+                self.selector.register(fd, selectors.EVENT_READ, running)
+            case _:
+                running.ahead += 1
+                if running.ahead < PIECES_AHEAD:
+                    self.ready.append(running)
+                else:
+                    self.stopped[running.number] = running
+                self._tell(running.number, said, is_last=False)
+
+    def _tell(self, number: int, answer: Answer, *, is_last: bool) -> None:
+        try:
+            data = _framed(Tell(number, answer, is_last))
+        except Exception:
+            self._close(number)
+            data = frame(Tell(number, Defect(ascii(traceback.format_exc())), is_last=True))
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self.output_fd, view) :]
+
+
+def _framed(tell: Tell) -> bytes:
+    try:
+        return frame(tell)
+    except UnicodeEncodeError:
+        if isinstance(tell.answer, Planned):
+            # What is put back later has to be found under its own name, not under what is shown.
+            text = "the change leads to a name that is not UTF-8; rename it, then repeat the change"
+            paths = {"path": shown(tell.answer.images[0].path)} if tell.answer.images else {}
+            refused = Refused(Reason.PATH_FORBIDDEN, text, paths)
+            return frame(Tell(tell.number, refused, tell.is_last))
+        return frame(shown(tell))
+
+
+def main(environment: Mapping[str, str]) -> None:
+    """Serve standard input and output, for the directory that this was started in."""
+    prefix, program, git, temporary = (*sys.argv[1:], "", os.devnull)[:4]
+    # Nobody else may write among the answers.
+    input_fd, output_fd = os.dup(0), os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for fd in (0, 1, 2):
+        os.dup2(nowhere, fd)
+    root = Root(os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), prefix)
+    files = Files(root, program, GitWork(root, Git(git, environment, Path(temporary))))
+    try:
+        Clerk(input_fd, output_fd, files).run()
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    finally:
+        files.close()

@@ -1,0 +1,435 @@
+"""What is asked of the program that works on files, and what it answers: frames of MessagePack."""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+from toolrunner.fileworker.git.protocol import GitAnswer, GitRequest
+from toolrunner.fileworker.values import Change, FileEdit, Image, PathInfo, Problem, Value
+
+T = TypeVar("T")
+
+LENGTH: Final = struct.Struct(">I")
+CHUNK_BYTES: Final = 256 * 1024
+#: Pieces of a stream that are sent before the first of them is confirmed.
+PIECES_AHEAD: Final = 16
+
+
+class ReadPage(Value, frozen=True):
+    """Asks for lines of a file."""
+
+    path: str
+    offset_line: int
+    limit_lines: int
+    max_bytes: int
+    line_bytes: int
+
+
+class Page(Value, frozen=True):
+    """Lines of a file, or an image, or what else it is."""
+
+    info: PathInfo
+    kind: str
+    text: str = ""
+    start_line: int = 0
+    end_line: int = 0
+    total_lines: int | None = None
+    has_more: bool = False
+    next_offset_line: int = 0
+    clipped_lines: int = 0
+    etag: str = ""
+    encoding: str = ""
+    media_type: str = ""
+    image: bytes = b""
+
+
+class ReadBytes(Value, frozen=True):
+    """Asks for a head and bytes, as a stream."""
+
+    path: str
+    offset_bytes: int
+    length_bytes: int
+    if_etag: str
+
+
+class BytesHead(Value, frozen=True):
+    """What is said of a file before its bytes."""
+
+    info: PathInfo
+    media_type: str
+
+
+class Chunk(Value, frozen=True):
+    """Bytes of a file."""
+
+    data: bytes
+
+
+class StatPath(Value, frozen=True):
+    """Asks for a path."""
+
+    path: str
+    no_follow: bool = False
+    with_etag: bool = False
+
+
+class Stat(Value, frozen=True):
+    """What is known of it; no info if there is nothing."""
+
+    info: PathInfo | None
+    resolved_path: str = ""
+    etag: str = ""
+    suggestions: tuple[str, ...] = ()
+
+
+class ListDirectory(Value, frozen=True):
+    """Asks for a directory."""
+
+    path: str
+    depth: int
+    after: bytes  # Where the page begins; empty for the beginning.
+    limit: int
+    include_hidden: bool
+    include_ignored: bool
+
+
+class Entry(Value, frozen=True):
+    """An entry of a directory."""
+
+    info: PathInfo
+    depth: int
+    omitted_entries: int = 0
+
+
+class Listing(Value, frozen=True):
+    """A page of a directory."""
+
+    entries: tuple[Entry, ...]
+    next: bytes  # Where the next page begins; empty at the end.
+    hidden_entries: int
+
+
+class FindFiles(Value, frozen=True):
+    """Asks for files by name."""
+
+    query: str
+    is_fuzzy: bool
+    path: str
+    after: bytes  # Where the page begins; empty for the beginning.
+    limit: int
+    include_ignored: bool
+
+
+class FoundFile(Value, frozen=True):
+    """A file that was found."""
+
+    info: PathInfo
+    score: float
+
+
+class FoundFiles(Value, frozen=True):
+    """A page of files."""
+
+    files: tuple[FoundFile, ...]
+    next: bytes  # Where the next page begins; empty at the end.
+    is_truncated: bool
+
+
+class SearchFiles(Value, frozen=True):
+    """Searches the content of files, as a stream that ends with a summary."""
+
+    pattern: str
+    literal: bool
+    paths: tuple[str, ...]
+    globs: tuple[str, ...]
+    types: tuple[str, ...]
+    case: str  # `smart`, `sensitive` or `insensitive`.
+    context_lines: int
+    multiline: bool
+    mode: str  # `matches`, `files` or `count`.
+    limit: int
+    include_ignored: bool
+    timeout_s: float
+
+
+class SearchLine(Value, frozen=True):
+    """A line of a search result."""
+
+    line: int
+    text: str
+    is_match: bool
+    column: int = 0
+    clipped: bool = False
+
+
+class FileMatches(Value, frozen=True):
+    """What a search found in one file."""
+
+    path: str
+    lines: tuple[SearchLine, ...]
+    count: int
+
+
+class Matches(Value, frozen=True):
+    """What a search found in some files."""
+
+    files: tuple[FileMatches, ...]
+
+
+class Summary(Value, frozen=True):
+    """What a search found altogether."""
+
+    files: int
+    matches: int
+    searched_files: int
+    truncated: bool
+    timed_out: bool
+    engine: str
+    duration_s: float
+
+
+class PlanWrite(Value, frozen=True):
+    """Plans to write a whole file."""
+
+    token: str
+    path: str
+    content: bytes
+    if_etag: str = ""
+    create_only: bool = False
+    mode: int = 0
+    guards_git: bool = False
+
+
+class PlanEdits(Value, frozen=True):
+    """Plans replacements."""
+
+    token: str
+    files: tuple[FileEdit, ...]
+    guards_git: bool = False
+
+
+class PlanPatch(Value, frozen=True):
+    """Plans what a patch says."""
+
+    token: str
+    patch: str
+    guards_git: bool = False
+
+
+class PlanRestore(Value, frozen=True):
+    """Plans to put files back; refused if one has changed since."""
+
+    token: str
+    images: tuple[Image, ...]
+    guards_git: bool = False
+
+
+class StartUpload(Value, frozen=True):
+    """Begins to take the bytes of a file."""
+
+    token: str
+    path: str
+    size_bytes: int
+    if_etag: str = ""
+    create_only: bool = False
+    mode: int = 0
+    guards_git: bool = False
+
+
+class UploadChunk(Value, frozen=True):
+    """The next bytes of an upload."""
+
+    token: str
+    data: bytes
+
+
+class PlanUpload(Value, frozen=True):
+    """Plans to put an upload in its place."""
+
+    token: str
+
+
+class DropUpload(Value, frozen=True):
+    """Gives an upload up, and clears away what a program that ended has left of it."""
+
+    token: str
+    path: str
+
+
+class Planned(Value, frozen=True):
+    """What a change would do; nothing is written yet."""
+
+    changes: tuple[Change, ...]
+    problems: tuple[Problem, ...] = ()
+    images: tuple[Image, ...] = ()
+
+
+class Commit(Value, frozen=True):
+    """Does what was planned last under the token, all or nothing."""
+
+    token: str
+
+
+class RollBack(Value, frozen=True):
+    """Takes back what a commit that was cut off has done, and clears its leavings away."""
+
+    token: str
+    images: tuple[Image, ...]
+
+
+class Done(Value, frozen=True):
+    """It is done."""
+
+    is_whole: bool = True  # Whether everything could be put back.
+    count: int = 0  # Entries that were moved or deleted.
+    info: PathInfo | None = None  # What was moved.
+
+
+class MakeDirectory(Value, frozen=True):
+    """Makes a directory."""
+
+    path: str
+    guards_git: bool = False
+
+
+class PlanMove(Value, frozen=True):
+    """Plans to give an entry another path."""
+
+    token: str
+    path: str
+    new_path: str
+    overwrite: bool
+    guards_git: bool = False
+
+
+class PlanDelete(Value, frozen=True):
+    """Plans to delete an entry."""
+
+    token: str
+    path: str
+    recursive: bool
+    guards_git: bool = False
+
+
+class Count(Value, frozen=True):
+    """How many entries something was done to."""
+
+    count: int
+
+
+class Refused(Value, frozen=True):
+    """Why something is refused."""
+
+    reason: str
+    text: str
+    metadata: dict[str, str]
+
+
+class Forgotten(Value, frozen=True):
+    """The plan or upload is not known: this program has not been asked for it."""
+
+
+class Defect(Value, frozen=True):
+    """Something is wrong with the program itself."""
+
+    trace: str
+
+
+Request = (
+    ReadPage
+    | ReadBytes
+    | StatPath
+    | ListDirectory
+    | FindFiles
+    | SearchFiles
+    | PlanWrite
+    | PlanEdits
+    | PlanPatch
+    | PlanRestore
+    | PlanMove
+    | PlanDelete
+    | StartUpload
+    | UploadChunk
+    | PlanUpload
+    | DropUpload
+    | Commit
+    | RollBack
+    | MakeDirectory
+    | GitRequest
+)
+Answer = (
+    Page
+    | BytesHead
+    | Chunk
+    | Stat
+    | Listing
+    | FoundFiles
+    | Matches
+    | Summary
+    | Planned
+    | Done
+    | Count
+    | Refused
+    | Forgotten
+    | Defect
+    | GitAnswer
+)
+
+
+class Ask(msgspec.Struct, frozen=True, array_like=True):
+    """A request under a number; none confirms a piece of the numbered one's stream."""
+
+    number: int
+    request: Request | None
+    is_closing: bool = False  # Nobody wants more of it.
+
+
+class Tell(msgspec.Struct, frozen=True, array_like=True):
+    """An answer to the request of that number."""
+
+    number: int
+    answer: Answer
+    is_last: bool
+
+
+def frame(message: Ask | Tell) -> bytes:
+    """Return a message as it travels."""
+    body = msgspec.msgpack.encode(message)
+    return LENGTH.pack(len(body)) + body
+
+
+def shown(value: T) -> T:
+    """Return a value whose texts may travel, though names may hold bytes of no encoding."""
+    clean: Any = value
+    match value:
+        case str():
+            clean = value.encode(errors="surrogateescape").decode(errors="replace")
+        case tuple():
+            clean = tuple(map(shown, value))
+        case dict():
+            clean = {shown(key): shown(each) for key, each in value.items()}
+        case msgspec.Struct():
+            fields = {name: shown(getattr(value, name)) for name in value.__struct_fields__}
+            clean = msgspec.structs.replace(value, **fields)
+    return cast(T, clean)
+
+
+@dataclass
+class Frames:
+    """Cuts a stream of bytes into the bodies of messages."""
+
+    rest: bytearray
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yield every body that is complete now."""
+        self.rest += data
+        while len(self.rest) >= LENGTH.size:
+            end = LENGTH.size + LENGTH.unpack_from(self.rest)[0]
+            if len(self.rest) < end:
+                return
+            body = bytes(self.rest[LENGTH.size : end])
+            del self.rest[:end]
+            yield body

@@ -1,0 +1,223 @@
+"""Searching the content of files: which engine looks where, and what comes out of it together."""
+
+import os
+import select
+import stat
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import msgspec
+
+from toolrunner.filesystem import errors
+from toolrunner.filesystem.beneath import Root
+from toolrunner.fileworker.content.snapshot import check_regular, reopened
+from toolrunner.fileworker.jobs import Pause, Readable
+from toolrunner.fileworker.protocol import FileMatches, Matches, SearchFiles, Summary
+from toolrunner.fileworker.search import regex_walk, ripgrep
+from toolrunner.fileworker.search.gitignore import Ignores, ignores_at
+from toolrunner.fileworker.search.ripgrep_output import Outcome
+
+#: Directories whose rules are remembered.
+KNOWN_MAX: Final = 1000
+#: How long something that was found waits for more, and how many lines at most do.
+HELD_S: Final = 0.05
+HELD_LINES_MAX: Final = 2000
+
+Found = Readable | Pause | FileMatches
+
+
+def search_files(
+    root: Root, program: str, request: SearchFiles
+) -> Generator[Readable | Pause | Matches, None, Summary]:
+    """Search with ripgrep if there is a program, else without; what is found comes together.
+
+    Raises:
+        FileRefused: A path cannot be searched, or the pattern cannot be read.
+    """
+    begun_s = time.monotonic()
+    until_s = begun_s + request.timeout_s
+    total = Outcome()
+    files: set[str] = set()
+    found = 0
+    for asked in request.paths or ("",):
+        rest = msgspec.structs.replace(request, limit=request.limit - found)
+        place = (
+            _with_ripgrep(root, program, asked, rest, until_s)
+            if program
+            else regex_walk.search(root, _checked(root, asked), rest, until_s)
+        )
+        outcome = yield from _noted(place, files)
+        total = replace(
+            total,
+            matches=total.matches + outcome.matches,
+            searched_files=total.searched_files + outcome.searched_files,
+            is_truncated=outcome.is_truncated,
+            is_timed_out=outcome.is_timed_out,
+        )
+        found = total.matches if request.mode == "matches" else len(files)
+        if found >= request.limit or outcome.is_truncated or outcome.is_timed_out:
+            break
+    return Summary(
+        files=len(files),
+        matches=total.matches,
+        searched_files=total.searched_files,
+        truncated=total.is_truncated or total.is_timed_out,
+        timed_out=total.is_timed_out,
+        engine="ripgrep" if program else "walker",
+        duration_s=time.monotonic() - begun_s,
+    )
+
+
+def _noted(
+    search: Generator[Found, None, Outcome], files: set[str]
+) -> Generator[Readable | Pause | Matches, None, Outcome]:
+    """Pass on what is found in few pieces: each costs more on its way than what is in it."""
+    held = _Held()
+    while True:
+        try:
+            said = next(search)
+        except StopIteration as end:
+            if held.found:
+                yield held.let_go()
+            outcome: Outcome = end.value
+            return outcome
+        if isinstance(said, FileMatches):
+            files.add(said.path)
+            held.add(said)
+            if held.lines >= HELD_LINES_MAX:
+                yield held.let_go()
+            continue
+        if isinstance(said, Readable):
+            yield from _patiently(said, held)
+        else:
+            if held.is_due():
+                yield held.let_go()
+            yield said
+
+
+def _patiently(said: Readable, held: "_Held") -> Generator[Readable | Matches, None, None]:
+    """Wait until something can be read, and pass on what is due meanwhile."""
+    if held.found:
+        yield Readable(said.fd, min(said.until_s, held.due_s))
+        if held.is_due():
+            yield held.let_go()
+        elif time.monotonic() < said.until_s:
+            return
+        if select.select([said.fd], [], [], 0)[0]:
+            return
+    yield said
+
+
+@dataclass
+class _Held:
+    """What was found and not yet passed on."""
+
+    found: list[FileMatches] = field(default_factory=list)
+    lines: int = 0
+    due_s: float = 0.0
+
+    def add(self, file: FileMatches) -> None:
+        if not self.found:
+            self.due_s = time.monotonic() + HELD_S
+        self.found.append(file)
+        self.lines += 1 + len(file.lines)
+
+    def is_due(self) -> bool:
+        return bool(self.found) and time.monotonic() >= self.due_s
+
+    def let_go(self) -> Matches:
+        matches = Matches(tuple(self.found))
+        self.found, self.lines = [], 0
+        return matches
+
+
+def _checked(root: Root, asked: str) -> str:
+    """Return a path without links.
+
+    Raises:
+        FileRefused: There is nothing, or something that is neither a directory nor a file.
+    """
+    path = root.relative(asked)
+    try:
+        with root.opened(path, os.O_PATH) as fd:
+            result = os.fstat(fd)
+            if not stat.S_ISDIR(result.st_mode):
+                check_regular(result, asked)
+            return root.path_of(fd, path)
+    except OSError as error:
+        raise errors.refusal_of(error, asked) from error
+
+
+def _with_ripgrep(
+    root: Root, program: str, asked: str, request: SearchFiles, until_s: float
+) -> Generator[Found, None, Outcome]:
+    path = _checked(root, asked)
+    try:
+        fd, base, name = _opened(root, path, asked)
+    except OSError as error:
+        raise errors.refusal_of(error, asked) from error
+    # Ripgrep knows what is ignored, save above where it begins, or if names are asked for.
+    knows = not base and not request.globs
+    shown = _Shown(root, base, everything=bool(name) or request.include_ignored or knows)
+    try:
+        search = ripgrep.search(program, ripgrep.Where(fd, name, shown), request, until_s)
+        while True:
+            try:
+                said = next(search)
+            except StopIteration as end:
+                outcome: Outcome = end.value
+                return outcome
+            if base and isinstance(said, FileMatches):
+                said = msgspec.structs.replace(said, path=_joined(base, said.path))
+            yield said
+    finally:
+        os.close(fd)
+
+
+def _opened(root: Root, path: str, asked: str) -> tuple[int, str, str]:
+    """Open what is to be searched; return it with the directory and, of a file, its name there."""
+    try:
+        return root.open(path, os.O_PATH | os.O_DIRECTORY), path, ""
+    except NotADirectoryError:
+        base, _, name = path.rpartition("/")
+        with root.opened(path, os.O_PATH) as found:
+            check_regular(os.fstat(found), asked)
+            return reopened(found), base, name
+
+
+def _joined(base: str, path: str) -> str:
+    return f"{base}/{path}" if base else path
+
+
+@dataclass
+class _Shown:
+    """Tells whether a file below a directory is neither hidden nor ignored."""
+
+    root: Root
+    base: str
+    everything: bool
+    known: dict[str, Ignores] = field(default_factory=dict)
+
+    def __call__(self, path: str) -> bool:
+        parts = path.split("/")
+        if self.everything:
+            return True
+        if any(part.startswith(".") for part in parts):
+            return False
+        return not any(
+            self._rules("/".join(parts[:depth])).ignores(
+                _joined(self.base, "/".join(parts[: depth + 1])),
+                is_directory=depth + 1 < len(parts),
+            )
+            for depth in range(len(parts))
+        )
+
+    def _rules(self, directory: str) -> Ignores:
+        full = _joined(self.base, directory).rstrip("/")
+        if full not in self.known:
+            if len(self.known) >= KNOWN_MAX:
+                self.known.clear()
+            self.known[full] = ignores_at(self.root, full)
+        return self.known[full]

@@ -1,0 +1,147 @@
+"""The repositories of this node as its servicer uses them."""
+
+import hashlib
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Final
+
+from parley.clock import Clock
+from parley.tasks import BackgroundTasks, Supervision
+from toolrunner.files.service import FileRoom
+from toolrunner.fileworker.git import protocol
+from toolrunner.git.watches import GitEvent, GitWatches
+from toolrunner.journal.records import FileEffect
+from toolrunner.primitives.domain import Scope
+from toolrunner.primitives.errors import ClerkGone, OutcomeUnknown
+
+#: Between the limit of git and the last moment at which the program has to answer.
+GRACE_S: Final = 10.0
+#: Storing all files of a large tree for the first time takes its time.
+CHECKPOINT_S: Final = 300.0
+#: Of checkpoints that belong to no chat.
+NOBODYS: Final = "workspace"
+
+
+def scope_name(scope: Scope) -> str:
+    """Return the part of a reference that says whose checkpoint it is."""
+    return scope.chat_id or NOBODYS
+
+
+def previous_label(request_id: str) -> str:
+    """Return the label of the state before a restore; asked again, it is the same."""
+    return f"before-{hashlib.sha256(request_id.encode()).hexdigest()[:16]}"
+
+
+class GitRoom:
+    """Looks at repositories and keeps states of them; owns the tasks that follow them."""
+
+    def __init__(self, files: FileRoom, clock: Clock, supervision: Supervision) -> None:
+        self._files = files
+        self._tasks = BackgroundTasks(supervision)
+        self._watches = GitWatches(files, clock, self._tasks)
+
+    async def __aenter__(self) -> "GitRoom":
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop_waiting()
+        await self._tasks.__aexit__(kind, error, traceback)
+
+    def stop_waiting(self) -> None:
+        """End all streams."""
+        self._watches.stop()
+
+    async def status(self, scope: Scope, request: protocol.GitStatus) -> protocol.Repositories:
+        """Return repositories.
+
+        Raises:
+            FileRefused: It is refused.
+            ClerkGone: The program that works on files ended; ask again.
+        """
+        if not request.directory and self._files.holds_no_repository(scope):
+            return protocol.Repositories(())
+        limit_s = request.timeout_s + GRACE_S
+        return await self._files.ask(scope, request, protocol.Repositories, limit_s=limit_s)
+
+    async def diff(self, scope: Scope, request: protocol.GitDiff) -> protocol.Diff:
+        """Return a difference.
+
+        Raises:
+            FileRefused: It is refused.
+            ClerkGone: The program that works on files ended; ask again.
+        """
+        limit_s = request.timeout_s + GRACE_S
+        return await self._files.ask(scope, request, protocol.Diff, limit_s=limit_s)
+
+    async def checkpoints(
+        self, scope: Scope, request: protocol.ListCheckpoints
+    ) -> protocol.Checkpoints:
+        """Return a page of checkpoints.
+
+        Raises:
+            FileRefused: It is refused.
+            ClerkGone: The program that works on files ended; ask again.
+        """
+        limit_s = request.timeout_s + GRACE_S
+        return await self._files.ask(scope, request, protocol.Checkpoints, limit_s=limit_s)
+
+    def watch(self, scope: Scope) -> AsyncGenerator[GitEvent, None]:
+        """Yield all repositories of a workspace first, then those that change."""
+        return self._watches.watch(scope)
+
+    async def keep(
+        self,
+        effect: FileEffect,
+        scope: Scope,
+        request: protocol.CreateCheckpoint,
+        encode: Callable[[protocol.Created], bytes],
+    ) -> bytes:
+        """Make a checkpoint once; return the serialised response.
+
+        Raises:
+            ToolrunnerError: It is refused.
+            FileRefused: It is refused.
+        """
+
+        async def act() -> bytes:
+            limit_s = request.timeout_s + GRACE_S
+            return encode(await self._files.ask(scope, request, protocol.Created, limit_s=limit_s))
+
+        return await self._files.once(effect, scope, act)
+
+    async def restore(
+        self,
+        effect: FileEffect,
+        scope: Scope,
+        request: protocol.RestoreCheckpoint,
+        encode: Callable[[protocol.Restored], bytes],
+    ) -> bytes:
+        """Put files back once; return the serialised response.
+
+        A program that ends halfway is followed by another, which goes on where it was.
+
+        Raises:
+            ToolrunnerError: It is refused, or nobody knows how far it came.
+            FileRefused: It is refused, and nothing was changed.
+        """
+
+        async def ask() -> bytes:
+            limit_s = request.timeout_s + GRACE_S
+            return encode(await self._files.ask(scope, request, protocol.Restored, limit_s=limit_s))
+
+        async def act() -> bytes:
+            with suppress(ClerkGone):
+                return await ask()
+            try:
+                return await ask()
+            except ClerkGone as error:
+                raise OutcomeUnknown(effect.request_id) from error
+
+        return await self._files.once(effect, scope, act)

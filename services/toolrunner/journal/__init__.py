@@ -1,0 +1,1 @@
+"""The journal of executions and processes, in SQLite."""

@@ -1,0 +1,413 @@
+"""The journal: what was begun and how it ended, on disk before anything acts.
+
+Theory: one SQLite file per node, and one process per file. Every effect is one entry, committed
+before it acts and completed when its response is known, each time with a full sync; what is asked
+for at the same time shares one. With the entry the highest epoch of the chat's owner is stored, so
+that an older owner can start nothing after a newer one has asked. An entry without a response that
+is found when the file is opened belongs to a process of the service that ended in between, so
+nobody knows how far it came, unless what it started is still there. The generation is made with the
+file: "never seen" proves something only to those who dispatched to this very file.
+"""
+
+import sqlite3
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, assert_never
+
+from msgspec import structs
+
+from parley.clock import Clock
+from toolrunner.journal.database import open_file
+from toolrunner.journal.records import Journaled, ProcessRecord
+from toolrunner.journal.retention import drop_old, drop_responses
+from toolrunner.journal.statements import (
+    decode_process,
+    find_execution,
+    insert_execution,
+    put_process,
+    raise_epoch,
+    transaction,
+)
+from toolrunner.primitives.domain import (
+    NO_CHAT,
+    Execution,
+    ExecutionState,
+    Key,
+    ProcessId,
+    ProcessState,
+    WorkspaceId,
+)
+from toolrunner.primitives.errors import (
+    ExecutionCancelled,
+    ExecutionIdReused,
+    JournalChanged,
+    OutcomeUnknown,
+    RequestIdReused,
+)
+
+CANCELLED_ERROR: Final = "It was cancelled before it could start, and did not run."
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The entry is new and on disk: act now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The same request came before: do not act."""
+
+    execution: Execution
+
+
+@dataclass(frozen=True, slots=True)
+class NotBegun:
+    """The request is new, and was not to be begun."""
+
+
+Beginning = Begun | Known | NotBegun
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Work was done, and what it returned; typed where it is asked for."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Work was refused or the disk did not take it."""
+
+    error: Exception
+
+
+def first_response(execution: Execution) -> bytes:
+    """Return what was answered to a request that came before.
+
+    Raises:
+        ExecutionCancelled: It was cancelled before it could start.
+        OutcomeUnknown: It was never answered, or is not yet.
+    """
+    match execution.state:
+        case ExecutionState.FINISHED:
+            return execution.response
+        case ExecutionState.CANCELLED:
+            raise ExecutionCancelled(execution.request_id)
+        case ExecutionState.STARTED | ExecutionState.UNKNOWN:
+            raise OutcomeUnknown(execution.request_id)
+        case _:
+            assert_never(execution.state)
+
+
+class Journal:
+    """The open journal; for one thread.
+
+    Attributes:
+        generation: Names this file for as long as it exists.
+        lost: Processes that an earlier process left, and that nobody looks after any more.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        generation: str,
+        clock: Clock,
+        lost: frozenset[ProcessId],
+    ) -> None:
+        self._connection = connection
+        self._clock = clock
+        self.generation = generation
+        self.lost = lost
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        new_generation: str,
+        boot_id: str,
+        clock: Clock,
+        adopted: Collection[ProcessId] = (),
+    ) -> "Journal":
+        """Open or make the journal, and settle what an earlier process left open.
+
+        Args:
+            path: The file.
+            new_generation: Its generation if it is made now.
+            boot_id: Tells one start of the machine from the next.
+            clock: Time for the entries.
+            adopted: Processes that outlived the earlier process, and so are not lost.
+
+        Raises:
+            JournalUnusable: Another process has it, or it cannot be read or written.
+        """
+        connection, generation, lost = open_file(
+            path,
+            new_generation=new_generation,
+            boot_id=boot_id,
+            now=clock.now(),
+            adopted=adopted,
+        )
+        return cls(connection, generation, clock, lost)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def together(self, works: Sequence[Callable[["Journal"], Any]]) -> list[Done | Failed]:
+        """Do several things in one transaction; one that is refused does not undo the others.
+
+        When the disk does not take them together, each is tried by itself.
+        """
+        outcomes: list[Done | Failed] = []
+        try:
+            with transaction(self._connection):
+                for work in works:
+                    outcomes.append(self._outcome(work))
+        except sqlite3.Error as error:
+            if len(works) == 1:
+                return [Failed(error)]
+            return [outcome for work in works for outcome in self.together([work])]
+        return outcomes
+
+    def _outcome(self, work: Callable[["Journal"], Any]) -> Done | Failed:
+        try:
+            return Done(work(self))
+        except sqlite3.Error:
+            raise
+        except Exception as error:
+            return Failed(error)
+
+    def begin(
+        self, effect: Journaled, process: ProcessRecord | None, *, may_begin: bool = True
+    ) -> Beginning:
+        """Write an entry before its effect acts, with the process that it is about to start.
+
+        Raises:
+            JournalChanged: The effect was dispatched to another journal.
+            StaleOwner: A newer owner has spoken for the chat.
+            ExecutionIdReused: The execution id names another call.
+            RequestIdReused: The request id names another call.
+        """
+        self._check_generation(effect.key)
+        with transaction(self._connection):
+            if effect.key is not None:
+                raise_epoch(self._connection, effect.key)
+            known = find_execution(
+                self._connection, is_keyed=effect.key is not None, request_id=effect.request_id
+            )
+            if known is not None:
+                _check_same(known, effect)
+                return Known(self._started_after_cancel(known, process))
+            if not may_begin:
+                return NotBegun()
+            self._insert(effect, ExecutionState.STARTED, process)
+            return Begun()
+
+    def finish(self, effect: Journaled, response: bytes, process: ProcessRecord | None) -> None:
+        """Complete an entry with its response."""
+        with transaction(self._connection):
+            self._connection.execute(
+                "UPDATE executions SET state = ?, response = ?, finished_at = ?"
+                " WHERE is_keyed = ? AND request_id = ?",
+                (
+                    ExecutionState.FINISHED,
+                    response,
+                    self._clock.now().isoformat(),
+                    effect.key is not None,
+                    effect.request_id,
+                ),
+            )
+            if process is not None:
+                put_process(self._connection, process)
+
+    def withdraw(self, effect: Journaled) -> None:
+        """Take back the entry of an effect that was refused and has changed nothing."""
+        with transaction(self._connection):
+            self._connection.execute(
+                "DELETE FROM executions WHERE is_keyed = ? AND request_id = ? AND state = ?",
+                (effect.key is not None, effect.request_id, ExecutionState.STARTED),
+            )
+
+    def lose(self, effect: Journaled) -> None:
+        """Say of an effect that nobody knows how far it came."""
+        with transaction(self._connection):
+            self._connection.execute(
+                "UPDATE executions SET state = ?"
+                " WHERE is_keyed = ? AND request_id = ? AND state = ?",
+                (
+                    ExecutionState.UNKNOWN,
+                    effect.key is not None,
+                    effect.request_id,
+                    ExecutionState.STARTED,
+                ),
+            )
+
+    def finish_start(self, process: ProcessRecord, response: bytes) -> None:
+        """Complete the entry that started a process, if an earlier process left it open."""
+        with transaction(self._connection):
+            self._connection.execute(
+                "UPDATE executions SET state = ?, response = ?, finished_at = ?"
+                " WHERE process_id = ? AND state = ?",
+                (
+                    ExecutionState.FINISHED,
+                    response,
+                    self._clock.now().isoformat(),
+                    process.process_id,
+                    ExecutionState.STARTED,
+                ),
+            )
+            put_process(self._connection, process)
+
+    def record(self, process: ProcessRecord) -> None:
+        """Keep what is known of a process now."""
+        with transaction(self._connection):
+            put_process(self._connection, process)
+
+    def process(self, process_id: ProcessId) -> ProcessRecord | None:
+        """Return what was kept of a process."""
+        row = self._connection.execute(
+            "SELECT record FROM processes WHERE process_id = ?", (process_id,)
+        ).fetchone()
+        return None if row is None else decode_process(row[0])
+
+    def processes(self, workspace_id: WorkspaceId) -> tuple[ProcessRecord, ...]:
+        """Return what was kept of all processes of a workspace."""
+        rows = self._connection.execute(
+            "SELECT record FROM processes WHERE workspace_id = ?", (workspace_id,)
+        )
+        return tuple(decode_process(row[0]) for row in rows)
+
+    def execution(self, key: Key) -> Execution | None:
+        """Return an entry, or None if there never was one, and store the epoch of who asks.
+
+        Raises:
+            JournalChanged: The key names another journal.
+            StaleOwner: A newer owner has spoken for the chat.
+            ExecutionIdReused: The entry is another chat's.
+        """
+        self._check_generation(key)
+        with transaction(self._connection):
+            raise_epoch(self._connection, key)
+            return self._find_for_chat(key)
+
+    def cancel(self, key: Key) -> Execution:
+        """Return an entry; one that never was is made as cancelled, so that it cannot begin.
+
+        Raises:
+            JournalChanged: The key names another journal.
+            StaleOwner: A newer owner has spoken for the chat.
+            ExecutionIdReused: The entry is another chat's.
+        """
+        self._check_generation(key)
+        with transaction(self._connection):
+            raise_epoch(self._connection, key)
+            known = self._find_for_chat(key)
+            if known is not None:
+                return known
+            now = self._clock.now()
+            cancelled = Execution(
+                request_id=key.execution_id,
+                chat_id=key.chat_id,
+                method="",
+                body_hash=b"",
+                state=ExecutionState.CANCELLED,
+                process_id=None,
+                response=b"",
+                started_at=now,
+                finished_at=now,
+            )
+            insert_execution(self._connection, cancelled, is_keyed=True)
+            return cancelled
+
+    def acknowledge(self, execution_ids: Sequence[str], generation: str) -> tuple[str, ...]:
+        """Drop the responses of entries that are over; return those that are not.
+
+        The entries stay for a while, so that none of them can begin again.
+
+        Raises:
+            JournalChanged: They were dispatched to another journal.
+        """
+        if generation != self.generation:
+            raise JournalChanged(self.generation)
+        return drop_responses(self._connection, execution_ids, now=self._clock.now())
+
+    def expire(
+        self, *, ended_before: datetime, acknowledged_before: datetime, kept_max: int
+    ) -> tuple[tuple[WorkspaceId, ProcessId], ...]:
+        """Drop what is old, and return the processes whose output may go.
+
+        A process whose result nobody acknowledged stays, however old it is; only its output goes
+        once its workspace has so many newer ones.
+
+        Args:
+            ended_before: Processes that ended before this are old.
+            acknowledged_before: Entries that were acknowledged before this are old.
+            kept_max: Finished processes of a workspace beyond these are old.
+        """
+        return drop_old(
+            self._connection,
+            ended_before=ended_before,
+            acknowledged_before=acknowledged_before,
+            kept_max=kept_max,
+        )
+
+    def _check_generation(self, key: Key | None) -> None:
+        if key is not None and key.journal_generation != self.generation:
+            raise JournalChanged(self.generation)
+
+    def _find_for_chat(self, key: Key) -> Execution | None:
+        known = find_execution(self._connection, is_keyed=True, request_id=key.execution_id)
+        if known is not None and known.chat_id != key.chat_id:
+            raise ExecutionIdReused(key.execution_id)
+        return known
+
+    def _started_after_cancel(self, known: Execution, process: ProcessRecord | None) -> Execution:
+        """Give a cancelled entry the process that never ran, once somebody asks to start it."""
+        is_bare = known.state is ExecutionState.CANCELLED and known.process_id is None
+        if not is_bare or process is None:
+            return known
+        failed = structs.replace(
+            process,
+            state=ProcessState.START_FAILED,
+            start_error=CANCELLED_ERROR,
+            ended_at=self._clock.now(),
+        )
+        put_process(self._connection, failed)
+        self._connection.execute(
+            "UPDATE executions SET process_id = ? WHERE is_keyed AND request_id = ?",
+            (process.process_id, known.request_id),
+        )
+        return replace(known, process_id=process.process_id)
+
+    def _insert(
+        self, effect: Journaled, state: ExecutionState, process: ProcessRecord | None
+    ) -> None:
+        execution = Execution(
+            request_id=effect.request_id,
+            chat_id=NO_CHAT if effect.key is None else effect.key.chat_id,
+            method=effect.method,
+            body_hash=effect.body_hash,
+            state=state,
+            process_id=None if process is None else process.process_id,
+            response=b"",
+            started_at=self._clock.now(),
+            finished_at=None,
+        )
+        insert_execution(self._connection, execution, is_keyed=effect.key is not None)
+        if process is not None:
+            put_process(self._connection, process)
+
+
+def _check_same(known: Execution, effect: Journaled) -> None:
+    if effect.key is None:
+        if (known.method, known.body_hash) != (effect.method, effect.body_hash):
+            raise RequestIdReused(effect.request_id)
+        return
+    is_bare = known.state is ExecutionState.CANCELLED and not known.method
+    is_same_call = is_bare or (known.method, known.body_hash) == (effect.method, effect.body_hash)
+    if known.chat_id != effect.key.chat_id or not is_same_call:
+        raise ExecutionIdReused(effect.key.execution_id)

@@ -1,0 +1,75 @@
+"""What the journal lets go of: responses that were acknowledged, entries and processes by age."""
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from toolrunner.journal.statements import transaction
+from toolrunner.primitives.domain import ExecutionState, ProcessId, WorkspaceId
+
+_OLD_PROCESSES: Final = """
+SELECT workspace_id, process_id, is_open, place FROM (
+    SELECT workspace_id, process_id, ended_at,
+        row_number() OVER (PARTITION BY workspace_id ORDER BY ended_at DESC) AS place,
+        EXISTS (
+            SELECT 1 FROM executions
+            WHERE executions.process_id = finished.process_id
+                AND is_keyed AND acknowledged_at IS NULL
+        ) AS is_open
+    FROM (
+        SELECT workspace_id, process_id,
+            json_extract(CAST(record AS TEXT), '$.ended_at') AS ended_at
+        FROM processes WHERE state IN ('exited', 'start_failed', 'lost')
+    ) AS finished
+) WHERE ended_at < :ended_before OR place > :kept_max
+"""
+
+
+def drop_responses(
+    connection: sqlite3.Connection, execution_ids: Sequence[str], *, now: datetime
+) -> tuple[str, ...]:
+    """Drop the responses of entries that are over; return those that are not."""
+    skipped = []
+    with transaction(connection):
+        for execution_id in execution_ids:
+            dropped = connection.execute(
+                "UPDATE executions SET response = x'',"
+                " acknowledged_at = coalesce(acknowledged_at, ?)"
+                " WHERE is_keyed AND request_id = ? AND state <> ?",
+                (now.isoformat(), execution_id, ExecutionState.STARTED),
+            )
+            if dropped.rowcount == 0:
+                skipped.append(execution_id)
+    return tuple(skipped)
+
+
+def drop_old(
+    connection: sqlite3.Connection,
+    *,
+    ended_before: datetime,
+    acknowledged_before: datetime,
+    kept_max: int,
+) -> tuple[tuple[WorkspaceId, ProcessId], ...]:
+    """Drop what is old, and return the processes whose output may go; see `Journal.expire`."""
+    with transaction(connection):
+        connection.execute(
+            "DELETE FROM executions WHERE acknowledged_at < ?",
+            (acknowledged_before.isoformat(),),
+        )
+        old = connection.execute(
+            _OLD_PROCESSES, {"ended_before": _as_kept(ended_before), "kept_max": kept_max}
+        ).fetchall()
+        for _, process_id, is_open, _ in old:
+            if not is_open:
+                connection.execute("DELETE FROM processes WHERE process_id = ?", (process_id,))
+    return tuple(
+        (WorkspaceId(workspace_id), ProcessId(process_id))
+        for workspace_id, process_id, is_open, place in old
+        if not is_open or place > kept_max
+    )
+
+
+def _as_kept(time: datetime) -> str:
+    """Return a time as the records of processes have it."""
+    return time.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,124 @@
+"""Rows of the journal: entries, owners and processes, one statement at a time."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+import msgspec
+
+from toolrunner.journal.records import ProcessRecord
+from toolrunner.primitives.domain import ChatId, Execution, ExecutionState, Key, ProcessId
+from toolrunner.primitives.errors import ExecutionIdReused, RequestIdReused, StaleOwner
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Commit at the end; inside another transaction this is one step, which fails by itself.
+
+    An epoch that was raised is kept even if the rest is refused.
+    """
+    is_step = connection.in_transaction
+    connection.execute("SAVEPOINT step" if is_step else "BEGIN IMMEDIATE")
+    is_kept = False
+    try:
+        yield
+        is_kept = True
+    except (StaleOwner, ExecutionIdReused, RequestIdReused):
+        is_kept = True
+        raise
+    finally:
+        # A disk that is full may have ended the transaction already.
+        if connection.in_transaction:
+            _close(connection, is_step=is_step, is_kept=is_kept)
+
+
+def _close(connection: sqlite3.Connection, *, is_step: bool, is_kept: bool) -> None:
+    if is_step:
+        if not is_kept:
+            connection.execute("ROLLBACK TO step")
+        connection.execute("RELEASE step")
+        return
+    try:
+        connection.execute("COMMIT" if is_kept else "ROLLBACK")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def raise_epoch(connection: sqlite3.Connection, key: Key) -> None:
+    """Store the epoch of who asks.
+
+    Raises:
+        StaleOwner: A newer owner has spoken for the chat.
+    """
+    row = connection.execute(
+        "INSERT INTO owners VALUES (?, ?) ON CONFLICT (chat_id) DO UPDATE"
+        " SET highest_epoch = max(highest_epoch, excluded.highest_epoch)"
+        " RETURNING highest_epoch",
+        (key.chat_id, key.owner_epoch),
+    ).fetchone()
+    if row[0] > key.owner_epoch:
+        raise StaleOwner(key.owner_epoch, row[0])
+
+
+def find_execution(
+    connection: sqlite3.Connection, *, is_keyed: bool, request_id: str
+) -> Execution | None:
+    """Return an entry, or None if there is none."""
+    row = connection.execute(
+        "SELECT request_id, chat_id, method, body_hash, state, process_id, response,"
+        " started_at, finished_at FROM executions WHERE is_keyed = ? AND request_id = ?",
+        (is_keyed, request_id),
+    ).fetchone()
+    if row is None:
+        return None
+    return Execution(
+        request_id=row[0],
+        chat_id=ChatId(row[1]),
+        method=row[2],
+        body_hash=row[3],
+        state=ExecutionState(row[4]),
+        process_id=None if row[5] is None else ProcessId(row[5]),
+        response=row[6],
+        started_at=datetime.fromisoformat(row[7]),
+        finished_at=None if row[8] is None else datetime.fromisoformat(row[8]),
+    )
+
+
+def insert_execution(
+    connection: sqlite3.Connection, execution: Execution, *, is_keyed: bool
+) -> None:
+    """Make an entry."""
+    finished_at = execution.finished_at
+    connection.execute(
+        "INSERT INTO executions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+        (
+            is_keyed,
+            execution.request_id,
+            execution.chat_id,
+            execution.method,
+            execution.body_hash,
+            execution.state,
+            execution.process_id,
+            execution.response,
+            execution.started_at.isoformat(),
+            None if finished_at is None else finished_at.isoformat(),
+        ),
+    )
+
+
+def put_process(connection: sqlite3.Connection, process: ProcessRecord) -> None:
+    """Keep what is known of a process; what was its end stays its end, save for its output."""
+    connection.execute(
+        "INSERT INTO processes VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (process_id) DO UPDATE SET state = excluded.state, record = excluded.record"
+        " WHERE processes.state IN ('starting', 'running')"
+        " OR (processes.state = 'exited' AND excluded.state = 'exited')",
+        (process.process_id, process.workspace_id, process.state, msgspec.json.encode(process)),
+    )
+
+
+def decode_process(record: bytes) -> ProcessRecord:
+    """Return a process as it was kept."""
+    return msgspec.json.decode(record, type=ProcessRecord)

@@ -1,0 +1,1 @@
+"""Processes of workspaces: started, monitored, waited for, ended."""

@@ -1,0 +1,100 @@
+"""Taking over the processes of an earlier run of the service, which was killed."""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from parley.clock import Clock
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.journal.records import ProcessRecord
+from toolrunner.journal.thread import JournalThread
+from toolrunner.primitives.domain import LIVE, StdinMode
+from toolrunner.processes.live_process import LiveProcess
+from toolrunner.processes.monitor import Tending
+from toolrunner.processes.output.buffer import KeptOutput
+from toolrunner.processes.output.log import LOG_BYTES, OutputLog
+from toolrunner.processes.registry import Registry
+from toolrunner.processes.start import start_error_of
+from toolrunner.spawner.client.spawner import Adopted, Spawner
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """Takes over what the spawner kept.
+
+    Attributes:
+        encode_started: Makes of a process the response of the method that started it.
+    """
+
+    journal: JournalThread
+    spawner: Spawner
+    registry: Registry
+    workspaces: Workspaces
+    tending: Tending
+    clock: Clock
+    encode_started: Callable[[ProcessRecord], bytes]
+
+    async def take_over(self, adopted: Iterable[Adopted]) -> None:
+        """Go on with processes where the journal has them; end the others, which are nobody's."""
+        for each in adopted:
+            record = await self.registry.find(each.process_id)
+            if record is None:
+                each.launched.close()
+                self.tending.tasks.create_task(self._end(each))
+            else:
+                await self._go_on(record, each)
+
+    async def _end(self, stranger: Adopted) -> None:
+        await self.spawner.end(stranger.process_id, grace_s=0)
+        await self.spawner.forget(stranger.process_id)
+
+    async def _go_on(self, record: ProcessRecord, adopted: Adopted) -> None:
+        live = self._entered(record)
+        now = self.clock.now()
+        if record.state not in LIVE:
+            live.connect(adopted.launched)
+            live.exited_before()
+            self.tending.tasks.create_task(self.tending.settle(live))
+            return
+        if adopted.failure is not None:
+            live.fail(start_error_of(adopted.failure, record.command, record.workdir), now=now)
+            adopted.launched.close()
+            live.close()
+            self.tending.tasks.create_task(self.tending.settle(live))
+        else:
+            live.run(adopted.launched)
+            self._tend(live, adopted)
+        present = self.registry.present(live)
+        response = self.encode_started(present)
+        await self.journal.run(lambda journal: journal.finish_start(present, response))
+
+    def _entered(self, record: ProcessRecord) -> LiveProcess:
+        directory = self.workspaces.prepared(record.workspace_id).logs
+        limit = record.log_bytes_max or LOG_BYTES
+        try:
+            output = KeptOutput.resumed(OutputLog.reopened(directory, record.process_id, limit))
+        except OSError as error:
+            logger.warning("output of before is lost: %s", error.strerror)
+            output = KeptOutput(OutputLog(directory, record.process_id, limit))
+        age_s = (self.clock.now() - record.started_at) / timedelta(seconds=1)
+        live = LiveProcess(
+            record, output, self.clock.monotonic() - max(0.0, age_s), self.registry.pipes
+        )
+        self.registry.enter(live)
+        return live
+
+    def _tend(self, live: LiveProcess, adopted: Adopted) -> None:
+        record = live.record
+        if record.stdin_mode is StdinMode.CLOSED:
+            # What it was to read at the beginning is gone with whoever had it.
+            self.tending.end_input(live)
+        if adopted.exit is not None:
+            self.tending.exited(record.process_id, adopted.exit)
+            return
+        self.spawner.watch(record.process_id, self.tending.exited)
+        if record.timeout_s:
+            age_s = (self.clock.now() - record.started_at) / timedelta(seconds=1)
+            self.tending.limit_time(live, max(0.001, record.timeout_s - age_s))

@@ -1,0 +1,120 @@
+"""Writing to processes and resizing their terminals, each request at most once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from toolrunner.journal.journal import Begun, Known, NotBegun, first_response
+from toolrunner.journal.records import Effect
+from toolrunner.journal.thread import JournalThread
+from toolrunner.primitives.domain import ProcessId, TerminalSize
+from toolrunner.primitives.errors import NotAttachable, ProcessNotRunning, ToolrunnerError
+from toolrunner.processes.input_buffer import END_OF_TRANSMISSION
+from toolrunner.processes.live_process import LiveProcess
+from toolrunner.processes.monitor import Tending
+from toolrunner.processes.registry import Registry
+from toolrunner.spawner import set_size
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What to write."""
+
+    data: bytes
+    keys: bytes  # What pressing them sends.
+    is_end: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """Writes to processes.
+
+    Attributes:
+        cursor_of: Reads from a response of the journal where the output was before the write.
+    """
+
+    journal: JournalThread
+    registry: Registry
+    tending: Tending
+    cursor_of: Callable[[bytes], int]
+
+    async def write(self, effect: Effect, process_id: ProcessId, writing: Writing) -> int:
+        """Write once, and return where the output was before that.
+
+        Raises:
+            OutcomeUnknown: It came before, and nobody knows whether it was written.
+            ToolrunnerError: It is refused, and nothing was written.
+        """
+        live = self.registry.live(process_id)
+        refusal = self.refusal(process_id, live, wants_terminal=bool(writing.keys))
+        beginning = await self.journal.run(
+            lambda journal: journal.begin(effect, None, may_begin=refusal is None)
+        )
+        if isinstance(beginning, NotBegun) and refusal is not None:
+            raise refusal
+        if isinstance(beginning, Known):
+            response = first_response(beginning.execution)
+            return self.cursor_of(response) if response else 0
+        assert live is not None
+        before = self.registry.present(live)
+        await live.settled.wait()
+        try:
+            self.send(live, writing)
+        except ToolrunnerError:
+            await self.journal.run(lambda journal: journal.withdraw(effect))
+            raise
+        response = effect.encode(before)
+        await self.journal.run(lambda journal: journal.finish(effect, response, None))
+        return before.output_bytes
+
+    async def resize(self, effect: Effect, process_id: ProcessId, size: TerminalSize) -> None:
+        """Change the size of a terminal.
+
+        Raises:
+            ToolrunnerError: It is refused, and nothing was changed.
+        """
+        live = self.registry.live(process_id)
+        refusal = self.refusal(process_id, live, wants_terminal=True)
+        beginning = await self.journal.run(
+            lambda journal: journal.begin(effect, None, may_begin=refusal is None)
+        )
+        if isinstance(beginning, NotBegun) and refusal is not None:
+            raise refusal
+        if isinstance(beginning, Begun) and live is not None:
+            resize(live, size)
+            response = effect.encode(self.registry.present(live))
+            await self.journal.run(lambda journal: journal.finish(effect, response, None))
+
+    def send(self, live: LiveProcess, writing: Writing) -> None:
+        """Write to a process.
+
+        Raises:
+            InputFull: It has not read what was written before, and nothing of this was written.
+        """
+        if live.input is None:
+            return
+        data = writing.data + writing.keys
+        if writing.is_end and live.input.is_terminal:
+            # Together, so that there is no end that is refused after its data was taken.
+            live.input.write(data + END_OF_TRANSMISSION)
+            return
+        live.input.write(data)
+        if writing.is_end:
+            self.tending.end_input(live)
+
+    def refusal(
+        self, process_id: ProcessId, live: LiveProcess | None, *, wants_terminal: bool
+    ) -> ToolrunnerError | None:
+        """Return what speaks against writing to a process."""
+        if live is None or not live.is_live:
+            return ProcessNotRunning(process_id)
+        if live.input is None or not live.input.is_open:
+            return NotAttachable(process_id, "stdin")
+        if wants_terminal and not live.input.is_terminal:
+            return NotAttachable(process_id, "tty")
+        return None
+
+
+def resize(live: LiveProcess, size: TerminalSize) -> None:
+    """Tell a terminal how large it is."""
+    if live.terminal_fd >= 0:
+        set_size(live.terminal_fd, size.rows, size.columns)

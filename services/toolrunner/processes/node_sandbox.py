@@ -1,0 +1,141 @@
+"""How this node confines: the sandbox as it was found at the start, and a plan for each process."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from toolrunner.directories.users import FIRST, Users
+from toolrunner.directories.workspaces import Workspace
+from toolrunner.primitives.errors import SandboxTooWeak
+from toolrunner.sandbox import (
+    Confinement,
+    Egress,
+    Layer,
+    Level,
+    Network,
+    NotEnforceable,
+    Place,
+    Profile,
+    Report,
+    Trials,
+    judge,
+    plan,
+)
+
+PROBE_S: Final = 30.0
+SHARED_USER: Final = (
+    "the files of this workspace belong to the user of the service, so a command could change the "
+    "modes of the service's own files; give the directory to another user, or set "
+    "TOOLRUNNER_SANDBOX_MINIMUM=none if you trust what runs in it"
+)
+_RUN: Final = (
+    "import sys; sys.path.append(sys.argv.pop(1)); "
+    "from toolrunner.sandbox.__main__ import main; main()"
+)
+SERVICES: Final = Path(__file__).parents[2]
+
+#: What the program that works on files needs: its Python, and its own code.
+OWN_PROGRAMS: Final = tuple(
+    dict.fromkeys((sys.prefix, sys.base_prefix, sys.exec_prefix, str(SERVICES)))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """What confines the processes of this node."""
+
+    report: Report
+
+    def users(self, directory: Path) -> Users | None:
+        """Return users for the workspaces in a directory, if they can have their own."""
+        return Users(directory) if Layer.UID in self.report.layers else None
+
+    def confined(
+        self,
+        workspace: Workspace,
+        *,
+        profile: Profile | None,
+        network: Network | None,
+        processes: int = 0,
+        egress: Egress | None = None,
+        readable: tuple[str, ...] = (),
+        may_watch: bool = False,
+    ) -> Confinement:
+        """Return how to confine a process of a workspace.
+
+        Raises:
+            SandboxTooWeak: The node cannot keep what is asked for, or not its own minimum because
+                the files belong to the user of the service.
+        """
+        place = Place(
+            root=str(workspace.root),
+            home=str(workspace.home),
+            temporary=str(workspace.temporary),
+            uid=self._uid(workspace),
+            readable=(str(workspace.logs), *readable),
+            may_watch=may_watch,
+        )
+        try:
+            found = plan(
+                self.report,
+                place=place,
+                profile=profile,
+                network=network,
+                processes=processes,
+                egress=egress,
+            )
+        except NotEnforceable as error:
+            raise SandboxTooWeak(level=error.level.word, required=error.required.word) from error
+        if found.level < self.report.minimum:
+            raise SandboxTooWeak(
+                level=found.level.word, required=self.report.minimum.word, cause=SHARED_USER
+            )
+        return found
+
+    def _uid(self, workspace: Workspace) -> int:
+        """Return whose the files are; those of the service stay with its user."""
+        with suppress(OSError):
+            owner = os.stat(workspace.root).st_uid
+            return -1 if owner == os.geteuid() else owner
+        return -1
+
+
+def find_sandbox(directory: Path, *, minimum: Level, forced: Level | None) -> Sandbox:
+    """Try everything, in a process of its own, and judge it.
+
+    Args:
+        directory: Where workspaces will be.
+        minimum: The weakest level to accept.
+        forced: A level not to go beyond, for tests.
+
+    Raises:
+        BelowMinimum: The node offers less than the minimum.
+    """
+    return Sandbox(judge(probe(directory), minimum=minimum, forced=forced))
+
+
+def probe(directory: Path) -> Trials:
+    """Try everything; the directory and the Python are what workspaces' users must reach."""
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-I", "-S", "-c", _RUN, str(SERVICES)),
+            *(str(FIRST), str(directory), os.path.realpath(sys.executable)),
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env={"PATH": os.defpath},
+        timeout=PROBE_S,
+        check=True,
+    )
+    return trials_of(json.loads(ended.stdout))
+
+
+def trials_of(document: dict[str, Any]) -> Trials:
+    """Read what the probe printed."""
+    failures = {Layer(int(layer)): why for layer, why in document["failures"].items()}
+    return Trials(**{**document, "failures": failures})

@@ -1,0 +1,1 @@
+"""Output of processes: captured, bounded, read."""

@@ -1,0 +1,63 @@
+"""Letting go of what is old, by the clock and not by whoever happens to look."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from parley.clock import Clock
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.journal.thread import JournalThread
+from toolrunner.primitives.domain import ProcessId, WorkspaceId
+from toolrunner.primitives.errors import JournalFailed
+from toolrunner.processes.output.log import remove_logs
+from toolrunner.processes.registry import Registry
+
+REAP_EVERY_S: Final = 60.0
+FINISHED_KEPT: Final = timedelta(hours=1)
+#: An entry protects against a call that is repeated; who acknowledged it repeats it no more.
+ACKNOWLEDGED_KEPT: Final = timedelta(hours=24)
+#: Of one workspace.
+FINISHED_KEPT_MAX: Final = 200
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Reaper:
+    """Removes finished processes, their output and acknowledged entries when they are old."""
+
+    journal: JournalThread
+    registry: Registry
+    workspaces: Workspaces
+    clock: Clock
+
+    async def run(self) -> None:
+        """Reap for ever."""
+        while True:
+            await self.clock.sleep(REAP_EVERY_S)
+            try:
+                await self.reap()
+            except JournalFailed:
+                logger.exception("what is old stays for now")
+
+    async def reap(self) -> None:
+        """Reap once."""
+        now = self.clock.now()
+        old = await self.journal.run(
+            lambda journal: journal.expire(
+                ended_before=now - FINISHED_KEPT,
+                acknowledged_before=now - ACKNOWLEDGED_KEPT,
+                kept_max=FINISHED_KEPT_MAX,
+            )
+        )
+        gone: dict[WorkspaceId, set[ProcessId]] = {}
+        for workspace_id, process_id in old:
+            live = self.registry.live(process_id)
+            if live is None or live.drained.is_set():
+                self.registry.leave(process_id)
+                gone.setdefault(workspace_id, set()).add(process_id)
+        for workspace_id, process_ids in gone.items():
+            # In a thread: there may be thousands of them.
+            await asyncio.to_thread(remove_logs, self.workspaces.at(workspace_id).logs, process_ids)

@@ -1,0 +1,250 @@
+"""ProcessService: each method translates, asks one thing, and translates back."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Final
+
+import grpc
+
+from parley.api.workspace.v1 import process_pb2
+from parley.api.workspace.v1 import process_service_pb2 as api
+from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceServicer
+from toolrunner.journal.records import ProcessRecord
+from toolrunner.primitives.domain import LIVE, Scope
+from toolrunner.primitives.errors import InvalidRequest, ToolrunnerError
+from toolrunner.processes.output.stream import HEARTBEAT_S
+from toolrunner.processes.rpc.convert import REASON, STATE, output_to_proto, process_to_proto
+from toolrunner.processes.rpc.inputs import (
+    WAITING_FIELDS,
+    effect_of,
+    process_id_of,
+    scope_of,
+    size_of,
+    spec_of,
+    start_wait_of,
+    wait_of,
+    writing_of,
+)
+from toolrunner.processes.rpc.presenter import Presenter
+from toolrunner.processes.rpc.process_streams import SIGNALS, attach, stream_output
+from toolrunner.processes.service import Processes
+from toolrunner.processes.start import Started
+from toolrunner.processes.termination import Signalling
+from toolrunner.processes.tickets import TicketBooth
+from toolrunner.processes.wait import Reason, Wait, Waited
+
+SERVICE: Final = "/parley.api.workspace.v1.ProcessService"
+ESCALATE_MS_MAX: Final = 60_000
+PAGE_MAX: Final = 200
+PAGE_DEFAULT: Final = 10
+
+
+class ProcessServicer(ProcessServiceServicer):
+    """Serves the processes of this node."""
+
+    def __init__(
+        self,
+        processes: Processes,
+        presenter: Presenter,
+        booth: TicketBooth,
+        heartbeat_s: float = HEARTBEAT_S,
+    ) -> None:
+        self._processes = processes
+        self._presenter = presenter
+        self._booth = booth
+        self._heartbeat_s = heartbeat_s
+
+    async def StartProcess(  # noqa: N802 (the name is the proto's)
+        self, request: api.StartProcessRequest, context: grpc.aio.ServicerContext
+    ) -> api.StartProcessResponse:
+        """Start a process, or attach to the one that this request started, and wait for it."""
+        scope = scope_of(request.context)
+        wait = start_wait_of(request)
+        effect = effect_of(
+            request,
+            scope,
+            method=f"{SERVICE}/StartProcess",
+            encode=encode_started,
+            aside=WAITING_FIELDS,
+        )
+        started = await self._processes.start(effect, scope, spec_of(request.spec, request.context))
+        waited = None if wait is None else await self._waited(scope, started, wait)
+        if waited is None or waited.reason is not Reason.EXITED:
+            self._processes.keep_start(started.record.process_id)
+        if waited is not None:
+            return api.StartProcessResponse(
+                process=self._presenter.present(waited.record),
+                attached=started.is_attached,
+                output=output_to_proto(waited.output),
+                reason=REASON[waited.reason],
+            )
+        if not started.is_attached:
+            # Nobody but itself can be there yet, and looking for others takes a while.
+            return api.StartProcessResponse.FromString(encode_started(started.record))
+        return api.StartProcessResponse(
+            process=self._presenter.present(started.record), attached=True
+        )
+
+    async def _waited(self, scope: Scope, started: Started, wait: Wait) -> Waited | None:
+        """Wait for a process that was started; what keeps anybody from it refuses no start."""
+        try:
+            return await self._processes.wait(scope, started.record.process_id, wait)
+        except ToolrunnerError:
+            return None
+
+    async def WaitOutput(  # noqa: N802 (the name is the proto's)
+        self, request: api.WaitOutputRequest, context: grpc.aio.ServicerContext
+    ) -> api.WaitOutputResponse:
+        """Wait for a process and return its output."""
+        scope, process_id = scope_of(request.context), process_id_of(request.process_id)
+        wait = wait_of(request.condition, since_cursor=request.since_cursor, budget=request.budget)
+        waited = await self._processes.wait(scope, process_id, wait)
+        return api.WaitOutputResponse(
+            process=self._presenter.present(waited.record),
+            output=output_to_proto(waited.output, waited.matched_line),
+            reason=REASON[waited.reason],
+        )
+
+    async def StreamOutput(  # noqa: N802 (the name is the proto's)
+        self, request: api.StreamOutputRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[api.StreamOutputResponse]:
+        """Send output as it comes."""
+        async for response in stream_output(
+            self._processes, self._presenter, request, self._heartbeat_s
+        ):
+            yield response
+
+    async def Attach(  # type: ignore[override]  # noqa: N802 (it writes, the name is the proto's)
+        self, request: AsyncIterator[api.AttachRequest], context: grpc.aio.ServicerContext
+    ) -> None:
+        """Be the terminal of a process."""
+        await attach(
+            self._processes,
+            self._presenter,
+            request,
+            context.write,
+            self._heartbeat_s,
+            self._booth,
+        )
+
+    async def WriteStdin(  # noqa: N802 (the name is the proto's)
+        self, request: api.WriteStdinRequest, context: grpc.aio.ServicerContext
+    ) -> api.WriteStdinResponse:
+        """Write to a process and wait for what follows."""
+        scope, process_id = scope_of(request.context), process_id_of(request.process_id)
+        wait = wait_of(
+            request.condition,
+            since_cursor=request.since_cursor,
+            budget=request.budget,
+            default=process_pb2.WAIT_UNTIL_SNAPSHOT,
+        )
+        effect = effect_of(request, scope, method=f"{SERVICE}/WriteStdin", encode=_encode_written)
+        cursor = await self._processes.write(effect, scope, process_id, writing_of(request))
+        if not request.HasField("since_cursor"):
+            wait = replace(wait, since_cursor=cursor)
+        waited = await self._processes.wait(scope, process_id, wait)
+        return api.WriteStdinResponse(
+            process=self._presenter.present(waited.record),
+            output=output_to_proto(waited.output, waited.matched_line),
+            reason=REASON[waited.reason],
+        )
+
+    async def ResizeTerminal(  # noqa: N802 (the name is the proto's)
+        self, request: api.ResizeTerminalRequest, context: grpc.aio.ServicerContext
+    ) -> api.ResizeTerminalResponse:
+        """Change the size of a process's terminal."""
+        scope, process_id = scope_of(request.context), process_id_of(request.process_id)
+        size = size_of(request.size, "size")
+        effect = effect_of(
+            request, scope, method=f"{SERVICE}/ResizeTerminal", encode=_encode_resized
+        )
+        await self._processes.resize(effect, scope, process_id, size)
+        return api.ResizeTerminalResponse()
+
+    async def SignalProcess(  # noqa: N802 (the name is the proto's)
+        self, request: api.SignalProcessRequest, context: grpc.aio.ServicerContext
+    ) -> api.SignalProcessResponse:
+        """Signal a process and all it started."""
+        scope, process_id = scope_of(request.context), process_id_of(request.process_id)
+        signalling = _signalling_of(request)
+        effect = effect_of(
+            request, scope, method=f"{SERVICE}/SignalProcess", encode=self._encode_signalled
+        )
+        record = await self._processes.signal(effect, scope, process_id, signalling)
+        return api.SignalProcessResponse(process=self._presenter.present(record))
+
+    async def ListProcesses(  # noqa: N802 (the name is the proto's)
+        self, request: api.ListProcessesRequest, context: grpc.aio.ServicerContext
+    ) -> api.ListProcessesResponse:
+        """List processes: running first, then newest first."""
+        if not 0 <= request.page_size <= PAGE_MAX:
+            raise InvalidRequest("page_size", f"is not between 0 and {PAGE_MAX}")
+        records = await self._processes.list(scope_of(request.context))
+        wanted = set(request.states)
+        shown = [each for each in records if not wanted or STATE[each.state] in wanted]
+        start = _place_after(request.page_token, shown)
+        page = shown[start : start + (request.page_size or PAGE_DEFAULT)]
+        has_more = start + len(page) < len(shown)
+        members = self._presenter.group_sizes()
+        return api.ListProcessesResponse(
+            processes=[self._presenter.present(record, members) for record in page],
+            next_page_token=page[-1].process_id if has_more else "",
+            total=len(shown),
+        )
+
+    async def GetProcess(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetProcessRequest, context: grpc.aio.ServicerContext
+    ) -> api.GetProcessResponse:
+        """Read one process."""
+        scope, process_id = scope_of(request.context), process_id_of(request.process_id)
+        return api.GetProcessResponse(
+            process=self._presenter.present(await self._processes.get(scope, process_id))
+        )
+
+    def _encode_signalled(self, record: ProcessRecord) -> bytes:
+        process = self._presenter.present(record)
+        return api.SignalProcessResponse(process=process).SerializeToString()
+
+
+def encode_started(record: ProcessRecord) -> bytes:
+    """Return the response of the method that started a process."""
+    members = 1 if record.state in LIVE else 0
+    process = process_to_proto(record, running_members=members)
+    return api.StartProcessResponse(process=process).SerializeToString()
+
+
+def cursor_of(response: bytes) -> int:
+    """Return where the output was before a write, from what the journal has of it."""
+    return api.WriteStdinResponse.FromString(response).output.next_cursor
+
+
+def _encode_written(record: ProcessRecord) -> bytes:
+    """Keep where the output was; asking again waits again."""
+    return api.WriteStdinResponse(
+        process=process_to_proto(record, running_members=1),
+        output=process_pb2.ProcessOutput(next_cursor=record.output_bytes),
+        reason=process_pb2.WAIT_REASON_SNAPSHOT,
+    ).SerializeToString()
+
+
+def _encode_resized(record: ProcessRecord) -> bytes:
+    return api.ResizeTerminalResponse().SerializeToString()
+
+
+def _signalling_of(request: api.SignalProcessRequest) -> Signalling:
+    number = SIGNALS.get(request.signal)
+    if number is None:
+        raise InvalidRequest("signal", "is none that may be sent")
+    if not 0 <= request.escalate_after_ms <= ESCALATE_MS_MAX:
+        raise InvalidRequest("escalate_after_ms", f"is not between 0 and {ESCALATE_MS_MAX}")
+    return Signalling(number, request.leader_only, request.escalate_after_ms / 1000)
+
+
+def _place_after(page_token: str, records: list[ProcessRecord]) -> int:
+    if not page_token:
+        return 0
+    places = (at for at, record in enumerate(records) if record.process_id == page_token)
+    place = next(places, None)
+    if place is None:
+        raise InvalidRequest("page_token", "is not one of this list; begin again without one")
+    return place + 1

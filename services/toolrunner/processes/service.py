@@ -1,0 +1,272 @@
+"""The processes of this node as its servicers use them; leaving ends everything."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from signal import SIGTERM
+from types import TracebackType
+
+from parley.clock import Clock
+from parley.tasks import BackgroundTasks, Supervision
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.egress.routes import Exits, NoExits
+from toolrunner.journal.effects import Effects
+from toolrunner.journal.records import Effect, ProcessRecord
+from toolrunner.journal.thread import JournalThread
+from toolrunner.primitives.domain import (
+    UNLIMITED,
+    Execution,
+    Key,
+    Limits,
+    ProcessId,
+    ProcessSpec,
+    Scope,
+    TerminalSize,
+    WorkspaceId,
+)
+from toolrunner.primitives.errors import ProcessNotRunning
+from toolrunner.processes.adoption import Adoption
+from toolrunner.processes.input import Writes, Writing
+from toolrunner.processes.monitor import Tending
+from toolrunner.processes.node_sandbox import Sandbox
+from toolrunner.processes.output.stream import OutputStream
+from toolrunner.processes.registry import Registry
+from toolrunner.processes.retention import Reaper
+from toolrunner.processes.scan import Leader
+from toolrunner.processes.start import Started, Starts
+from toolrunner.processes.terminal import Terminal
+from toolrunner.processes.termination import Ends, Signalling
+from toolrunner.processes.wait import Wait, Waited, wait_output
+from toolrunner.spawner.client.spawner import GRACE_S, KILL_S, Adopted, Ended, Spawner
+
+
+class Processes:
+    """Starts, awaits, signals and finds processes; owns the tasks that see to them.
+
+    Args:
+        journal: What was begun and how it ended.
+        spawner: What starts processes.
+        adopted: What an earlier run of the service left in the spawner.
+        workspaces: Where processes run.
+        sandbox: What confines them.
+        clock: Time for records, limits and reaping.
+        supervision: Keeps failures of background tasks from ending the service.
+        new_id: Ids of processes.
+        encode_started: Makes of a process the response of the method that started it.
+        cursor_of: Reads from the response to a write where the output was before.
+        limits: What every process may use.
+        exits: The ways out of workspaces; None for none.
+    """
+
+    def __init__(
+        self,
+        *,
+        journal: JournalThread,
+        spawner: Spawner,
+        adopted: Iterable[Adopted],
+        workspaces: Workspaces,
+        sandbox: Sandbox,
+        clock: Clock,
+        supervision: Supervision,
+        new_id: Callable[[], str],
+        encode_started: Callable[[ProcessRecord], bytes],
+        cursor_of: Callable[[bytes], int],
+        limits: Limits = UNLIMITED,
+        exits: Exits | None = None,
+    ) -> None:
+        self._tasks = BackgroundTasks(supervision)
+        self._spawner = spawner
+        self._workspaces = workspaces
+        self._effects = Effects(self._tasks)
+        self._registry = Registry(journal=journal, workspaces=workspaces, clock=clock)
+        tending = Tending(journal, spawner, self._registry, self._tasks, clock)
+        self._tending = tending
+        self._starts = Starts(
+            journal=journal,
+            spawner=spawner,
+            registry=self._registry,
+            workspaces=workspaces,
+            sandbox=sandbox,
+            tending=tending,
+            clock=clock,
+            new_id=new_id,
+            limits=limits,
+            exits=exits or NoExits(),
+        )
+        self._ends = Ends(journal, spawner, self._registry, self._tasks, tending)
+        self._writes = Writes(journal, self._registry, tending, cursor_of)
+        self._reaper = Reaper(journal, self._registry, workspaces, clock)
+        self._adopted = tuple(adopted)
+        self._adoption = Adoption(
+            journal=journal,
+            spawner=spawner,
+            registry=self._registry,
+            workspaces=workspaces,
+            tending=tending,
+            clock=clock,
+            encode_started=encode_started,
+        )
+
+    async def __aenter__(self) -> "Processes":
+        await self._tasks.__aenter__()
+        await self._adoption.take_over(self._adopted)
+        self._tasks.keep("processes.expire", self._reaper.run)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop_waiting()
+        try:
+            await self._spawner.end_all(GRACE_S)
+            if kind is None:
+                for live in self._registry.all_live():
+                    await live.ends_within(KILL_S)
+        finally:
+            # Whoever still waits for the end of an output gets it now.
+            for live in self._registry.all_live():
+                live.close()
+            self._registry.pipes.close()
+            await self._tasks.__aexit__(kind, error, traceback)
+
+    def stop_waiting(self) -> None:
+        """Answer everyone who waits: this node stops."""
+        self._registry.stopping.set()
+        for live in self._registry.all_live():
+            live.wake()
+
+    async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> Started:
+        """Start a process once; the same request again attaches to it.
+
+        Raises:
+            ToolrunnerError: It is refused, and nothing was started.
+        """
+        return await self._effects.run(self._starts.start(effect, scope, spec))
+
+    async def wait(self, scope: Scope, process_id: ProcessId, wait: Wait) -> Waited:
+        """Wait for a process and return its output; running out of time is an answer.
+
+        Raises:
+            ProcessNotFound: There is none that this chat may see.
+            InvalidRequest: The cursor is past the output.
+        """
+        with self._workspaces.waits.one_more(scope.workspace_id):
+            return await wait_output(self._registry, scope, process_id, wait)
+
+    async def stream(self, scope: Scope, process_id: ProcessId, since_cursor: int) -> OutputStream:
+        """Open a stream of a process's output.
+
+        Raises:
+            ToolrunnerError: There is no such process or output for this chat.
+        """
+        return await OutputStream.open(self._registry, scope, process_id, since_cursor)
+
+    async def terminal(self, scope: Scope, process_id: ProcessId) -> Terminal:
+        """Have the terminal of a process.
+
+        Raises:
+            ToolrunnerError: There is no such process for this chat, or it has none.
+        """
+        await self._registry.get(scope, process_id)
+        live = self._registry.live(process_id)
+        refusal = self._writes.refusal(process_id, live, wants_terminal=True)
+        if refusal is not None or live is None:
+            raise refusal or ProcessNotRunning(process_id)
+        return Terminal(live, self._writes, self._ends)
+
+    def attached(self, scope: Scope) -> AbstractContextManager[None]:
+        """Have it known meanwhile that someone is at a terminal of a workspace."""
+        return self._workspaces.attachments.one_more(scope.workspace_id)
+
+    async def write(
+        self, effect: Effect, scope: Scope, process_id: ProcessId, writing: Writing
+    ) -> int:
+        """Write to a process once, and return where its output was before.
+
+        Raises:
+            ToolrunnerError: It is refused, and nothing was written.
+        """
+        await self._registry.get(scope, process_id)
+        return await self._effects.run(self._writes.write(effect, process_id, writing))
+
+    async def resize(
+        self, effect: Effect, scope: Scope, process_id: ProcessId, size: TerminalSize
+    ) -> None:
+        """Change the size of a terminal.
+
+        Raises:
+            ToolrunnerError: It is refused, and nothing was changed.
+        """
+        await self._registry.get(scope, process_id)
+        await self._effects.run(self._writes.resize(effect, process_id, size))
+
+    def running(self) -> Counter[WorkspaceId]:
+        """Return how many processes run in each workspace."""
+        return Counter(
+            live.record.workspace_id for live in self._registry.all_live() if live.is_live
+        )
+
+    def leaders(self) -> dict[int, Leader]:
+        """Return the first processes of the commands that run, by their pids."""
+        return {
+            live.record.pid: Leader(live.record.workspace_id, live.record.process_id)
+            for live in self._registry.all_live()
+            if live.is_live and live.record.pid
+        }
+
+    def blame(self, process_id: ProcessId, exceeded: str) -> None:
+        """Note what of its workspace's quota a process passed; its end will tell."""
+        live = self._registry.live(process_id)
+        if live is not None and live.is_live:
+            live.exceeded = exceeded
+
+    async def end_workspace(
+        self, workspace_id: WorkspaceId, grace_s: float = GRACE_S, *, first: int = SIGTERM
+    ) -> Ended:
+        """End everything of a workspace, also what detached itself; return when it is gone."""
+        directory = self._workspaces.at(workspace_id).directory
+        return await self._effects.run(
+            self._spawner.end_workspace(workspace_id, directory, grace_s, first=first)
+        )
+
+    async def signal(
+        self, effect: Effect, scope: Scope, process_id: ProcessId, signalling: Signalling
+    ) -> ProcessRecord:
+        """Signal a process and all it started, once.
+
+        Raises:
+            ToolrunnerError: It is refused, and nobody was signalled.
+        """
+        await self._registry.get(scope, process_id)
+        return await self._effects.run(self._ends.signal(effect, process_id, signalling))
+
+    async def cancel(self, key: Key) -> Execution:
+        """End all processes of an execution, or see to it that it never starts.
+
+        Raises:
+            ToolrunnerError: The caller may not, and nothing was ended.
+        """
+        return await self._effects.run(self._ends.cancel(key))
+
+    def keep_start(self, process_id: ProcessId) -> None:
+        """Have the journal tell of a start how it went; who was told that it runs relies on it."""
+        self._tending.keep_now(process_id)
+
+    async def keep_starts(self) -> None:
+        """Have the journal tell of all starts how they went."""
+        await self._tending.keep_starts()
+
+    async def get(self, scope: Scope, process_id: ProcessId) -> ProcessRecord:
+        """Return what is known of a process.
+
+        Raises:
+            ProcessNotFound: There is none that this chat may see.
+        """
+        return await self._registry.get(scope, process_id)
+
+    async def list(self, scope: Scope) -> tuple[ProcessRecord, ...]:
+        """Return all processes that a chat may see: running first, then newest first."""
+        return await self._registry.list(scope)

@@ -1,0 +1,298 @@
+"""Starting a process at most once.
+
+Theory: a process is entered in the registry before it is journaled and journaled before it runs,
+so that limits hold and a repeated request finds it. What speaks against a new process (limits, a
+directory that is not there) is found before and raised after the journal was asked, because a
+request that was begun earlier attaches in any case.
+"""
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, assert_never
+
+from msgspec import structs
+
+from parley.clock import Clock
+from toolrunner.directories.workspaces import Workspace, Workspaces
+from toolrunner.egress.domain.errors import SecretUnavailable
+from toolrunner.egress.routes import Exits, WayOut
+from toolrunner.journal.journal import Begun, Known, NotBegun
+from toolrunner.journal.records import Effect, ProcessRecord
+from toolrunner.journal.thread import JournalThread
+from toolrunner.primitives.domain import (
+    SHELL,
+    Execution,
+    Limits,
+    LostReason,
+    ProcessId,
+    ProcessSpec,
+    ProcessState,
+    Scope,
+    StdinMode,
+    WorkspaceId,
+)
+from toolrunner.primitives.errors import ProcessNotFound, ToolrunnerError
+from toolrunner.processes.live_process import LiveProcess
+from toolrunner.processes.monitor import Tending
+from toolrunner.processes.node_sandbox import Sandbox
+from toolrunner.processes.output.buffer import KeptOutput
+from toolrunner.processes.output.log import OutputLog
+from toolrunner.processes.registry import Registry
+from toolrunner.sandbox import Confinement, Egress, Layer, Level, Network, Profile
+from toolrunner.spawner.client.environment import environment_of
+from toolrunner.spawner.client.spawner import Launch, LaunchFailed, Spawner
+
+#: As much as a file may grow where none should; 0 would be no limit.
+FILE_BYTES_LEAST: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A process, and whether an earlier request had started it."""
+
+    record: ProcessRecord
+    is_attached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """Starts processes and leaves them to those who tend them."""
+
+    journal: JournalThread
+    spawner: Spawner
+    registry: Registry
+    workspaces: Workspaces
+    sandbox: Sandbox
+    tending: Tending
+    clock: Clock
+    new_id: Callable[[], str]
+    limits: Limits  # Of every process; a caller may ask for narrower ones.
+    exits: Exits
+
+    async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> Started:
+        """Start a process once; the same request again attaches to it.
+
+        Raises:
+            ToolrunnerError: It is refused, and nothing was started.
+        """
+        workspace = self.workspaces.at(scope.workspace_id)
+        way_out = await self.exits.way_out(scope.workspace_id)
+        workdir, confinement, refusal = self._judged(workspace, scope, spec, way_out)
+        live = self._entered(effect, scope, spec, workspace.root / workdir, workspace)
+        if confinement is not None:
+            live.record = structs.replace(live.record, sandbox=confinement.used)
+        record = live.record
+        if refusal is None:
+            self.registry.enter(live)
+        try:
+            beginning = await self.journal.run(
+                lambda journal: journal.begin(effect, record, may_begin=refusal is None)
+            )
+        except BaseException:
+            self.registry.leave(record.process_id)
+            raise
+        match beginning:
+            case Known(execution):
+                self.registry.leave(record.process_id)
+                return Started(await self._attached(execution), is_attached=True)
+            case NotBegun():
+                assert refusal is not None
+                raise refusal
+            case Begun():
+                assert confinement is not None
+                await self._launch(live, workspace, workdir, spec, confinement, way_out)
+                started = self.registry.present(live)
+                # Not waited for: whoever repeats this attaches, and whoever takes over after a
+                # kill has the process from the spawner.
+                self.tending.keep_start(effect, live, started)
+                return Started(started, is_attached=False)
+            case _:
+                assert_never(beginning)
+
+    def _judged(
+        self, workspace: Workspace, scope: Scope, spec: ProcessSpec, way_out: WayOut | None
+    ) -> tuple[str, Confinement | None, ToolrunnerError | None]:
+        """Return the directory to start in and the confinement, or what speaks against it."""
+        try:
+            self.workspaces.check(scope)
+            self.workspaces.prepared(scope.workspace_id)
+            self.registry.check_room(scope)
+            limits = self._limits(scope.workspace_id, spec)
+            profile, network = self._allowed(workspace, spec)
+            confinement = self.sandbox.confined(
+                workspace,
+                profile=profile,
+                network=network,
+                readable=workspace.particulars.readable,
+                processes=limits.pids,
+                egress=None if way_out is None else Egress(way_out.exit.port),
+            )
+            return workspace.relative(spec.workdir), confinement, None
+        except ToolrunnerError as refusal:
+            return "", None, refusal
+
+    def _limits(self, workspace_id: WorkspaceId, spec: ProcessSpec) -> Limits:
+        """Return what a process may use: never more than its workspace."""
+        quota = self.workspaces.quota_of(workspace_id)
+        limits = self.limits.narrowed(spec.limits).narrowed(quota.limits)
+        if workspace_id in self.workspaces.overruns:
+            # Whoever removes files may run; no file grows.
+            limits = replace(limits, file_bytes=FILE_BYTES_LEAST)
+        return limits
+
+    def _allowed(
+        self, workspace: Workspace, spec: ProcessSpec
+    ) -> tuple[Profile | None, Network | None]:
+        """Return what a process may write and reach: never more than its workspace."""
+        widest = workspace.particulars
+        if self.sandbox.report.applied is Level.NONE:
+            # Nothing can be kept there, and whoever chose such a node knows it.
+            return spec.profile, spec.network
+        profile, network = spec.profile, spec.network
+        if profile is not None and widest.profile is not None:
+            profile = min(profile, widest.profile)
+        if network is not None and widest.network is not None:
+            network = min(network, widest.network)
+        elif widest.network in (Network.OPEN, Network.PROXY):
+            network = widest.network
+        return profile, network
+
+    def _entered(
+        self,
+        effect: Effect,
+        scope: Scope,
+        spec: ProcessSpec,
+        directory: os.PathLike[str],
+        workspace: Workspace,
+    ) -> LiveProcess:
+        record = ProcessRecord(
+            process_id=ProcessId(self.new_id()),
+            workspace_id=scope.workspace_id,
+            chat_id=scope.chat_id,
+            request_id=effect.request_id,
+            command=spec.command,
+            workdir=os.fspath(directory),
+            is_background=spec.is_background,
+            state=ProcessState.STARTING,
+            started_at=self.clock.now(),
+            stdin_mode=spec.stdin_mode,
+            timeout_s=spec.timeout_s,
+            log_bytes_max=self._log_bytes(scope.workspace_id, spec),
+        )
+        log = OutputLog(workspace.logs, record.process_id, record.log_bytes_max)
+        return LiveProcess(record, KeptOutput(log), self.clock.monotonic(), self.registry.pipes)
+
+    def _log_bytes(self, workspace_id: WorkspaceId, spec: ProcessSpec) -> int:
+        bound = self.workspaces.quota_of(workspace_id).output_bytes
+        return min(spec.log_bytes_max, bound) if bound else spec.log_bytes_max
+
+    async def _attached(self, execution: Execution) -> ProcessRecord:
+        process_id = execution.process_id
+        assert process_id is not None, "every start is journaled with its process"
+        live = self.registry.live(process_id)
+        if live is not None:
+            await live.settled.wait()
+        record = await self.registry.find(process_id)
+        if record is None:
+            # Kept no longer: its result was acknowledged, or so many came after it.
+            raise ProcessNotFound(process_id)
+        if record.state is ProcessState.STARTING:
+            # The spawner ended between journal and exec, and this service is about to.
+            lost = LostReason.START_UNCERTAIN
+            return structs.replace(record, state=ProcessState.LOST, lost_reason=lost)
+        return record
+
+    async def _launch(
+        self,
+        live: LiveProcess,
+        workspace: Workspace,
+        workdir: str,
+        spec: ProcessSpec,
+        confinement: Confinement,
+        way_out: WayOut | None,
+    ) -> None:
+        record = live.record
+        is_apart = confinement.has(Layer.NETWORK_NAMESPACE)
+        has_proxy = way_out is not None and confinement.network is Network.PROXY
+        led = {} if way_out is None else way_out.variables(is_apart=is_apart, has_proxy=has_proxy)
+        try:
+            secret = await self.exits.secret_variables(record.workspace_id, record.process_id)
+        except SecretUnavailable as error:
+            live.fail(f"The program was not run: {error}.", now=self.clock.now())
+            live.close()
+            return
+        environment = environment_of(
+            process_id=record.process_id,
+            chat_id=record.chat_id,
+            home=workspace.home,
+            temporary=workspace.temporary,
+            declared={**secret, **led, **workspace.particulars.environment, **spec.environment},
+            has_terminal=spec.stdin_mode is StdinMode.TERMINAL,
+        )
+        launch = Launch(
+            process_id=record.process_id,
+            workspace_id=record.workspace_id,
+            argv=spec.argv,
+            root=workspace.root,
+            workdir=workdir,
+            environment=environment,
+            has_input=spec.stdin_mode is StdinMode.PIPE or bool(spec.stdin),
+            terminal=(
+                (spec.terminal.rows, spec.terminal.columns)
+                if spec.stdin_mode is StdinMode.TERMINAL
+                else None
+            ),
+            confinement=confinement,
+            limits=self._limits(record.workspace_id, spec),
+            required=spec.limits.given,
+            quota=self.workspaces.quota_of(record.workspace_id),
+        )
+        try:
+            launched = await self.spawner.start(launch, self.tending.exited)
+        except LaunchFailed as error:
+            live.fail(start_error_of(error, spec.argv[0], spec.workdir), now=self.clock.now())
+            live.close()
+            await self.spawner.forget(record.process_id)
+            return
+        except BaseException:
+            self.registry.leave(record.process_id)
+            live.settled.set()
+            raise
+        live.run(launched)
+        if live.input is not None:
+            live.input.write(spec.stdin)
+            if spec.stdin_mode is StdinMode.CLOSED:
+                self.tending.end_input(live)
+        self.tending.limit_time(live, spec.timeout_s)
+
+
+def start_error_of(error: LaunchFailed, program: str, workdir: str) -> str:
+    """Return why a program never ran, and what to do."""
+    cause = os.strerror(error.errno) if error.errno else "a defect of Parley"
+    match error.stage:
+        case "exec" if program == SHELL and error.errno == errno.ENOENT:
+            return (
+                "There is no sh here, so no command line can be run. Start a program that is there "
+                "by its words (argv), work with the files alone, or have sh put into what the "
+                "workspace is made of."
+            )
+        case "exec":
+            return f"{program} cannot be run: {cause}. Check its name and whether it is there."
+        case "workdir":
+            return f"The directory {workdir!r} cannot be entered: {cause}. Name another one."
+        case "limits" if error.errno == errno.EOPNOTSUPP:
+            return (
+                "This node cannot keep a limit on processes or on the share of the processor, "
+                "because it may not make control groups for that. Leave these limits out."
+            )
+        case "start":
+            return (
+                "The program was not run: it was stopped before it could begin. Something that "
+                "runs in the workspace may stop whatever starts there; end that and try again."
+            )
+        case stage if stage.startswith(("confinement", "namespaces")):
+            return f"The program cannot be confined, so it was not run ({stage}: {cause})."
+        case _:
+            return f"The node cannot start processes now ({error.stage}: {cause}). Try again later."

@@ -1,0 +1,172 @@
+"""Waiting for a process: until its exit or its output, within a bound, without asking again."""
+
+import asyncio
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, assert_never
+
+from toolrunner.journal.records import ProcessRecord
+from toolrunner.primitives.domain import LIVE, ProcessId, Scope
+from toolrunner.primitives.errors import InvalidRequest, ProcessNotFound
+from toolrunner.processes.live_process import LiveProcess, Signpost
+from toolrunner.processes.output.excerpt import Budget, Excerpt, Source, excerpt
+from toolrunner.processes.output.line_match import LineMatcher
+from toolrunner.processes.registry import Registry
+
+SEARCH_BYTES: Final = 256 * 1024
+#: So long a line stands that nothing has ended until it counts, as the prompt of a program does.
+STANDS_S: Final = 0.25
+
+
+class Until(StrEnum):
+    """What ends a wait."""
+
+    EXIT = "exit"
+    OUTPUT = "output"
+    MATCH = "match"
+    SNAPSHOT = "snapshot"
+
+
+class Reason(StrEnum):
+    """Why a wait was over; names are those of the proto."""
+
+    EXITED = "exited"
+    OUTPUT = "output"
+    MATCHED = "matched"
+    TIMEOUT = "timeout"
+    SNAPSHOT = "snapshot"
+    GOING_AWAY = "going_away"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What to wait for, for how long, and how much of the output to return."""
+
+    until: Until
+    max_wait_s: float
+    since_cursor: int
+    budget: Budget
+    pattern: str = ""  # For a match.
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """What a wait found."""
+
+    record: ProcessRecord
+    output: Excerpt
+    reason: Reason
+    matched_line: str = ""
+
+
+async def wait_output(
+    registry: Registry, scope: Scope, process_id: ProcessId, wait: Wait
+) -> Waited:
+    """Wait for a process and return its output after a cursor; running out of time is an answer.
+
+    Raises:
+        ProcessNotFound: There is none that this chat may see.
+        InvalidRequest: The cursor is past the output.
+        InvalidPattern: There is no such expression.
+    """
+    live = registry.live(process_id)
+    record = live.record if live is not None else await registry.get(scope, process_id)
+    if not scope.may_see(record):
+        raise ProcessNotFound(process_id)
+    output_bytes = record.output_bytes if live is None else live.output.total_bytes
+    if wait.since_cursor > output_bytes:
+        raise InvalidRequest("since_cursor", f"is past the output of {output_bytes} bytes")
+    search = _Search(wait, registry.output(record)) if wait.until is Until.MATCH else None
+    if live is None:
+        reason = (search and search.found(is_over=True)) or Reason.EXITED
+    else:
+        reason = await _reason(live, wait, search, registry.stopping)
+    # The record before the output: one that says "exited" comes with all of it.
+    record = await registry.get(scope, process_id)
+    source = registry.output(record)
+    spans = source.spans
+    end = spans[-1][1] if spans else 0
+    if live is not None and record.state in LIVE:
+        end = max(wait.since_cursor, live.output.complete_bytes)
+    start = min(wait.since_cursor, end)
+    matched_line = "" if search is None else search.line
+    return Waited(record, excerpt(source, start, end, wait.budget), reason, matched_line)
+
+
+class _Search:
+    """Looks for a line in what comes after a cursor, at every byte once.
+
+    Attributes:
+        line: The line that was found.
+        is_quiet: Whether nothing came for a while after what was looked at.
+
+    Raises:
+        InvalidPattern: There is no such expression.
+    """
+
+    def __init__(self, wait: Wait, source: Source) -> None:
+        self.line = ""
+        self.is_quiet = False
+        self._matcher = LineMatcher(wait.pattern)
+        self._source = source
+        self._cursor = wait.since_cursor
+
+    def found(self, *, is_over: bool) -> Reason | None:
+        """Look at what is new; the last line counts once nothing can follow, or nothing does."""
+        for start, end in self._source.spans:
+            self._cursor = max(self._cursor, start)
+            while self._cursor < end:
+                self.is_quiet = False
+                data = self._source.read(self._cursor, min(end, self._cursor + SEARCH_BYTES))
+                self._cursor += len(data)
+                if (line := self._matcher.feed(data)) is not None:
+                    self.line = line
+                    return Reason.MATCHED
+        if (is_over or self.is_quiet) and (line := self._matcher.finish()) is not None:
+            self.line = line
+            return Reason.MATCHED
+        return None
+
+    async def changed(self, change: Signpost) -> None:
+        """Return at the next change, or once a line that nothing ended stands."""
+        may_stand = self._matcher.has_begun and not self.is_quiet
+        try:
+            async with asyncio.timeout(STANDS_S if may_stand else None):
+                await change.wait()
+        except TimeoutError:
+            # What came in this very moment is looked at first, and is no quiet then.
+            self.is_quiet = True
+
+
+async def _reason(
+    live: LiveProcess, wait: Wait, search: _Search | None, stopping: asyncio.Event
+) -> Reason:
+    try:
+        async with asyncio.timeout(wait.max_wait_s):
+            while (reason := _met(live, wait, search)) is None:
+                if stopping.is_set():
+                    return Reason.GOING_AWAY
+                # Who waits for the end is not woken by every piece of output.
+                change = live.ending if wait.until is Until.EXIT else live.output_grew
+                await (change.wait() if search is None else search.changed(change))
+    except TimeoutError:
+        return _met(live, wait, search) or Reason.TIMEOUT
+    return reason
+
+
+def _met(live: LiveProcess, wait: Wait, search: _Search | None) -> Reason | None:
+    is_over = live.ended.is_set()
+    match wait.until:
+        case Until.SNAPSHOT:
+            return Reason.SNAPSHOT
+        case Until.EXIT:
+            return Reason.EXITED if is_over else None
+        case Until.MATCH:
+            found = None if search is None else search.found(is_over=is_over)
+            return found or (Reason.EXITED if is_over else None)
+        case Until.OUTPUT:
+            if live.output.complete_bytes > wait.since_cursor:
+                return Reason.OUTPUT
+            return Reason.EXITED if is_over else None
+        case _:
+            assert_never(wait.until)

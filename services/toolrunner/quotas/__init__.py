@@ -1,0 +1,1 @@
+"""Disk, memory and processor time of workspaces, and who has too much."""

@@ -1,0 +1,78 @@
+"""Letting workspaces that compute without pause give way to everybody else."""
+
+import asyncio
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from parley.clock import Clock
+from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.processes.scan import Member, Members, set_nice
+from toolrunner.sandbox import NICE
+
+#: Cores that a workspace keeps busy before it gives way, and below which it no longer does.
+BUSY_CORES: Final = 0.5
+CALM_CORES: Final = 0.1
+CALM_S: Final = 3.0
+CROWD: Final = 64
+NICEST: Final = 19
+
+
+@dataclass
+class Pace:
+    """How much of the processors a workspace uses.
+
+    Attributes:
+        used_s: What each of its processes had used, by pid.
+        at_s: When.
+        busy_s: When it was last busy.
+        is_idle: Whether it was made to give way.
+    """
+
+    used_s: dict[int, float] = field(default_factory=dict)
+    at_s: float = 0.0
+    busy_s: float = 0.0
+    is_idle: bool = False
+
+    def take(self, members: Iterable[Member], now_s: float) -> float:
+        """Note what is used now; return the cores since it was last noted."""
+        before, elapsed_s = self.used_s, now_s - self.at_s
+        self.used_s, self.at_s = {each.seen.pid: each.cpu_s for each in members}, now_s
+        if not before or elapsed_s <= 0:
+            return 0.0
+        grown_s = sum(max(0.0, used - before.get(pid, 0.0)) for pid, used in self.used_s.items())
+        return grown_s / elapsed_s
+
+
+@dataclass
+class Shares:
+    """Looks at the pace of workspaces."""
+
+    clock: Clock
+    paces: dict[WorkspaceId, Pace] = field(default_factory=dict)
+
+    async def look(self, members: Members) -> None:
+        """Let those give way who compute without pause."""
+        now_s = self.clock.monotonic()
+        for workspace_id in [each for each in self.paces if each not in members]:
+            del self.paces[workspace_id]
+        for workspace_id, own in members.items():
+            pace = self.paces.setdefault(workspace_id, Pace())
+            cores = pace.take(own, now_s)
+            was_idle = pace.is_idle
+            if len(own) > CROWD:
+                # So many would wait for one another, and everybody for what they hold.
+                pace.is_idle = False
+            elif cores >= BUSY_CORES:
+                pace.busy_s, pace.is_idle = now_s, True
+            elif cores < CALM_CORES and now_s - pace.busy_s >= CALM_S:
+                pace.is_idle = False
+            if pace.is_idle or was_idle:
+                nice = NICEST if pace.is_idle else min(NICEST, os.nice(0) + NICE)
+                await asyncio.to_thread(_give_way, own, nice)
+
+
+def _give_way(members: Iterable[Member], nice: int) -> None:
+    for each in members:
+        set_nice(each, nice)

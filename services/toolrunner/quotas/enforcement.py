@@ -1,0 +1,346 @@
+"""Holding workspaces to their quotas where the kernel does not.
+
+Theory: memory is bounded for each process by the kernel, and for a workspace by a control group
+where there is one. Elsewhere all processes are looked at twice a second, more often when a
+workspace is near its bound, and whoever has most of one that is past it is killed. A workspace
+that computes without pause gets what nobody else wants of the processors. The disk has no bound
+that could be set without the rights of its administrator; so what a workspace takes is measured,
+and when it is too much everything that runs in it is ended.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from parley.clock import Clock
+from toolrunner.directories.workspaces import Workspace, Workspaces
+from toolrunner.filesystem.disk_usage import Walked, walked
+from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.primitives.errors import SpawnerGone
+from toolrunner.processes.live_process import MEMORY
+from toolrunner.processes.scan import (
+    PIPE_BYTES,
+    Census,
+    Member,
+    Members,
+    descriptors_max,
+    proportional_bytes,
+    unmapped_by,
+)
+from toolrunner.processes.service import Processes
+from toolrunner.quotas.cpu_priority import Shares
+from toolrunner.quotas.deleted_files import Held, held_by
+from toolrunner.quotas.disk import Space, Use, devices, is_due, overrun, places
+from toolrunner.quotas.socket_memory import SocketMemory
+from toolrunner.sandbox import SocketUse, tasks_now
+from toolrunner.spawner import children_of, send
+from toolrunner.spawner.client.node_programs import ProgramFailed, Programs
+
+logger = logging.getLogger(__name__)
+
+LOOK_S: Final = 0.5
+#: When a workspace has used half of what it may.
+LOOK_CLOSELY_S: Final = 0.1
+#: How soon it is noticed that somebody begins many tasks, and how many are.
+GLANCE_S: Final = 0.1
+RUSH: Final = 32
+#: Looking takes no more of the time than one part in so many, unless that would be too late.
+SHARE: Final = 10
+#: The same while somebody begins many tasks.
+SHARE_RUSH: Final = 3
+LOOK_LATEST_S: Final = 1.0
+MEASURE_S: Final = 300.0
+ENTRIES_MAX: Final = 10_000_000
+NODE: Final = WorkspaceId("node")
+PIDS: Final = "pids"
+#: Between looking and counting a few end and begin.
+PIDS_SPARE: Final = 4
+FULL_LOOKS: Final = 3
+#: Descriptors that are sent and not received at so many looks in a row are kept there on purpose.
+IN_FLIGHT_LOOKS: Final = 3
+
+
+@dataclass
+class Quotas:
+    """Looks at the workspaces of a node; owned by whoever runs it."""
+
+    processes: Processes
+    workspaces: Workspaces
+    census: Census
+    programs: Programs
+    shares: Shares
+    sockets: SocketMemory
+    directory: Path
+    clock: Clock
+    _uses: dict[WorkspaceId, Use] = field(default_factory=dict)
+    _full: dict[WorkspaceId, int] = field(default_factory=dict)
+    #: At how many looks in a row a socket had descriptors that nobody had received.
+    _in_flight: dict[WorkspaceId, dict[int, int]] = field(default_factory=dict)
+    _is_deserted: bool = False
+
+    async def run(self) -> None:
+        """Look for ever."""
+        pause_s, took_s = LOOK_S, 0.0
+        while True:
+            await self._rest(pause_s, SHARE_RUSH * took_s)
+            started_s = self.clock.monotonic()
+            try:
+                is_close = await self.look()
+            except OSError as error:
+                logger.warning("workspaces could not be looked at: %s", error)
+                is_close = False
+            except SpawnerGone:
+                return
+            took_s = self.clock.monotonic() - started_s
+            usual_s = LOOK_CLOSELY_S if is_close else LOOK_S
+            # Whoever is about to be ended is not spared because it makes looking slow.
+            is_urgent = any(self._full.values())
+            pause_s = usual_s if is_urgent else max(usual_s, min(SHARE * took_s, LOOK_LATEST_S))
+
+    async def _rest(self, pause_s: float, least_s: float) -> None:
+        """Wait, but no longer than until many tasks were begun at once."""
+        began_s, tasks = self.clock.monotonic(), tasks_now()
+        while (left_s := began_s + pause_s - self.clock.monotonic()) > 0:
+            await self.clock.sleep(left_s if self._is_deserted else min(left_s, GLANCE_S))
+            is_rested = self.clock.monotonic() - began_s >= least_s
+            if is_rested and tasks_now() - tasks >= RUSH:
+                return
+
+    async def look(self) -> bool:
+        """Look once; return whether to look again very soon."""
+        leaders = self.processes.leaders()
+        self._is_deserted = not leaders and not children_of(self.census.spawner_pid)
+        members = {} if self._is_deserted else await asyncio.to_thread(self.census.take, leaders)
+        is_close = await self._bound_processes(members)
+        if members:
+            sockets = await self.sockets.take(members)
+            is_close |= await asyncio.to_thread(self._bound_memories, members, sockets)
+        await self.shares.look(members)
+        await self._bound_disk(members)
+        return is_close
+
+    def _bound_memories(self, members: Members, sockets: Mapping[WorkspaceId, SocketUse]) -> bool:
+        """Hold all workspaces to what memory they may have; return whether one is near that."""
+        shared_bytes = _shared_bytes()
+        # All of them, and not up to the first that is near.
+        near = [
+            self._bound_memory(each, own, shared_bytes, sockets.get(each, SocketUse()))
+            for each, own in members.items()
+        ]
+        return any(near)
+
+    def _bound_memory(
+        self,
+        workspace_id: WorkspaceId,
+        members: tuple[Member, ...],
+        shared_bytes: int,
+        sockets: SocketUse,
+    ) -> bool:
+        """Kill whoever has most until the rest keeps the bound; return whether it is near."""
+        bound = self.workspaces.quota_of(workspace_id).memory_bytes
+        if not bound:
+            return False
+        may_hide = _may_hide(members, shared_bytes, sockets, bound)
+        hidden = hidden_bytes(members, sockets) if may_hide else {}
+        total = sum(each.resident_bytes for each in members) + sum(hidden.values())
+        if total <= bound:
+            return total > bound // 2
+        sizes = {
+            each.seen.pid: proportional_bytes(each) + hidden.get(each.seen.pid, 0)
+            for each in members
+        }
+        total = sum(sizes.values())
+        for member in sorted(members, key=lambda each: sizes[each.seen.pid], reverse=True):
+            if total <= bound:
+                break
+            if member.process_id:
+                self.processes.blame(member.process_id, MEMORY)
+            if send(member.seen, signal.SIGKILL):
+                total -= sizes[member.seen.pid]
+                logger.warning(
+                    "a process was killed: its workspace used more memory than it may",
+                    extra={"workspace_id": workspace_id, "process_id": member.process_id},
+                )
+        return True
+
+    async def _bound_processes(self, members: Members) -> bool:
+        """End who has had as many processes as it may for a while; return whether one has.
+
+        The kernel refuses it to have more; but trying takes locks that everybody needs who starts
+        something.
+        """
+        is_close = False
+        for workspace_id, own in members.items():
+            bound = self.workspaces.quota_of(workspace_id).pids
+            is_full = bool(bound) and len(own) >= bound - PIDS_SPARE
+            self._full[workspace_id] = self._full.get(workspace_id, 0) + 1 if is_full else 0
+            is_close |= is_full
+            if self._full[workspace_id] >= FULL_LOOKS:
+                await self._end(workspace_id, PIDS, members)
+        return is_close
+
+    async def _bound_disk(self, members: Members) -> None:
+        space = Space.of(self.directory)
+        for workspace_id in {*members, *self.workspaces.overruns}:
+            try:
+                await self._bound_disk_of(workspace_id, space, members)
+            except OSError as error:
+                # One that vanishes, or cannot be looked at, does not spare the others.
+                logger.warning(
+                    "what a workspace takes of the disk could not be measured: %s",
+                    error,
+                    extra={"workspace_id": workspace_id},
+                )
+
+    async def _bound_disk_of(
+        self, workspace_id: WorkspaceId, space: Space, members: Members
+    ) -> None:
+        quota = self.workspaces.quota_of(workspace_id)
+        if _is_gone(self.workspaces.at(workspace_id).directory):
+            self.forget(workspace_id)
+            return
+        before = self._uses.get(workspace_id)
+        if not is_due(before, quota, space, self.clock.monotonic()):
+            return
+        use = await self._measured(workspace_id, space, members.get(workspace_id, ()))
+        self._uses[workspace_id] = use
+        problem = overrun(use, quota)
+        if problem is None and self._in_flight.get(workspace_id):
+            # To be looked at again at once: what these hold is not seen.
+            del self._uses[workspace_id]
+        if problem is None:
+            self.workspaces.overruns.pop(workspace_id, None)
+            return
+        known = self.workspaces.overruns.get(workspace_id)
+        self.workspaces.overruns[workspace_id] = problem
+        # Whoever removes files may go on, however much there is left to remove.
+        if known is None or problem.used > known.used:
+            await self._end(workspace_id, problem.dimension, members)
+
+    async def _end(self, workspace_id: WorkspaceId, dimension: str, members: Members) -> None:
+        logger.warning(
+            "everything in a workspace is ended: it uses more than it may",
+            extra={"workspace_id": workspace_id, "dimension": dimension},
+        )
+        for process_id in {each.process_id for each in members.get(workspace_id, ())} - {""}:
+            self.processes.blame(process_id, dimension)
+        await self.processes.end_workspace(workspace_id, 0.0, first=signal.SIGKILL)
+
+    def forget(self, workspace_id: WorkspaceId) -> None:
+        """Know nothing of a workspace any more."""
+        self._uses.pop(workspace_id, None)
+        self._full.pop(workspace_id, None)
+        self._in_flight.pop(workspace_id, None)
+        self.workspaces.overruns.pop(workspace_id, None)
+
+    async def _measured(
+        self, workspace_id: WorkspaceId, space: Space, members: tuple[Member, ...]
+    ) -> Use:
+        started_s = self.clock.monotonic()
+        workspace = self.workspaces.at(workspace_id)
+        try:
+            paths = await asyncio.to_thread(places, workspace)
+            named = await self._named(paths)
+        except PermissionError:
+            named = Walked(0, 0, unread=1)
+        held = await asyncio.to_thread(_held, workspace, members)
+        now_s = self.clock.monotonic()
+        return Use(
+            disk_bytes=named.disk_bytes + held.disk_bytes,
+            inodes=named.inodes + len(held.sizes),
+            space=space,
+            at_s=now_s,
+            took_s=now_s - started_s,
+            is_partial=bool(named.unread or held.unread or self._hides(workspace_id, held)),
+        )
+
+    def _hides(self, workspace_id: WorkspaceId, held: Held) -> bool:
+        """Tell whether descriptors are kept where nobody can see what they hold.
+
+        Between sending and receiving they are so for a moment, and not at several looks.
+        """
+        before = self._in_flight.get(workspace_id, {})
+        self._in_flight[workspace_id] = {each: before.get(each, 0) + 1 for each in held.in_flight}
+        return any(each >= IN_FLIGHT_LOOKS for each in self._in_flight[workspace_id].values())
+
+    async def _named(self, paths: tuple[Path, ...]) -> Walked:
+        """Return what all files take that have a name."""
+        if not paths:
+            return Walked(0, 0, 0)
+        try:
+            disk_bytes = await self._total(paths, "--block-size=1")
+            return Walked(disk_bytes, await self._total(paths, "--inodes"), unread=0)
+        except (ProgramFailed, ValueError):
+            return await asyncio.to_thread(walked, map(str, paths), entries_max=ENTRIES_MAX)
+
+    async def _total(self, paths: tuple[Path, ...], kind: str) -> int:
+        """Have a program of the machine add up, which is many times as fast as we are."""
+        told = await self.programs.run(
+            ("du", "--summarize", "--total", "--one-file-system", kind, "--", *map(str, paths)),
+            workspace_id=NODE,
+            directory=self.directory,
+            environment={"LC_ALL": "C"},
+            limit_s=MEASURE_S,
+        )
+        return int(told[-1].split()[0])
+
+
+def _may_hide(
+    members: tuple[Member, ...], shared_bytes: int, sockets: SocketUse, bound: int
+) -> bool:
+    """Tell whether processes may hold much that they have not mapped; mostly none has any."""
+    least = bound // 4
+    known_bytes = sockets.total_bytes + sum(sockets.by_inode.values())
+    if shared_bytes > least or known_bytes > least:
+        return True
+    return descriptors_max(members) * PIPE_BYTES > least
+
+
+def hidden_bytes(members: tuple[Member, ...], sockets: SocketUse) -> dict[int, int]:
+    """Return what processes have without having it mapped, by pid.
+
+    What lies in sockets of which nobody is known counts for those who have the other ones.
+    """
+    held = unmapped_by(members, sockets.by_inode)
+    known_bytes = sum(held.socket_bytes.values())
+    found = {
+        pid: held.own_bytes.get(pid, 0) + held.socket_bytes.get(pid, 0)
+        for pid in {*held.own_bytes, *held.socket_bytes}
+    }
+    rest_bytes = max(0, sockets.total_bytes - known_bytes)
+    if not rest_bytes:
+        return found
+    holders = held.socket_bytes or {each.seen.pid: 1 for each in members}
+    whole = sum(holders.values()) or 1
+    for pid, part in holders.items():
+        found[pid] = found.get(pid, 0) + rest_bytes * part // whole
+    return found
+
+
+def _shared_bytes() -> int:
+    """Return the memory of the machine that may be no process's."""
+    with open("/proc/meminfo") as file:
+        for line in file:
+            if line.startswith("Shmem:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def _is_gone(directory: Path) -> bool:
+    try:
+        os.stat(directory)
+    except FileNotFoundError:
+        return True
+    except PermissionError:
+        # Closed, and there.
+        return False
+    return False
+
+
+def _held(workspace: Workspace, members: tuple[Member, ...]) -> Held:
+    return held_by((each.seen.pid for each in members), devices(workspace))

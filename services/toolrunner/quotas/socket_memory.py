@@ -1,0 +1,111 @@
+"""What the sockets of workspaces have in their buffers, which counts as their memory.
+
+Theory: what was sent and not yet received is the kernel's, and no process has it. The kernel tells
+of the sockets of a network namespace to whoever has a netlink socket made there: the spawner for
+workspaces with a network of their own, this process for those that share its network. Both take
+some microseconds for each socket, so it is only asked where there are many, and not again before
+some time that depends on how long it took.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from parley.clock import Clock
+from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.processes.scan import Member, Members
+from toolrunner.sandbox import SocketUse, open_diag, socket_use
+
+#: So many cannot have much.
+FEW: Final = 32
+#: Processes of a workspace that are asked for their network.
+ASKED_MAX: Final = 64
+#: Asking takes no more of the time than one part in so many.
+SHARE: Final = 10
+OWN_NETWORK: Final = "/proc/self/ns/net"
+
+
+class SocketMeter(Protocol):
+    """Knows what the sockets of a workspace with a network of its own have."""
+
+    async def socket_use(self, workspace_id: WorkspaceId) -> SocketUse:
+        """Return what they have; nothing if the workspace has no network of its own."""
+        ...
+
+
+@dataclass
+class SocketMemory:
+    """Measures the sockets of all workspaces."""
+
+    meter: SocketMeter
+    clock: Clock
+    _uses: dict[WorkspaceId, SocketUse] = field(default_factory=dict)
+    _due_s: dict[WorkspaceId, float] = field(default_factory=dict)
+    _shared: dict[int, int] = field(default_factory=dict)
+    _shared_due_s: float = 0.0
+
+    async def take(self, members: Members) -> dict[WorkspaceId, SocketUse]:
+        """Return what the sockets of workspaces have, as far as that may be much."""
+        networks = await asyncio.to_thread(_networks, members)
+        own = os.readlink(OWN_NETWORK)
+        found: dict[WorkspaceId, SocketUse] = {}
+        if any(own in each for each in networks.values()):
+            shared = await self._shared_use()
+            found = {key: SocketUse(0, shared) for key, each in networks.items() if own in each}
+        for workspace_id, pids in networks.items():
+            count = sum(_socket_count(pid) for link, pid in pids.items() if link != own)
+            if count > FEW:
+                use = await self._asked(workspace_id)
+                before = found.get(workspace_id, SocketUse())
+                found[workspace_id] = SocketUse(
+                    use.total_bytes, {**before.by_inode, **use.by_inode}
+                )
+        for workspace_id in {*self._uses} - {*members}:
+            del self._uses[workspace_id], self._due_s[workspace_id]
+        return found
+
+    async def _shared_use(self) -> dict[int, int]:
+        """Return what the sockets of this network have, by inode; those of others are among it."""
+        began_s = self.clock.monotonic()
+        if self._shared_due_s <= began_s:
+            self._shared = await asyncio.to_thread(_own_use)
+            ended_s = self.clock.monotonic()
+            self._shared_due_s = ended_s + SHARE * (ended_s - began_s)
+        return self._shared
+
+    async def _asked(self, workspace_id: WorkspaceId) -> SocketUse:
+        began_s = self.clock.monotonic()
+        if workspace_id not in self._uses or self._due_s[workspace_id] <= began_s:
+            self._uses[workspace_id] = await self.meter.socket_use(workspace_id)
+            ended_s = self.clock.monotonic()
+            self._due_s[workspace_id] = ended_s + SHARE * (ended_s - began_s)
+        return self._uses[workspace_id]
+
+
+def _networks(members: Members) -> dict[WorkspaceId, dict[str, int]]:
+    """Return the network namespaces of workspaces, each with a process that is in it."""
+    return {workspace_id: _networks_of(own) for workspace_id, own in members.items()}
+
+
+def _networks_of(members: Iterable[Member]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for member in [*members][:ASKED_MAX]:
+        with suppress(OSError):
+            found.setdefault(os.readlink(f"/proc/{member.seen.pid}/ns/net"), member.seen.pid)
+    return found
+
+
+def _socket_count(pid: int) -> int:
+    """Return how many sockets the network of a process has."""
+    with suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/net/sockstat") as file:
+        return int(file.readline().split()[2])
+    return 0
+
+
+def _own_use() -> dict[int, int]:
+    with suppress(OSError), open_diag() as diag:
+        return socket_use(diag).by_inode
+    return {}

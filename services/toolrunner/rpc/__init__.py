@@ -1,1 +1,0 @@
-"""The outside in: servicers that translate, call one thing, and translate back."""

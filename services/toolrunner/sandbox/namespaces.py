@@ -1,0 +1,405 @@
+"""The namespaces of a workspace: all its processes share them, and die with the first of them.
+
+Theory: a workspace's commands must find one another, on loopback and by pid, so they share
+namespaces. A first process holds these; it does nothing, and whatever its descendants leave
+behind becomes its own. It dies with the spawner, and when it dies the kernel kills everything in
+the namespace of processes at once, however often that forked or whatever it ignores.
+
+Building the tree of files takes some fifty mounts, so it is built once for each kind of process
+and entered by all others of that kind. A cell that nobody is in any more is kept for a while.
+Whoever makes something here is forked, hands over the descriptors of what it made and ends; the
+spawner itself never leaves its own namespaces. It only says, where it has the right to, in which
+namespace of processes its next child is born. Elsewhere a child enters that by a child of its own,
+which is one fork more of a program that is many times as large as what it becomes.
+
+Of all that Parley runs between fork and exec, only the first process and the child that becomes
+the command are ever among the processes of a workspace, whose commands may have the same user and
+stop everything that they see. The first process cannot be signalled from inside. It mounts the
+`/proc` of the workspace before any command runs, and every tree gets a copy of that mount, so
+whoever builds a tree does it from outside.
+"""
+
+import errno
+import os
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from toolrunner.sandbox.confinement import Confinement
+from toolrunner.sandbox.helper_processes import (
+    GO,
+    NUMBER,
+    forked,
+    heard,
+    heard_with,
+    kill,
+    reap,
+)
+from toolrunner.sandbox.mounts import Kind, build_tree, kind_of, taken_proc
+from toolrunner.sandbox.namespace_setup import KINDS, CellPlan, begin_cell, map_users
+from toolrunner.sandbox.socket_diag import SocketUse, socket_use
+from toolrunner.sandbox.syscalls import (
+    CAP_SYS_ADMIN,
+    CLONE_NEWPID,
+    PR_SET_PDEATHSIG,
+    clone_sibling,
+    has_capability,
+    prctl,
+    setns,
+)
+from toolrunner.sandbox.user_limits import Limits, UserLimits
+from toolrunner.sandbox.values import Layer, Network, Profile
+
+#: Of these the one that a process cannot enter itself.
+BIRTH = KINDS.index("pid")
+USER, OBJECTS = KINDS.index("user"), KINDS.index("ipc")
+TREES_MAX = 8
+#: Making a cell takes longer than most commands, and one command follows another.
+RESTING_S = 60.0
+RESTING_MAX = 256
+
+
+class Forked(NamedTuple):
+    """A child: its pid here and 0 there, and whether it was born in a cell."""
+
+    pid: int
+    is_inside: bool
+
+
+@dataclass
+class Cell:
+    """Namespaces, held open, and the process that began them.
+
+    Attributes:
+        first: Pid of that process, as the host counts.
+        fds: The namespaces, in the order in which they are entered.
+        door: A socket that listens inside, for the egress proxy, which is outside; -1 for none.
+        outer: The namespace of users around that of the processes; -1 for none.
+        proc: A mount namespace with nothing in it but the `/proc` of the cell; -1 for none.
+        diag: A socket that tells of all sockets of its network; -1 for none.
+        limits: What its processes may have of what the kernel counts for a user.
+        trees: Mount namespaces, by the kind of process that uses them.
+    """
+
+    first: int
+    fds: tuple[int, ...]
+    outer: int = -1
+    door: int = -1
+    proc: int = -1
+    diag: int = -1
+    limits: Limits = field(default_factory=dict)
+    trees: dict[Kind, int] = field(default_factory=dict)
+
+    def enter(self, tree: int) -> int:
+        """Leave for the cell with a new process; return its pid here and 0 there.
+
+        Raises:
+            OSError: The kernel refused; nobody is inside.
+        """
+        for fd in (*self._ways, tree):
+            setns(fd)
+        return clone_sibling(signal.SIGCHLD)
+
+    @property
+    def _ways(self) -> tuple[int, ...]:
+        """The namespaces in an order in which each gives the right to enter the next."""
+        if self.outer < 0:
+            return self.fds
+        objects, own = self.fds[OBJECTS], self.fds[USER]
+        return (self.outer, objects, own, *(fd for fd in self.fds if fd not in (objects, own)))
+
+    def fork(self) -> Forked:
+        """Fork a child that is born among the processes of the cell, where that is allowed.
+
+        Raises:
+            OSError: The kernel refused; there is no child.
+            SystemExit: This process cannot go back to where its children belong.
+        """
+        own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            setns(self.fds[BIRTH], CLONE_NEWPID)
+        except OSError:
+            os.close(own)
+            return Forked(os.fork(), is_inside=False)
+        pid = -1
+        try:
+            pid = os.fork()
+        finally:
+            if pid:
+                _go_back(own)
+            os.close(own)
+        return Forked(pid, is_inside=True)
+
+    def join(self, tree: int) -> None:
+        """Enter the rest of the cell, for one who was born among its processes.
+
+        Raises:
+            OSError: The kernel refused.
+        """
+        for fd in (*self._ways, tree):
+            if fd != self.fds[BIRTH]:
+                setns(fd)
+
+    def tree(self, confinement: Confinement) -> int:
+        """Return the mount namespace for a kind of process, built if there is none yet.
+
+        Raises:
+            OSError: The kernel refused.
+        """
+        kind = kind_of(confinement)
+        if kind not in self.trees:
+            while len(self.trees) >= TREES_MAX:
+                os.close(self.trees.pop(next(iter(self.trees))))
+            self.trees[kind] = self._built(confinement)
+        return self.trees[kind]
+
+    def _built(self, confinement: Confinement) -> int:
+        proc = -1
+        if confinement.has_own_proc:
+            if self.proc < 0:
+                raise OSError(errno.EPERM, "/proc cannot be mounted")
+            proc = self._made(lambda channel: _take_proc(channel, self.proc))
+        try:
+            return self._made(lambda channel: _build(channel, confinement, proc))
+        finally:
+            if proc >= 0:
+                os.close(proc)
+
+    def _made(self, make: Callable[[socket.socket], None]) -> int:
+        """Return the descriptor that a helper hands over, which has the rights of the cell's root.
+
+        The helper stays outside of the namespace of processes.
+        """
+
+        def begin(channel: socket.socket) -> None:
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            setns(self.fds[USER])
+            make(channel)
+
+        ours, pid = forked(begin)
+        with ours:
+            try:
+                _, fds = heard_with(ours, 1)
+            finally:
+                reap(pid)
+        if not fds:
+            raise OSError(errno.EIO, "the tree of files cannot be built")
+        return fds[0]
+
+    def socket_use(self) -> SocketUse:
+        """Return what the sockets of its network have; nothing if it has no network of its own."""
+        if self.diag < 0:
+            return SocketUse()
+        own = os.dup(self.diag)
+        try:
+            diag = socket.socket(fileno=own)
+        except OSError:
+            # This kernel does not tell.
+            os.close(own)
+            return SocketUse()
+        with diag:
+            return socket_use(diag)
+
+    def close(self, *, is_dead: bool = False) -> None:
+        """Kill everything inside; whoever made the cell still has to reap its first process."""
+        if not is_dead:
+            with suppress(ProcessLookupError):
+                os.kill(self.first, signal.SIGKILL)
+        others = [fd for fd in (self.outer, self.door, self.proc, self.diag) if fd >= 0]
+        for fd in (*self.fds, *self.trees.values(), *others):
+            with suppress(OSError):
+                os.close(fd)
+
+
+class Key(NamedTuple):
+    """Whose a cell is, and what all who share it have in common."""
+
+    workspace: str
+    network: Network
+    profile: Profile | None  # None where processes of all profiles share it.
+
+
+def key_of(workspace: str, confinement: Confinement) -> Key:
+    """Return which cell a process belongs to.
+
+    A process sees the files of another of its cell as that one does, by `/proc/PID/root`, and
+    what one may only read the other may write. Landlock keeps those apart who were not confined
+    together; without it only those who may write the same share a cell.
+    """
+    is_kept_apart = confinement.has(Layer.LANDLOCK_FILES)
+    profile = None if is_kept_apart else confinement.profile
+    return Key(workspace, confinement.network, profile)
+
+
+@dataclass
+class Cells:
+    """The cells of all workspaces: one for each network that processes of a workspace have.
+
+    Without Landlock each profile has its own.
+
+    Attributes:
+        on_door: Is told of each door that opens, with its workspace.
+        resting: Workspaces in whose cells nobody is, and since when.
+        dying: First processes of cells that were ended, with their workspaces, until they are
+            reaped; the kernel keeps each until nobody is left inside.
+        user_limits: What all cells share of what the kernel counts for a user.
+    """
+
+    cells: dict[Key, Cell] = field(default_factory=dict)
+    on_door: Callable[[str, int], None] = field(default=lambda workspace, door: None)
+    resting: dict[str, float] = field(default_factory=dict)
+    dying: dict[int, str] = field(default_factory=dict)
+    user_limits: UserLimits = field(default_factory=UserLimits)
+
+    def show_doors(self) -> None:
+        """Tell of every door once more."""
+        for key, cell in self.cells.items():
+            if cell.door >= 0:
+                self.on_door(key.workspace, cell.door)
+
+    @property
+    def firsts(self) -> set[int]:
+        """Pids of the first processes, which belong to nobody."""
+        return {cell.first for cell in self.cells.values()}
+
+    def dying_of(self, workspace: str) -> set[int]:
+        """Return the first processes of a workspace's cells that were ended and are not gone."""
+        return {first for first, owner in self.dying.items() if owner == workspace}
+
+    def way(self, workspace: str, confinement: Confinement) -> "tuple[Cell, int]":
+        """Return the cell for a process, and its tree, made if they are not there yet.
+
+        Raises:
+            OSError: The kernel refused.
+        """
+        self.resting.pop(workspace, None)
+        key = key_of(workspace, confinement)
+        if key not in self.cells:
+            has_own_user = owner_of(confinement) >= 0
+            limits = self.user_limits.offer(has_own_user=has_own_user)
+            cell = self.cells[key] = make_cell(confinement, limits)
+            self.user_limits.give(cell.first, limits, has_own_user=has_own_user)
+            if self.cells[key].door >= 0:
+                self.on_door(workspace, self.cells[key].door)
+        return self.cells[key], self.cells[key].tree(confinement)
+
+    def of(self, workspace: str) -> list[Cell]:
+        """Return the cells of a workspace."""
+        return [cell for key, cell in self.cells.items() if key.workspace == workspace]
+
+    def rest(self, workspace: str, now_s: float) -> None:
+        """Keep the cells of a workspace, in which nobody is, for the next who comes soon."""
+        self.resting.pop(workspace, None)
+        if self.of(workspace):
+            self.resting[workspace] = now_s
+        while len(self.resting) > RESTING_MAX:
+            self.end(next(iter(self.resting)))
+
+    def end_rested(self, now_s: float) -> float | None:
+        """End the cells in which nobody has been for long; return when the next have been."""
+        while self.resting:
+            workspace, since_s = next(iter(self.resting.items()))
+            if since_s + RESTING_S > now_s:
+                return since_s + RESTING_S
+            self.end(workspace)
+        return None
+
+    def end(self, workspace: str) -> None:
+        """Kill everything in the cells of a workspace."""
+        self.resting.pop(workspace, None)
+        for key in [key for key in self.cells if key.workspace == workspace]:
+            cell = self.cells.pop(key)
+            self.dying[cell.first] = workspace
+            cell.close()
+
+    def end_all(self) -> None:
+        """Kill everything in all cells."""
+        for workspace in {key.workspace for key in self.cells}:
+            self.end(workspace)
+
+    def lose(self, pid: int) -> None:
+        """Note a death; a cell whose first process died is no more."""
+        self.dying.pop(pid, None)
+        self.user_limits.take_back(pid)
+        for key in [key for key, cell in self.cells.items() if cell.first == pid]:
+            self.cells.pop(key).close(is_dead=True)
+
+
+def owner_of(confinement: Confinement) -> int:
+    """Return the user who can own the namespaces of a workspace; -1 for that of the service.
+
+    Only who has rights over the whole host can enter what belongs to another.
+    """
+    return confinement.uid if has_capability(CAP_SYS_ADMIN) else -1
+
+
+def make_cell(confinement: Confinement, limits: Limits | None = None) -> Cell:
+    """Make namespaces for the processes of a workspace.
+
+    Args:
+        confinement: How they are confined.
+        limits: What they may have of what the kernel counts for a user; None for no bound.
+
+    Raises:
+        OSError: The kernel refused; nothing is left.
+    """
+    plan = CellPlan(
+        is_apart=confinement.has(Layer.NETWORK_NAMESPACE),
+        port=confinement.proxy_port if confinement.has(Layer.NETWORK_NAMESPACE) else 0,
+        has_own_proc=confinement.has_own_proc,
+        owner=owner_of(confinement),
+        has_outer=os.geteuid() != 0,
+        limits=limits,
+    )
+    ours, pid = forked(lambda channel: begin_cell(channel, plan))
+    first = 0
+    with ours:
+        try:
+            heard(ours)
+            map_users(pid, confinement.uid)
+            ours.send(GO)
+            first = heard(ours)
+            # Only now: two who speak at once are heard in any order.
+            ours.send(GO)
+            _, fds = heard_with(ours, len(KINDS) + 4)
+            if not fds:
+                raise OSError(errno.ECHILD, "the first process ended")
+        except OSError:
+            if first:
+                kill(first)
+            raise
+        finally:
+            ours.shutdown(socket.SHUT_WR)
+            reap(pid)
+    count = len(KINDS) if plan.is_apart else len(KINDS) - 1
+    namespaces, others = fds[:count], fds[count:]
+    # In this order, as far as they are there.
+    outer = others.pop(0) if plan.has_outer else -1
+    diag = others.pop(0) if plan.is_apart else -1
+    door = others.pop(0) if plan.port else -1
+    proc = others.pop(0) if others else -1
+    return Cell(first, tuple(namespaces), outer, door, proc, diag, limits or {})
+
+
+def _go_back(own: int) -> None:
+    """Have the next children born where they belong."""
+    try:
+        setns(own, CLONE_NEWPID)
+    except OSError as error:
+        raise SystemExit(f"children would be born in a cell from now on: {error}") from error
+
+
+def _take_proc(channel: socket.socket, namespace: int) -> None:
+    setns(namespace)
+    socket.send_fds(channel, [NUMBER.pack(0)], [taken_proc()])
+
+
+def _build(channel: socket.socket, confinement: Confinement, proc: int) -> None:
+    # Before the host's /proc is gone.
+    links = os.open("/proc/self/ns", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    build_tree(confinement, proc)
+    fd = os.open("mnt", os.O_RDONLY | os.O_CLOEXEC, dir_fd=links)
+    socket.send_fds(channel, [NUMBER.pack(0)], [fd])

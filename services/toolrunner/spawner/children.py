@@ -1,0 +1,486 @@
+"""The care for processes: starting, keeping, signalling and reaping those of this program."""
+
+import errno
+import json
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolrunner.sandbox import Confinement, Layer, SocketUse, is_readable, prepared_filter
+from toolrunner.spawner.child import STOP_SIGNALS, Ends, Way, become, set_size
+from toolrunner.spawner.control_groups import ControlGroups
+from toolrunner.spawner.control_groups_v1 import OldGroups
+from toolrunner.spawner.frames import CHUNK_BYTES, Line
+from toolrunner.spawner.kernel import Seen, children_of, freeze, send, send_to_child
+from toolrunner.spawner.limits import GROUP_ONLY, limit_group
+from toolrunner.spawner.process_index import Kin
+
+#: Nobody can write to the end that is read, so this tells of nothing but the end of a report: what
+#: was written before is read then, and nobody wakes up twice for one start.
+REPORT_OVER = selectors.EVENT_WRITE
+#: How long a new service waits for all that is between fork and exec.
+REPORT_S = 2.0
+#: How long a child may take between fork and exec. It is among the processes of its workspace by
+#: then, which may stop it.
+START_S = 20.0
+START_STAGE = "start"
+#: Of so many sockets it is told how much each has.
+SOCKETS_TOLD = 1000
+
+
+@dataclass
+class Kept:
+    """A process, from its fork until it is forgotten."""
+
+    id: str
+    workspace: str
+    number: int
+    pid: int
+    output_fd: int
+    input_fd: int  # -1 if there is none, or it was closed.
+    report_fd: int  # -1 once the child has become what it should, or could not.
+    give_up_at: float = 0.0
+    report: bytes = b""
+    layers: list[int] = field(default_factory=list)
+    failure: dict[str, Any] | None = None
+    status: int | None = None
+    has_memory_limit: bool = False  # A control group keeps a limit on it.
+    is_oom_killed: bool = False
+    deaths_before: int = 0  # Of its workspace for want of memory, when it began.
+
+    @property
+    def descriptors(self) -> list[int]:
+        """What travels to the service."""
+        return [fd for fd in (self.output_fd, self.input_fd) if fd >= 0]
+
+
+@dataclass
+class Watch:
+    """Some whose end is to be told, and who of them was there at the last look.
+
+    A look takes as long as the machine has processes, so it is taken only when it may find less.
+    Whoever has this program for a parent, or one of the others, does not go unnoticed: its own end
+    is reaped here, or that of the other.
+    """
+
+    find: Callable[[], list[Seen]]
+    seen: list[Seen]
+
+    def may_be_over(self, reaped: set[int]) -> bool:
+        """Tell whether a look is worth it after some deaths."""
+        pids = {each.pid for each in self.seen}
+        noticed = pids | {os.getpid()}
+        is_touched = not pids.isdisjoint(reaped)
+        return not pids or is_touched or any(each.parent not in noticed for each in self.seen)
+
+    def look(self) -> bool:
+        """Look once more; return whether anybody is left."""
+        self.seen = self.find()
+        return bool(self.seen)
+
+
+@dataclass
+class Family:
+    """All processes that were started here and are not forgotten.
+
+    Attributes:
+        line: Where answers and news go.
+        selector: Where the report of a child is waited for; it comes with its `Kept`.
+        open_files: The limits on open files that children get.
+    """
+
+    line: Line
+    selector: selectors.BaseSelector
+    groups: ControlGroups
+    open_files: tuple[int, int]
+    kin: Kin
+    old_groups: OldGroups = field(default_factory=lambda: OldGroups({}))
+    kept: dict[str, Kept] = field(default_factory=dict)
+    starting: dict[str, Kept] = field(
+        default_factory=dict
+    )  # Those without an answer, oldest first.
+    leaders: dict[int, str] = field(default_factory=dict)  # Those that run, by pid.
+    watched: dict[str, Watch] = field(default_factory=dict)
+    #: Deaths of those whose start is not answered, and of whom it may not be known who they are.
+    early: dict[int, int] = field(default_factory=dict)
+    is_ending: bool = False
+
+    def __post_init__(self) -> None:
+        self.kin.cells.on_door = self.tell_door
+
+    def tell_door(self, workspace: str, door: int) -> None:
+        """Hand the door of a cell to the service."""
+        self.line.tell({"door": workspace, "descriptors": 1}, door)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is kept and nothing runs."""
+        return not self.kept and not self.kin.everything()
+
+    def start(self, message: dict[str, Any]) -> None:
+        """Fork; the answer follows when the child has become what it should, or could not."""
+        opened: list[int] = []
+        stage = "fork"
+        try:
+            ends, kept = self.connections(message, opened)
+            group = self.groups.make(message["workspace"], message["id"])
+            self.groups.bound(message["workspace"], message["quota"])
+            joined = [group] if group else []
+            joined += self.old_groups.make(message["workspace"], message["quota"])
+            kept.deaths_before = self.old_groups.deaths(message["workspace"])
+            stage = "namespaces"
+            way = self.way(message["workspace"], message["confinement"])
+            stage = "limits"
+            kept.has_memory_limit = self.limit(group, message, way)
+            stage, parent = "fork", os.getpid()
+            pid = way.fork()
+        except OSError as error:
+            for fd in opened:
+                os.close(fd)
+            self.groups.remove(message["workspace"], message["id"])
+            self.leave(message["workspace"])
+            self.line.tell({"number": message["number"], "stage": stage, "errno": error.errno})
+            return
+        if pid == 0:
+            become(message, parent, ends, joined, self.open_files, way)
+        for fd in {ends.input_fd, ends.output_fd, ends.report_fd} - {-1}:
+            os.close(fd)
+        kept.pid, kept.give_up_at = pid, time.monotonic() + START_S
+        self.kept[kept.id] = self.starting[kept.id] = kept
+        self.kin.enter(kept.id, kept.workspace, pid)
+        self.leaders[pid] = kept.id
+        self.selector.register(kept.report_fd, REPORT_OVER, kept)
+
+    def limit(self, group: str, message: dict[str, Any], way: Way) -> bool:
+        """Limit a control group; return whether it keeps a limit on memory.
+
+        Raises:
+            OSError: It cannot keep what nobody else could.
+        """
+        kept = limit_group(group, message["limits"])
+        if way.confinement is not None and way.confinement.counts_processes:
+            kept |= {"pids"}
+        if not kept.issuperset(each for each in message["required"] if each in GROUP_ONLY):
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        return "memory_bytes" in kept
+
+    def way(self, workspace: str, document: dict[str, Any] | None) -> Way:
+        """Prepare everything that confines a child; it only has to apply it.
+
+        Raises:
+            OSError: The kernel refused.
+        """
+        if document is None:
+            self.kin.hold(workspace)
+            return Way()
+        confinement = Confinement.of(document)
+        has_cell = confinement.has(Layer.PID_NAMESPACE)
+        self.kin.hold(workspace, confinement.uid, has_cell=has_cell)
+        way = Way(confinement, prepared_filter(confinement))
+        if has_cell:
+            way.cell, way.tree = self.kin.cells.way(workspace, confinement)
+        return way
+
+    def connections(self, message: dict[str, Any], opened: list[int]) -> tuple[Ends, Kept]:
+        """Make what connects a child; everything that was opened is noted as soon as it is."""
+
+        def pair(make: Callable[[], tuple[int, int]]) -> tuple[int, int]:
+            made = make()
+            opened.extend(made)
+            return made
+
+        def pipe() -> tuple[int, int]:
+            return os.pipe2(os.O_CLOEXEC)
+
+        report_fd, report_end = pair(pipe)
+        os.set_blocking(report_fd, False)
+        if message["terminal"]:
+            output_fd, output_end = pair(os.openpty)
+            set_size(output_fd, *message["terminal"])
+            input_end, input_fd = output_end, os.dup(output_fd)
+            opened.append(input_fd)
+        else:
+            output_fd, output_end = pair(pipe)
+            input_end, input_fd = pair(pipe) if message["has_input"] else (-1, -1)
+        ends = Ends(input_end, output_end, report_end, bool(message["terminal"]))
+        kept = Kept(
+            message["id"],
+            message["workspace"],
+            message["number"],
+            0,
+            output_fd,
+            input_fd,
+            report_fd,
+        )
+        return ends, kept
+
+    def settle(self, kept: Kept) -> None:
+        """Answer a start when its report is over: at exec, or after what went wrong."""
+        if kept.report_fd < 0:
+            return
+        with suppress(BlockingIOError):
+            while piece := os.read(kept.report_fd, CHUNK_BYTES):
+                kept.report += piece
+                self.note(kept)
+            self.conclude(kept)
+
+    def conclude(self, kept: Kept) -> None:
+        """Answer a start of which no more is reported."""
+        self.selector.unregister(kept.report_fd)
+        os.close(kept.report_fd)
+        kept.report_fd = -1
+        self.starting.pop(kept.id, None)
+        self.answer(kept)
+        self.catch_up(kept)
+
+    def end_late(self, now_s: float) -> float | None:
+        """Kill children that did not become what they should in time; return when the next is due.
+
+        Others of its workspace can stop a child that has the same user.
+        """
+        while self.starting:
+            kept = next(iter(self.starting.values()))
+            if kept.give_up_at > now_s:
+                return kept.give_up_at
+            # Who went into a cell is told in the report.
+            self.settle(kept)
+            self.give_up(kept)
+        return None
+
+    def give_up(self, kept: Kept) -> None:
+        """Kill a child that has not become what it should."""
+        if kept.report_fd >= 0:
+            kept.failure = {"stage": START_STAGE, "errno": errno.ETIMEDOUT}
+            send_to_child(kept.pid, signal.SIGKILL)
+            self.conclude(kept)
+
+    def catch_up(self, kept: Kept) -> None:
+        """Tell the death of one who was dead before its start could be answered.
+
+        Whoever stays outside of a cell tells who went in, and ends. Both may be late: a short
+        command can be over by then.
+        """
+        if not self.early:
+            return
+        status = self.early.pop(kept.pid, None)
+        if status is not None and self.leaders.pop(kept.pid, None) is not None:
+            self.kin.reaped(kept.id)
+            self.tell_exit(kept, status)
+        if not self.starting:
+            self.early.clear()
+
+    def tell_exit(self, kept: Kept, status: int) -> None:
+        """Keep how a process ended, and tell it."""
+        kept.status = status
+        kept.is_oom_killed = self.was_short_of_memory(kept, status)
+        self.line.tell({"exited": kept.id, "status": status, "is_oom_killed": kept.is_oom_killed})
+
+    def note(self, kept: Kept) -> None:
+        """Take what a child reports, as far as it is complete."""
+        *lines, kept.report = kept.report.split(b"\n")
+        for told in map(json.loads, lines):
+            match told:
+                case {"pid": pid}:
+                    self.leaders.pop(kept.pid, None)
+                    kept.pid = pid
+                    self.leaders[pid] = kept.id
+                    self.kin.enter(kept.id, kept.workspace, pid)
+                case {"layers": layers}:
+                    kept.layers = layers
+                case {"stage": _, "errno": _}:
+                    kept.failure = told
+
+    def answer(self, kept: Kept) -> None:
+        """Tell the service what became of a start."""
+        if kept.failure is not None:
+            self.leaders.pop(kept.pid, None)
+            self.line.tell({"number": kept.number, **kept.failure})
+            return
+        message = {"number": kept.number, "pid": kept.pid, "layers": kept.layers}
+        message["descriptors"] = len(kept.descriptors)
+        self.line.tell(message, *kept.descriptors)
+
+    def reap(self) -> None:
+        """Take every death there is and tell those that somebody waits for."""
+        is_idle = False
+        reaped: set[int] = set()
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                is_idle = True
+                break
+            if pid == 0:
+                break
+            reaped.add(pid)
+            self.kin.owners.pop(pid, None)
+            process_id = self.leaders.get(pid, "")
+            self.kin.reaped(process_id)
+            self.kin.cells.lose(pid)
+            kept = self.kept.get(process_id)
+            if kept is not None:
+                self.settle(kept)
+            is_early = kept is not None and kept.pid == pid and kept.report_fd >= 0
+            if is_early or not process_id:
+                self.early[pid] = status
+            elif self.leaders.pop(pid, None) is not None and kept is not None:
+                self.tell_exit(kept, status)
+        if not self.starting:
+            self.early.clear()
+        due = [name for name, watch in self.watched.items() if watch.may_be_over(reaped)]
+        for name in [name for name in due if not self.watched[name].look()]:
+            del self.watched[name]
+            self.kin.cells.end(name)
+            self.old_groups.remove(name)
+            self.line.tell({"gone": name})
+        if self.is_ending and not is_idle and not self.kin.everything():
+            self.kin.cells.end_all()
+        if is_idle and self.is_ending:
+            self.line.tell({"idle": True})
+
+    def was_short_of_memory(self, kept: Kept, status: int) -> bool:
+        """Tell whether the kernel killed a process, or one that it started, for want of memory."""
+        if kept.has_memory_limit and self.groups.was_short_of_memory(kept.workspace, kept.id):
+            return True
+        # There the whole workspace counts as one; who ended well was not meant.
+        return status != 0 and self.old_groups.deaths(kept.workspace) > kept.deaths_before
+
+    def signal(self, message: dict[str, Any]) -> None:
+        """Signal a process and all it started, or its leader only while that is not reaped."""
+        process_id, number = message["id"], message["signal"]
+        if message["leader_only"]:
+            leader = self.kin.leader(process_id)
+            count = int(self.leaders.get(leader) == process_id and send_to_child(leader, number))
+        else:
+            count = self.signal_all(lambda: self.kin.members(process_id), number)
+            if number == signal.SIGKILL and (workspace := self.kin.workspace(process_id)):
+                self.groups.kill(workspace, process_id)
+        if message["tell_gone"]:
+            left = self.kin.members(process_id)
+            self.watched[process_id] = Watch(lambda: self.kin.members(process_id), left)
+            self.wake(left, number)
+        self.line.tell({"number": message["number"], "count": count})
+        self.reap()
+
+    def end_workspace(self, message: dict[str, Any]) -> None:
+        """Signal everything of a workspace."""
+        workspace, directory = message["workspace"], message["directory"]
+
+        def find() -> list[Seen]:
+            return self.kin.inhabitants(workspace, directory)
+
+        if message["signal"] == signal.SIGKILL and self.kin.cells.of(workspace):
+            # The kernel ends all who are in a cell at once; nobody has to be found and stopped.
+            count = len(find())
+            self.kin.cells.end(workspace)
+        elif message["signal"] == signal.SIGKILL and self.groups.base:
+            # At once, however fast they fork; what is left was never in the group.
+            count = len(self.groups.pids(workspace))
+            self.groups.kill(workspace)
+            count += self.signal_all(find, message["signal"])
+        else:
+            count = self.signal_all(find, message["signal"])
+        if message["signal"] == signal.SIGKILL:
+            self.groups.kill(workspace)
+        if message["tell_gone"]:
+            left = find()
+            self.watched[workspace] = Watch(find, left)
+            self.wake(left, message["signal"])
+        self.line.tell({"number": message["number"], "count": count})
+        self.reap()
+
+    def end(self, message: dict[str, Any]) -> None:
+        """Signal everything, and tell when nothing is left."""
+        self.is_ending = True
+        count = self.signal_all(self.kin.everything, message["signal"])
+        self.line.tell({"number": message["number"], "count": count})
+        self.reap()
+
+    def signal_all(self, find: Callable[[], list[Seen]], number: int) -> int:
+        """Signal all that are found and return how many; those to be killed are stopped first."""
+        found = freeze(find) if number == signal.SIGKILL else find()
+        return sum(send(each, number) for each in found)
+
+    def wake(self, stopped: list[Seen], number: int) -> None:
+        """Let those go on who could not end because they are stopped."""
+        if number in STOP_SIGNALS:
+            for each in stopped:
+                send(each, signal.SIGCONT)
+
+    def tell_sockets(self, message: dict[str, Any]) -> None:
+        """Tell what the sockets of a workspace have, where it has a network of its own."""
+        uses = [cell.socket_use() for cell in self.kin.cells.of(message["workspace"])]
+        largest = SocketUse(by_inode={k: v for use in uses for k, v in use.by_inode.items()})
+        self.line.tell(
+            {
+                "number": message["number"],
+                "total_bytes": sum(use.total_bytes for use in uses),
+                "largest": [*largest.largest(SOCKETS_TOLD).items()],
+            }
+        )
+
+    def leave(self, workspace: str) -> None:
+        """Let the cells of a workspace rest, if nobody is left in them."""
+        if self.kin.is_deserted(workspace, self.leaders):
+            self.kin.cells.rest(workspace, time.monotonic())
+
+    def tell_kept(self) -> None:
+        """Tell of everything that is kept; what is between fork and exec is waited for."""
+        self.kin.cells.show_doors()
+        until_s = time.monotonic() + REPORT_S
+        for kept in self.kept.values():
+            if kept.report_fd >= 0:
+                self.settle_until(kept, until_s)
+            told = {
+                "adopted": kept.id,
+                "pid": kept.pid,
+                "status": kept.status,
+                "layers": kept.layers,
+                "is_oom_killed": kept.is_oom_killed,
+                "descriptors": len(kept.descriptors),
+            }
+            self.line.tell({**told, **(kept.failure or {})}, *kept.descriptors)
+
+    def settle_until(self, kept: Kept, until_s: float) -> None:
+        """Wait for the rest of a report."""
+        while kept.report_fd >= 0 and (left_s := until_s - time.monotonic()) > 0:
+            is_readable(kept.report_fd, left_s)
+            self.settle(kept)
+
+    def unbind(self) -> None:
+        """Answer nobody who asked before."""
+        for kept in self.kept.values():
+            kept.number = 0
+
+    def close_input(self, process_id: str) -> None:
+        """Let a process read the end of its input, once the service has closed it too."""
+        kept = self.kept.get(process_id)
+        if kept is not None and kept.input_fd >= 0:
+            os.close(kept.input_fd)
+            kept.input_fd = -1
+
+    def forget(self, process_id: str) -> None:
+        """Keep no more of a process than it takes to find what it left behind."""
+        kept = self.kept.pop(process_id, None)
+        if kept is None:
+            return
+        if kept.report_fd >= 0:
+            # Who asked for it has given up, so nobody would look after it.
+            self.settle(kept)
+            self.give_up(kept)
+        for fd in kept.descriptors:
+            os.close(fd)
+        self.groups.remove(kept.workspace, process_id)
+        self.leave(kept.workspace)
+        needed = {*self.kept, *self.leaders.values()}
+        children = children_of(os.getpid())
+        if children is not None and children <= {*self.leaders, *self.kin.cells.firsts}:
+            # Nobody was left behind by anyone.
+            self.kin.keep_only(needed)
+        else:
+            self.kin.prune(needed)

@@ -1,0 +1,40 @@
+"""Faults on request: the spawner with named points around it, for tests only.
+
+`spawn.before` stands between the journal and the start of a process, `spawn.after` between its
+start and the journal. Without a directory nothing is put around anything.
+"""
+
+from pathlib import Path
+
+from parley.clock import Clock
+from parley.testing.faultpoints import FaultpointDirectory
+from toolrunner.spawner.client.spawner import Launch, Launched, OnExit, Spawner
+
+
+def with_points(spawner: Spawner, directory: Path | None, clock: Clock) -> Spawner:
+    """Return a spawner with points around its starts, if there is a directory to arm them from."""
+    if directory is None:
+        return spawner
+    return FaultySpawner(spawner, FaultpointDirectory(directory, clock))
+
+
+class FaultySpawner:
+    """A spawner that visits points; the subject is the command's last word."""
+
+    def __init__(self, spawner: Spawner, points: FaultpointDirectory) -> None:
+        self._points = points
+        self._spawner = spawner
+        self.watch = spawner.watch
+        self.signal = spawner.signal
+        self.close_input = spawner.close_input
+        self.forget = spawner.forget
+        self.end = spawner.end
+        self.end_workspace = spawner.end_workspace
+        self.end_all = spawner.end_all
+
+    async def start(self, launch: Launch, on_exit: OnExit) -> Launched:
+        """Start a process between two points."""
+        await self._points.reached("spawn.before", launch.argv[-1])
+        launched = await self._spawner.start(launch, on_exit)
+        await self._points.reached("spawn.after", launch.argv[-1])
+        return launched

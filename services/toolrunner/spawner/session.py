@@ -1,0 +1,183 @@
+"""What the service says to the spawner and hears from it.
+
+In:  {"number", "op": "start", "id", "workspace", "argv", "root", "workdir", "environment",
+      "has_input", "terminal": [rows, columns] or null,
+      "confinement": that of the sandbox, or null, "limits": {name: number}, "required": [name]}
+     {"number", "op": "signal", "id", "signal", "leader_only", "tell_gone"}
+     {"number", "op": "end", "signal"}
+     {"number", "op": "end_workspace", "workspace", "directory", "signal", "tell_gone"}
+     {"number", "op": "socket_use", "workspace"}
+     {"op": "close_input", "id"}, {"op": "forget", "id"}
+     {"number", "op": "adopt", "secret"}, {"op": "quit"}
+Out: {"number", "pid", "layers", "descriptors"}, {"number", "stage", "errno"}, {"number", "count"},
+     {"adopted": id, "pid", "status", "layers", "is_oom_killed", "stage", "errno", "descriptors"},
+     {"number", "version", "pid"}, {"exited": id, "status", "is_oom_killed"}, {"gone": id},
+     {"idle": true}, {"door": workspace, "descriptors"},
+     {"number", "total_bytes", "largest": [[inode, bytes]]}
+"""
+
+import os
+import selectors
+import socket
+import time
+import traceback
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolrunner.spawner.adoption import Candidate, Door
+from toolrunner.spawner.children import Family, Kept
+from toolrunner.spawner.frames import CHUNK_BYTES, Frames, Line
+
+#: Spawners and services of different versions do not understand one another.
+VERSION = 6
+#: Between an unexpected failure and the next thing that is done.
+FAILED_S = 0.1
+
+
+@dataclass
+class Conversation:
+    """One service at a time: the one that started this program, or the next after its end."""
+
+    line: Line
+    family: Family
+    selector: selectors.BaseSelector
+    door: Door | None
+    adoption_s: float
+    frames: Frames = field(default_factory=Frames)
+    is_over: bool = False
+    give_up_at: float | None = None
+
+    def run(self, wakeup_fd: int) -> None:
+        """Serve until told to quit, or until nobody came to take over."""
+        listener = None if self.door is None else self.door.listener
+        for source in (self.line.channel, listener, wakeup_fd):
+            if source is not None:
+                self.selector.register(source, selectors.EVENT_READ, source)
+        while not self.is_over:
+            left_s = self.left_s()
+            if self.give_up_at is not None and self.give_up_at <= time.monotonic():
+                return
+            for key, _ in self.selector.select(left_s):
+                try:
+                    self.handle(key, wakeup_fd)
+                except Exception:
+                    # Everything that runs on the node would end with this program.
+                    traceback.print_exc()
+                    time.sleep(FAILED_S)  # noqa: TID251 (what failed may be ready again at once)
+
+    def handle(self, key: selectors.SelectorKey, wakeup_fd: int) -> None:
+        """Do what one source is ready for."""
+        if key.fd == wakeup_fd:
+            os.read(wakeup_fd, CHUNK_BYTES)
+            self.family.reap()
+        elif isinstance(key.data, Kept):
+            self.family.settle(key.data)
+        elif key.data is self.line.channel:
+            self.listen()
+        elif self.door is not None:
+            self.open_door(self.door, key.data)
+
+    def left_s(self) -> float | None:
+        """Return how long nothing is to be done unless something happens."""
+        if self.door is not None:
+            self.door.send_late_away()
+        late_at = self.family.end_late(time.monotonic())
+        rested_at = self.family.kin.cells.end_rested(time.monotonic())
+        times = (
+            self.give_up_at,
+            late_at,
+            rested_at,
+            None if self.door is None else self.door.closes_at,
+        )
+        next_at = min((each for each in times if each is not None), default=None)
+        return None if next_at is None else max(0.0, next_at - time.monotonic())
+
+    def listen(self) -> bool:
+        """Take what the service says; its silent end begins the wait for the next one.
+
+        Returns whether it may have more to say.
+        """
+        assert self.line.channel is not None
+        try:
+            data = self.line.channel.recv(CHUNK_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            data = b""
+        if not data:
+            self.hang_up()
+            return False
+        for message in self.frames.feed(data):
+            self.obey(message)
+        return True
+
+    def hang_up(self) -> None:
+        """Wait for the next service, if there is anything to hand over."""
+        if self.line.channel is not None:
+            self.selector.unregister(self.line.channel)
+            self.line.channel.close()
+        self.line.channel, self.frames = None, Frames()
+        self.family.unbind()
+        # Where it cannot listen, nobody can find it.
+        self.give_up_at = time.monotonic() + (self.adoption_s if self.door else 0)
+        if self.family.is_empty:
+            self.is_over = True
+
+    def open_door(self, door: Door, source: object) -> None:
+        """Take a new service for the old one, if that is gone and the new one may take over."""
+        # The end of the old one may be waiting to be read, behind all that it said before.
+        while self.line.channel is not None and self.listen():
+            pass
+        if not isinstance(source, Candidate):
+            if self.line.channel is None:
+                door.admit()
+            else:
+                door.refuse()
+            return
+        if source not in door.candidates:
+            return
+        if self.line.channel is not None:
+            door.send_away(source)
+        elif (message := door.hear(source)) is not None:
+            self.line.channel, self.frames = source.channel, source.frames
+            self.give_up_at = None
+            self.selector.register(source.channel, selectors.EVENT_READ, source.channel)
+            self.obey(message)
+
+    def obey(self, message: dict[str, Any]) -> None:
+        """Do what is asked; a request that fails in an unexpected way is answered and no more."""
+        try:
+            self.do(message)
+        except Exception as error:
+            traceback.print_exc()
+            if "number" in message:
+                number = (isinstance(error, OSError) and error.errno) or 0
+                failure = {"stage": "spawner", "errno": number, "count": 0}
+                self.line.tell({"number": message["number"], **failure})
+
+    def do(self, message: dict[str, Any]) -> None:
+        """Do what is asked."""
+        match message["op"]:
+            case "start":
+                self.family.start(message)
+            case "signal":
+                self.family.signal(message)
+            case "end":
+                self.family.end(message)
+            case "end_workspace":
+                self.family.end_workspace(message)
+            case "socket_use":
+                self.family.tell_sockets(message)
+            case "close_input":
+                self.family.close_input(message["id"])
+            case "forget":
+                self.family.forget(message["id"])
+            case "adopt":
+                self.hand_over(message)
+            case "quit":
+                self.is_over = True
+
+    def hand_over(self, message: dict[str, Any]) -> None:
+        """Tell a new service of everything that is kept."""
+        self.family.tell_kept()
+        self.line.tell({"number": message["number"], "version": VERSION, "pid": os.getpid()})

@@ -1,0 +1,1 @@
+"""Workspaces on this node: made, started, stopped, merged, removed."""

@@ -1,0 +1,124 @@
+"""A workspace as its node keeps it: the number of its placement and how far it has come."""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.workspaces.domain.spec import ForkMode, Recipe
+
+
+class HostState(StrEnum):
+    """Where a workspace is in its life on this node."""
+
+    PREPARING = "preparing"
+    READY = "ready"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    REMOVING = "removing"
+    REMOVED = "removed"  # Only the number of its placement is kept.
+
+
+#: A workspace in one of these counts as load.
+LIVE = frozenset({HostState.PREPARING, HostState.READY, HostState.STOPPING})
+
+
+class FailureKind(StrEnum):
+    """Why a workspace cannot be used; names are those of the proto."""
+
+    SOURCE = "source"
+    SETUP = "setup"
+    NO_SPACE = "no_space"
+    SANDBOX = "sandbox"
+    INTERNAL = "internal"
+
+
+class Failure(msgspec.Struct, frozen=True, tag="failure"):
+    """Why a workspace cannot be used, and whether another try may help."""
+
+    kind: FailureKind
+    message: str
+    is_recreatable: bool = False
+
+
+class Prepared(msgspec.Struct, frozen=True, tag="prepared"):
+    """What came of a preparation."""
+
+    git_branch: str = ""
+    git_commit: str = ""
+    fork_mode: ForkMode = ForkMode.UNSPECIFIED
+    duration_ms: int = 0
+
+
+Outcome = Prepared | Failure
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """One workspace on this node.
+
+    Attributes:
+        workspace_id: The workspace.
+        epoch: The highest number of its placement that was heard of.
+        owner_id: User it belongs to.
+        state: Where it is in its life.
+        recipe: How it is made.
+        root: Where its files are if not in its own directory; empty for there.
+        is_sourced: Whether its files are complete.
+        is_set_up: Whether its setup script has succeeded.
+        attempt: How often its preparation was asked for anew.
+        log_start: Lines of its log before this attempt.
+        must_exist: Whether its files have to be there already.
+        prepared: What came of the preparation.
+        failure: Why it failed.
+        changed_at: When the state changed last.
+        readable: Directories outside that its processes must be able to read.
+    """
+
+    workspace_id: WorkspaceId
+    epoch: int
+    owner_id: str
+    state: HostState
+    recipe: Recipe
+    changed_at: datetime
+    root: str = ""
+    is_sourced: bool = False
+    is_set_up: bool = False
+    attempt: int = 1
+    log_start: int = 0
+    must_exist: bool = False
+    prepared: Prepared | None = None
+    failure: Failure | None = None
+    readable: tuple[str, ...] = ()
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """A line of what a preparation printed."""
+
+    sequence: int
+    logged_at: datetime
+    stage: str
+    text: str
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What the files of a workspace take."""
+
+    disk_bytes: int
+    inodes: int
+    measured_at: datetime
+
+
+class Hosted(msgspec.Struct, frozen=True):
+    """A workspace as its node reports it."""
+
+    workspace_id: WorkspaceId
+    epoch: int
+    state: HostState
+    usage: Usage | None = None
+    processes: int = 0
+    attachments: int = 0
+    waits: int = 0
+    last_used_at: datetime | None = None
+    failure: Failure | None = None

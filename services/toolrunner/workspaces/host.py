@@ -1,0 +1,440 @@
+"""The workspaces that live on this node: made, stopped, removed and merged, each step durable.
+
+Theory: whatever is asked is first written down with the number of the placement, then done, then
+written down as done, together with the answer. Everything between the two can be done twice, so the
+next run of the service goes on where this one was killed. One request at a time works on a
+workspace; a preparation runs beside them, so that it can be stopped.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from parley.tasks import BackgroundTasks, Supervision
+from toolrunner.journal.effects import Effects
+from toolrunner.primitives.domain import BY_THE_NODE, Scope, WorkspaceId
+from toolrunner.primitives.errors import (
+    NodeDraining,
+    NodeFull,
+    StalePlacement,
+    ToolrunnerError,
+    WorkspaceNotFound,
+    WorkspaceNotReady,
+)
+from toolrunner.spawner.client.spawner import GRACE_S
+from toolrunner.workspaces.domain.placement import (
+    LIVE,
+    Failure,
+    FailureKind,
+    HostState,
+    Outcome,
+    Placement,
+)
+from toolrunner.workspaces.domain.spec import Fork, Policy, Recipe, Scratch, Source
+from toolrunner.workspaces.egress import OVER
+from toolrunner.workspaces.preparation import Preparation, particulars_of
+from toolrunner.workspaces.preparation_runs import PreparationEvent, Rooms, Runs, decode_outcome
+from toolrunner.workspaces.sources.builder import SourceFailed, check_fork
+from toolrunner.workspaces.store import Request
+from toolrunner.workspaces.termination import Endings, Stopped
+
+logger = logging.getLogger(__name__)
+
+NEXT_STEP: Final = {
+    HostState.PREPARING: "wait_for_it",
+    HostState.STOPPING: "wait_for_it",
+    HostState.STOPPED: "start_workspace",
+    HostState.FAILED: "start_workspace",
+    HostState.REMOVING: "create_workspace",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A workspace that is asked for."""
+
+    workspace_id: WorkspaceId
+    epoch: int
+    owner_id: str
+    recipe: Recipe
+    must_exist: bool = False
+
+
+class Host:
+    """Hosts workspaces; owns the preparations that run.
+
+    Attributes:
+        is_draining: Whether no other workspace is taken.
+        used_at: When each workspace was last used.
+    """
+
+    def __init__(
+        self,
+        rooms: Rooms,
+        *,
+        log_directory: Path,
+        workspaces_max: int,
+        supervision: Supervision,
+        requires_placement: bool = False,
+    ) -> None:
+        self.is_draining = False
+        self.used_at: dict[WorkspaceId, datetime] = {}
+        self._rooms = rooms
+        self._workspaces_max = workspaces_max
+        self._requires_placement = requires_placement
+        self._tasks = BackgroundTasks(supervision)
+        self.effects = Effects(self._tasks)
+        # As long as somebody has or wants one: workspaces come and go.
+        self._locks: WeakValueDictionary[WorkspaceId, asyncio.Lock] = WeakValueDictionary()
+        self._runs = Runs(rooms, self._tasks, log_directory)
+        self._endings = Endings(rooms, self._runs)
+
+    async def __aenter__(self) -> "Host":
+        await self._tasks.__aenter__()
+        rooms = self._rooms
+        rooms.workspaces.admission = self
+        for placement in rooms.placements.all.values():
+            if placement.state is not HostState.REMOVED:
+                rooms.workspaces.particulars[placement.workspace_id] = particulars_of(placement)
+        for placement in tuple(rooms.placements.all.values()):
+            self._tasks.create_task(self._recovered(placement))
+        self._tasks.create_task(self._tidied())
+        return self
+
+    async def _tidied(self) -> None:
+        try:
+            await self._endings.empty_trash()
+        except OSError as error:
+            logger.warning("what was thrown away could not all be removed: %s", error)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._runs.stop()
+        try:
+            await self._tasks.__aexit__(kind, error, traceback)
+        finally:
+            for workspace_id in self._rooms.placements.all:
+                self._rooms.sourcing.take_off(workspace_id)
+
+    @property
+    def changed(self) -> asyncio.Event:
+        """Set when a workspace changed, for whoever reports it."""
+        return self._runs.changed
+
+    @property
+    def placements(self) -> dict[WorkspaceId, Placement]:
+        """Everything that is placed here, or was."""
+        return self._rooms.placements.all
+
+    def check(self, scope: Scope, *, looks_back: bool) -> None:
+        """Let a call to a workspace pass, and note that it is used.
+
+        Raises:
+            WorkspaceNotFound: It does not live here.
+            StalePlacement: The call means another placement of it.
+            WorkspaceNotReady: Nothing can be done in it now.
+        """
+        if scope.epoch == BY_THE_NODE:
+            return
+        workspace_id = scope.workspace_id
+        placement = self.placements.get(workspace_id)
+        if placement is None or placement.state is HostState.REMOVED:
+            is_missed = self._requires_placement and not looks_back
+            if scope.epoch or placement is not None or is_missed:
+                raise WorkspaceNotFound(workspace_id)
+            return
+        if scope.epoch != placement.epoch:
+            raise StalePlacement(workspace_id, scope.epoch, placement.epoch)
+        if placement.state is not HostState.READY and not looks_back:
+            raise WorkspaceNotReady(workspace_id, placement.state, NEXT_STEP[placement.state])
+        self.used_at[workspace_id] = self._rooms.clock.now()
+
+    async def prepare(
+        self, request: Request, wanted: Wanted, *, after: int = 0
+    ) -> AsyncGenerator[PreparationEvent, None]:
+        """Prepare a workspace or attach to its preparation; yield its log and one end.
+
+        Raises:
+            ToolrunnerError: It is refused, and nothing was changed.
+        """
+        begun = await self.effects.run(self._begin(request, wanted))
+        preparation = begun if isinstance(begun, Preparation) else None
+        log = self._runs.log(wanted.workspace_id) if preparation is None else preparation.log
+        async for line in log.followed(
+            after, lambda: preparation is None or self._runs.is_over(preparation)
+        ):
+            yield line
+        yield self._runs.outcome(begun) if isinstance(begun, Preparation) else begun
+
+    async def stop(
+        self,
+        request: Request | None,
+        workspace_id: WorkspaceId,
+        epoch: int,
+        *,
+        grace_s: float = GRACE_S,
+        encode: Callable[[Stopped], bytes] = lambda stopped: b"",
+    ) -> bytes:
+        """End everything in a workspace and keep its files; return the serialised answer.
+
+        Raises:
+            StalePlacement: The workspace was placed anew.
+        """
+
+        async def act() -> bytes:
+            placement = self._placement(workspace_id, epoch)
+            if placement is None or placement.state is HostState.REMOVED:
+                return await self._answered(placement, request, encode(Stopped()))
+            placement = await self._move(placement, HostState.STOPPING, epoch, request)
+            await self._rooms.points.reached("stop.begun", workspace_id)
+            stopped = await self._endings.end_everything(workspace_id, grace_s)
+            await self._rooms.points.reached("stop.ended", workspace_id)
+            response = encode(stopped)
+            await self._move(placement, HostState.STOPPED, epoch, request, response)
+            return response
+
+        return await self.effects.run(self._once(request, workspace_id, act))
+
+    async def remove(
+        self,
+        request: Request | None,
+        workspace_id: WorkspaceId,
+        epoch: int,
+        *,
+        encode: Callable[[int], bytes] = lambda freed_bytes: b"",
+    ) -> bytes:
+        """Remove a workspace with its files; return the serialised answer.
+
+        Raises:
+            StalePlacement: The workspace was placed anew.
+            OSError: Something of it cannot be removed.
+        """
+
+        async def act() -> bytes:
+            placement = self._placement(workspace_id, epoch) or self._unknown(workspace_id, epoch)
+            if placement.state is HostState.REMOVED:
+                return await self._answered(placement, request, encode(0))
+            placement = await self._move(placement, HostState.REMOVING, epoch, request)
+            await self._rooms.points.reached("remove.begun", workspace_id)
+            freed_bytes = await self._endings.remove_files(workspace_id)
+            self.used_at.pop(workspace_id, None)
+            response = encode(freed_bytes)
+            bare = msgspec.structs.replace(
+                placement, recipe=Recipe(Scratch()), root="", prepared=None, failure=None
+            )
+            await self._move(bare, HostState.REMOVED, epoch, request, response)
+            return response
+
+        return await self.effects.run(self._once(request, workspace_id, act))
+
+    async def update(
+        self, request: Request, workspace_id: WorkspaceId, epoch: int, policy: Policy, answer: bytes
+    ) -> bytes:
+        """Replace what a workspace may do; return the serialised answer.
+
+        Raises:
+            WorkspaceNotFound: It does not live here.
+            StalePlacement: It was placed anew.
+        """
+
+        async def act() -> bytes:
+            placement = self.current(workspace_id, epoch)
+            recipe = msgspec.structs.replace(placement.recipe, policy=policy)
+            changed = msgspec.structs.replace(placement, recipe=recipe, epoch=epoch)
+            await self._rooms.placements.commit(changed, (request, answer))
+            if workspace_id in self._rooms.workspaces.particulars:
+                # The next process is held to it.
+                self._rooms.workspaces.particulars[workspace_id] = particulars_of(changed)
+            await self._rooms.exits.refresh(workspace_id)
+            return answer
+
+        return await self.effects.run(self._once(request, workspace_id, act))
+
+    def current(self, workspace_id: WorkspaceId, epoch: int) -> Placement:
+        """Return a workspace that lives here.
+
+        Raises:
+            WorkspaceNotFound: It does not.
+            StalePlacement: It was placed anew.
+        """
+        placement = self._placement(workspace_id, epoch)
+        if placement is None or placement.state is HostState.REMOVED:
+            raise WorkspaceNotFound(workspace_id)
+        return placement
+
+    def lock(self, workspace_id: WorkspaceId) -> asyncio.Lock:
+        """Return what one holds who changes a workspace."""
+        lock = self._locks.get(workspace_id)
+        if lock is None:
+            lock = self._locks[workspace_id] = asyncio.Lock()
+        return lock
+
+    def _placement(self, workspace_id: WorkspaceId, epoch: int) -> Placement | None:
+        placement = self.placements.get(workspace_id)
+        if placement is not None and epoch < placement.epoch:
+            raise StalePlacement(workspace_id, epoch, placement.epoch)
+        return placement
+
+    def _unknown(self, workspace_id: WorkspaceId, epoch: int) -> Placement:
+        """Return a workspace that was never placed here, so that its number is kept from now on."""
+        now = self._rooms.clock.now()
+        return Placement(workspace_id, epoch, "", HostState.STOPPED, Recipe(Scratch()), now)
+
+    async def _once(
+        self,
+        request: Request | None,
+        workspace_id: WorkspaceId,
+        act: Callable[[], Awaitable[bytes]],
+    ) -> bytes:
+        """Act while nobody else changes the workspace, unless the request was answered before."""
+        async with self.lock(workspace_id):
+            if request is not None:
+                known = await self._rooms.placements.answer(request)
+                if known is not None:
+                    return known
+            return await act()
+
+    async def _answered(
+        self, placement: Placement | None, request: Request | None, response: bytes
+    ) -> bytes:
+        if request is not None:
+            await self._rooms.placements.commit(placement, (request, response))
+        return response
+
+    async def _move(
+        self,
+        placement: Placement,
+        state: HostState,
+        epoch: int,
+        request: Request | None,
+        response: bytes | None = None,
+    ) -> Placement:
+        """Write down where a workspace is now, with the answer if that is known."""
+        now = self._rooms.clock.now()
+        moved = msgspec.structs.replace(placement, state=state, epoch=epoch, changed_at=now)
+        answers = () if request is None else ((request, response),)
+        await self._rooms.placements.commit(moved, *answers)
+        if state in OVER:
+            self._rooms.exits.close(moved.workspace_id)
+        self._runs.changed.set()
+        return moved
+
+    async def _begin(self, request: Request, wanted: Wanted) -> Outcome | Preparation:
+        """Write down that a workspace is wanted, and begin to prepare it if it is not ready.
+
+        Returns the preparation, or what came of it if it is over.
+        """
+        workspace_id = wanted.workspace_id
+        async with self.lock(workspace_id):
+            before = self._placement(workspace_id, wanted.epoch)
+            known = await self._rooms.placements.answer(request)
+            if known is not None:
+                return decode_outcome(known)
+            placement = self._placed(before, wanted)
+            self._check_parent(before, wanted.recipe.source)
+            if placement.state is HostState.READY and placement.prepared is not None:
+                answer = (request, msgspec.json.encode(placement.prepared))
+                await self._rooms.placements.commit(placement, answer)
+                return placement.prepared
+            await self._rooms.placements.commit(placement, (request, None))
+            self._runs.changed.set()
+            preparation = self._runs.start(placement)
+            preparation.requests[request.request_id] = request
+            return preparation
+
+    def _check_parent(self, before: Placement | None, source: Source) -> None:
+        """Refuse a new fork of what cannot be forked.
+
+        Raises:
+            ForkNotPossible: Not in the way that is asked for.
+            WorkspaceNotFound: There is no such workspace here.
+            StalePlacement: It was placed anew.
+            WorkspaceNotReady: Its files are not whole.
+        """
+        if not isinstance(source, Fork) or (before is not None and before.is_sourced):
+            return
+        check_fork(source)
+        parent = self.current(source.parent_id, source.parent_epoch)
+        if not parent.is_sourced or parent.state is HostState.REMOVING:
+            step = NEXT_STEP.get(parent.state, "wait_for_it")
+            raise WorkspaceNotReady(parent.workspace_id, parent.state, step)
+
+    def _placed(self, before: Placement | None, wanted: Wanted) -> Placement:
+        """Return a workspace as it is from now on, now that it is wanted."""
+        if before is None or before.state is HostState.REMOVED:
+            if self.is_draining:
+                raise NodeDraining
+            if sum(each.state in LIVE for each in self.placements.values()) >= self._workspaces_max:
+                raise NodeFull("workspaces")
+            return Placement(
+                wanted.workspace_id,
+                wanted.epoch,
+                wanted.owner_id,
+                HostState.PREPARING,
+                wanted.recipe,
+                self._rooms.clock.now(),
+                must_exist=wanted.must_exist,
+            )
+        match before.state:
+            case HostState.PREPARING | HostState.READY:
+                return msgspec.structs.replace(before, epoch=wanted.epoch)
+            case HostState.STOPPED | HostState.FAILED:
+                return msgspec.structs.replace(
+                    before,
+                    epoch=wanted.epoch,
+                    owner_id=wanted.owner_id or before.owner_id,
+                    state=HostState.PREPARING,
+                    recipe=wanted.recipe,
+                    attempt=before.attempt + 1,
+                    log_start=len(self._runs.log(before.workspace_id).lines),
+                    must_exist=wanted.must_exist,
+                    failure=None,
+                    changed_at=self._rooms.clock.now(),
+                )
+            case _:
+                step = NEXT_STEP[before.state]
+                raise WorkspaceNotReady(before.workspace_id, before.state, step)
+
+    async def _show_again(self, placement: Placement) -> None:
+        """Lay the overlay of a workspace again; without it there is nothing to use."""
+        try:
+            self._rooms.sourcing.show_again(placement.workspace_id, placement.recipe.source)
+        except SourceFailed as error:
+            failure = Failure(FailureKind.SOURCE, str(error), error.is_recreatable)
+            failed = msgspec.structs.replace(placement, failure=failure)
+            async with self.lock(placement.workspace_id):
+                await self._move(failed, HostState.FAILED, placement.epoch, None)
+
+    async def _recovered(self, placement: Placement) -> None:
+        """Go on with what an earlier run of the service was killed in."""
+        workspace_id, epoch = placement.workspace_id, placement.epoch
+        try:
+            match placement.state:
+                case HostState.PREPARING:
+                    async with self.lock(workspace_id):
+                        if not placement.is_sourced:
+                            # Whatever made its files may still run, and is nobody's any more.
+                            await self._rooms.processes.end_workspace(workspace_id, 0.0)
+                        self._runs.start(placement)
+                case HostState.STOPPING:
+                    await self.stop(None, workspace_id, epoch)
+                case HostState.REMOVING:
+                    await self.remove(None, workspace_id, epoch)
+                case HostState.READY:
+                    await self._show_again(placement)
+                case _:
+                    return
+        except (OSError, ToolrunnerError):
+            logger.exception("a workspace could not be brought to where it was going")

@@ -1,0 +1,1 @@
+"""Merging a forked workspace into its parent."""

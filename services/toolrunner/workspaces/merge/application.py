@@ -1,0 +1,361 @@
+"""Applying a merge to its parent: all of it or nothing, whenever the service is killed.
+
+Theory: new files are staged inside the parent, so that giving one its place is one step of the file
+system. The list of steps is the decision: until it is on disk nothing has happened, and once it is,
+whoever finds it goes forward to the end. A step that fails turns the list round, on disk too, and
+everything goes back. Every step can be done twice.
+"""
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, assert_never
+
+import msgspec
+
+from parley.files import write_atomically
+from toolrunner.filesystem.beneath import Root
+from toolrunner.filesystem.copy import copy_content
+from toolrunner.filesystem.trash import Trash
+from toolrunner.filesystem.tree import BLOCK_BYTES, Kind, create, hand_over, look
+from toolrunner.primitives.domain import NO_QUOTA, Quota
+from toolrunner.primitives.errors import MergeDisturbed
+from toolrunner.quotas.disk import passed
+from toolrunner.workspaces.merge.comparison import STAGE, Change, Side
+from toolrunner.workspaces.merge.fork_base import Identity, link_target
+
+PLAN: Final = "merge.json"
+DIRECTORY_MODE: Final = 0o755
+FILE_MODE: Final = 0o644
+_EXECUTABLE: Final = 0o111
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: bytes  # A name need not be text.
+
+    @property
+    def path(self) -> str:
+        """The path, relative to the root."""
+        return os.fsdecode(self.name)
+
+
+class MoveAway(_Named, frozen=True, tag="away"):
+    """Something leaves its place, if it still is what was compared."""
+
+    slot: int
+    identity: Identity | None  # None for a directory, whose times change with what is in it.
+
+
+class DropDirectory(_Named, frozen=True, tag="drop"):
+    """A directory goes if nothing is left in it."""
+
+    mode: int
+    must_go: bool
+
+
+class MakeDirectory(_Named, frozen=True, tag="make"):
+    """A directory comes."""
+
+
+class Place(_Named, frozen=True, tag="place"):
+    """A staged file or link gets its place, where nothing may be."""
+
+    slot: int
+
+
+MergeStep = MoveAway | DropDirectory | MakeDirectory | Place
+
+
+class MergePlan(msgspec.Struct, frozen=True):
+    """What a merge does, and what was asked and is answered when it is done."""
+
+    steps: tuple[MergeStep, ...]
+    request_id: str
+    method: str
+    body_hash: bytes
+    response: bytes
+    is_turned_back: bool = False
+
+
+def stage(
+    changes: tuple[Change, ...], fork: Side, parent: Root, quota: Quota = NO_QUOTA
+) -> tuple[MergeStep, ...]:
+    """Put everything new beside its place; return the steps that a merge consists of.
+
+    Raises:
+        OSError: There is no room, or the fork cannot be read.
+        QuotaExceeded: It is more than the parent may have.
+    """
+    _make(parent, STAGE, 0o700)
+    _make(parent, f"{STAGE}/new", 0o700)
+    _make(parent, f"{STAGE}/old", 0o700)
+    steps = (
+        *_clearing(changes),
+        *_making(changes, parent),
+        *_placing(changes, fork, parent, quota),
+    )
+    owner = os.fstat(parent.fd).st_uid
+    if owner != os.geteuid():
+        # Nobody else may write there, so what is brought must be theirs.
+        with parent.opened(f"{STAGE}/new", os.O_PATH | os.O_DIRECTORY) as fd:
+            hand_over(Root(fd, STAGE), owner)
+    return steps
+
+
+def _clearing(changes: tuple[Change, ...]) -> list[MergeStep]:
+    """Return what takes things from their places: files first, then directories, deepest first."""
+    files: list[MergeStep] = []
+    directories: list[MergeStep] = []
+    for slot, change in enumerate(changes):
+        before = change.before
+        if before is None or (change.kind is Kind.DIRECTORY and before.kind is Kind.DIRECTORY):
+            continue
+        if before.kind is not Kind.DIRECTORY:
+            files.append(MoveAway(os.fsencode(change.path), slot, before.identity))
+        elif change.is_forced:
+            directories.append(MoveAway(os.fsencode(change.path), slot, None))
+        else:
+            mode = stat.S_IMODE(before.seen.st_mode)
+            directories.append(
+                DropDirectory(os.fsencode(change.path), mode, change.kind is not None)
+            )
+    return [*files, *sorted(directories, key=lambda step: step.name, reverse=True)]
+
+
+def _making(changes: tuple[Change, ...], parent: Root) -> list[MergeStep]:
+    """Return the directories to make, outermost first, with those above them that are not there."""
+    wanted: set[str] = set()
+    for change in changes:
+        if change.kind is None:
+            continue
+        above = change.path if change.kind is Kind.DIRECTORY else change.path.rpartition("/")[0]
+        while above and above not in wanted:
+            found = look(parent, above)
+            if found is None or found.kind is not Kind.DIRECTORY:
+                wanted.add(above)
+            above = above.rpartition("/")[0]
+    return [MakeDirectory(os.fsencode(path)) for path in sorted(wanted)]
+
+
+def _placing(
+    changes: tuple[Change, ...], fork: Side, parent: Root, quota: Quota
+) -> list[MergeStep]:
+    steps: list[MergeStep] = []
+    disk_bytes = 0
+    for slot, change in enumerate(changes):
+        target = f"{STAGE}/new/{slot}"
+        if change.kind is Kind.LINK:
+            with parent.opened(f"{STAGE}/new", os.O_PATH | os.O_DIRECTORY) as fd:
+                os.symlink(link_target(fork.root, change.path), str(slot), dir_fd=fd)
+        elif change.kind is Kind.FILE:
+            source = parent if change.is_parents else fork.root
+            disk_bytes += _stage_file(change, source, parent, target)
+        else:
+            continue
+        steps.append(Place(os.fsencode(change.path), slot))
+        if (problem := passed(quota, disk_bytes, len(steps))) is not None:
+            raise problem
+    return steps
+
+
+def _stage_file(change: Change, source: Root, parent: Root, target: str) -> int:
+    """Put a file beside its place; return what it takes of the disk."""
+    with os.fdopen(create(parent, target), "wb") as file:
+        mode = FILE_MODE
+        if change.content is not None:
+            file.write(change.content)
+        else:
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            with source.opened(change.path, flags) as original:
+                if not stat.S_ISREG(os.fstat(original).st_mode):
+                    raise MergeDisturbed(change.path)
+                copy_content(original, file.fileno())
+                mode = os.fstat(original).st_mode & 0o777
+        if change.before is not None and change.before.kind is Kind.FILE:
+            mode = change.before.seen.st_mode & 0o777
+        readers = (mode & 0o444) >> 2
+        os.fchmod(file.fileno(), mode | readers if change.is_executable else mode & ~_EXECUTABLE)
+        file.flush()
+        return os.fstat(file.fileno()).st_blocks * BLOCK_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """The merge of one parent: its plan on disk and the files it has staged.
+
+    Attributes:
+        directory: The parent's directory, beside its files.
+        root: The parent's files.
+    """
+
+    directory: Path
+    root: Path
+
+    def pending(self) -> MergePlan | None:
+        """Return the plan that was decided and not ended."""
+        try:
+            return msgspec.json.decode((self.directory / PLAN).read_bytes(), type=MergePlan)
+        except FileNotFoundError:
+            return None
+
+    def decide(self, plan: MergePlan) -> None:
+        """Put the plan on disk; from now on the merge happens."""
+        write_atomically(self.directory / PLAN, msgspec.json.encode(plan))
+
+    def carry_out(self, plan: MergePlan) -> None:
+        """Do all steps of a decided plan.
+
+        Raises:
+            MergeDisturbed: Something in the parent changed meanwhile; everything is as it was.
+            OSError: A step is not possible; everything is as it was.
+        """
+        root = Root.open_directory(str(self.root))
+        try:
+            if not plan.is_turned_back:
+                try:
+                    for step in plan.steps:
+                        go_forward(root, step)
+                    return
+                except (MergeDisturbed, OSError):
+                    self.decide(msgspec.structs.replace(plan, is_turned_back=True))
+                    self._turn_back(root, plan)
+                    raise
+            self._turn_back(root, plan)
+        finally:
+            root.close()
+
+    def clear(self) -> None:
+        """Leave nothing of a merge behind."""
+        (self.directory / PLAN).unlink(missing_ok=True)
+        staged = self.root / STAGE
+        if staged.is_symlink() or staged.is_file():
+            staged.unlink()
+        elif staged.is_dir():
+            # Where it is: the files need not be on the file system of the trash.
+            Trash(staged).empty()
+            staged.rmdir()
+
+    def _turn_back(self, root: Root, plan: MergePlan) -> None:
+        for step in reversed(plan.steps):
+            go_back(root, step)
+
+
+def go_forward(root: Root, step: MergeStep) -> None:
+    """Do a step, or what is left of it.
+
+    Raises:
+        MergeDisturbed: Its place is not as it was compared.
+        OSError: It is not possible.
+    """
+    path = step.path
+    match step:
+        case MoveAway(slot=slot, identity=identity):
+            found = look(root, path)
+            if look(root, _old(slot)) is not None or found is None:
+                return
+            if identity is not None and found.identity != identity:
+                raise MergeDisturbed(path)
+            _rename(root, path, _old(slot))
+        case DropDirectory(must_go=must_go):
+            _drop(root, path, must_go=must_go)
+        case MakeDirectory():
+            _make(root, path, DIRECTORY_MODE)
+        case Place(slot=slot):
+            if look(root, _new(slot)) is not None:
+                _link(root, _new(slot), path)
+        case _:
+            assert_never(step)
+
+
+def go_back(root: Root, step: MergeStep) -> None:
+    """Take a step back that was done, begun or never begun."""
+    path = step.path
+    match step:
+        case MoveAway(slot=slot):
+            if look(root, _old(slot)) is not None and look(root, path) is None:
+                _rename(root, _old(slot), path)
+        case DropDirectory(mode=mode):
+            if look(root, path) is None:
+                _make(root, path, mode)
+        case MakeDirectory():
+            with suppress(OSError):
+                _drop(root, path, must_go=False)
+        case Place(slot=slot):
+            staged, placed = look(root, _new(slot)), look(root, path)
+            if staged is None and placed is not None:
+                _rename(root, path, _new(slot))
+            elif staged and placed and staged.seen.st_ino == placed.seen.st_ino:
+                _unlink(root, path)
+        case _:
+            assert_never(step)
+
+
+def _old(slot: int) -> str:
+    return f"{STAGE}/old/{slot}"
+
+
+def _new(slot: int) -> str:
+    return f"{STAGE}/new/{slot}"
+
+
+def _split(path: str) -> tuple[str, str]:
+    above, _, name = path.rpartition("/")
+    return above, name
+
+
+def _rename(root: Root, path: str, target: str) -> None:
+    (above, name), (beside, new_name) = _split(path), _split(target)
+    flags = os.O_PATH | os.O_DIRECTORY
+    with root.opened(above, flags) as fd, root.opened(beside, flags) as target_fd:
+        os.rename(name, new_name, src_dir_fd=fd, dst_dir_fd=target_fd)
+
+
+def _link(root: Root, staged: str, path: str) -> None:
+    """Give a staged file its place without replacing anything, then let go of the staged name."""
+    (above, name), (beside, new_name) = _split(staged), _split(path)
+    flags = os.O_PATH | os.O_DIRECTORY
+    with root.opened(above, flags) as fd, root.opened(beside, flags) as target_fd:
+        try:
+            os.link(name, new_name, src_dir_fd=fd, dst_dir_fd=target_fd, follow_symlinks=False)
+        except FileExistsError as error:
+            there = os.stat(new_name, dir_fd=target_fd, follow_symlinks=False)
+            if there.st_ino != os.stat(name, dir_fd=fd, follow_symlinks=False).st_ino:
+                raise MergeDisturbed(path) from error
+        os.unlink(name, dir_fd=fd)
+
+
+def _unlink(root: Root, path: str) -> None:
+    above, name = _split(path)
+    with root.opened(above, os.O_PATH | os.O_DIRECTORY) as fd:
+        os.unlink(name, dir_fd=fd)
+
+
+def _drop(root: Root, path: str, *, must_go: bool) -> None:
+    above, name = _split(path)
+    try:
+        with root.opened(above, os.O_PATH | os.O_DIRECTORY) as fd:
+            os.rmdir(name, dir_fd=fd)
+    except (FileNotFoundError, NotADirectoryError):
+        # It went already, and what comes instead may be there.
+        return
+    except OSError as error:
+        if must_go and error.errno == errno.ENOTEMPTY:
+            raise MergeDisturbed(path) from error
+        if must_go or error.errno != errno.ENOTEMPTY:
+            raise
+
+
+def _make(root: Root, path: str, mode: int) -> None:
+    above, name = _split(path)
+    with root.opened(above, os.O_PATH | os.O_DIRECTORY) as fd:
+        try:
+            os.mkdir(name, mode, dir_fd=fd)
+            owner = os.fstat(root.fd).st_uid
+            if owner != os.geteuid():
+                os.chown(name, owner, owner, dir_fd=fd, follow_symlinks=False)
+        except FileExistsError as error:
+            if not stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
+                raise MergeDisturbed(path) from error

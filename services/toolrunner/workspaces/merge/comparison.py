@@ -1,0 +1,310 @@
+"""Comparing a fork with its parent and with what both come from: the plan of a merge."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, assert_never
+
+from toolrunner.filesystem.beneath import Root
+from toolrunner.filesystem.tree import Found, Kind, walk
+from toolrunner.workspaces.merge.fork_base import (
+    DIGEST_BYTES_MAX,
+    TEXT_BYTES_MAX,
+    Base,
+    BaseEntry,
+    digest_and_text,
+    is_text,
+    link_digest,
+)
+from toolrunner.workspaces.merge.three_way import ConflictKind, Step, Version, decide, merge_lines
+
+#: Where a merge keeps its files until they have their place.
+STAGE: Final = ".parley-merge"
+#: Two repositories are brought together by git, never file by file.
+PASSED_OVER: Final = frozenset({".git", STAGE})
+
+
+class Strategy(StrEnum):
+    """What becomes of conflicts; names are those of the proto."""
+
+    REPORT = "report"
+    KEEP_PARENT = "keep_parent"
+    TAKE_FORK = "take_fork"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A path that could not be brought together, with both versions if they are texts."""
+
+    path: str
+    kind: ConflictKind
+    preview: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one path of the parent becomes.
+
+    Attributes:
+        path: The path.
+        before: What is there in the parent; None for nothing.
+        kind: What it becomes; None if it goes.
+        content: What a file then holds; None for what one side has.
+        is_parents: Whether that is the parent.
+        is_executable: Whether a file may be run then.
+        is_forced: Whether a directory in the way goes with everything in it.
+    """
+
+    path: str
+    before: Found | None
+    kind: Kind | None
+    content: bytes | None = None
+    is_executable: bool = False
+    is_forced: bool = False
+    is_parents: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a merge would change, and what it cannot decide."""
+
+    changes: tuple[Change, ...]
+    conflicts: tuple[Conflict, ...]
+
+
+class Side:
+    """The fork or the parent: what it has now, read no more than needed."""
+
+    def __init__(self, root: Root, base: Base, *, is_fork: bool) -> None:
+        self.root = root
+        self.found = {
+            each.path: each
+            for each in walk(root, without=PASSED_OVER)
+            if each.kind is not Kind.SPECIAL
+        }
+        self._base = base
+        self._is_fork = is_fork
+
+    def version(self, path: str) -> Version | None:
+        """Return what a path is on this side."""
+        found = self.found.get(path)
+        if found is None:
+            return None
+        if found.kind is Kind.DIRECTORY:
+            return Version(Kind.DIRECTORY)
+        entry = self._base.entries.get(path)
+        if entry is not None and self._is_untouched(found, entry):
+            return base_version(entry)
+        return Version(found.kind, self._content(found), found.is_executable)
+
+    def text(self, path: str) -> bytes | None:
+        """Return a file's content if it is a text of moderate size."""
+        try:
+            with self.root.opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
+                content = _read(fd, TEXT_BYTES_MAX + 1)
+        except OSError:
+            return None
+        return content if len(content) <= TEXT_BYTES_MAX and is_text(content) else None
+
+    def _is_untouched(self, found: Found, entry: BaseEntry) -> bool:
+        before = entry.copy if self._is_fork else entry.original
+        return found.kind is entry.kind and found.identity == before
+
+    def _content(self, found: Found) -> str:
+        unread = "/".join(map(str, found.identity))
+        try:
+            if found.kind is Kind.LINK:
+                return link_digest(self.root, found.path)
+            if found.seen.st_size > DIGEST_BYTES_MAX:
+                return unread
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            with self.root.opened(found.path, flags) as fd:
+                return digest_and_text(fd)[0]
+        except OSError:
+            return unread
+
+
+def base_version(entry: BaseEntry | None) -> Version | None:
+    """Return what a path was when the fork was made."""
+    if entry is None or entry.kind is Kind.SPECIAL:
+        return None
+    if entry.kind is Kind.DIRECTORY:
+        return Version(Kind.DIRECTORY)
+    return Version(entry.kind, entry.content, entry.is_executable)
+
+
+def compare(
+    base: Base, fork: Side, parent: Side, *, strategy: Strategy, paths: tuple[str, ...] = ()
+) -> Comparison:
+    """Return what a merge would change in the parent.
+
+    Args:
+        base: What both come from.
+        fork: What is brought.
+        parent: Where it is brought to.
+        strategy: What becomes of conflicts.
+        paths: Paths to bring, with all below them; empty for all.
+    """
+    weighing = _Weighing(base, fork, parent, strategy)
+    names = {path for path in (*base.entries, *fork.found) if _is_wanted(path, paths)}
+    for path in sorted(names):
+        weighing.weigh(path)
+    weighing.check_places()
+    return Comparison(
+        tuple(weighing.changes[path] for path in sorted(weighing.changes)),
+        tuple(weighing.conflicts[path] for path in sorted(weighing.conflicts)),
+    )
+
+
+@dataclass
+class _Weighing:
+    base: Base
+    fork: Side
+    parent: Side
+    strategy: Strategy
+    changes: dict[str, Change] = field(default_factory=dict)
+    conflicts: dict[str, Conflict] = field(default_factory=dict)
+
+    def weigh(self, path: str) -> None:
+        """Decide about one path."""
+        if PASSED_OVER.intersection(path.split("/")):
+            return
+        old = base_version(self.base.entries.get(path))
+        ours = self.fork.version(path)
+        if ours == old:
+            return
+        theirs = self.parent.version(path)
+        decision = decide(old, ours, theirs)
+        match decision:
+            case Step.NOTHING:
+                return
+            case Step.TAKE:
+                self._take(path, _mode(old, ours, theirs))
+            case Step.MODE:
+                self._keep(path, _mode(old, ours, theirs))
+            case Step.LINES:
+                self._merge(path, _mode(old, ours, theirs))
+            case ConflictKind():
+                self._conflict(path, decision)
+            case _:
+                assert_never(decision)
+
+    def check_places(self) -> None:
+        """See to it that what is written has a directory to be in, and takes no stranger away."""
+        for path, change in list(self.changes.items()):
+            if change.kind is None or path not in self.changes:
+                continue
+            blocking = self._blocking(path)
+            if blocking is not None:
+                self._replace_or_report(path, blocking)
+            elif change.kind is not Kind.DIRECTORY and self._keeps_strangers(change):
+                self._conflict(path, ConflictKind.TYPE)
+
+    def _blocking(self, path: str) -> str | None:
+        """Return the nearest thing above a path that is no directory in the parent and stays."""
+        above = path
+        while above := above.rpartition("/")[0]:
+            found = self.parent.found.get(above)
+            change = self.changes.get(above)
+            becomes = found.kind if change is None and found is not None else None
+            if change is not None:
+                becomes = change.kind
+            if becomes is not None and becomes is not Kind.DIRECTORY:
+                return above
+        return None
+
+    def _replace_or_report(self, path: str, blocking: str) -> None:
+        if self.strategy is Strategy.TAKE_FORK:
+            self.conflicts[path] = Conflict(path, ConflictKind.TYPE)
+            self.changes[blocking] = Change(
+                blocking, self.parent.found.get(blocking), Kind.DIRECTORY
+            )
+        else:
+            del self.changes[path]
+            self.conflicts[path] = Conflict(path, ConflictKind.TYPE)
+
+    def _keeps_strangers(self, change: Change) -> bool:
+        """Tell whether a directory is in the way that has something the fork never knew."""
+        if change.is_forced or change.before is None or change.before.kind is not Kind.DIRECTORY:
+            return False
+        inside = f"{change.path}/"
+        return any(
+            path.startswith(inside) and not _goes(self.changes.get(path))
+            for path in self.parent.found
+        )
+
+    def _take(self, path: str, is_executable: bool, *, is_forced: bool = False) -> None:
+        found = self.fork.found.get(path)
+        self.changes[path] = Change(
+            path,
+            self.parent.found.get(path),
+            None if found is None else found.kind,
+            is_executable=is_executable,
+            is_forced=is_forced,
+        )
+
+    def _keep(self, path: str, is_executable: bool) -> None:
+        """Change whether a file may be run, and leave its content alone."""
+        before = self.parent.found.get(path)
+        self.changes[path] = Change(
+            path, before, Kind.FILE, is_executable=is_executable, is_parents=True
+        )
+
+    def _merge(self, path: str, is_executable: bool) -> None:
+        texts = (self.base.text(path), self.fork.text(path), self.parent.text(path))
+        old, ours, theirs = texts
+        if old is None or ours is None or theirs is None:
+            self._conflict(path, ConflictKind.BINARY)
+            return
+        merged = merge_lines(old, ours, theirs)
+        content = b"".join(merged.lines)
+        if merged.conflicts:
+            self._conflict(path, ConflictKind.CONTENT, content)
+        else:
+            before = self.parent.found.get(path)
+            self.changes[path] = Change(path, before, Kind.FILE, content, is_executable)
+
+    def _conflict(self, path: str, kind: ConflictKind, preview: bytes = b"") -> None:
+        if kind is ConflictKind.ADDED_TWICE and not preview:
+            preview = self._both(path)
+        self.conflicts[path] = Conflict(path, kind, preview)
+        if self.strategy is Strategy.TAKE_FORK:
+            ours = self.fork.found.get(path)
+            is_executable = ours is not None and ours.is_executable
+            self._take(path, is_executable, is_forced=True)
+        else:
+            self.changes.pop(path, None)
+
+    def _both(self, path: str) -> bytes:
+        ours, theirs = self.fork.text(path), self.parent.text(path)
+        if ours is None or theirs is None:
+            return b""
+        return b"".join(merge_lines(b"", ours, theirs).lines)
+
+
+def _goes(change: Change | None) -> bool:
+    return change is not None and change.kind is None
+
+
+def _mode(old: Version | None, ours: Version | None, theirs: Version | None) -> bool:
+    """Return whether the result may be run: as whoever changed that says."""
+    if ours is None:
+        return False
+    if theirs is None or old is None or ours.is_executable != old.is_executable:
+        return ours.is_executable
+    return theirs.is_executable
+
+
+def _is_wanted(path: str, paths: Iterable[str]) -> bool:
+    wanted = tuple(paths)
+    return not wanted or any(path == each or path.startswith(f"{each}/") for each in wanted)
+
+
+def _read(fd: int, limit: int) -> bytes:
+    pieces = []
+    at = 0
+    while at < limit and (data := os.pread(fd, limit - at, at)):
+        pieces.append(data)
+        at += len(data)
+    return b"".join(pieces)

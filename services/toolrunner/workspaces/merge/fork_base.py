@@ -1,0 +1,170 @@
+"""What a fork was when it was made, so that what was changed since can be told on both sides.
+
+Every entry is kept with the identity that its original and its copy had, which tells an untouched
+one without reading it. Of files of moderate size there is a digest too, and of texts the content,
+because bringing two versions of a text together needs the one that both come from.
+"""
+
+import hashlib
+import os
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from toolrunner.filesystem.beneath import Root
+from toolrunner.filesystem.copy import Copied, copy_tree
+from toolrunner.filesystem.tree import Found, Kind
+
+#: Larger files are told by their identity alone: reading them would take longer than copying.
+DIGEST_BYTES_MAX: Final = 64 * 1024 * 1024
+TEXT_BYTES_MAX: Final = 1024 * 1024
+CHUNK_BYTES: Final = 1024 * 1024
+_PROBE_BYTES: Final = 8192
+
+Identity = tuple[int, int, int, int]
+
+
+class BaseEntry(msgspec.Struct, frozen=True, array_like=True):
+    """What a path was.
+
+    Attributes:
+        kind: What it was.
+        original: The identity of what was copied.
+        copy: The identity of the copy.
+        content: Digest of a file, or of where a link leads to; empty for none.
+        is_executable: Whether a file could be run.
+        offset: Where its text begins in the pack; -1 for no text.
+        packed_bytes: How long it is there.
+    """
+
+    kind: Kind
+    original: Identity
+    copy: Identity
+    content: str = ""
+    is_executable: bool = False
+    offset: int = -1
+    packed_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Base:
+    """A base on disk: its index in memory, and the texts in a file."""
+
+    entries: dict[str, BaseEntry]
+    pack: Path
+
+    @classmethod
+    def load(cls, directory: Path) -> "Base":
+        """Read a base."""
+        index = (directory / "index").read_bytes()
+        entries = msgspec.msgpack.decode(index, type=dict[bytes, BaseEntry])
+        named = {os.fsdecode(path): entry for path, entry in entries.items()}
+        return cls(named, directory / "pack")
+
+    def text(self, path: str) -> bytes | None:
+        """Return what a text was; None if it was none."""
+        entry = self.entries.get(path)
+        if entry is None or entry.offset < 0:
+            return None
+        with self.pack.open("rb") as pack:
+            pack.seek(entry.offset)
+            return zlib.decompress(pack.read(entry.packed_bytes))
+
+
+@dataclass
+class _Recording:
+    """Notes every entry that is copied."""
+
+    source: Root
+    target: Root
+    pack_fd: int
+    entries: dict[str, BaseEntry] = field(default_factory=dict)
+    offset: int = 0
+
+    def note(self, found: Found, copy: int, small: bytes | None) -> None:
+        """Note one entry, with what it is now on the side of the copy."""
+        content, offset, packed_bytes = "", -1, 0
+        if found.kind is Kind.LINK:
+            content = link_digest(self.target, found.path)
+        elif found.kind is Kind.FILE and found.seen.st_size <= DIGEST_BYTES_MAX:
+            content, text = digest_and_text(copy) if small is None else _told_of(small)
+            if text is not None:
+                packed = zlib.compress(text, 1)
+                os.write(self.pack_fd, packed)
+                offset, packed_bytes = self.offset, len(packed)
+                self.offset += packed_bytes
+        identity = (0, 0, 0, 0)
+        if copy >= 0:
+            identity = Found(found.path, found.kind, os.fstat(copy)).identity
+        self.entries[found.path] = BaseEntry(
+            found.kind,
+            found.identity,
+            identity,
+            content,
+            found.is_executable,
+            offset,
+            packed_bytes,
+        )
+
+
+def copy_with_base(
+    source: Root,
+    target: Root,
+    directory: Path,
+    check: Callable[[Copied], None] = lambda copied: None,
+) -> Copied:
+    """Copy a tree, and keep in a directory what it was; `check` raises to give it up.
+
+    Raises:
+        OSError: There is no room.
+    """
+    directory.mkdir(mode=0o700)
+    pack_fd = os.open(directory / "pack", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
+    try:
+        recording = _Recording(source, target, pack_fd)
+        copied = copy_tree(source, target, on_entry=recording.note, check=check)
+    finally:
+        os.close(pack_fd)
+    # A name need not be text.
+    named = {os.fsencode(path): entry for path, entry in recording.entries.items()}
+    (directory / "index").write_bytes(msgspec.msgpack.encode(named))
+    return copied
+
+
+def link_target(root: Root, path: str) -> str:
+    """Return where a link leads to."""
+    above, _, name = path.rpartition("/")
+    with root.opened(above, os.O_PATH | os.O_DIRECTORY) as fd:
+        return os.readlink(name, dir_fd=fd)
+
+
+def link_digest(root: Root, path: str) -> str:
+    """Return a digest of where a link leads to."""
+    return hashlib.sha256(os.fsencode(link_target(root, path))).hexdigest()
+
+
+def digest_and_text(fd: int) -> tuple[str, bytes | None]:
+    """Return the digest of a file, and its content if that is a text of moderate size."""
+    digest = hashlib.sha256()
+    pieces: list[bytes] = []
+    at = 0
+    while data := os.pread(fd, CHUNK_BYTES, at):
+        digest.update(data)
+        at += len(data)
+        if at <= TEXT_BYTES_MAX:
+            pieces.append(data)
+    text = b"".join(pieces) if at <= TEXT_BYTES_MAX else None
+    return digest.hexdigest(), text if text is not None and is_text(text) else None
+
+
+def _told_of(content: bytes) -> tuple[str, bytes | None]:
+    return hashlib.sha256(content).hexdigest(), content if is_text(content) else None
+
+
+def is_text(content: bytes) -> bool:
+    """Tell whether people could read it."""
+    return b"\0" not in content[:_PROBE_BYTES]

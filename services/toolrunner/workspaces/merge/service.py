@@ -1,0 +1,169 @@
+"""Bringing the changes of a fork into its parent: compared, decided, then applied as a whole."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from toolrunner.filesystem.beneath import Root
+from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.primitives.errors import (
+    MergeDisturbed,
+    NotAFork,
+    ToolrunnerError,
+    WorkspaceNotReady,
+)
+from toolrunner.workspaces.domain.placement import HostState, Placement
+from toolrunner.workspaces.domain.spec import Fork
+from toolrunner.workspaces.host import NEXT_STEP, Host
+from toolrunner.workspaces.merge.application import Merge, MergePlan, stage
+from toolrunner.workspaces.merge.comparison import Comparison, Conflict, Side, Strategy, compare
+from toolrunner.workspaces.merge.fork_base import Base
+from toolrunner.workspaces.preparation_runs import Rooms
+from toolrunner.workspaces.sources.builder import BASE
+from toolrunner.workspaces.store import Request
+
+
+@dataclass(frozen=True, slots=True)
+class MergeWanted:
+    """Which fork is to be merged into which parent, and how."""
+
+    fork_id: WorkspaceId
+    fork_epoch: int
+    parent_id: WorkspaceId
+    parent_epoch: int
+    strategy: Strategy
+    paths: tuple[str, ...] = ()
+    is_dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReport:
+    """What a merge did, or would do."""
+
+    is_applied: bool
+    merged_paths: tuple[str, ...]
+    conflicts: tuple[Conflict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Merges:
+    """Merges forks of this node."""
+
+    host: Host
+    rooms: Rooms
+
+    async def merge(
+        self, request: Request, wanted: MergeWanted, encode: Callable[[MergeReport], bytes]
+    ) -> bytes:
+        """Merge once; return the serialised report, of now or of the first time.
+
+        Raises:
+            NotAFork: The one was not made from the other.
+            StalePlacement: One of them was placed anew.
+            MergeDisturbed: Something changed meanwhile, and nothing was merged.
+            QuotaExceeded: It is more than the parent may have, and nothing was merged.
+        """
+        return await self.host.effects.run(self._merge(request, wanted, encode))
+
+    async def recover(self, placement: Placement) -> None:
+        """End the merge that an earlier run of the service was killed in, if there is one."""
+        if placement.state in (HostState.REMOVED, HostState.REMOVING):
+            return
+        async with self.host.lock(placement.workspace_id):
+            merge = self._into(placement.workspace_id)
+            plan = await asyncio.to_thread(merge.pending)
+            if plan is not None:
+                await self._end(merge, plan)
+            else:
+                await asyncio.to_thread(merge.clear)
+
+    async def _merge(
+        self, request: Request, wanted: MergeWanted, encode: Callable[[MergeReport], bytes]
+    ) -> bytes:
+        # Always in one order, so that two merges never wait for each other.
+        first, second = sorted((wanted.fork_id, wanted.parent_id))
+        async with self.host.lock(first), self.host.lock(second):
+            known = await self.rooms.placements.answer(request)
+            if known is not None:
+                return known
+            self._check(wanted)
+            merge = self._into(wanted.parent_id)
+            await asyncio.to_thread(merge.clear)
+            try:
+                plan, response = await asyncio.to_thread(self._plan, request, wanted, encode)
+            except (OSError, ToolrunnerError):
+                await asyncio.to_thread(merge.clear)
+                raise
+            await self.rooms.points.reached("merge.staged", wanted.parent_id)
+            if plan is None:
+                await self.rooms.placements.commit(None, (request, response))
+                return response
+            try:
+                await asyncio.to_thread(merge.decide, plan)
+                await self.rooms.points.reached("merge.decided", wanted.parent_id)
+                await self._end(merge, plan)
+            except OSError as error:
+                await asyncio.to_thread(merge.clear)
+                raise MergeDisturbed(error.filename or wanted.parent_id) from error
+            return response
+
+    async def _end(self, merge: Merge, plan: MergePlan) -> None:
+        """Carry a decided plan out, or turn it back; nothing of it is left afterwards."""
+        try:
+            await asyncio.to_thread(merge.carry_out, plan)
+        except (MergeDisturbed, OSError):
+            await asyncio.to_thread(merge.clear)
+            raise
+        request = Request(plan.request_id, plan.method, plan.body_hash)
+        if not plan.is_turned_back:
+            await self.rooms.points.reached("merge.applied", merge.directory.name)
+            await self.rooms.placements.commit(None, (request, plan.response))
+        await asyncio.to_thread(merge.clear)
+
+    def _check(self, wanted: MergeWanted) -> None:
+        fork = self.host.current(wanted.fork_id, wanted.fork_epoch)
+        parent = self.host.current(wanted.parent_id, wanted.parent_epoch)
+        source = fork.recipe.source
+        if not isinstance(source, Fork) or source.parent_id != wanted.parent_id:
+            raise NotAFork(wanted.fork_id)
+        for each in (fork, parent):
+            if not each.is_sourced or each.state is HostState.PREPARING:
+                step = NEXT_STEP.get(each.state, "wait_for_it")
+                raise WorkspaceNotReady(each.workspace_id, each.state, step)
+
+    def _plan(
+        self, request: Request, wanted: MergeWanted, encode: Callable[[MergeReport], bytes]
+    ) -> tuple[MergePlan | None, bytes]:
+        """Compare, and stage what is to be written; return the plan, None for nothing to do."""
+        workspaces = self.rooms.workspaces
+        base = Base.load(workspaces.at(wanted.fork_id).directory / BASE)
+        fork_root = Root.open_directory(str(workspaces.at(wanted.fork_id).root))
+        parent_root = Root.open_directory(str(workspaces.at(wanted.parent_id).root))
+        try:
+            fork = Side(fork_root, base, is_fork=True)
+            parent = Side(parent_root, base, is_fork=False)
+            found = compare(base, fork, parent, strategy=wanted.strategy, paths=wanted.paths)
+            is_applied = not wanted.is_dry_run and _is_wanted(found, wanted.strategy)
+            paths = tuple(change.path for change in found.changes)
+            is_refused = wanted.strategy is Strategy.REPORT and bool(found.conflicts)
+            shown = () if is_refused else paths
+            response = encode(MergeReport(is_applied, shown, found.conflicts))
+            if not is_applied:
+                return None, response
+            quota = workspaces.quota_of(wanted.parent_id)
+            steps = stage(found.changes, fork, parent_root, quota)
+            names = (request.request_id, request.method, request.body_hash)
+            return MergePlan(steps, *names, response), response
+        finally:
+            fork_root.close()
+            parent_root.close()
+
+    def _into(self, parent_id: WorkspaceId) -> Merge:
+        workspace = self.rooms.workspaces.at(parent_id)
+        return Merge(workspace.directory, workspace.root)
+
+
+def _is_wanted(found: Comparison, strategy: Strategy) -> bool:
+    if strategy is Strategy.REPORT and found.conflicts:
+        return False
+    return bool(found.changes)

@@ -1,0 +1,1 @@
+"""This node: registration, readiness, policies."""

@@ -1,0 +1,189 @@
+"""The preparations that run: begun, followed and given up, each with its log."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from parley.clock import Clock
+from parley.tasks import Starter
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.files.service import FileRoom
+from toolrunner.filesystem.trash import Trash
+from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.primitives.errors import SpawnerGone
+from toolrunner.processes.node_sandbox import Sandbox
+from toolrunner.processes.service import Processes
+from toolrunner.sandbox import Level
+from toolrunner.workspaces.domain.placement import (
+    Failure,
+    FailureKind,
+    HostState,
+    LogLine,
+    Outcome,
+    Placement,
+    Prepared,
+)
+from toolrunner.workspaces.domain.spec import Recipe, SandboxLevel
+from toolrunner.workspaces.egress import HostedExits
+from toolrunner.workspaces.fault_points import Points
+from toolrunner.workspaces.preparation import Preparation, Preparing, up_to_date
+from toolrunner.workspaces.preparation_log import PreparationLog
+from toolrunner.workspaces.setup_script import NodeStops
+from toolrunner.workspaces.sources.builder import Sourcing
+from toolrunner.workspaces.store import Placements
+
+logger = logging.getLogger(__name__)
+
+
+class EndReason(StrEnum):
+    """Why a stream ended without an outcome; names are those of the proto."""
+
+    GOING_AWAY = "going_away"
+    WORKSPACE_STOPPED = "workspace_stopped"
+
+
+PreparationEvent = LogLine | Prepared | Failure | EndReason
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What hosting works with."""
+
+    placements: Placements
+    workspaces: Workspaces
+    processes: Processes
+    files: FileRoom
+    sourcing: Sourcing
+    preparing: Preparing
+    trash: Trash
+    points: Points
+    sandbox: Sandbox
+    exits: HostedExits
+    clock: Clock
+
+
+class Runs:
+    """Preparations, in the tasks of their owner.
+
+    Attributes:
+        running: The preparation of each workspace that has one.
+        changed: Set when a workspace changed.
+        stopping: Set when this node stops.
+    """
+
+    def __init__(self, rooms: Rooms, tasks: Starter, log_directory: Path) -> None:
+        self.running: dict[WorkspaceId, Preparation] = {}
+        self.changed = asyncio.Event()
+        self.stopping = asyncio.Event()
+        self._rooms = rooms
+        self._tasks = tasks
+        self._log_directory = log_directory
+        self._logs: dict[WorkspaceId, PreparationLog] = {}
+
+    def stop(self) -> None:
+        """Leave all preparations to the next run of the service."""
+        self.stopping.set()
+        for preparation in self.running.values():
+            preparation.log.grew.changed()
+            if preparation.task is not None:
+                preparation.task.cancel()
+
+    def start(self, placement: Placement) -> Preparation:
+        """Begin a preparation, or return the one that runs."""
+        running = self.running.get(placement.workspace_id)
+        if running is not None and not running.ended.is_set():
+            running.placement = msgspec.structs.replace(running.placement, epoch=placement.epoch)
+            return running
+        preparation = Preparation(placement, self.log(placement.workspace_id))
+        self.running[placement.workspace_id] = preparation
+        preparation.task = self._tasks.create_task(self._run(preparation))
+        return preparation
+
+    async def _run(self, preparation: Preparation) -> None:
+        workspace_id = preparation.placement.workspace_id
+        rooms = self._rooms
+        try:
+            failure = self._sandbox_failure(preparation.placement.recipe)
+            if failure is not None:
+                now = rooms.clock.now()
+                placement = msgspec.structs.replace(
+                    preparation.placement, state=HostState.FAILED, failure=failure, changed_at=now
+                )
+            else:
+                placement = await rooms.preparing.run(preparation)
+            await rooms.points.reached("prepare.done", workspace_id)
+            placement = up_to_date(placement, rooms.placements.all[workspace_id])
+            outcome = placement.failure or placement.prepared
+            response = msgspec.json.encode(outcome)
+            answers = [(request, response) for request in preparation.requests.values()]
+            await rooms.placements.commit(placement, *answers)
+            preparation.outcome = outcome
+        except (NodeStops, SpawnerGone):
+            logger.info("a preparation is left to the next run of the service")
+        finally:
+            # What is over is read from disk by whoever asks for it later.
+            if self.running.get(workspace_id) is preparation:
+                del self.running[workspace_id]
+                self._logs.pop(workspace_id, None)
+            preparation.ended.set()
+            preparation.log.grew.changed()
+            self.changed.set()
+
+    def _sandbox_failure(self, recipe: Recipe) -> Failure | None:
+        """Return why a workspace cannot be confined as far as is demanded."""
+        level, required = self._rooms.sandbox.report.level, recipe.sandbox_minimum
+        if required is SandboxLevel.UNSPECIFIED or Level[required.name] <= level:
+            return None
+        text = (
+            f"this node confines at level {level.word}, and the template demands {required}; "
+            "choose a node with a stronger sandbox or another template"
+        )
+        return Failure(FailureKind.SANDBOX, text, is_recreatable=True)
+
+    def is_over(self, preparation: Preparation) -> bool:
+        """Tell whether nothing more comes of a preparation in this run of the service."""
+        return preparation.ended.is_set() or self.stopping.is_set()
+
+    def outcome(self, preparation: Preparation) -> PreparationEvent:
+        """Return what came of a preparation that ended, or why nothing did."""
+        if preparation.outcome is not None:
+            return preparation.outcome
+        return EndReason.GOING_AWAY if self.stopping.is_set() else EndReason.WORKSPACE_STOPPED
+
+    async def give_up(self, workspace_id: WorkspaceId) -> None:
+        """End a preparation that runs; whoever repeats its request learns that it was stopped."""
+        preparation = self.running.pop(workspace_id, None)
+        if preparation is None or preparation.task is None or preparation.ended.is_set():
+            return
+        preparation.task.cancel()
+        await preparation.ended.wait()
+        await self._rooms.placements.settled()
+        if preparation.outcome is None:
+            failure = Failure(FailureKind.SOURCE, "it was stopped before it was ready", True)
+            response = msgspec.json.encode(failure)
+            answers = [(request, response) for request in preparation.requests.values()]
+            await self._rooms.placements.commit(None, *answers)
+
+    def forget(self, workspace_id: WorkspaceId) -> None:
+        """Keep nothing of a workspace that is gone."""
+        self.log(workspace_id).remove()
+        self._logs.pop(workspace_id, None)
+        self.running.pop(workspace_id, None)
+
+    def log(self, workspace_id: WorkspaceId) -> PreparationLog:
+        """Return what the preparations of a workspace printed."""
+        log = self._logs.get(workspace_id)
+        if log is None:
+            log = self._logs[workspace_id] = PreparationLog(
+                self._log_directory / f"{workspace_id}.jsonl"
+            )
+        return log
+
+
+def decode_outcome(response: bytes) -> Outcome:
+    """Return what came of a preparation, from what was kept of it."""
+    return msgspec.json.decode(response, type=Prepared | Failure)

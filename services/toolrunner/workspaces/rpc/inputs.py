@@ -1,0 +1,230 @@
+"""What requests about hosted workspaces say, checked against the limits that the protos state."""
+
+import hashlib
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+from google.protobuf.message import Message
+
+from parley.api.workspace.v1 import host_service_pb2 as api
+from parley.api.workspace.v1 import sandbox_pb2, secret_pb2, template_pb2, workspace_pb2
+from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.primitives.errors import InvalidRequest
+from toolrunner.processes.rpc.inputs import canonical_uuid, request_id_of, variables_of
+from toolrunner.workspaces.domain.spec import (
+    Fork,
+    ForkMode,
+    Git,
+    Limits,
+    Local,
+    Network,
+    NetworkAccess,
+    Policy,
+    Profile,
+    Recipe,
+    SandboxLevel,
+    Scratch,
+    SecretGrant,
+    Source,
+)
+from toolrunner.workspaces.host import Wanted
+from toolrunner.workspaces.merge.comparison import Strategy
+from toolrunner.workspaces.merge.service import MergeWanted
+from toolrunner.workspaces.sources.builder import check_skeleton
+from toolrunner.workspaces.store import Request
+
+SCRIPT_BYTES_MAX: Final = 64 * 1024
+SETUP_MS_MAX: Final = 1_800_000
+SETUP_MS: Final = 600_000
+SKELETON_FILES_MAX: Final = 64
+SKELETON_BYTES_MAX: Final = 256 * 1024
+URL_MAX: Final = 2000
+REF_MAX: Final = 255
+SECRETS_MAX: Final = 32
+PATHS_MAX: Final = 1000
+GRACE_MS: Final = 3000
+GRACE_MS_MAX: Final = 60_000
+_REF: Final = re.compile(r"(?!-)(?!.*(?:\.\.|@\{|//))[^\x00-\x20\x7f~^:?*\[\\]+(?<![./])")
+STRATEGY: Final = {
+    workspace_pb2.MERGE_STRATEGY_UNSPECIFIED: Strategy.REPORT,
+    workspace_pb2.MERGE_STRATEGY_REPORT: Strategy.REPORT,
+    workspace_pb2.MERGE_STRATEGY_KEEP_PARENT: Strategy.KEEP_PARENT,
+    workspace_pb2.MERGE_STRATEGY_TAKE_FORK: Strategy.TAKE_FORK,
+}
+
+
+def request_of(request: Message, request_id: str, *ignored: str) -> Request:
+    """Return a request that changes something; two that differ only in what is ignored are one.
+
+    Args:
+        request: The request.
+        request_id: Its id.
+        ignored: Fields, with a point before those of a field.
+    """
+    body = type(request)()
+    body.CopyFrom(request)
+    for field in ignored:
+        *path, name = field.split(".")
+        message: Message = body
+        for step in path:
+            message = getattr(message, step)
+        message.ClearField(name)
+    name = request.DESCRIPTOR.name
+    body_hash = hashlib.sha256(body.SerializeToString(deterministic=True)).digest()
+    return Request(request_id_of(request_id), name, body_hash)
+
+
+def workspace_of(text: str, epoch: int, field: str = "workspace_id") -> tuple[WorkspaceId, int]:
+    """Return a workspace and the number of its placement."""
+    if epoch < 1:
+        raise InvalidRequest("epoch", "is less than 1")
+    return WorkspaceId(canonical_uuid(text, field)), epoch
+
+
+def wanted_of(request: api.PrepareWorkspaceRequest) -> Wanted:
+    """Return the workspace that is asked for."""
+    workspace_id, epoch = workspace_of(request.workspace_id, request.epoch)
+    if request.after_log_sequence < 0:
+        raise InvalidRequest("after_log_sequence", "is negative")
+    return Wanted(
+        workspace_id, epoch, request.owner_id, recipe_of(request.recipe), request.must_exist
+    )
+
+
+def recipe_of(recipe: api.WorkspaceRecipe) -> Recipe:
+    """Return how to make a workspace."""
+    script = recipe.setup_script
+    if len(script.encode()) > SCRIPT_BYTES_MAX or "\0" in script:
+        raise InvalidRequest("recipe.setup_script", f"has over {SCRIPT_BYTES_MAX} bytes, or a NUL")
+    if not 0 <= recipe.setup_timeout_ms <= SETUP_MS_MAX:
+        problem = f"is not between 0 and {SETUP_MS_MAX}"
+        raise InvalidRequest("recipe.setup_timeout_ms", problem)
+    return Recipe(
+        source=_source(recipe),
+        setup_script=script,
+        setup_timeout_s=(recipe.setup_timeout_ms or SETUP_MS) / 1000,
+        environment=variables_of(recipe.environment, "recipe.environment"),
+        policy=policy_of(recipe.network, recipe.limits, tuple(recipe.secrets)),
+        profile=Profile[sandbox_pb2.SandboxProfile.Name(recipe.profile)[len("SANDBOX_PROFILE_") :]],
+        sandbox_minimum=SandboxLevel[
+            sandbox_pb2.SandboxLevel.Name(recipe.sandbox_minimum)[len("SANDBOX_LEVEL_") :]
+        ],
+    )
+
+
+def policy_of(
+    network: sandbox_pb2.NetworkPolicy,
+    limits: sandbox_pb2.ResourceLimits,
+    secrets: tuple[secret_pb2.SecretGrant, ...],
+) -> Policy:
+    """Return what a workspace may do."""
+    if len(secrets) > SECRETS_MAX:
+        raise InvalidRequest("secrets", f"has over {SECRETS_MAX}")
+    access = sandbox_pb2.NetworkAccess.Name(network.access)[len("NETWORK_ACCESS_") :]
+    return Policy(
+        Network(
+            NetworkAccess[access],
+            tuple(network.presets),
+            tuple(network.allowed_hosts),
+            tuple(network.denied_hosts),
+        ),
+        Limits(
+            limits.cpu_millicores,
+            limits.memory_bytes,
+            limits.pids,
+            limits.disk_bytes,
+            limits.inodes,
+            limits.output_bytes,
+        ),
+        tuple(
+            SecretGrant(
+                grant.name,
+                secret_pb2.SecretDelivery.Name(grant.delivery),
+                tuple(grant.hosts),
+                grant.header,
+                grant.variable,
+            )
+            for grant in secrets
+        ),
+    )
+
+
+def merge_of(request: api.MergeWorkspaceRequest) -> MergeWanted:
+    """Return what is to be merged."""
+    fork_id, fork_epoch = workspace_of(
+        request.fork_workspace_id, request.fork_epoch, "fork_workspace_id"
+    )
+    parent_id, parent_epoch = workspace_of(
+        request.parent_workspace_id, request.parent_epoch, "parent_workspace_id"
+    )
+    if len(request.paths) > PATHS_MAX:
+        raise InvalidRequest("paths", f"has over {PATHS_MAX}")
+    paths = tuple(
+        "/".join(part for part in path.split("/") if part not in ("", "."))
+        for path in request.paths
+    )
+    if any(".." in path.split("/") for path in paths):
+        raise InvalidRequest("paths", "leads out of the workspace")
+    return MergeWanted(
+        fork_id,
+        fork_epoch,
+        parent_id,
+        parent_epoch,
+        STRATEGY[request.strategy],
+        () if "" in paths else paths,
+        request.dry_run,
+    )
+
+
+def grace_of(request: api.WorkspaceHostServiceStopWorkspaceRequest) -> float:
+    """Return the time that processes have to end by themselves, in seconds."""
+    grace_ms = request.grace_ms if request.HasField("grace_ms") else GRACE_MS
+    if not 0 <= grace_ms <= GRACE_MS_MAX:
+        raise InvalidRequest("grace_ms", f"is not between 0 and {GRACE_MS_MAX}")
+    return grace_ms / 1000
+
+
+def _source(recipe: api.WorkspaceRecipe) -> Source:
+    match recipe.WhichOneof("source"):
+        case "scratch":
+            return _scratch(recipe.scratch)
+        case "git":
+            return _git(recipe.git)
+        case "local":
+            return Local(recipe.local.directory, recipe.local.overlay)
+        case "fork":
+            fork = recipe.fork
+            parent_id, epoch = workspace_of(fork.parent_workspace_id, fork.parent_epoch)
+            mode = workspace_pb2.ForkMode.Name(fork.mode)[len("FORK_MODE_") :]
+            return Fork(parent_id, epoch, ForkMode[mode])
+        case _ if recipe.kind == template_pb2.WORKSPACE_KIND_SCRATCH:
+            return Scratch()
+        case _:
+            raise InvalidRequest("recipe.source", "is missing; say what it begins with")
+
+
+def _scratch(scratch: template_pb2.ScratchSource) -> Scratch:
+    skeleton = dict(scratch.skeleton)
+    size = sum(len(content.encode()) for content in skeleton.values())
+    if len(skeleton) > SKELETON_FILES_MAX or size > SKELETON_BYTES_MAX:
+        problem = f"has over {SKELETON_FILES_MAX} files or {SKELETON_BYTES_MAX} bytes"
+        raise InvalidRequest("recipe.scratch.skeleton", problem)
+    check_skeleton(skeleton)
+    return Scratch(skeleton)
+
+
+def _git(git: template_pb2.GitSource) -> Git:
+    if not 1 <= len(git.url) <= URL_MAX or git.url.startswith("-") or not git.url.isprintable():
+        raise InvalidRequest("recipe.git.url", f"is no address of at most {URL_MAX} characters")
+    parts = urlsplit(git.url)
+    is_token = parts.scheme in ("http", "https") and parts.username is not None
+    if parts.password is not None or is_token:
+        problem = "holds a credential; grant the workspace a secret instead"
+        raise InvalidRequest("recipe.git.url", problem)
+    for field, name in (("ref", git.ref), ("branch", git.branch)):
+        if name and (len(name) > REF_MAX or not _REF.fullmatch(name)):
+            raise InvalidRequest(f"recipe.git.{field}", "is no name that git takes")
+    if git.depth < 0:
+        raise InvalidRequest("recipe.git.depth", "is negative")
+    return Git(git.url, git.ref, git.branch, git.depth, git.worktree)

@@ -1,0 +1,1 @@
+"""Where the files of a new workspace come from: repositories, mirrors, archives."""

@@ -1,0 +1,343 @@
+"""Making the files of a workspace of each kind, beside their place until they are whole."""
+
+import asyncio
+import errno
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final, Protocol, TypeVar, assert_never
+
+import msgspec
+
+from toolrunner.directories.workspaces import Workspace, Workspaces
+from toolrunner.filesystem.beneath import Root
+from toolrunner.filesystem.copy import Copied, copy_tree
+from toolrunner.filesystem.trash import PRIVATE, Trash
+from toolrunner.filesystem.tree import hand_over
+from toolrunner.primitives.domain import Quota, WorkspaceId
+from toolrunner.primitives.errors import ForkNotPossible, InvalidRequest, QuotaExceeded
+from toolrunner.quotas.disk import passed
+from toolrunner.spawner.client.node_programs import ProgramFailed
+from toolrunner.workspaces.domain.local_directory import LocalDirectory
+from toolrunner.workspaces.domain.spec import Fork, ForkMode, Git, Local, Scratch, Source
+from toolrunner.workspaces.merge.fork_base import copy_with_base
+from toolrunner.workspaces.sources.clone import Cloning
+from toolrunner.workspaces.sources.disk_guard import kept_within
+from toolrunner.workspaces.sources.overlays import Overlays
+from toolrunner.workspaces.sources.remotes import RemoteRefused
+
+T = TypeVar("T")
+
+#: Where files are made; they are renamed to their place when they are whole.
+UNFINISHED: Final = "new"
+BASE: Final = "base"
+LAYER: Final = "layer"
+MEBIBYTE: Final = 1024 * 1024
+
+Say = Callable[[str, str], None]
+
+
+class SourceFailed(Exception):
+    """The files cannot be made.
+
+    Attributes:
+        is_full: Whether the disk is.
+        is_recreatable: Whether another try may help.
+    """
+
+    def __init__(self, message: str, *, is_full: bool = False, is_recreatable: bool = True) -> None:
+        super().__init__(message)
+        self.is_full = is_full
+        self.is_recreatable = is_recreatable
+
+
+class _Unwanted(Exception):
+    """Nobody waits for a copy any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How the files were made.
+
+    Attributes:
+        root: Where they are if not in the workspace's own directory; empty for there.
+        fork_mode: How those of a fork were made.
+        readable: Directories outside that its processes must be able to read.
+    """
+
+    root: str = ""
+    fork_mode: ForkMode = ForkMode.UNSPECIFIED
+    readable: tuple[str, ...] = ()
+
+
+class Owners(Protocol):
+    """Gives each workspace a user of its own, where it can."""
+
+    def take(self) -> int | None:
+        """Return a user that owns nothing yet; None for the user of the service."""
+        ...
+
+
+class OwnedByService:
+    """All workspaces are the service's."""
+
+    def take(self) -> None:
+        """Return none."""
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class Sourcing:
+    """Makes the files of workspaces."""
+
+    workspaces: Workspaces
+    cloning: Cloning
+    overlays: Overlays
+    directories: tuple[LocalDirectory, ...]
+    trash: Trash
+    owners: Owners
+    may_borrow: bool
+
+    def described(self, source: Source) -> Made:
+        """Return how files that were made of a source are to be used.
+
+        Raises:
+            SourceFailed: They are a directory that is no longer offered.
+        """
+        match source:
+            case Git():
+                borrows = source.borrows and not source.depth and self.may_borrow
+                objects = self.cloning.mirrors.at(source.url) / "objects"
+                return Made(readable=(str(objects),) if borrows else ())
+            case Local(has_overlay=False):
+                return Made(root=str(self.registered(source).path))
+            case Fork():
+                return Made(fork_mode=ForkMode.COPY)
+            case Scratch() | Local():
+                return Made()
+            case _:
+                assert_never(source)
+
+    async def make(self, workspace_id: WorkspaceId, source: Source, say: Say) -> None:
+        """Make the files of a workspace that has none, all of them or none.
+
+        Raises:
+            SourceFailed: They cannot be made.
+        """
+        workspace = self.workspaces.at(workspace_id)
+        workspace.directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        for left_behind in (UNFINISHED, BASE):
+            await asyncio.to_thread(self.trash.throw, workspace.directory / left_behind)
+        try:
+            await self._make(workspace_id, workspace, source, say)
+        except Exception as error:
+            # What is of no use to it takes no room, which nobody would count.
+            await asyncio.to_thread(self._clear, workspace)
+            failed = _failure_of(error)
+            if failed is error:
+                raise
+            raise failed from error
+
+    def _clear(self, workspace: Workspace) -> None:
+        for left_behind in (UNFINISHED, BASE):
+            self.trash.throw(workspace.directory / left_behind)
+        with suppress(OSError):
+            self.trash.empty()
+
+    async def _make(
+        self, workspace_id: WorkspaceId, workspace: Workspace, source: Source, say: Say
+    ) -> None:
+        unfinished = workspace.directory / UNFINISHED
+        quota = self.workspaces.quota_of(workspace_id)
+        match source:
+            case Scratch(skeleton):
+                await asyncio.to_thread(write_skeleton, unfinished, skeleton)
+            case Git():
+                if source.borrows and not self.may_borrow:
+                    say("clone", "copying objects: its user may not read the node's mirror")
+                    source = msgspec.structs.replace(source, borrows=False)
+                clone = self.cloning.clone(
+                    workspace_id, source, unfinished, lambda line: say("clone", line)
+                )
+                await kept_within(quota, unfinished, self.cloning.mirrors.clock, clone)
+            case Local():
+                if not await self._local(workspace, source, quota, say):
+                    return
+            case Fork():
+                await self._fork(workspace, source, quota, say)
+            case _:
+                assert_never(source)
+        owner = self.owners.take()
+        if owner is not None:
+            await asyncio.to_thread(_hand_over, unfinished, owner)
+        os.rename(unfinished, workspace.directory / "files")
+
+    async def _local(self, workspace: Workspace, source: Local, quota: Quota, say: Say) -> bool:
+        """Show a directory as it is or under an overlay; return whether a copy was made instead."""
+        registered = self.registered(source)
+        if not registered.path.is_dir():
+            raise SourceFailed(f"the directory {source.directory!r} of this node is not there")
+        if not source.has_overlay:
+            return False
+        if self.overlays.is_available:
+            say("copy", f"{source.directory}: an overlay of the kernel")
+            self.overlays.lay(
+                registered.path, workspace.directory / LAYER, workspace.directory / "files"
+            )
+            return False
+        copied = await _copied(registered.path, workspace.directory / UNFINISHED, None, quota)
+        say("copy", f"{source.directory}: a snapshot, {_told(copied)}")
+        return True
+
+    async def _fork(self, workspace: Workspace, source: Fork, quota: Quota, say: Say) -> None:
+        parent = self.workspaces.at(source.parent_id)
+        copied = await _copied(
+            parent.root, workspace.directory / UNFINISHED, workspace.directory / BASE, quota
+        )
+        say("copy", f"a copy of {source.parent_id}, {_told(copied)}")
+
+    def registered(self, source: Local) -> LocalDirectory:
+        """Return the directory that a name stands for.
+
+        Raises:
+            SourceFailed: There is none, or it may not be used like this.
+        """
+        for each in self.directories:
+            if each.name == source.directory:
+                if each.is_overlay_only and not source.has_overlay:
+                    text = f"{each.name!r} is offered under an overlay only; ask for one"
+                    raise SourceFailed(text, is_recreatable=False)
+                return each
+        text = f"this node offers no directory {source.directory!r}; ask its administrator"
+        raise SourceFailed(text, is_recreatable=False)
+
+    def show_again(self, workspace_id: WorkspaceId, source: Source) -> None:
+        """Lay the overlay of a workspace that has one; the machine may have forgotten it.
+
+        Raises:
+            SourceFailed: It cannot be laid any more.
+        """
+        workspace = self.workspaces.at(workspace_id)
+        if not isinstance(source, Local) or not (workspace.directory / LAYER).is_dir():
+            return
+        try:
+            self.overlays.lay(
+                self.registered(source).path,
+                workspace.directory / LAYER,
+                workspace.directory / "files",
+            )
+        except OSError as error:
+            raise SourceFailed(f"its overlay cannot be laid again: {error.strerror}") from error
+
+    def take_off(self, workspace_id: WorkspaceId) -> None:
+        """Take the overlay of a workspace off, if it has one."""
+        self.overlays.take_off(self.workspaces.at(workspace_id).directory / "files")
+
+
+def check_fork(source: Fork) -> None:
+    """Refuse a fork that cannot be made as asked.
+
+    Raises:
+        ForkNotPossible: Two workspaces would share what either could change for the other.
+    """
+    if source.mode is ForkMode.WORKTREE:
+        cause = "both would write to one repository; ask for a copy"
+        raise ForkNotPossible(source.mode, cause)
+    if source.mode is ForkMode.OVERLAY:
+        cause = "the parent goes on changing below it; ask for a copy"
+        raise ForkNotPossible(source.mode, cause)
+
+
+def check_skeleton(skeleton: dict[str, str]) -> None:
+    """Refuse paths that are none inside a workspace.
+
+    Raises:
+        InvalidRequest: One leads out, or is empty.
+    """
+    for path in skeleton:
+        parts = PurePosixPath(path).parts
+        if not parts or path.startswith("/") or ".." in parts or "\0" in path:
+            raise InvalidRequest("recipe.scratch.skeleton", f"has the path {path!r}")
+
+
+def write_skeleton(directory: Path, skeleton: dict[str, str]) -> None:
+    """Make a directory with files to begin with."""
+    directory.mkdir(mode=PRIVATE)
+    for path, content in skeleton.items():
+        file = directory / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+
+
+def _hand_over(directory: Path, owner: int) -> None:
+    root = Root.open_directory(str(directory))
+    try:
+        hand_over(root, owner)
+    finally:
+        root.close()
+
+
+def _failure_of(error: Exception) -> Exception:
+    """Return what is told of an error; itself if that is all."""
+    match error:
+        case RemoteRefused():
+            return SourceFailed(str(error), is_recreatable=False)
+        case QuotaExceeded():
+            text = (
+                f"it would take {error.used} {error.dimension} or more, and may have "
+                f"{error.limit}; what has several names is a file for each of them here"
+            )
+            return SourceFailed(text, is_full=True, is_recreatable=False)
+        case ProgramFailed():
+            return SourceFailed(str(error), is_full="No space left" in str(error))
+        case OSError():
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            return SourceFailed(f"its files cannot be made: {error.strerror}", is_full=is_full)
+        case _:
+            return error
+
+
+async def _copied(source: Path, target: Path, base: Path | None, quota: Quota) -> Copied:
+    """Copy a tree in a thread; when nobody waits any more, it ends before this does."""
+    is_unwanted = threading.Event()
+
+    def check(copied: Copied) -> None:
+        if is_unwanted.is_set():
+            raise _Unwanted
+        if (problem := passed(quota, copied.disk_bytes, copied.entries)) is not None:
+            raise problem
+
+    def work() -> Copied:
+        target.mkdir(mode=PRIVATE)
+        original = Root.open_directory(str(source))
+        try:
+            copy = Root.open_directory(str(target))
+            try:
+                if base is None:
+                    return copy_tree(original, copy, check=check)
+                copied = copy_with_base(original, copy, base, check)
+                if os.fstat(original.fd).st_ino != os.stat(source).st_ino:
+                    raise SourceFailed("the workspace it is a copy of was removed meanwhile")
+                return copied
+            finally:
+                copy.close()
+        finally:
+            original.close()
+
+    copying = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        return await asyncio.shield(copying)
+    except asyncio.CancelledError:
+        is_unwanted.set()
+        await asyncio.wait([copying])
+        copying.exception()
+        raise
+
+
+def _told(copied: Copied) -> str:
+    size = f"{copied.files} files, {copied.content_bytes / MEBIBYTE:.1f} MiB"
+    how = "sharing their blocks" if copied.shared_files else "byte by byte"
+    return f"{size}, {how}, {copied.left_out} left out"

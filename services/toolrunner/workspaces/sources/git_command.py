@@ -1,0 +1,206 @@
+"""Running the node's own git: with nothing of the node in it, and as confined as the node can."""
+
+import os
+import pwd
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from toolrunner.directories.users import FIRST
+from toolrunner.filesystem.beneath import Root
+from toolrunner.filesystem.tree import hand_over
+from toolrunner.primitives.domain import Limits, WorkspaceId
+from toolrunner.processes.node_sandbox import Sandbox
+from toolrunner.sandbox import Confinement, Layer, Network, NotEnforceable, Place, Profile, plan
+from toolrunner.spawner.client.node_programs import OnLine, ProgramFailed, Programs
+from toolrunner.workspaces.sources.git_output import led_names, told
+
+QUICK_S: Final = 60.0
+#: Whose mirrors and unfinished clones are; no workspace ever gets this user.
+GIT_USER: Final = FIRST - 1
+NOBODY: Final = "nobody"
+#: For the users of others to walk through.
+PASSABLE: Final = 0o711
+
+#: Where the keys of hosts are kept that were met, beside each mirror; not those of the service.
+KNOWN_HOSTS: Final = "parley-known-hosts"
+#: Nothing of a user's or of the machine's settings, no agent, no key, nobody to ask.
+SSH: Final = (
+    *("ssh", "-F", "none", "-a", "-x"),
+    *("-o", "BatchMode=yes", "-o", "IdentityAgent=none", "-o", "IdentitiesOnly=yes"),
+    *("-o", "IdentityFile=none", "-o", "CertificateFile=none", "-o", "PKCS11Provider=none"),
+    *("-o", "GlobalKnownHostsFile=none", "-o", f"UserKnownHostsFile={KNOWN_HOSTS}"),
+    *("-o", "StrictHostKeyChecking=accept-new", "-o", "UpdateHostKeys=no"),
+    *("-o", "GSSAPIAuthentication=no", "-o", "HostbasedAuthentication=no"),
+    *("-o", "PasswordAuthentication=no", "-o", "KbdInteractiveAuthentication=no"),
+    *("-o", "ProxyCommand=none", "-o", "ControlPath=none", "-o", "PermitLocalCommand=no"),
+    *("-o", "ForwardAgent=no", "-o", "ClearAllForwardings=yes", "-o", "ConnectTimeout=20"),
+)
+
+#: Nothing of the machine's or of anybody's git settings, and nobody to ask.
+GIT_ENVIRONMENT: Final[Mapping[str, str]] = {
+    "HOME": "/nonexistent",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "true",
+    "GIT_ADVICE": "0",
+    "GIT_SSH_VARIANT": "ssh",
+    "GIT_SSH_COMMAND": shlex.join(SSH),
+    "LC_ALL": "C.UTF-8",
+}
+GIT: Final = (
+    "git",
+    *("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.hooksPath=/dev/null"),
+    *("-c", "advice.detachedHead=false", "-c", "init.defaultBranch=main"),
+)
+
+
+def ssh_to(host: str, addresses: tuple[str, ...]) -> dict[str, str]:
+    """Return the variables for a host by ssh: it is met at a judged address, under its name."""
+    if not addresses:
+        return {}
+    met = ("-o", f"HostName={addresses[0]}", "-o", f"HostKeyAlias={host}")
+    return {"GIT_SSH_COMMAND": shlex.join((*SSH, *met))}
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A directory that git works in.
+
+    Attributes:
+        name: What the spawner knows it by; one name, one directory.
+        directory: The only one that git may write.
+        readable: What it may read besides the system's programs.
+        user: Whose it is and who git is there, where there are users; -1 for the service's own.
+    """
+
+    name: str
+    directory: Path
+    readable: tuple[str, ...] = ()
+    user: int = GIT_USER
+
+
+@dataclass(frozen=True, slots=True)
+class GitRuns:
+    """Runs git on benches."""
+
+    programs: Programs
+    sandbox: Sandbox
+    limits: Limits
+
+    def own(self, bench: Bench) -> None:
+        """Have the directory of a bench, for the user that git will be; what is there is given."""
+        bench.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        uid = self._uid(bench)
+        if uid >= 0:
+            for above in (bench.directory.parent.parent, bench.directory.parent):
+                if above.stat().st_uid == os.geteuid():
+                    above.chmod(PASSABLE)
+        owner = uid if uid >= 0 else os.geteuid()
+        if bench.directory.stat().st_uid == owner:
+            return
+        root = Root.open_directory(str(bench.directory))
+        try:
+            hand_over(root, owner)
+        finally:
+            root.close()
+
+    async def run(
+        self,
+        bench: Bench,
+        *words: str,
+        network: Network = Network.NONE,
+        options: tuple[str, ...] = (),
+        environment: Mapping[str, str] = MappingProxyType({}),
+        limit_s: float = QUICK_S,
+        on_line: OnLine = lambda line: None,
+        asked_host: str = "",
+    ) -> tuple[str, ...]:
+        """Run git on a bench; return the last lines that it printed, as it printed them.
+
+        What `on_line` and a failure tell is for people: no private address but `asked_host`, and
+        no directory of the node.
+
+        Raises:
+            ProgramFailed: It did not end well, or not in time.
+        """
+        names = {**led_names(environment), str(bench.directory): "."}
+        names |= dict.fromkeys(bench.readable, "(the node's copy)")
+
+        def shown(line: str) -> str:
+            return told(line, names, asked_host)
+
+        try:
+            return await self.programs.run(
+                (*GIT, *options, *words),
+                workspace_id=WorkspaceId(bench.name),
+                directory=bench.directory,
+                environment={**GIT_ENVIRONMENT, **environment},
+                limit_s=limit_s,
+                on_line=lambda line: on_line(shown(line)),
+                confinement=self.confinement(bench, network),
+                limits=self.limits,
+            )
+        except ProgramFailed as error:
+            output = tuple(map(shown, error.output))
+            raise ProgramFailed(error.program, error.cause, output) from error
+
+    async def clear_locks(self, bench: Bench) -> None:
+        """Remove the locks that a git left behind which was killed.
+
+        Raises:
+            ProgramFailed: They cannot be removed.
+        """
+        await self.programs.run(
+            ("find", ".", "-name", "*.lock", "-delete"),
+            workspace_id=WorkspaceId(bench.name),
+            directory=bench.directory,
+            environment={},
+            limit_s=QUICK_S,
+            confinement=self.confinement(bench, Network.NONE),
+            limits=self.limits,
+        )
+
+    def confinement(self, bench: Bench, network: Network) -> Confinement | None:
+        """Return how git is confined there; None where this node has nothing that could."""
+        directory = str(bench.directory)
+        place = Place(directory, directory, directory, self._uid(bench), bench.readable)
+        is_open = network is Network.OPEN
+        try:
+            return plan(
+                self.sandbox.report,
+                place=place,
+                profile=Profile.FULL,
+                network=Network.OPEN if is_open else None,
+                processes=self.limits.pids,
+            )
+        except NotEnforceable:
+            return None
+
+    def _uid(self, bench: Bench) -> int:
+        has_users = Layer.UID in self.sandbox.report.layers
+        return bench.user if has_users else -1
+
+
+def named_user() -> int:
+    """Return a user without rights who has a name, as ssh wants; -1 if the machine has none."""
+    try:
+        return pwd.getpwnam(NOBODY).pw_uid
+    except KeyError:
+        return -1
+
+
+def owner_of(path: str) -> int:
+    """Return whose a repository of this machine is; -1 if it is the service's, or not there.
+
+    Git reads none of a stranger.
+    """
+    try:
+        owner = os.stat(path).st_uid
+    except OSError:
+        return -1
+    return -1 if owner == os.geteuid() else owner

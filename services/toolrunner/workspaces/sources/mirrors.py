@@ -1,0 +1,253 @@
+"""Repositories that the node keeps a copy of, so that a workspace of one is made without network.
+
+Theory: a mirror is a bare repository that only the node writes. It is fetched before each use, with
+the credentials of the workspace that asks, so that nobody gets what they could not have fetched
+themselves. One at a time works on a mirror. Nothing is ever pruned from it, because workspaces may
+read objects from it, and no workspace may write to it: whoever could change its configuration
+would decide what the node's git runs. What a stranger's server sends is read by a git that is
+confined to the one mirror; the service itself writes nothing there. Mirrors that nobody borrows
+from go when they are too many, too old or too large.
+"""
+
+import asyncio
+import hashlib
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final, Protocol
+
+from parley.clock import Clock
+from parley.files import write_atomically
+from toolrunner.filesystem.beneath import Root
+from toolrunner.filesystem.trash import Trash
+from toolrunner.filesystem.tree import measure
+from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.sandbox import Network
+from toolrunner.spawner.client.node_programs import OnLine, ProgramFailed
+from toolrunner.workspaces.domain.mirror_limits import ENTRIES_MAX, MEBIBYTE, Bounds, Kept
+from toolrunner.workspaces.sources.git_command import Bench, GitRuns, named_user, owner_of, ssh_to
+from toolrunner.workspaces.sources.remotes import Remote, Remotes, is_led, pinned
+
+FETCH_S: Final = 1800.0
+ADDRESS: Final = ".address"
+
+
+class Credentials(Protocol):
+    """What lets git fetch a repository that is not public."""
+
+    async def environment(self, workspace_id: WorkspaceId, url: str) -> Mapping[str, str]:
+        """Return variables that make git ask a helper; none of them holds a secret."""
+        ...
+
+
+class NoCredentials:
+    """Only what is public can be fetched."""
+
+    async def environment(self, workspace_id: WorkspaceId, url: str) -> Mapping[str, str]:
+        """Return nothing."""
+        return {}
+
+
+@dataclass
+class Mirrors:
+    """The mirrors below one directory.
+
+    Attributes:
+        directory: Where they are; beside each is its address, which tells when it was used last.
+        git: What runs git.
+        remotes: Says where it may fetch from.
+        credentials: What lets it fetch what is not public.
+        bounds: How much of them is kept.
+        trash: Where a broken mirror goes.
+        clock: Says how long ago one was used.
+        is_borrowed: Tells whether a workspace reads objects from a mirror.
+    """
+
+    directory: Path
+    git: GitRuns
+    remotes: Remotes
+    credentials: Credentials
+    bounds: Bounds
+    trash: Trash
+    clock: Clock
+    is_borrowed: Callable[[Path], bool] = lambda mirror: False
+    _locks: "defaultdict[Path, asyncio.Lock]" = field(
+        default_factory=lambda: defaultdict(asyncio.Lock)
+    )
+    _unlocked: set[Path] = field(default_factory=set)
+
+    def addresses(self) -> tuple[str, ...]:
+        """Return the repositories of which there is a mirror."""
+        return tuple(sorted(path.read_text() for path in self.directory.glob(f"*{ADDRESS}")))
+
+    def at(self, url: str) -> Path:
+        """Return where the mirror of a repository is, whether there is one or not."""
+        return self.directory / hashlib.sha256(url.encode()).hexdigest()[:32]
+
+    def bench(self, url: str, remote: Remote) -> Bench:
+        """Return where git works on the mirror of a repository.
+
+        What is on this machine belongs to somebody, whom git has to be; and ssh runs only as a user
+        who has a name.
+        """
+        mirror = self.at(url)
+        name = f"mirror-{mirror.name}"
+        match remote.protocol:
+            case "file":
+                return Bench(name, mirror, (remote.path,), owner_of(remote.path))
+            case "ssh":
+                return Bench(name, mirror, user=named_user())
+            case _:
+                return Bench(name, mirror)
+
+    @asynccontextmanager
+    async def fetched(
+        self, workspace_id: WorkspaceId, url: str, ref: str, on_line: OnLine
+    ) -> AsyncIterator[Bench]:
+        """Have the mirror of a repository as that is now; nobody else works on it meanwhile.
+
+        Raises:
+            ProgramFailed: It cannot be fetched.
+            RemoteRefused: It may not be.
+        """
+        remote = self.remotes.read(url)
+        bench = self.bench(url, remote)
+        mirror = bench.directory
+        async with self._locks[mirror]:
+            is_old = self._address(mirror).exists()
+            fetch = _Fetch(workspace_id, url, remote, ref, on_line)
+            try:
+                await self._fetch(bench, fetch)
+            except ProgramFailed:
+                if not is_old or not await self._is_broken(bench):
+                    raise
+                on_line("the node's mirror is broken and is made anew")
+                await asyncio.to_thread(self._throw, mirror)
+                await self._fetch(bench, fetch)
+            await self._bound(mirror, on_line)
+            yield bench
+
+    async def _fetch(self, bench: Bench, fetch: "_Fetch") -> None:
+        mirror, url, ref = bench.directory, fetch.url, fetch.ref
+        await asyncio.to_thread(self.git.own, bench)
+        if mirror not in self._unlocked:
+            await self._unlock(bench)
+        if not self._address(mirror).exists():
+            await self.git.run(bench, "init", "--quiet", "--bare", "--template=", ".")
+        led = await self.credentials.environment(fetch.workspace_id, url)
+        # Whoever is led another way is judged there.
+        addresses = () if is_led(url, led) else await self.remotes.judged(fetch.remote)
+        variables = {
+            "GIT_ALLOW_PROTOCOL": ":".join((*self.remotes.protocols, *(("http",) if led else ()))),
+            **(ssh_to(fetch.remote.host, addresses) if fetch.remote.protocol == "ssh" else {}),
+            **led,
+        }
+        going = partial(
+            self.git.run,
+            bench,
+            network=Network.NONE if fetch.remote.path else Network.OPEN,
+            options=pinned(fetch.remote, addresses),
+            environment=variables,
+            on_line=fetch.on_line,
+            asked_host=fetch.remote.host,
+        )
+        fetch.on_line(f"fetching {url}")
+        await going(
+            *("fetch", "--quiet", "--prune", "--force", "--", url),
+            *("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"),
+            limit_s=FETCH_S,
+        )
+        if is_commit(ref) and not await self._has(bench, ref):
+            await going("fetch", "--quiet", "--", url, ref)
+        if not ref:
+            told = await going("ls-remote", "--symref", "--", url, "HEAD", on_line=_ignored)
+            await self._follow_head(bench, told)
+        await asyncio.to_thread(write_atomically, self._address(mirror), url.encode())
+
+    async def _follow_head(self, bench: Bench, told: tuple[str, ...]) -> None:
+        """Have the default branch of the repository for the mirror's too."""
+        for line in told:
+            if line.startswith("ref: refs/heads/"):
+                branch = line.removeprefix("ref: ").split("\t")[0]
+                await self.git.run(bench, "symbolic-ref", "HEAD", branch)
+                return
+
+    async def _has(self, bench: Bench, commit: str) -> bool:
+        try:
+            await self.git.run(bench, "cat-file", "-e", f"{commit}^{{commit}}")
+        except ProgramFailed:
+            return False
+        return True
+
+    async def _is_broken(self, bench: Bench) -> bool:
+        try:
+            await self.git.run(bench, "fsck", "--connectivity-only", limit_s=FETCH_S)
+        except ProgramFailed:
+            return True
+        return False
+
+    async def _unlock(self, bench: Bench) -> None:
+        """Remove locks of a git that was killed: only this process works here."""
+        await self.git.clear_locks(bench)
+        self._unlocked.add(bench.directory)
+
+    def _address(self, mirror: Path) -> Path:
+        return mirror.with_name(f"{mirror.name}{ADDRESS}")
+
+    def _throw(self, mirror: Path) -> None:
+        """Take a mirror away; first its address, without which it is none."""
+        self._address(mirror).unlink(missing_ok=True)
+        self.trash.throw(mirror)
+
+    async def _bound(self, used: Path, on_line: OnLine) -> None:
+        """Let go of mirrors that are too many, too old or too large, those of long ago first.
+
+        Raises:
+            ProgramFailed: The one that is used is too large by itself.
+        """
+        kept = await asyncio.to_thread(self._kept)
+        if any(each.mirror == used and each.size > self.bounds.size_max for each in kept):
+            if not self.is_borrowed(used):
+                await asyncio.to_thread(self._throw, used)
+                await asyncio.to_thread(self.trash.empty)
+            size_mib = self.bounds.size_max // MEBIBYTE
+            cause = f"fetched more than the {size_mib} MiB that mirrors may take on this node"
+            raise ProgramFailed("git", f"{cause}; see TOOLRUNNER_GIT_MIRRORS_BYTES")
+        for mirror in self.bounds.surplus(kept, self.clock.now().timestamp()):
+            if mirror != used and not self._locks[mirror].locked() and not self.is_borrowed(mirror):
+                on_line("letting go of a mirror that was not used for long")
+                await asyncio.to_thread(self._throw, mirror)
+        await asyncio.to_thread(self.trash.empty)
+
+    def _kept(self) -> list[Kept]:
+        found = []
+        for address in self.directory.glob(f"*{ADDRESS}"):
+            mirror = address.with_suffix("")
+            root = Root.open_directory(str(mirror))
+            try:
+                size, _ = measure(root, entries_max=ENTRIES_MAX)
+            finally:
+                root.close()
+            found.append(Kept(mirror, size, address.stat().st_mtime))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    workspace_id: WorkspaceId
+    url: str
+    remote: Remote
+    ref: str
+    on_line: OnLine
+
+
+def _ignored(line: str) -> None:
+    """Take a line that nobody needs to see."""
+
+
+def is_commit(ref: str) -> bool:
+    """Tell whether a ref can only be a commit."""
+    return len(ref) in (40, 64) and all(digit in "0123456789abcdef" for digit in ref)

@@ -1,0 +1,167 @@
+"""Putting hosting together from its parts."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from parley.clock import Clock
+from parley.tasks import Supervision
+from toolrunner.directories.users import Users
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.files.service import FileRoom
+from toolrunner.filesystem.trash import Trash
+from toolrunner.journal.records import ProcessRecord
+from toolrunner.primitives.domain import Limits
+from toolrunner.processes.node_sandbox import Sandbox
+from toolrunner.processes.service import Processes
+from toolrunner.spawner.client.node_programs import Programs
+from toolrunner.spawner.client.spawner import Spawner
+from toolrunner.workspaces.domain.local_directory import LocalDirectory
+from toolrunner.workspaces.domain.mirror_limits import Bounds
+from toolrunner.workspaces.egress import HostedExits
+from toolrunner.workspaces.fault_points import Points
+from toolrunner.workspaces.host import Host
+from toolrunner.workspaces.merge.service import Merges
+from toolrunner.workspaces.preparation import Preparing
+from toolrunner.workspaces.preparation_runs import Rooms
+from toolrunner.workspaces.setup_script import Setup
+from toolrunner.workspaces.sources.builder import OwnedByService, Sourcing
+from toolrunner.workspaces.sources.clone import Cloning
+from toolrunner.workspaces.sources.git_command import GitRuns
+from toolrunner.workspaces.sources.mirrors import Mirrors
+from toolrunner.workspaces.sources.overlays import Overlays
+from toolrunner.workspaces.sources.remotes import Remotes, SystemResolver
+from toolrunner.workspaces.store import Placements, open_placements
+
+PLACEMENTS: Final = "placements.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What hosting is built on.
+
+    Attributes:
+        directory: Everything of this node is below it.
+        encode_started: Makes of a process the response of the method that started it.
+        workspaces_max: Workspaces that are not stopped, at most.
+        local_directories: What is offered to local workspaces.
+        git_protocols: Transports that git may use.
+        git_private_hosts: Hosts that it may fetch from though their addresses are not public.
+        git_limits: What the node's own git may use.
+        mirror_bounds: How much of the mirrors is kept.
+        requires_placement: Whether nothing is done in a workspace that nobody placed here.
+    """
+
+    directory: Path
+    processes: Processes
+    files: FileRoom
+    workspaces: Workspaces
+    spawner: Spawner
+    sandbox: Sandbox
+    exits: HostedExits
+    overlays: Overlays
+    users: Users | None
+    points: Points
+    clock: Clock
+    supervision: Supervision
+    new_id: Callable[[], str]
+    encode_started: Callable[[ProcessRecord], bytes]
+    workspaces_max: int
+    local_directories: tuple[LocalDirectory, ...]
+    git_protocols: tuple[str, ...]
+    git_private_hosts: tuple[str, ...]
+    git_limits: Limits
+    mirror_bounds: Bounds
+    requires_placement: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Hosting:
+    """Hosting as the rest of the service uses it."""
+
+    host: Host
+    merges: Merges
+    mirrors: Mirrors
+    node_id: str
+
+
+@asynccontextmanager
+async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
+    """Host workspaces; what an earlier run of the service was killed in is gone on with.
+
+    Raises:
+        JournalUnusable: The file of the placements cannot be read or written.
+    """
+    path = parts.directory / PLACEMENTS
+    async with open_placements(path, new_id=parts.new_id) as placements:
+        parts.exits.placements = placements.all
+        trash = Trash(parts.directory / "trash")
+        git = GitRuns(Programs(parts.spawner, parts.new_id), parts.sandbox, parts.git_limits)
+        mirrors = _mirrors(parts, git, trash, placements)
+        rooms = _rooms(parts, placements, Cloning(mirrors, git), trash)
+        log_directory = parts.directory / "preparations"
+        async with Host(
+            rooms,
+            log_directory=log_directory,
+            workspaces_max=parts.workspaces_max,
+            supervision=parts.supervision,
+            requires_placement=parts.requires_placement,
+        ) as host:
+            merges = Merges(host, rooms)
+            for workspace_id in tuple(placements.all):
+                # Of processes that outlived the service; theirs may be open doors.
+                await parts.exits.way_out(workspace_id)
+            for placement in tuple(host.placements.values()):
+                await merges.recover(placement)
+            yield Hosting(host, merges, mirrors, placements.node_id)
+
+
+def _mirrors(parts: Parts, git: GitRuns, trash: Trash, placements: Placements) -> Mirrors:
+    def is_borrowed(mirror: Path) -> bool:
+        objects = str(mirror / "objects")
+        return any(objects in placement.readable for placement in placements.all.values())
+
+    remotes = Remotes(
+        parts.git_protocols, parts.git_private_hosts, SystemResolver(), str(parts.directory)
+    )
+    return Mirrors(
+        parts.directory / "mirrors",
+        git,
+        remotes,
+        parts.exits,
+        parts.mirror_bounds,
+        trash,
+        parts.clock,
+        is_borrowed,
+    )
+
+
+def _rooms(parts: Parts, placements: Placements, cloning: Cloning, trash: Trash) -> Rooms:
+    sourcing = Sourcing(
+        parts.workspaces,
+        cloning,
+        parts.overlays,
+        parts.local_directories,
+        trash,
+        parts.users or OwnedByService(),
+        # What another user owns, one of their own may not read.
+        parts.users is None,
+    )
+    setup = Setup(parts.processes, parts.encode_started)
+    return Rooms(
+        placements=placements,
+        workspaces=parts.workspaces,
+        processes=parts.processes,
+        files=parts.files,
+        sourcing=sourcing,
+        preparing=Preparing(
+            placements, parts.workspaces, sourcing, setup, parts.points, parts.clock
+        ),
+        trash=trash,
+        points=parts.points,
+        sandbox=parts.sandbox,
+        exits=parts.exits,
+        clock=parts.clock,
+    )
