@@ -31,9 +31,9 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from bench.machine import print_figures
 
 from parley.client import MessageCommitted, Parley, Role, connect
-from support.faulty_stack import FaultyStack, Where, watching
-from support.local_stack import LocalStack
-from support.turn_costs import turn_costs
+from support.stack.faulty_stack import FaultyStack, Where, watching
+from support.stack.local_stack import LocalStack
+from support.stack.turn_costs import turn_costs
 
 WORDS = "repeat after me: a plain answer, as long as a short sentence is"
 CHATS_AT_ONCE = 40

@@ -40,7 +40,7 @@ from bench.machine import print_figures
 
 from parley.identity import ApiKey
 from parley.testing.scaletest import Dialer, EventReader, Frame, Requests, Target
-from support.faulty_stack import FaultyStack
+from support.stack.faulty_stack import FaultyStack
 
 HERE = Path(__file__).resolve()
 CHATS = 6

@@ -29,9 +29,9 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from bench.machine import print_figures
 
-from support.jail import Jail
-from support.misbehaving import BOMBS
-from support.sandboxes import offered
+from support.toolrunner.jail import Jail
+from support.toolrunner.misbehaving import BOMBS
+from support.toolrunner.sandboxes import offered
 from toolrunner.primitives.domain import Limits
 from toolrunner.sandbox import Level
 

@@ -32,8 +32,8 @@ from bench.chats import cpu_ms, processes_of, quantile, stack_of
 from bench.machine import print_figures
 
 from parley.testing.scaletest import Dialer, EventReader, Frame, Requests, Target
-from support.faulty_stack import FaultyStack
-from support.ports import free_ports
+from support.host.ports import free_ports
+from support.stack.faulty_stack import FaultyStack
 
 HERE = Path(__file__).resolve()
 READERS = 300

@@ -35,7 +35,7 @@ from bench.chats import quantile, stack_of
 from bench.machine import print_figures
 
 from parley.testing.scaletest import Dialer, EventReader, Frame, Requests, Target
-from support.faulty_stack import FaultyStack
+from support.stack.faulty_stack import FaultyStack
 
 CHATD_DEFAULT = 2
 DELTAS = 40

@@ -44,7 +44,7 @@ from parley.api.workspace.v1.host_service_pb2_grpc import WorkspaceHostServiceSt
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
 from parley.clock import SystemClock
 from parley.process import TimeOrderedIds
-from support.misbehaving import BOMBS, Felt, Latency, latency
+from support.toolrunner.misbehaving import BOMBS, Felt, Latency, latency
 
 CALL_S = 300
 GIB = 1024**3

@@ -10,16 +10,16 @@ from xdist import is_xdist_worker
 from xdist.remote import Producer
 
 from parley.process.linux import end_with_parent
-from support import second_chance
-from support.leftover_processes import end_leftovers
-from support.parallel_run import (
+from support.session import second_chance
+from support.session.leftover_processes import end_leftovers
+from support.session.parallel_run import (
     WholeFiles,
     end_undisturbed,
     marks_of_process,
     marks_of_workers,
 )
-from support.run_guard import end_with, start_guard
-from support.told_results import keep_attacks, told_results
+from support.session.run_guard import end_with, start_guard
+from support.session.told_results import keep_attacks, told_results
 
 SEEDS = 1000
 

@@ -12,7 +12,7 @@ from gateway.api.convert.chats import CHAT_EVENTS, FEED_EVENTS, event_to_json, f
 from gateway.api.convert.parts import part_to_json
 from gateway.http import sse
 from parley.api.chat.v1 import event_pb2, message_pb2
-from support.filled_protos import filled
+from support.rpc.filled_protos import filled
 
 DOCUMENT = (Path(__file__).resolve().parent.parent.parent / "docs" / "events.md").read_text()
 CHAT, FEED = DOCUMENT.split("## Events of a chat\n")[1].split("## Events of the feed\n")

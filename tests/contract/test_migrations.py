@@ -7,7 +7,7 @@ import chatd.schema
 import gateway.identity.store.schema
 import mcpgateway.servers.schema
 from parley.postgres import drift, migrate
-from support.postgres import empty_database, postgres
+from support.database.postgres import empty_database, postgres
 
 __all__ = ["empty_database", "postgres"]
 

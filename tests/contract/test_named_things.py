@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from parley.cli.main import COMMANDS
-from support.gateway_routes import every_route
+from support.gateway.routes import every_route
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

@@ -29,7 +29,7 @@ from parley.api.workspace.v1 import (
     workspace_access_service_pb2,
     workspace_pb2,
 )
-from support.filled_protos import filled
+from support.rpc.filled_protos import filled
 
 CONVERSIONS: tuple[tuple[Callable[[Any], Any], Any], ...] = (
     (convert.chat_to_json, chat_pb2.Chat()),

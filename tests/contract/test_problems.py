@@ -22,7 +22,7 @@ from parley.api.identity.v1.error_reason_pb2 import ErrorReason as IdentityReaso
 from parley.api.mcp.v1.error_reason_pb2 import ErrorReason as McpReason
 from parley.api.workspace.v1.error_reason_pb2 import ErrorReason as WorkspaceReason
 from parley.identity import RefusalReason
-from support.gateway_routes import every_route
+from support.gateway.routes import every_route
 from toolrunner.filesystem import errors as file_errors
 from toolrunner.primitives import errors as toolrunner_errors
 from toolrunner.problems import ERRORS as TOOLRUNNER_ERRORS

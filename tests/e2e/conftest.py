@@ -7,8 +7,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support.fault_points import FaultPoints
-from support.local_stack import LocalStack
+from support.faults.points import FaultPoints
+from support.stack.local_stack import LocalStack
 
 
 @pytest.fixture(scope="session")

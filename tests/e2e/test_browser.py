@@ -8,11 +8,11 @@ from typing import Any
 import psutil
 import pytest
 
-from support.browser import Page, browser_page, browser_program
-from support.cutting_proxy import CuttingProxy
-from support.fault_points import FaultPoints
-from support.faulty_stack import watching
-from support.local_stack import LocalStack
+from support.faults.points import FaultPoints
+from support.net.browser import Page, browser_page, browser_program
+from support.net.cutting_proxy import CuttingProxy
+from support.stack.faulty_stack import watching
+from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ import pytest
 
 from parley.clock import SystemClock
 from parley.testing.llm_mock import MockModels
-from support.http_client import HttpClient
-from support.local_stack import LocalStack
+from support.net.http_client import HttpClient
+from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 

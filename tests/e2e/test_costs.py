@@ -12,9 +12,9 @@ import pytest_asyncio
 
 from parley.clock import SystemClock
 from parley.testing.llm_mock import MockModels
-from support.http_client import HttpClient
-from support.local_stack import LocalStack
-from support.ports import free_port
+from support.host.ports import free_port
+from support.net.http_client import HttpClient
+from support.stack.local_stack import LocalStack
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 

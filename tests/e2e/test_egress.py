@@ -12,12 +12,12 @@ import psutil
 import pytest
 
 from parley.clock import SystemClock
-from support.egress_stage import Certificates, Origin
-from support.faulty_stack import watching
-from support.git_http import GitServer, has_http_backend
-from support.http_client import HttpClient
-from support.local_stack import LocalStack
-from support.package_index import PackageIndex
+from support.net.git_http import GitServer, has_http_backend
+from support.net.http_client import HttpClient
+from support.net.package_index import PackageIndex
+from support.stack.faulty_stack import watching
+from support.stack.local_stack import LocalStack
+from support.toolrunner.egress_stage import Certificates, Origin
 
 pytestmark = pytest.mark.slow
 

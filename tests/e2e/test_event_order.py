@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from support.fault_points import FaultPoints
-from support.http_client import EventReader, HttpClient, SentEvent
-from support.local_stack import LocalStack
+from support.faults.points import FaultPoints
+from support.net.http_client import EventReader, HttpClient, SentEvent
+from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.faulty_stack import watching
-from support.local_stack import LocalStack
+from support.stack.faulty_stack import watching
+from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ import asyncpg
 import pytest
 
 from parley.identity import ApiKey
-from support.http_client import HttpClient
-from support.local_stack import LocalStack
+from support.net.http_client import HttpClient
+from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.http_client import HttpClient, Reply
-from support.local_stack import LocalStack
+from support.net.http_client import HttpClient, Reply
+from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 

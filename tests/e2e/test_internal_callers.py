@@ -14,9 +14,9 @@ from grpc_reflection.v1alpha import (
     reflection_pb2_grpc,
 )
 
-from support.api_services import every_service
-from support.conditions import until
-from support.local_stack import SHELL_RESULT, LocalStack
+from support.host.conditions import until
+from support.rpc.api_services import every_service
+from support.stack.local_stack import SHELL_RESULT, LocalStack
 
 pytestmark = pytest.mark.slow
 

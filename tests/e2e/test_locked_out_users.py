@@ -9,8 +9,8 @@ import pytest
 
 from parley.client import Refused, connect
 from parley.identity import ApiKey
-from support.http_client import HttpClient
-from support.local_stack import LocalStack
+from support.net.http_client import HttpClient
+from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 

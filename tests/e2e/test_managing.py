@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from parley.client import ChatFilter, ChatStatus, NotFound, Parley, connect
-from support.local_stack import LocalStack
+from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from parley.process.open_files import LIMIT_MAX
-from support.local_stack import LocalStack
+from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 

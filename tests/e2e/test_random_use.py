@@ -13,9 +13,9 @@ import asyncpg
 import pytest
 
 from parley.clock import SystemClock
-from support.http_client import HttpClient
-from support.local_stack import LocalStack
-from support.random_use import CHATS, RandomUse
+from support.net.http_client import HttpClient
+from support.stack.local_stack import LocalStack
+from support.stack.random_use import CHATS, RandomUse
 
 pytestmark = pytest.mark.slow
 

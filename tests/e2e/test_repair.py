@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from support.conditions import until
-from support.local_stack import LocalStack
+from support.host.conditions import until
+from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from support.conditions import until
-from support.faulty_stack import watching
-from support.local_stack import LocalStack
+from support.host.conditions import until
+from support.stack.faulty_stack import watching
+from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 

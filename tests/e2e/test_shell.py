@@ -14,9 +14,9 @@ from time import monotonic
 
 import pytest
 
-from support.conditions import until
-from support.cutting_proxy import cutting
-from support.local_stack import LocalStack
+from support.host.conditions import until
+from support.net.cutting_proxy import cutting
+from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from parley.secrets import Keyring
-from support.conditions import until
-from support.local_stack import CLOCK_RESULT, SHELL_RESULT, LocalStack, lines_of
+from support.host.conditions import until
+from support.stack.local_stack import CLOCK_RESULT, SHELL_RESULT, LocalStack, lines_of
 
 pytestmark = pytest.mark.slow
 

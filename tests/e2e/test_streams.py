@@ -11,10 +11,10 @@ from typing import Any
 import psutil
 import pytest
 
-from support.fault_points import FaultPoints
-from support.faulty_stack import FaultyStack, watching
-from support.http_client import HttpClient
-from support.local_stack import LocalStack
+from support.faults.points import FaultPoints
+from support.net.http_client import HttpClient
+from support.stack.faulty_stack import FaultyStack, watching
+from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from support.http_client import HttpClient
-from support.local_stack import LocalStack
+from support.net.http_client import HttpClient
+from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from chatd.workspaces.domain.templates import SCRATCH_ID
-from support.http_client import HttpClient, Reply
-from support.local_stack import LocalStack
-from support.row_sizes import FULL_SIZE, RowSizes
+from support.net.http_client import HttpClient, Reply
+from support.session.row_sizes import FULL_SIZE, RowSizes
+from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from support.fault_lab import FaultLab, issue_token, lab_of
-from support.fault_report import FaultReport
-from support.local_stack import LocalStack
-from support.ports import free_ports
-from support.told_results import FAULT_ROW
+from support.faults.lab import FaultLab, issue_token, lab_of
+from support.faults.report import FaultReport
+from support.host.ports import free_ports
+from support.session.told_results import FAULT_ROW
+from support.stack.local_stack import LocalStack
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 REPORT = pytest.StashKey[FaultReport]()

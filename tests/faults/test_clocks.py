@@ -9,8 +9,8 @@ import pytest
 
 from parley.client import Parley, ToolOutcome, ToolResult
 from parley.testing.faultpoints import Action
-from support.fault_lab import FaultLab
-from support.fault_trials import Fault, faults
+from support.faults.lab import FaultLab
+from support.faults.trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 

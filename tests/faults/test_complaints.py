@@ -22,9 +22,9 @@ from parley.client import (
     ToolResult,
 )
 from parley.testing.faultpoints import Action
-from support.delegating_server import calling, delegating
-from support.fault_lab import ChatdProcess, FaultLab
-from support.fault_trials import REST_S_MAX, Fault, faults
+from support.faults.delegating_server import calling, delegating
+from support.faults.lab import ChatdProcess, FaultLab
+from support.faults.trials import REST_S_MAX, Fault, faults
 
 pytestmark = pytest.mark.slow
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from support.extra_chatd import extra_chatd, socket_of, through
-from support.fault_lab import ONCE, ChatdProcess, FaultLab
-from support.fault_proxy import Cut, FaultProxy
-from support.fault_trials import Fault, faults
-from support.recording_clients import recording
+from support.database.fault_proxy import Cut, FaultProxy
+from support.faults.lab import ONCE, ChatdProcess, FaultLab
+from support.faults.recording_clients import recording
+from support.faults.trials import Fault, faults
+from support.stack.extra_chatd import extra_chatd, socket_of, through
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from support.fault_lab import ONCE, FaultLab
-from support.fault_trials import Fault, faults
+from support.faults.lab import ONCE, FaultLab
+from support.faults.trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support.fault_lab import FaultLab
-from support.fault_trials import faults
+from support.faults.lab import FaultLab
+from support.faults.trials import faults
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ import pytest
 
 from parley.client import Parley, PartStreamed, Text, ToolOutcome, ToolResult
 from parley.testing.faultpoints import Action
-from support.fault_lab import ChatdProcess, FaultLab
-from support.fault_trials import Fault, faults
+from support.faults.lab import ChatdProcess, FaultLab
+from support.faults.trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 

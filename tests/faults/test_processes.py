@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from parley.testing.faultpoints import Action
-from support.fault_lab import ONCE, FaultLab
-from support.fault_trials import Fault, faults
+from support.faults.lab import ONCE, FaultLab
+from support.faults.trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ import pytest
 
 from parley.client import Parley
 from parley.testing.faultpoints import Action
-from support.fault_lab import ONCE, FaultLab
-from support.fault_trials import Fault, faults
+from support.faults.lab import ONCE, FaultLab
+from support.faults.trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 

@@ -12,12 +12,12 @@ import pytest
 
 from parley.client import Parley
 from parley.testing.faultpoints import Action
-from support.fault_lab import FaultLab
-from support.fault_report import spread
-from support.fault_trials import Fault, faults
-from support.http_client import EventReader, HttpClient, SentEvent
-from support.odd_sockets import RawStream
-from support.recording_clients import BROKEN, http_client
+from support.faults.lab import FaultLab
+from support.faults.recording_clients import BROKEN, http_client
+from support.faults.report import spread
+from support.faults.trials import Fault, faults
+from support.net.http_client import EventReader, HttpClient, SentEvent
+from support.net.odd_sockets import RawStream
 
 pytestmark = pytest.mark.slow
 

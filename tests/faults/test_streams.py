@@ -9,10 +9,10 @@ import time
 import psutil
 import pytest
 
-from support.fault_history import Known
-from support.fault_lab import FaultLab
-from support.fault_trials import Fault, faults
-from support.recording_clients import recording
+from support.faults.history import Known
+from support.faults.lab import FaultLab
+from support.faults.recording_clients import recording
+from support.faults.trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support.fault_points import FaultPoints
-from support.faulty_stack import watching
-from support.local_stack import LocalStack
-from support.workspace_lives import ENDS, Lives
+from support.faults.points import FaultPoints
+from support.faults.workspace_lives import ENDS, Lives
+from support.stack.faulty_stack import watching
+from support.stack.local_stack import LocalStack
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,10 @@ import pytest
 from chatd.schema import MIGRATIONS, SCHEMA
 from parley.identity import Role as UserRole
 from parley.postgres import Database, Pool, migrate
-from support.chat_people import Person
-from support.postgres import TestPostgres, postgres
-from support.served_catalogue import Catalogue
-from support.served_chats import ServedChats, served_chats
+from support.chatd.chats.chat_people import Person
+from support.chatd.chats.served_chats import ServedChats, served_chats
+from support.chatd.workspaces.served_catalogue import Catalogue
+from support.database.postgres import TestPostgres, postgres
 
 __all__ = ["postgres"]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from support.gateway_stack import GatewayStack, gateway_stack, migrate_identity
-from support.postgres import TestPostgres, postgres
+from support.database.postgres import TestPostgres, postgres
+from support.gateway.stack import GatewayStack, gateway_stack, migrate_identity
 
 __all__ = ["identity_database", "postgres", "stack"]
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from parley.api.chat.v1 import chat_pb2, event_pb2
-from support.gateway_stack import GatewayStack
-from support.http_client import Reply
+from support.gateway.stack import GatewayStack
+from support.net.http_client import Reply
 
 HELLO = {"content": [{"type": "text", "text": "hello"}]}
 PAST, FUTURE = "Thu, 01 Jan 1970 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT"

@@ -11,10 +11,10 @@ from gateway.settings import GatewaySettings
 from parley.clock import SystemClock
 from parley.identity import ApiKey
 from parley.telemetry import InMemoryTelemetry
-from support.fake_chatd import FakeChatd
-from support.fake_chatd_server import serving
-from support.gateway_stack import make_settings
-from support.http_client import HttpClient, SentEvent
+from support.gateway.fake_chatd import FakeChatd
+from support.gateway.fake_chatd_server import serving
+from support.gateway.stack import make_settings
+from support.net.http_client import HttpClient, SentEvent
 
 
 def environment(settings: GatewaySettings, http_listen: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from support.gateway_stack import GatewayStack
+from support.gateway.stack import GatewayStack
 
 HOST = "Host: localhost"
 

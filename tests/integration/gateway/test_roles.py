@@ -2,8 +2,8 @@ import asyncpg
 import pytest
 
 from parley.identity import Role
-from support.gateway_stack import GatewayStack
-from support.gateway_users import USER_ID, client_with
+from support.gateway.stack import GatewayStack
+from support.gateway.users import USER_ID, client_with
 
 HELLO = {"content": [{"type": "text", "text": "hello"}]}
 TOKEN = {"name": "nightly", "scopes": ["chat:read"]}

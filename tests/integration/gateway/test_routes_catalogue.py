@@ -16,8 +16,8 @@ from parley.api.workspace.v1 import (
 )
 from parley.api.workspace.v1 import workspace_service_pb2 as api
 from parley.rpc import Problem
-from support.gateway_chats import NO_CHAT, last_request
-from support.gateway_stack import GatewayStack
+from support.gateway.chats import NO_CHAT, last_request
+from support.gateway.stack import GatewayStack
 
 KEY = {"Idempotency-Key": "key-1"}
 ID = "00000000-0000-0000-0000-0000000000c1"

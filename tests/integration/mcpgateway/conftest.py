@@ -10,10 +10,10 @@ from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
 from mcpgateway.servers.store import Servers
 from parley.postgres import Database, migrate
 from parley.secrets import Keyring, SecretBox
-from support.mcp_gateway import McpGateway, mcp_gateway
-from support.mcp_servers import demo_process, until_listening
-from support.ports import free_port
-from support.postgres import TestPostgres, postgres
+from support.database.postgres import TestPostgres, postgres
+from support.host.ports import free_port
+from support.mcpgateway.gateway import McpGateway, mcp_gateway
+from support.mcpgateway.servers import demo_process, until_listening
 
 __all__ = ["postgres"]
 

@@ -15,9 +15,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from mcpgateway.settings import Settings
 from parley.secrets import Keyring
-from support.mcp_gateway import make_settings
-from support.mcp_servers import demo_process, until_listening
-from support.ports import free_port
+from support.host.ports import free_port
+from support.mcpgateway.gateway import make_settings
+from support.mcpgateway.servers import demo_process, until_listening
 
 PATIENCE_S = 60  # Many programs may be starting on the machine, and a start is mostly imports.
 

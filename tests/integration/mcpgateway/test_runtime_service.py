@@ -13,9 +13,9 @@ from parley.api.mcp.v1 import server_pb2, tool_pb2
 from parley.api.mcp.v1 import server_service_pb2 as servers_api
 from parley.api.mcp.v1.error_reason_pb2 import ErrorReason
 from parley.rpc import acting_for, problem_of
-from support.mcp_gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
-from support.mcp_servers import session_process, until_listening
-from support.ports import free_port
+from support.host.ports import free_port
+from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
+from support.mcpgateway.servers import session_process, until_listening
 
 CHAT = api.ChatContext(chat_id="chat-1", root_chat_id="chat-1")
 NOWHERE = "01900000-0000-7000-8000-0000000000ff"

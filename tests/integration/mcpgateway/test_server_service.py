@@ -8,7 +8,7 @@ from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as api
 from parley.identity import User
 from parley.rpc import Problem, acting_for, problem_of
-from support.mcp_gateway import ADMIN, MEMBER, McpGateway
+from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway
 
 SECRET = "s3cret-s3cret"
 

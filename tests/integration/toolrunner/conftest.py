@@ -6,9 +6,9 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from support.row_sizes import FULL_SIZE, RowSizes
-from support.sandboxes import offered
-from support.toolrunner_node import Client, House, connected, node, running
+from support.session.row_sizes import FULL_SIZE, RowSizes
+from support.toolrunner.node import Client, House, connected, node, running
+from support.toolrunner.sandboxes import offered
 from toolrunner.sandbox import Level
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, prctl
 

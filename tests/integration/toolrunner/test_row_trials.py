@@ -22,10 +22,10 @@ import pytest
 from parley.api.workspace.v1 import execution_pb2, process_pb2
 from parley.api.workspace.v1.execution_service_pb2 import GetJournalRequest
 from parley.testing.faultpoints import Action
-from support.fault_points import FaultPoints
-from support.row_sizes import RowSizes
-from support.told_results import NODE
-from support.toolrunner_node import Client, House, connected, reason_of, toolrunner
+from support.faults.points import FaultPoints
+from support.session.row_sizes import RowSizes
+from support.session.told_results import NODE
+from support.toolrunner.node import Client, House, connected, reason_of, toolrunner
 
 #: Calls that one fault meets; a chat may have 16 processes.
 AT_ONCE = 10

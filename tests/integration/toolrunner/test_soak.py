@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import psutil
 
 from parley.api.workspace.v1 import execution_service_pb2 as executions_api
-from support.row_sizes import RowSizes
-from support.told_results import NODE
-from support.toolrunner_node import Client, House, connected, toolrunner
+from support.session.row_sizes import RowSizes
+from support.session.told_results import NODE
+from support.toolrunner.node import Client, House, connected, toolrunner
 
 AT_ONCE = 10
 #: So many finished processes are held in memory; before, it has to grow.

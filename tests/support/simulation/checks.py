@@ -11,8 +11,8 @@ from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import ToolOutcome, ToolResult
 from chatd.content.domain.tools import Dispatch
 from chatd.primitives.domain.ids import ExecutionId, MessageId
-from support.chat_machine import text_of
-from support.in_memory_chats import StoredChat
+from support.chatd.chats.chat_machine import text_of
+from support.chatd.chats.in_memory_chats import StoredChat
 from support.simulation.database import SimulatedDatabase
 from support.simulation.users import Request
 

@@ -25,9 +25,9 @@ from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
 from chatd.workers.domain import DueAction, SweepLimits
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
-from support.chat_machine import text_of
-from support.in_memory_chats import InMemoryChats, StoredChat, facts_for
-from support.in_memory_workers import InMemoryWorkers
+from support.chatd.chats.chat_machine import text_of
+from support.chatd.chats.in_memory_chats import InMemoryChats, StoredChat, facts_for
+from support.chatd.turns.in_memory_workers import InMemoryWorkers
 from support.simulation.model import basis_of
 from support.simulation.rules import Author
 from support.simulation.witness import Witness

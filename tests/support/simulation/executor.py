@@ -19,7 +19,7 @@ from chatd.content.domain.tools import (
     ToolSpec,
 )
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
-from support.journaling_tools import Entry, JournalingTools, StaleOwner, ran
+from support.chatd.turns.journaling_tools import Entry, JournalingTools, StaleOwner, ran
 from support.simulation.database import SimulatedDatabase
 from support.simulation.loop import Host
 from support.simulation.network import ERROR_S, NOWHERE, Network, fail_reply, settle_reply

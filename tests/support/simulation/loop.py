@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, TypeVarTuple
 
-from support.journaling_tools import Crash
+from support.chatd.turns.journaling_tools import Crash
 
 Ts = TypeVarTuple("Ts")
 

@@ -17,7 +17,7 @@ from chatd.models.domain.language_model import (
     ToolCallRequested,
 )
 from parley.clock import Clock
-from support.chat_machine import text_of
+from support.chatd.chats.chat_machine import text_of
 from support.simulation.climate import Climate
 
 CLIENT_TOOLS = (ToolSpec("ask_user", "ask_user", "{}", Executor.CLIENT),)

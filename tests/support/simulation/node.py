@@ -34,6 +34,7 @@ from chatd.turns.worker.worker import Worker
 from chatd.workers.domain import is_ownerless
 from parley.bus import Notice
 from parley.tasks import Completions
+from support.host.supervised import no_supervision
 from support.simulation.bus import ConnectedBus, SimulatedBus
 from support.simulation.database import SimulatedDatabase
 from support.simulation.executor import ConnectedTools, SimulatedExecutor
@@ -48,7 +49,6 @@ from support.simulation.store import (
     ConnectedWorkers,
     Line,
 )
-from support.supervised import no_supervision
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from chatd.chats.domain.commands import (
 )
 from chatd.chats.domain.transitions import impossibility
 from chatd.primitives.domain.ids import WorkerId
-from support.in_memory_workers import CLAIM_MARGIN, WorkerRow
+from support.chatd.turns.in_memory_workers import CLAIM_MARGIN, WorkerRow
 
 OWNED = (Status.RUNNING, Status.INTERRUPTING)
 

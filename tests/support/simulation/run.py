@@ -11,7 +11,7 @@ from itertools import count
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 from chatd.turns.worker.ports import WorkerLimits
-from support.in_memory_chats import StoredChat
+from support.chatd.chats.in_memory_chats import StoredChat
 from support.simulation.bus import SimulatedBus
 from support.simulation.checks import ownerless, violations
 from support.simulation.climate import Climate

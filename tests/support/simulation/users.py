@@ -27,7 +27,7 @@ from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, QueuedMessageId, WorkerId
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
-from support.in_memory_chats import StoredChat
+from support.chatd.chats.in_memory_chats import StoredChat
 from support.simulation.climate import Climate
 from support.simulation.cluster import Cluster
 from support.simulation.database import SimulatedDatabase

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from chatd.chats.domain.chat import ChatState
 from chatd.primitives.domain.ids import ChatId, WorkerId
 from parley.clock import Clock
-from support.in_memory_chats import StoredChat
-from support.in_memory_workers import WorkerRow
+from support.chatd.chats.in_memory_chats import StoredChat
+from support.chatd.turns.in_memory_workers import WorkerRow
 from support.simulation.rules import Author, broken_between, broken_by, broken_claim
 
 

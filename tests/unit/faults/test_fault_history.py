@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from parley.client import Message, Role, Text, ToolOutcome, ToolResult
-from support.fault_history import History, Known, check_chat, counted
-from support.fault_report import RowReport
+from support.faults.history import History, Known, check_chat, counted
+from support.faults.report import RowReport
 
 COMMAND = "run: echo m >> runs; seq 1 9"
 REPORT = "execute answered: {} \nThat is all the demo does. "

@@ -1,4 +1,4 @@
-from support.fault_report import FaultReport, RowReport
+from support.faults.report import FaultReport, RowReport
 
 
 def test_a_row_goes_through_a_text_and_says_the_same() -> None:

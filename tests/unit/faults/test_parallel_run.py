@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from support.leftover_processes import end_leftovers
-from support.parallel_run import SHARED, unit_of
-from support.second_chance import PASSED_ALONE_MAX, passed_alone, told
+from support.session.leftover_processes import end_leftovers
+from support.session.parallel_run import SHARED, unit_of
+from support.session.second_chance import PASSED_ALONE_MAX, passed_alone, told
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 UNTIL_TOLD = [sys.executable, "-c", "import sys; sys.stdin.read()"]
@@ -23,16 +23,15 @@ UNTIL_TOLD = [sys.executable, "-c", "import sys; sys.stdin.read()"]
         ("tests/faults/test_b.py::test_c[d]", "tests/faults/"),
         ("tests/faults/test_e.py::test_f", "tests/faults/"),
         ("tests/e2e/test_stack.py::test_f", "tests/e2e/"),
-        ("tests/e2e/test_compose.py::test_f", "tests/e2e/test_compose.py"),
+        ("tests/e2e/own_stack/test_compose.py::test_f", "tests/e2e/own_stack/test_compose.py"),
     ],
 )
 def test_a_worker_takes_whole_files_and_all_that_share_a_stack(nodeid: str, unit: str) -> None:
     assert unit_of(nodeid) == unit
 
 
-def test_what_is_said_to_have_its_own_stack_is_there() -> None:
-    named = [ROOT / directory / name for directory, names in SHARED.items() for name in names]
-    assert [path for path in named if not path.is_file()] == []
+def test_what_shares_a_stack_is_there() -> None:
+    assert [directory for directory in SHARED if not (ROOT / directory).is_dir()] == []
 
 
 def test_what_a_killed_worker_left_is_ended_and_nothing_else(tmp_path: Path) -> None:

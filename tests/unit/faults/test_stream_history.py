@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from support.fault_history import History, Known
-from support.fault_report import RowReport
-from support.stream_history import (
+from support.faults.history import History, Known
+from support.faults.report import RowReport
+from support.faults.stream_history import (
     Ended,
     Fold,
     Followed,

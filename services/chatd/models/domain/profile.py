@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from chatd.models.domain.cost import Price
 from chatd.models.domain.price import Price
 
 THRESHOLD_PERCENT = 70

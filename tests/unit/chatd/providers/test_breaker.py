@@ -24,7 +24,7 @@ from chatd.providers.guarded import GuardedModel, GuardedModels
 from chatd.providers.wire import Decoder, HttpRequest, Wire
 from parley.clock import FakeClock
 from parley.settings import Secret
-from support.answers import answering, events_of
+from support.chatd.providers.answers import answering, events_of
 
 BUSY = ErrorKind.OVERLOADED
 

@@ -16,7 +16,7 @@ from chatd.providers.failure_detail import BODY_BYTES_MAX
 from chatd.providers.signals import Signals
 from chatd.providers.wire import Failure
 from parley.clock.fake import EPOCH
-from support.recordings import Recording, recordings
+from support.chatd.providers.recordings import Recording, recordings
 
 JSON = {"content-type": "application/json"}
 

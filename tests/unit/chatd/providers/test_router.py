@@ -29,8 +29,7 @@ from chatd.providers.wire_choice import WireName
 from parley.clock import FakeClock
 from parley.secrets import Keyring, SecretBox
 from parley.settings import Secret
-from support.answers import answering, events_of
-from support.model_catalogue import (
+from support.chatd.models.model_catalogue import (
     ANTHROPIC,
     FIRST_KEY,
     LLAMA,
@@ -40,6 +39,7 @@ from support.model_catalogue import (
     catalogue,
     own_key_of_ann,
 )
+from support.chatd.providers.answers import answering, events_of
 
 ANSWER: tuple[ModelEvent, ...] = (TextDelta("hi"), Finished())
 ASK = PromptMessage(Role.USER, (Text("hello"),))

@@ -11,7 +11,7 @@ from chatd.models.domain.language_model import (
 )
 from chatd.providers.scripted import ScriptedModel, demo_with
 from parley.clock import FakeClock
-from support.answers import events_of
+from support.chatd.providers.answers import events_of
 
 SCRIPT = """fix it
 

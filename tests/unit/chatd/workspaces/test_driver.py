@@ -23,13 +23,20 @@ from chatd.workspaces.domain.workspace import (
 )
 from chatd.workspaces.engine.driver import PARENT_GONE, Driver
 from parley.clock import FakeClock
-from support.in_memory_workspaces import (
+from support.chatd.workspaces.in_memory_workspaces import (
     Crash,
     CrashPlan,
     InMemoryNodes,
     InMemoryWorkspaces,
 )
-from support.workspace_values import NODE, NOON, OTHER_NODE, WORKSPACE, node, workspace
+from support.chatd.workspaces.workspace_values import (
+    NODE,
+    NOON,
+    OTHER_NODE,
+    WORKSPACE,
+    node,
+    workspace,
+)
 
 FIRST, SECOND = WorkerId("driver-1"), WorkerId("driver-2")
 STOP, REMOVE, START = Stop(StopReason.REQUESTED), Remove(), Start()

@@ -11,8 +11,8 @@ from chatd.workspaces.domain.nodes import NodeState
 from chatd.workspaces.domain.workspace import NODE_LOST, State, StopReason
 from chatd.workspaces.engine.timers import Keeper
 from parley.clock import FakeClock
-from support.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
-from support.workspace_values import NODE, NOON, WORKSPACE, node, workspace
+from support.chatd.workspaces.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
+from support.chatd.workspaces.workspace_values import NODE, NOON, WORKSPACE, node, workspace
 
 ME = WorkerId("worker-1")
 MINUTE_S, HOUR_S = 60.0, 3600.0

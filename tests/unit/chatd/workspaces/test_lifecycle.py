@@ -43,7 +43,7 @@ from chatd.workspaces.domain.workspace import (
     Usage,
     Workspace,
 )
-from support.workspace_values import NODE, NOON, OTHER_NODE, workspace
+from support.chatd.workspaces.workspace_values import NODE, NOON, OTHER_NODE, workspace
 
 COMMANDS: tuple[type[Command], ...] = get_args(Command)
 BROKEN = Failure(FailureKind.SETUP, "exit code 1")

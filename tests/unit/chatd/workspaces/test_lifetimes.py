@@ -14,7 +14,7 @@ from chatd.workspaces.domain.lifetime import (
 )
 from chatd.workspaces.domain.transitions import decide
 from chatd.workspaces.domain.workspace import Lifetime, State
-from support.workspace_values import HOUR_MS, NOON, workspace
+from support.chatd.workspaces.workspace_values import HOUR_MS, NOON, workspace
 
 EIGHT = Lifetime(ttl_ms=2 * HOUR_MS, ttl_max_ms=8 * HOUR_MS, bump_ms=HOUR_MS)
 HOUR = timedelta(hours=1)

@@ -15,7 +15,7 @@ from chatd.workspaces.domain.nodes import (
 )
 from chatd.workspaces.domain.spec import Kind
 from chatd.workspaces.domain.workspace import NodeId
-from support.workspace_values import node
+from support.chatd.workspaces.workspace_values import node
 
 SCRATCH = Need(Kind.SCRATCH)
 URL = "https://example.org/one.git"

@@ -14,8 +14,8 @@ from chatd.workspaces.domain.workspace import State, StopReason, Workspace
 from chatd.workspaces.engine.driver import Driver
 from chatd.workspaces.engine.policies import Policies
 from parley.clock import FakeClock
-from support.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
-from support.workspace_values import NODE, NOON, WORKSPACE, node, workspace
+from support.chatd.workspaces.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
+from support.chatd.workspaces.workspace_values import NODE, NOON, WORKSPACE, node, workspace
 
 OPEN = NetworkPolicy(Network.OPEN)
 SMALL = Limits(pids=10)

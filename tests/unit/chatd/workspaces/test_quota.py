@@ -2,7 +2,7 @@
 
 from chatd.workspaces.domain.quota import GIB, Dimension, QuotaLimits, QuotaUse, exhausted, uses
 from chatd.workspaces.domain.workspace import State, Usage, Workspace
-from support.workspace_values import workspace
+from support.chatd.workspaces.workspace_values import workspace
 
 LIMITS = QuotaLimits(live_workspaces=2, workspaces=3, disk_bytes=100)
 

@@ -25,8 +25,15 @@ from chatd.workspaces.engine.registry import (
     Registry,
 )
 from parley.clock import FakeClock
-from support.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
-from support.workspace_values import NODE, NOON, OTHER_NODE, WORKSPACE, node, workspace
+from support.chatd.workspaces.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
+from support.chatd.workspaces.workspace_values import (
+    NODE,
+    NOON,
+    OTHER_NODE,
+    WORKSPACE,
+    node,
+    workspace,
+)
 
 SETUP = Failure(FailureKind.SETUP, "exit code 1")
 RUNNING = (State.PREPARING, State.READY, State.BUSY)

@@ -18,8 +18,8 @@ from chatd.workspaces.engine.locator import ChatSites
 from chatd.workspaces.engine.node_list import NodeList
 from chatd.workspaces.engine.watchers import Changes
 from parley.clock import FakeClock
-from support.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
-from support.workspace_values import ANN, NODE, NOON, WORKSPACE, node, workspace
+from support.chatd.workspaces.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
+from support.chatd.workspaces.workspace_values import ANN, NODE, NOON, WORKSPACE, node, workspace
 
 CHAT = ChatId("00000000-0000-0000-0000-0000000000c1")
 OWNER = Owner(ANN, "member")

@@ -23,7 +23,7 @@ from chatd.workspaces.domain.templates import (
     restarted,
 )
 from chatd.workspaces.domain.workspace import Lifetime, State
-from support.workspace_values import NOON, template, workspace
+from support.chatd.workspaces.workspace_values import NOON, template, workspace
 
 GIT = template(
     kind=Kind.GIT,

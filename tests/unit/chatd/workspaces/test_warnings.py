@@ -11,8 +11,8 @@ from chatd.workspaces.engine.timers import Keeper
 from chatd.workspaces.engine.watchers import Changes
 from chatd.workspaces.rpc.watch import WorkspaceWatch
 from parley.clock import FakeClock
-from support.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
-from support.workspace_values import NOON, WORKSPACE, workspace
+from support.chatd.workspaces.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
+from support.chatd.workspaces.workspace_values import NOON, WORKSPACE, workspace
 
 LIFE_S = 2 * 3600.0
 BEGUN_S = LIFE_S - 600.0

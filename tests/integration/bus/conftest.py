@@ -1,3 +1,0 @@
-from support.postgres import empty_database, postgres
-
-__all__ = ["empty_database", "postgres"]

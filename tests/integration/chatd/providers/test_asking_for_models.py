@@ -1,0 +1,132 @@
+"""Asking endpoints which models they have: plainly at the start, with the SDKs to check keys."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from chatd.models.domain.catalogue import Catalogue, Provider, ProviderKey, ProviderType
+from chatd.models.domain.key_checks import KeyChecked
+from chatd.models.store.catalogue import KeyValues
+from chatd.providers.checking import check
+from chatd.providers.discovery import (
+    ASK_AGAIN_S,
+    Discovery,
+    NoModelsListed,
+    listed_models,
+)
+from chatd.providers.environment import EnvironmentKeys, Offered, given_by
+from parley.clock import FakeClock, SystemClock
+from parley.settings import Secret
+from parley.testing.llm_mock import MockModels
+from support.net.model_server import Act, Script, model_server, whole
+
+KEY = ProviderKey("k", "p", "")
+VALUES = KeyValues(given={"k": Secret("sk-something")})
+
+
+@pytest.fixture
+async def mock() -> AsyncIterator[MockModels]:
+    async with MockModels.serving(clock=SystemClock()) as serving:
+        yield serving
+
+
+async def test_an_endpoint_lists_its_models_with_their_windows() -> None:
+    body = (
+        b'{"object":"list","data":[{"id":"a","max_model_len":8192},{"id":"b","context_length":3}]}'
+    )
+    async with model_server(whole(body, content_type="application/json")) as server:
+        found = await listed_models(server.url, Secret("sk-x"))
+    assert found == (Offered("a", 8192), Offered("b", 3))
+    (asked,) = server.asked
+    assert (asked.path, asked.headers["authorization"]) == ("/models", "bearer sk-x")
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (whole(b"no", "401 Unauthorized"), "status 401"),
+        (whole(b"<html>"), "cannot be read"),
+        (whole(b'{"data": 1}'), "cannot be read"),
+        ((Act.RESET,), "cannot be reached"),
+        ((Act.HANG,), "did not answer"),
+    ],
+)
+async def test_an_endpoint_that_does_not_list_is_no_harm(script: Script, reason: str) -> None:
+    async with model_server(script) as server:
+        with pytest.raises(NoModelsListed) as unknown:
+            await listed_models(server.url, Secret("sk-x"))
+    assert reason in unknown.value.reason
+    assert "sk-x" not in unknown.value.reason
+
+
+async def test_an_endpoint_that_starts_later_is_asked_again() -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    clock, learned = FakeClock(), list[Catalogue]()
+    given = given_by(EnvironmentKeys(openai_base_url=f"http://127.0.0.1:{port}/v1"))
+    discovery = Discovery(given, learned.append, clock)
+    await discovery.ask()
+    assert learned == []
+    async with (
+        asyncio.timeout(10),
+        MockModels.serving(clock=SystemClock(), port=port),
+        asyncio.TaskGroup() as tasks,
+    ):
+        tasks.create_task(discovery.run())
+        assert await clock.until_someone_sleeps() == ASK_AGAIN_S
+        clock.advance(ASK_AGAIN_S)
+    (catalogue,) = learned
+    default = catalogue.default()
+    assert default is not None
+    assert catalogue.providers[default.provider_id].name == "openai-compatible"
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        (ProviderType.ANTHROPIC, ""),
+        (ProviderType.OPENAI, "/v1"),
+        (ProviderType.OPENAI_COMPATIBLE, "/v1"),
+        (ProviderType.AZURE, ""),
+    ],
+)
+async def test_a_key_that_works_tells_the_models(
+    mock: MockModels, kind: ProviderType, path: str
+) -> None:
+    provider = Provider("p", "p", "P", kind, base_url=f"{mock.url}{path}", keys=(KEY,))
+    checked = await check(provider, VALUES)
+    assert checked.keys == (KeyChecked("k"),)
+    assert checked.model_names
+
+
+async def test_a_key_that_is_refused_says_so_without_itself() -> None:
+    provider = Provider("p", "p", "P", ProviderType.OPENAI, keys=(KEY,))
+    refusal = whole(b'{"error":{"message":"bad key sk-something"}}', "401 Unauthorized")
+    async with model_server(refusal) as server:
+        checked = await check(replace(provider, base_url=server.url), VALUES)
+    (key,) = checked.keys
+    assert key == KeyChecked("k", "The key was refused; enter another one.")
+
+
+@pytest.mark.parametrize("kind", [ProviderType.ANTHROPIC, ProviderType.OPENAI])
+async def test_a_key_does_not_follow_a_redirect(mock: MockModels, kind: ProviderType) -> None:
+    async with model_server(whole(b'{"data":[]}')) as other:
+        redirect = whole(b"", "307 Temporary Redirect", Location=f"{other.url}/models")
+        async with model_server(redirect) as server:
+            provider = Provider("p", "p", "P", kind, base_url=server.url, keys=(KEY,))
+            checked = await check(provider, VALUES)
+
+    assert checked.keys == (KeyChecked("k", "It answered with status 307."),)
+    assert other.asked == []
+
+
+async def test_a_provider_without_a_key_or_without_a_list_says_so() -> None:
+    keyless = Provider("p", "p", "P", ProviderType.ANTHROPIC)
+    assert (await check(keyless, VALUES)).keys == (KeyChecked("", "There is no key; add one."),)
+    bedrock = Provider("p", "p", "P", ProviderType.BEDROCK, keys=(KEY,))
+    (key,) = (await check(bedrock, VALUES)).keys
+    assert "by asking a model" in key.problem

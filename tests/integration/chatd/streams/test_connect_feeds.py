@@ -1,0 +1,240 @@
+"""The feed of a user's list of chats: what changed since a cursor, and what changes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from chatd.streams.rpc.feeds import JOINED_S, LOOK_S
+from parley.api.chat.v1 import chat_pb2, event_pb2
+from parley.api.chat.v1 import chat_service_pb2 as api
+from parley.api.chat.v1 import stream_service_pb2 as stream_api
+from parley.identity import Role, User, UserId
+from parley.rpc import acting_for
+from support.chatd.chats.chat_people import BOB_ID, Person
+from support.chatd.chats.served_chats import ServedChats
+
+CREATED = event_pb2.FEED_CHANGE_CREATED
+UPDATED = event_pb2.FEED_CHANGE_UPDATED
+DELETED = event_pb2.FEED_CHANGE_DELETED
+
+
+def watch(person: Person, cursor: str = "") -> Any:
+    with acting_for(User(UserId(person.id), Role.MEMBER)):
+        return person.streams.WatchChats(stream_api.WatchChatsRequest(cursor=cursor))
+
+
+@pytest.fixture
+async def passing(served: ServedChats) -> AsyncIterator[None]:
+    """Let time pass in small steps, for as long as the test lasts."""
+
+    async def pass_on() -> None:
+        while True:
+            await served.clock.until_someone_sleeps()
+            served.clock.advance(0.5)
+            await served.pool.execute("SELECT pg_sleep(0.005)")
+
+    async with asyncio.TaskGroup() as tasks:
+        passing = tasks.create_task(pass_on())
+        yield
+        passing.cancel()
+
+
+async def next_of(call: Any, chat_id: str, change: int) -> event_pb2.FeedEvent:
+    """Return the next event of a chat that says so."""
+    while True:
+        response = await call.read()
+        assert response.HasField("event"), response
+        event: event_pb2.FeedEvent = response.event
+        if (event.chat.id, event.change) == (chat_id, change):
+            return event
+
+
+async def test_a_user_hears_of_the_own_chats_only(served: ServedChats, passing: None) -> None:
+    async with asyncio.timeout(20):
+        feed = watch(served.ann)
+        # Whatever comes first proves that the feed stands.
+        before = await served.ann.create("before")
+        cursor = ""
+        while not cursor:
+            await served.ann.send(before.id, "more")
+            cursor = (await feed.read()).event.cursor
+        bobs = await served.bob.create("bob's")
+        chat = await served.ann.create("new")
+        created = await next_of(feed, chat.id, CREATED)
+        await served.finish(chat.id, "done")
+        updated = await next_of(feed, chat.id, UPDATED)
+        feed.cancel()
+        again = watch(served.ann, cursor)
+        seen: set[str] = set()
+        while chat.id not in seen:
+            seen.add((await again.read()).event.chat.id)
+        again.cancel()
+    assert created.chat.title == "new"
+    assert updated.chat.versions.snapshot > created.chat.versions.snapshot
+    assert bobs.id not in seen
+
+
+async def test_titles_archives_and_deletions_are_told_and_replayed(
+    served: ServedChats, passing: None
+) -> None:
+    async with asyncio.timeout(30):
+        feed = watch(served.ann)
+        first, second = await served.ann.create("first"), await served.ann.create("second")
+        await served.finish(first.id)
+        await served.finish(second.id)
+        while (await feed.read()).event.chat.id != second.id:
+            pass
+        update = api.UpdateChatRequest(request_id="0")
+        update.chat.id, update.chat.title = first.id, "renamed"
+        update.update_mask.paths.append("title")
+        await served.ann.ask(update)
+        renamed = await next_of(feed, first.id, UPDATED)
+        while renamed.chat.title != "renamed":
+            renamed = await next_of(feed, first.id, UPDATED)
+        await served.ann.ask(
+            api.SetArchivedRequest(request_id="1", chat_id=first.id, archived=True)
+        )
+        await next_of(feed, first.id, DELETED)
+        await served.ann.ask(api.SetArchivedRequest(request_id="2", chat_id=first.id))
+        await next_of(feed, first.id, CREATED)
+        await served.ann.ask(api.DeleteChatRequest(request_id="3", chat_id=second.id))
+        await next_of(feed, second.id, DELETED)
+        feed.cancel()
+        again = watch(served.ann, renamed.cursor)
+        await next_of(again, second.id, DELETED)
+        again.cancel()
+
+
+@pytest.mark.parametrize("cursor", ["nonsense", "0.0", f"{2**62}.1767225600", "5.1"])
+async def test_a_cursor_that_cannot_be_resumed_is_answered_with_resync(
+    served: ServedChats, cursor: str
+) -> None:
+    async with asyncio.timeout(10):
+        answer = await watch(served.ann, cursor).read()
+    assert answer.closed.reason == stream_api.CLOSE_REASON_RESYNC
+
+
+@asynccontextmanager
+async def joining(served: ServedChats) -> AsyncIterator[None]:
+    """Let only those moments pass in which looks wait for more news."""
+
+    async def pass_on() -> None:
+        while True:
+            delay_s = await served.clock.until_someone_sleeps()
+            if delay_s < 2 * JOINED_S:
+                served.clock.advance(delay_s)
+            await served.pool.execute("SELECT pg_sleep(0.002)")
+
+    async with asyncio.TaskGroup() as tasks:
+        passing = tasks.create_task(pass_on())
+        yield
+        passing.cancel()
+
+
+async def standing(served: ServedChats) -> Any:
+    """Return a feed of Ann's that tells already."""
+    feed = watch(served.ann)
+    chat = await served.ann.create("first")
+    async with asyncio.TaskGroup() as tasks:
+        told = tasks.create_task(feed.read())
+        while not told.done():
+            await served.ann.ask(update_of(chat.id, title=served.ann.fresh()))
+    return feed
+
+
+def update_of(chat_id: str, **values: Any) -> api.UpdateChatRequest:
+    request = api.UpdateChatRequest(request_id="0", chat=chat_pb2.Chat(id=chat_id, **values))
+    request.update_mask.paths.extend(values)
+    return request
+
+
+async def test_a_chat_that_is_over_before_anybody_looks_is_told_as_created(
+    served: ServedChats,
+) -> None:
+    async with asyncio.timeout(20):
+        async with joining(served):
+            feed = await standing(served)
+        chat = await served.ann.create("fast")
+        await served.finish(chat.id, "done")
+        async with joining(served):
+            told = (await feed.read()).event
+            while told.chat.id != chat.id:
+                told = (await feed.read()).event
+            await served.ann.send(chat.id, "more")
+            later = (await feed.read()).event
+        feed.cancel()
+    assert (told.change, told.chat.status) == (CREATED, chat_pb2.CHAT_STATUS_WAITING)
+    assert (later.change, later.chat.id) == (UPDATED, chat.id)
+
+
+async def test_a_chat_that_was_there_before_the_reader_is_told_as_updated(
+    served: ServedChats,
+) -> None:
+    async with asyncio.timeout(20):
+        chat = await served.ann.create("before")
+        async with joining(served):
+            feed = await standing(served)
+            await served.finish(chat.id, "done")
+            told = (await feed.read()).event
+            while told.chat.id != chat.id:
+                told = (await feed.read()).event
+        feed.cancel()
+    assert told.change == UPDATED
+
+
+async def test_every_event_has_an_id_of_its_own_to_resume_with(served: ServedChats) -> None:
+    async with asyncio.timeout(30):
+        async with joining(served):
+            feed = await standing(served)
+        chats = [await served.ann.create(f"chat {number}") for number in range(5)]
+        for chat in chats:
+            await served.finish(chat.id)
+        events: list[event_pb2.FeedEvent] = []
+        async with joining(served):
+            while {event.chat.id for event in events} < {chat.id for chat in chats}:
+                events.append((await feed.read()).event)
+            await served.ann.send(chats[0].id, "more")
+            events.append((await feed.read()).event)
+            feed.cancel()
+            assert len({event.cursor for event in events}) == len(events)
+            for place, event in enumerate(events):
+                missing = {each.chat.id for each in events[place + 1 :]}
+                again = watch(served.ann, event.cursor)
+                while missing:
+                    missing.discard((await again.read()).event.chat.id)
+                again.cancel()
+
+
+async def test_titles_and_the_like_are_told_at_once(served: ServedChats) -> None:
+    async with asyncio.timeout(20):
+        chat = await served.ann.create("first words")
+        other = await served.ann.create("other")
+        for each in (chat, other):
+            await served.finish(each.id)
+        async with joining(served):
+            feed = await standing(served)
+            await served.ann.ask(update_of(chat.id, title="renamed", pin_order=1))
+            renamed = await next_of(feed, chat.id, UPDATED)
+            while renamed.chat.title != "renamed":
+                renamed = await next_of(feed, chat.id, UPDATED)
+            # Another chat takes the first place, and both are told.
+            await served.ann.ask(update_of(other.id, pin_order=1))
+            told = [(await feed.read()).event.chat for _ in range(2)]
+            await served.ann.ask(
+                api.SetSharesRequest(
+                    request_id="s", chat_id=chat.id, shares=[api.Share(user_id=BOB_ID)]
+                )
+            )
+            shared = await next_of(feed, chat.id, UPDATED)
+            await served.ann.ask(
+                api.MarkReadRequest(request_id="r", chat_id=chat.id, last_message_id=2)
+            )
+            read = await next_of(feed, chat.id, UPDATED)
+        feed.cancel()
+    assert {each.id: each.pin_order for each in told} == {other.id: 1, chat.id: 2}
+    assert (shared.chat.shared, shared.chat.has_unread) == (True, True)
+    assert not read.chat.has_unread
+    assert served.clock.monotonic() < LOOK_S

@@ -1,0 +1,150 @@
+"""The tools by which a model gets its chat a workspace: results that instruct, and repetitions."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from chatd.content.domain.parts import ToolCall, ToolOutcome
+from chatd.content.domain.tools import Dispatch, Execution, Executor, StillRunning
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
+from chatd.tools.lifecycle import TOOLS, LifecycleTools
+from chatd.workspaces.domain.ranking import USE_RECOMMENDED
+from chatd.workspaces.domain.templates import SCRATCH_ID
+from chatd.workspaces.domain.workspace import Failure, FailureKind
+from support.chatd.chats.chat_people import ANN_ID
+from support.chatd.chats.served_chats import ServedChats
+from support.chatd.workspaces.served_catalogue import Catalogue, Facts
+
+ANN = Owner(ANN_ID, "member")
+
+
+class Model:
+    """Calls tools in one chat, as the engine would carry them out."""
+
+    def __init__(self, tools: LifecycleTools, chat_id: ChatId) -> None:
+        self.tools = tools
+        self.chat_id = chat_id
+        self.made = 0
+
+    def execution(self, name: str, /, **arguments: Any) -> Execution:
+        self.made += 1
+        call = ToolCall(f"call-{self.made}", name, json.dumps(arguments))
+        dispatch = Dispatch(ExecutionId(f"execution-{self.made}"), call, Executor.CHATD, "")
+        return Execution(self.chat_id, ANN, 1, dispatch, TOOLS[name].spec)
+
+    async def again(self, execution: Execution) -> dict[str, Any]:
+        outcome = await self.tools.execute(execution)
+        told: dict[str, Any] = json.loads(outcome.result_json)
+        assert told["ok"] is (outcome.outcome is ToolOutcome.DONE)
+        return told
+
+    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        return await self.again(self.execution(name, **arguments))
+
+
+@pytest.fixture
+async def model(served: ServedChats, catalogue: Catalogue) -> AsyncIterator[Model]:
+    chat_id = ChatId((await served.ann.create()).id)
+    tools = LifecycleTools(catalogue.control, Facts(served.pool).chat)
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(catalogue.driver.run())
+        yield Model(tools, chat_id)
+        running.cancel()
+
+
+async def test_only_root_chats_get_the_tools(served: ServedChats, model: Model) -> None:
+    offered = await model.tools.offer(model.chat_id, ANN)
+    assert [spec.name for spec in offered] == list(TOOLS)
+    assert {spec.name for spec in offered if spec.moves_tools} == {
+        "create_workspace",
+        "start_workspace",
+    }
+    child = ChatId(await served.add_child(model.chat_id))
+    assert await model.tools.offer(child, ANN) == ()
+
+
+async def test_a_model_finds_a_template_and_reads_it(model: Model) -> None:
+    listed = await model.call("list_templates")
+    assert (listed["recommended_template_id"], listed["next_step"]) == (
+        SCRATCH_ID,
+        USE_RECOMMENDED,
+    )
+    assert [each["name"] for each in listed["templates"]] == ["scratch"]
+    read = await model.call("read_template", template_id=SCRATCH_ID)
+    assert (read["template"]["kind"], read["parameters"]) == ("scratch", [])
+    absent = await model.call("read_template", template_id="0" * 32)
+    assert absent["reason"] == "TEMPLATE_NOT_FOUND"
+    assert (await model.call("read_template", template_id="x"))["reason"] == "INVALID_ARGUMENTS"
+
+
+async def test_a_workspace_is_created_stopped_and_started_each_with_its_next_step(
+    model: Model, catalogue: Catalogue
+) -> None:
+    creating = model.execution("create_workspace", template_id=SCRATCH_ID, name="mine")
+    made = await model.again(creating)
+    assert (made["created"], made["workspace_name"], made["state"]) == (True, "mine", "ready")
+    assert (made["directory"], made["next_step"]) == (
+        "/workspace",
+        "The workspace is ready: all tools work there now.",
+    )
+    # Repeated after a crash, the call finds what it made.
+    assert await model.tools.find(creating) == StillRunning()
+    assert await model.again(creating) == made
+    another = await model.call("create_workspace", template_id=SCRATCH_ID)
+    assert (another["created"], another["already_exists"]) == (False, True)
+    assert another["workspace_id"] == made["workspace_id"]
+    running = await model.call("start_workspace")
+    assert (running["started"], running["no_build"]) == (False, True)
+
+    stopped = await model.call("stop_workspace")
+    assert (stopped["stopped"], stopped["state"]) == (True, "stopped")
+    assert (await model.call("stop_workspace"))["no_build"] is True
+    refused = await model.call("create_workspace", template_id=SCRATCH_ID)
+    assert (refused["reason"], refused["hint"]) == (
+        "WORKSPACE_STOPPED",
+        "Call start_workspace instead.",
+    )
+    started = await model.call("start_workspace")
+    assert (started["started"], started["state"]) == (True, "ready")
+    assert started["build_id"] == f"{made['workspace_id']}-2"
+
+
+async def test_a_failed_build_tells_its_log_and_can_be_made_again(
+    model: Model, catalogue: Catalogue
+) -> None:
+    creating = model.execution("create_workspace", template_id=SCRATCH_ID)
+    workspace_id = catalogue.control.id_for(ANN_ID, creating.dispatch.execution_id)
+    catalogue.host.failures[workspace_id] = Failure(FailureKind.SETUP, "The script ended with 1.")
+    failed = await model.again(creating)
+    assert (failed["reason"], failed["error"], failed["log"]) == (
+        "WORKSPACE_SETUP",
+        "The script ended with 1.",
+        ["making it"],
+    )
+    catalogue.host.failures.clear()
+    assert (await model.call("start_workspace"))["state"] == "ready"
+
+
+async def test_without_a_workspace_there_is_nothing_to_start_or_stop(model: Model) -> None:
+    for name in ("start_workspace", "stop_workspace"):
+        assert (await model.call(name))["reason"] == "NO_WORKSPACE"
+
+
+async def test_a_used_up_quota_is_told_with_its_structure(
+    model: Model, served: ServedChats, catalogue: Catalogue
+) -> None:
+    for number in (10, 20):
+        chat_id = ChatId((await served.ann.create()).id)
+        other = Model(model.tools, chat_id)
+        other.made = number
+        await other.call("create_workspace", template_id=SCRATCH_ID)
+    refused = await model.call("create_workspace", template_id=SCRATCH_ID)
+    assert (refused["reason"], refused["dimension"], refused["used"], refused["limit"]) == (
+        "QUOTA_EXHAUSTED",
+        "live_workspaces",
+        2,
+        2,
+    )

@@ -1,0 +1,66 @@
+"""Nodes over gRPC: they register, tell what they host, are lost and come back."""
+
+from chatd.workspaces.domain.commands import LoseNode, Stop
+from chatd.workspaces.domain.workspace import State, StopReason
+from parley.api.workspace.v1 import node_pb2, workspace_pb2
+from parley.api.workspace.v1 import node_service_pb2 as nodes_api
+from parley.api.workspace.v1 import workspace_service_pb2 as api
+from support.chatd.chats.chat_people import Person
+from support.chatd.chats.served_chats import ServedChats
+from support.chatd.workspaces.catalogue_calls import NODE_ID, READY, Beating, create, hosted
+from support.chatd.workspaces.served_catalogue import Catalogue
+
+
+async def test_a_node_registers_hosts_is_lost_and_comes_back_with_what_it_has(
+    served: ServedChats, catalogue: Catalogue, admin: Person
+) -> None:
+    beating = Beating(served, served.ann.nodes)
+    first = await beating.register()
+    assert (first.registration_epoch, first.heartbeat_interval_ms, first.lost_after_ms) == (
+        1,
+        10_000,
+        45_000,
+    )
+    assert (await served.ann.refusal(nodes_api.ListNodesRequest())).reason == "ROLE_NOT_ALLOWED"
+    made = (await create(served.ann)).workspace
+    await catalogue.drive()
+    assert (await catalogue.store.get(made.workspace_id)).node_id == NODE_ID
+    usage = workspace_pb2.WorkspaceUsage(disk_bytes=7)
+    await beating.beat(1, hosted(made.workspace_id, READY, processes=1, usage=usage))
+    busy = await catalogue.store.get(made.workspace_id)
+    assert busy.usage is not None
+    assert (busy.state, busy.usage.disk_bytes) == (State.BUSY, 7)
+
+    silent = "UPDATE chat.nodes SET last_seen_at = now() - interval '1 min'"
+    await served.pool.execute(silent)
+    for each in await catalogue.nodes.lose():
+        for there in await catalogue.store.on_node(each.id):
+            await catalogue.store.apply(there.workspace.id, LoseNode(each.id))
+    lost = (await served.ann.ask(api.GetWorkspaceRequest(workspace_id=made.workspace_id))).workspace
+    assert lost.failure.kind == workspace_pb2.WORKSPACE_FAILURE_KIND_NODE_LOST
+    (shown,) = (await admin.ask(nodes_api.ListNodesRequest())).nodes
+    assert (shown.state, shown.sandbox.summary) == (node_pb2.NODE_STATE_LOST, "good")
+
+    again = await beating.register(hosted(made.workspace_id, READY))
+    assert (again.registration_epoch, list(again.orders)) == (2, [])
+    assert (await catalogue.store.get(made.workspace_id)).state is State.READY
+
+
+async def test_a_node_is_told_what_to_do_about_what_nobody_wants(
+    served: ServedChats, catalogue: Catalogue
+) -> None:
+    beating = Beating(served, served.ann.nodes)
+    await beating.register()
+    gone, stopped = [(await create(served.ann)).workspace.workspace_id for _ in range(2)]
+    await catalogue.drive()
+    await catalogue.control.remove(gone, is_forced=True)
+    await catalogue.store.apply(stopped, Stop(StopReason.REQUESTED))
+    await catalogue.drive()
+    unknown = "00000000-0000-0000-0000-00000000aaaa"
+    answer = await beating.register(*(hosted(each, READY) for each in (gone, stopped, unknown)))
+    orders = {each.workspace_id: each.instruction for each in answer.orders}
+    assert orders == {
+        gone: nodes_api.WORKSPACE_INSTRUCTION_REMOVE,
+        stopped: nodes_api.WORKSPACE_INSTRUCTION_STOP,
+        unknown: nodes_api.WORKSPACE_INSTRUCTION_STOP,
+    }

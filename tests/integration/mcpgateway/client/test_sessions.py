@@ -1,0 +1,327 @@
+"""Sessions with real MCP servers: today's, one that keeps sessions, and broken ones."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+
+from mcpgateway.client.call import Progress
+from mcpgateway.client.content import TextPart, ToolAnswer
+from mcpgateway.client.egress import Policy, ResponseTooLarge, guarded_client
+from mcpgateway.client.sessions import Sessions
+from mcpgateway.servers.domain import Limits, Reason, Target, Transport
+from mcpgateway.servers.errors import UpstreamFailed
+from support.host.ports import free_port
+from support.host.supervised import supervision
+from support.mcpgateway.servers import (
+    START_S_MAX,
+    demo_process,
+    raw_server,
+    session_process,
+    until_listening,
+)
+from support.mcpgateway.values import a_server, a_target
+
+SUM = b'{"a":1,"b":2}'
+ADDED = ToolAnswer(False, (TextPart("3"),))
+
+
+@dataclass(slots=True)
+class Seen:
+    """Progress as it came."""
+
+    all: list[Progress] = field(default_factory=list)
+    first: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def note(self, progress: Progress) -> None:
+        self.all.append(progress)
+        self.first.set()
+
+
+def nothing(progress: Progress) -> None:
+    """Ignore progress."""
+
+
+@asynccontextmanager
+async def sessions_to(url: str) -> AsyncIterator[Sessions]:
+    # A bound for what never ends; servers are started within it.
+    async with (
+        asyncio.timeout(3 * START_S_MAX),
+        Sessions.open(Policy().with_url(url), supervision()) as sessions,
+    ):
+        yield sessions
+
+
+@asynccontextmanager
+async def session_server(port: int, transport: str = "mcp") -> AsyncIterator[None]:
+    with session_process(port, transport):
+        await until_listening(port)
+        yield
+
+
+def target_of(url: str, *, user_id: str = "ann", **settings: Any) -> Target:
+    return a_target(a_server(url=url, **settings), user_id=user_id)
+
+
+async def test_the_demo_server_tells_the_time(demo_url: str) -> None:
+    async with sessions_to(demo_url) as sessions:
+        target = target_of(demo_url)
+        catalogue = await sessions.list_tools(target)
+        answer = await sessions.call_tool(
+            target, "get_current_time", b'{"timezone":"Europe/Berlin"}', nothing
+        )
+
+    (part,) = answer.parts
+    assert set(catalogue.tools) == {"get_current_time", "convert_time"}
+    assert catalogue.tools["get_current_time"].hints.read_only
+    assert isinstance(part, TextPart)
+    assert msgspec.json.decode(part.text)["timezone"] == "Europe/Berlin"
+
+
+async def test_a_tools_own_error_and_an_unknown_tool_are_answers(demo_url: str) -> None:
+    async with sessions_to(demo_url) as sessions:
+        target = target_of(demo_url)
+        wrong = await sessions.call_tool(
+            target, "get_current_time", b'{"timezone":"Nowhere"}', nothing
+        )
+        unknown = await sessions.call_tool(target, "nope", b"{}", nothing)
+
+    assert wrong.is_error
+    assert unknown == ToolAnswer(True, (TextPart("Unknown tool: nope"),))
+
+
+async def test_a_server_with_sessions_is_met_once_per_user() -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    async with session_server(port), sessions_to(url) as sessions:
+        for user_id in ("ann", "ann", "bob"):
+            answer = await sessions.call_tool(target_of(url, user_id=user_id), "add", SUM, nothing)
+            assert answer == ADDED
+        met = [await counted(sessions, target_of(url), what) for what in ("discover", "sessions")]
+
+    assert met == [1, 2]
+
+
+async def test_progress_arrives_and_cancelling_reaches_the_server() -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    seen = Seen()
+    async with session_server(port), sessions_to(url) as sessions:
+        target = target_of(url)
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(sessions.call_tool(target, "wait", b"{}", seen.note))
+            await seen.first.wait()
+            waiting.cancel()
+        while await counted(sessions, target, "cancelled") == 0:
+            continue
+        answer = await sessions.call_tool(target, "add", SUM, nothing)
+
+    assert (seen.all, answer) == ([Progress(1, 2, "half")], ADDED)
+
+
+async def test_a_server_that_forgot_its_sessions_is_met_again() -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    async with sessions_to(url) as sessions:
+        target = target_of(url)
+        async with session_server(port):
+            before = await sessions.call_tool(target, "add", SUM, nothing)
+        async with session_server(port):
+            after = await sessions.call_tool(target, "add", SUM, nothing)
+
+    assert (before, after) == (ADDED, ADDED)
+
+
+async def test_the_older_transport_works_too() -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/sse"
+    async with session_server(port, "sse"), sessions_to(url) as sessions:
+        target = target_of(url, transport=Transport.SSE)
+        catalogue = await sessions.list_tools(target)
+        answer = await sessions.call_tool(target, "add", SUM, nothing)
+
+    assert (set(catalogue.tools), answer) == ({"add", "count", "wait"}, ADDED)
+
+
+@pytest.mark.parametrize("transport", ["mcp", "sse"])
+async def test_a_server_with_sessions_killed_during_a_call_leaves_its_effect_unknown(
+    transport: str,
+) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/{transport}"
+    kind = Transport.SSE if transport == "sse" else Transport.STREAMABLE_HTTP
+    seen = Seen()
+    with session_process(port, transport) as process:
+        await until_listening(port)
+        async with sessions_to(url) as sessions:
+            target = target_of(url, transport=kind)
+            async with asyncio.TaskGroup() as tasks:
+                failing = tasks.create_task(failure_of(sessions, target, "wait", seen))
+                await seen.first.wait()
+                process.kill()
+
+    failure = failing.result()
+    assert (failure.reason, failure.may_have_executed) == (Reason.SESSION_LOST, True)
+
+
+async def test_a_server_that_hangs_up_during_a_call_leaves_its_effect_unknown() -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    calls: list[bytes] = []
+
+    def hang_up(request: bytes) -> bytes | None:
+        if b'"tools/call"' not in request:
+            return DISCOVERED
+        calls.append(request)
+        return None
+
+    async with raw_server(port, hang_up), sessions_to(url) as sessions:
+        failure = await failure_of(sessions, target_of(url), "add", Seen())
+
+    assert len(calls) == 1
+    assert (failure.reason, failure.may_have_executed) == (Reason.SESSION_LOST, True)
+
+
+async def test_the_next_call_after_a_restart_succeeds() -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    arguments = b'{"timezone":"UTC"}'
+    async with sessions_to(url) as sessions:
+        with demo_process(port):
+            await until_listening(port)
+            await sessions.call_tool(target_of(url), "get_current_time", arguments, nothing)
+        with pytest.raises(UpstreamFailed) as caught:
+            await sessions.call_tool(target_of(url), "get_current_time", arguments, nothing)
+        with demo_process(port):
+            await until_listening(port)
+            answer = await sessions.call_tool(
+                target_of(url), "get_current_time", arguments, nothing
+            )
+
+    assert (caught.value.reason, caught.value.may_have_executed) == (Reason.CONNECT_FAILED, False)
+    assert not answer.is_error
+
+
+async def test_a_server_that_never_answers_times_out() -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    target = target_of(url, limits=Limits(connect_timeout_ms=100))
+
+    async with raw_server(port, lambda _: b""), sessions_to(url) as sessions:
+        with pytest.raises(UpstreamFailed) as caught:
+            await sessions.list_tools(target)
+
+    assert caught.value.reason is Reason.CONNECT_TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (b"401 Unauthorized", Reason.MISCONFIGURED),
+        (b"404 Not Found", Reason.MISCONFIGURED),
+        (b"429 Too Many Requests", Reason.RATE_LIMITED),
+        (b"503 Service Unavailable", Reason.CONNECT_FAILED),
+    ],
+)
+async def test_a_refusal_by_status_says_why(status: bytes, reason: Reason) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    response = b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"
+
+    async with raw_server(port, lambda _: response), sessions_to(url) as sessions:
+        with pytest.raises(UpstreamFailed) as caught:
+            await sessions.list_tools(target_of(url))
+
+    assert caught.value.reason is reason
+
+
+async def test_cookies_of_one_request_are_not_sent_with_the_next() -> None:
+    port = free_port()
+    requests: list[bytes] = []
+
+    def bake(request: bytes) -> bytes:
+        requests.append(request.lower())
+        return b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n"
+
+    async with raw_server(port, bake), client_of(port) as client:
+        await client.get("/")
+        await client.get("/")
+
+    assert [b"\r\ncookie:" in request for request in requests] == [False, False]
+
+
+async def test_a_response_that_is_too_long_is_not_read_to_its_end() -> None:
+    port = free_port()
+    response = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + b"x" * 99
+
+    async with raw_server(port, lambda _: response), client_of(port) as client:
+        with pytest.raises(ResponseTooLarge):
+            await client.get("/")
+
+
+async def test_loopback_is_refused_unless_it_is_named(demo_url: str) -> None:
+    async with Sessions.open(Policy(), supervision()) as sessions:
+        with pytest.raises(UpstreamFailed) as caught:
+            await sessions.list_tools(target_of(demo_url))
+
+    assert caught.value.reason is Reason.ADDRESS_BLOCKED
+
+
+async def test_a_name_that_resolves_to_loopback_is_refused_over_tls() -> None:
+    async with Sessions.open(Policy(), supervision()) as sessions:
+        with pytest.raises(UpstreamFailed) as caught:
+            await sessions.list_tools(target_of("https://localhost:1/mcp"))
+
+    assert caught.value.reason is Reason.ADDRESS_BLOCKED
+
+
+@asynccontextmanager
+async def client_of(port: int) -> AsyncIterator[httpx2.AsyncClient]:
+    """Give a guarded client that takes at most 98 bytes."""
+    url = f"http://127.0.0.1:{port}"
+    client = guarded_client(
+        Policy().with_url(url), headers={}, response_bytes_max=98, timeout=httpx2.Timeout(5)
+    )
+    client.base_url = url
+    async with asyncio.timeout(5), client:
+        yield client
+
+
+async def counted(sessions: Sessions, target: Target, what: str) -> int:
+    """Ask a server with sessions how often something happened to it."""
+    arguments = msgspec.json.encode({"what": what})
+    answer = await sessions.call_tool(target, "count", arguments, nothing)
+    (part,) = answer.parts
+    assert isinstance(part, TextPart)
+    return int(part.text)
+
+
+async def failure_of(sessions: Sessions, target: Target, tool: str, seen: Seen) -> UpstreamFailed:
+    """Call a tool that will fail."""
+    with pytest.raises(UpstreamFailed) as caught:
+        await sessions.call_tool(target, tool, b"{}", seen.note)
+    return caught.value
+
+
+BODY = msgspec.json.encode(
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "result": {
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": {"tools": {}},
+            "resultType": "complete",
+            "ttlMs": 0,
+            "cacheScope": "public",
+        },
+    }
+)
+DISCOVERED = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+    % (len(BODY), BODY)
+)

@@ -1,0 +1,171 @@
+"""The journal of calls in PostgreSQL."""
+
+from dataclasses import replace
+
+import pytest
+
+from mcpgateway.client.call import CallEnd, Outcome
+from mcpgateway.client.content import BlobPart, TextPart
+from mcpgateway.runtime.journal import Journal, OwnCall
+from mcpgateway.servers.domain import Reason
+from mcpgateway.servers.errors import ExecutionIdReused, JournalChanged, StaleOwner
+from parley.postgres import Database
+from support.mcpgateway.values import SERVER_ID, an_order
+
+OTHER_GATEWAY = "01900000-0000-7000-8000-0000000000bb"
+END = CallEnd(Outcome.SUCCEEDED, (TextPart("done"), BlobPart("image", "image/png", b"\0x")))
+
+
+async def test_a_call_is_journaled_once_and_found_again(journal: Journal) -> None:
+    order = an_order()
+
+    first, is_new = await journal.begin(order)
+    second, is_new_again = await journal.begin(order)
+
+    assert (is_new, is_new_again) == (True, False)
+    assert first == second == await journal.find(order.key)
+    assert first.end is None
+
+
+async def test_a_call_never_seen_is_not_found(journal: Journal) -> None:
+    assert await journal.find(an_order().key) is None
+
+
+async def test_the_first_end_is_the_end(journal: Journal) -> None:
+    await journal.begin(an_order())
+
+    finished = await journal.finish("call-1", END)
+    again = await journal.finish("call-1", CallEnd(Outcome.CANCELLED))
+
+    assert finished == again
+    assert finished.end == END
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        an_order(arguments_json=b'{"a":1}'),
+        an_order(tool="other"),
+        an_order(caller="token:1"),
+        an_order(chat_id="chat-2"),
+    ],
+)
+async def test_an_execution_id_does_not_name_two_calls(journal: Journal, other: object) -> None:
+    await journal.begin(an_order())
+
+    with pytest.raises(ExecutionIdReused):
+        await journal.begin(other)  # type: ignore[arg-type]
+
+
+async def test_an_older_owner_can_neither_start_nor_ask_nor_cancel(journal: Journal) -> None:
+    older, newer = an_order("call-1", owner_epoch=4), an_order("call-2", owner_epoch=5)
+    await journal.find(newer.key)
+
+    for asking in (journal.begin(older), journal.find(older.key), journal.cancel(older.key)):
+        with pytest.raises(StaleOwner) as caught:
+            await asking
+        assert caught.value.owner_epoch == 5
+    assert await journal.find(replace(newer.key, execution_id="call-1")) is None
+
+
+async def test_owners_of_other_chats_are_not_affected(journal: Journal) -> None:
+    await journal.find(an_order(owner_epoch=9).key)
+
+    assert (await journal.begin(an_order("call-2", chat_id="chat-2")))[1]
+
+
+async def test_a_call_cancelled_before_it_started_can_no_longer_start(journal: Journal) -> None:
+    order = an_order()
+
+    cancelled = await journal.cancel(order.key)
+    record, is_new = await journal.begin(order)
+
+    assert (record, is_new) == (cancelled, False)
+    assert record.end == CallEnd(
+        Outcome.CANCELLED,
+        reason=Reason.CANCELLED,
+        message="cancelled before it started",
+        may_have_executed=False,
+    )
+
+
+async def test_the_process_that_makes_a_call_learns_that_it_was_cancelled(journal: Journal) -> None:
+    await journal.begin(an_order())
+    await journal.begin(an_order("call-2", server_id="another"))
+
+    await journal.cancel(an_order().key)
+
+    assert set(await journal.renew()) == {OwnCall("call-1", True), OwnCall("call-2", False)}
+
+
+async def test_all_calls_of_a_server_can_be_cancelled(journal: Journal) -> None:
+    await journal.begin(an_order())
+
+    await journal.cancel_calls_of(SERVER_ID)
+
+    assert await journal.renew() == (OwnCall("call-1", True),)
+
+
+async def test_acknowledging_drops_the_parts_and_keeps_the_outcome(journal: Journal) -> None:
+    for execution_id in ("done", "running", "foreign"):
+        caller = "token:1" if execution_id == "foreign" else "chatd"
+        await journal.begin(an_order(execution_id, caller=caller))
+    await journal.finish("done", END)
+    await journal.finish("foreign", END)
+
+    acknowledged = await journal.acknowledge("chatd", ["done", "running", "foreign", "unknown"])
+
+    record = await journal.read("done")
+    assert acknowledged == {"done"}
+    assert record.is_acknowledged
+    assert record.end == replace(END, parts=())
+
+
+async def test_calls_of_a_process_that_ended_become_unknown(
+    journal: Journal, database: Database
+) -> None:
+    dead = await Journal.open(database, OTHER_GATEWAY)
+    await dead.begin(an_order("lost"))
+    await journal.begin(an_order("alive"))
+    await database.pool.execute(
+        "UPDATE mcp.gateways SET lease_expires_at = now() - interval '1 s' WHERE id = $1",
+        OTHER_GATEWAY,
+    )
+
+    await journal.give_up_dead()
+
+    lost, alive = await journal.read("lost"), await journal.read("alive")
+    assert lost.end is not None
+    assert (lost.end.outcome, lost.end.reason, lost.end.may_have_executed) == (
+        Outcome.UNKNOWN,
+        Reason.GATEWAY_LOST,
+        True,
+    )
+    assert alive.end is None
+
+
+async def test_old_results_are_dropped_and_older_ids_forgotten(
+    journal: Journal, database: Database
+) -> None:
+    for execution_id, caller in (("token", "token:1"), ("chat", "chatd"), ("old", "chatd")):
+        await journal.begin(an_order(execution_id, caller=caller, chat_id=""))
+        await journal.finish(execution_id, END)
+    await journal.acknowledge("chatd", ["old"])
+    await database.pool.execute(
+        "UPDATE mcp.calls SET finished_at = now() - interval '25 hours',"
+        " acknowledged_at = acknowledged_at - interval '31 days'"
+    )
+
+    await journal.tidy()
+
+    assert (await journal.read("token")).is_acknowledged
+    assert (await journal.read("chat")).end == END
+    assert await journal.find(an_order("old", chat_id="").key) is None
+
+
+async def test_another_generation_is_refused(journal: Journal) -> None:
+    journal.check_generation(journal.generation)
+
+    with pytest.raises(JournalChanged) as caught:
+        journal.check_generation("another")
+    assert caught.value.generation == journal.generation

@@ -1,0 +1,65 @@
+"""What callers with a service token may ask about calls."""
+
+import asyncio
+
+import pytest
+
+from mcpgateway.client.upstream import ScriptedUpstream
+from mcpgateway.runtime.call_executor import CallDesk
+from mcpgateway.runtime.journal import Journal
+from mcpgateway.runtime.servicer import Runtime, RuntimeServicer
+from mcpgateway.runtime.tool_listing import Catalogues, ToolListing
+from mcpgateway.servers.errors import InvalidRequest
+from mcpgateway.servers.store import Servers
+from parley.api.mcp.v1 import runtime_service_pb2 as api
+from parley.api.mcp.v1 import tool_pb2
+from parley.clock import FakeClock
+from parley.identity import Caller, Role, User, UserId
+from parley.rpc.call import SERVED_CALL, ServedCall
+from support.mcpgateway.values import an_order
+
+TOKEN = Caller(None, User(UserId("ann"), Role.MEMBER), frozenset({"mcp:call"}), "1", "robot")
+
+
+@pytest.fixture
+def servicer(journal: Journal, servers: Servers) -> RuntimeServicer:
+    clock, upstream = FakeClock(), ScriptedUpstream()
+    catalogues = Catalogues(upstream, clock, lambda: None)
+    desk = CallDesk(journal, upstream, clock, asyncio.TaskGroup())
+    listing = ToolListing(servers, catalogues)
+    return RuntimeServicer(Runtime(servers, listing, catalogues, journal, desk))
+
+
+async def asked(servicer: RuntimeServicer, key: api.CallKey) -> api.GetCallResponse:
+    """Ask where a call is as the token's holder."""
+    SERVED_CALL.set(ServedCall(TOKEN, 0.0, "mcp.Runtime/GetCall"))
+    return await servicer.GetCall(api.GetCallRequest(key=key), None)
+
+
+async def test_a_token_asks_about_calls_without_a_chat(
+    servicer: RuntimeServicer, journal: Journal
+) -> None:
+    await journal.begin(an_order("mine", caller="token:1", chat_id="", owner_epoch=0))
+
+    response = await asked(
+        servicer, api.CallKey(execution_id="mine", journal_generation=journal.generation)
+    )
+
+    assert response.state == tool_pb2.CALL_STATE_RUNNING
+
+
+async def test_a_token_cannot_shut_the_owner_of_a_chat_out(
+    servicer: RuntimeServicer, journal: Journal
+) -> None:
+    key = api.CallKey(
+        execution_id="x",
+        chat_id="chat-1",
+        owner_epoch=99,
+        journal_generation=journal.generation,
+    )
+
+    with pytest.raises(InvalidRequest) as caught:
+        await asked(servicer, key)
+
+    assert set(caught.value.problems) == {"key.chat_id"}
+    assert (await journal.begin(an_order(owner_epoch=1)))[1]

@@ -1,0 +1,163 @@
+"""Servers and their secrets in PostgreSQL."""
+
+from dataclasses import replace
+
+import pytest
+
+from mcpgateway.servers.domain import (
+    AuthKind,
+    Availability,
+    Credentials,
+    Limits,
+    OAuthSettings,
+    ServerId,
+    ServerSettings,
+    Transport,
+)
+from mcpgateway.servers.errors import RequestIdReused, ServerNotFound, SlugTaken
+from mcpgateway.servers.store import RequestRecord, ServerFilter, Servers
+from parley.postgres import Database
+from parley.secrets import Keyring, WrongKey
+from support.mcpgateway.values import SERVER_ID
+
+SECRET = "hunter2-hunter2"
+PLAIN = ServerSettings(slug="plain", display_name="Plain", url="https://mcp.example/mcp")
+FULL = ServerSettings(
+    slug="full",
+    display_name="Full",
+    url="https://mcp.example/sse",
+    transport=Transport.SSE,
+    auth_kind=AuthKind.OAUTH2,
+    description="everything",
+    icon="x",
+    oauth=OAuthSettings(client_id="us", scopes=("a", "b")),
+    tool_allow_list=("a",),
+    tool_deny_list=("b",),
+    availability=Availability.FORCE_ON,
+    is_enabled=True,
+    allow_in_plan_mode=True,
+    is_trusted=True,
+    is_stateful=True,
+    limits=Limits(calls_max=3),
+)
+
+
+def a_request(request_id: str = "r1", body: bytes = b"b") -> RequestRecord:
+    return RequestRecord("gateway:ann", request_id, body)
+
+
+def an_id(number: int) -> ServerId:
+    return ServerId(f"01900000-0000-7000-8000-{number:012}")
+
+
+async def test_every_setting_comes_back(servers: Servers) -> None:
+    created = await servers.create(SERVER_ID, FULL, Credentials(), a_request())
+
+    assert created.settings == FULL
+    assert await servers.get(SERVER_ID) == created
+
+
+async def test_secrets_are_sealed_and_opened_for_use_only(
+    servers: Servers, database: Database
+) -> None:
+    credentials = Credentials({"X-Key": SECRET})
+    settings = replace(PLAIN, auth_kind=AuthKind.API_KEY)
+    server = await servers.create(SERVER_ID, settings, credentials, a_request())
+
+    stored = await database.pool.fetchval("SELECT servers::text FROM mcp.servers AS servers")
+    assert (server.has_credentials, server.header_names) == (True, ("X-Key",))
+    assert await servers.credentials(server) == credentials
+    assert SECRET not in stored
+    assert SECRET.encode().hex() not in stored
+
+
+async def test_a_slug_is_taken_once(servers: Servers) -> None:
+    await servers.create(an_id(1), PLAIN, Credentials(), a_request("r1"))
+
+    with pytest.raises(SlugTaken):
+        await servers.create(an_id(2), PLAIN, Credentials(), a_request("r2"))
+
+
+async def test_a_repeated_request_returns_the_first_server(servers: Servers) -> None:
+    first = await servers.create(an_id(1), PLAIN, Credentials(), a_request())
+    again = await servers.create(an_id(2), PLAIN, Credentials(), a_request())
+
+    assert again == first
+
+
+async def test_a_request_id_with_another_body_is_refused(servers: Servers) -> None:
+    await servers.create(an_id(1), PLAIN, Credentials(), a_request(body=b"one"))
+
+    with pytest.raises(RequestIdReused):
+        await servers.create(an_id(2), FULL, Credentials(), a_request(body=b"two"))
+
+
+async def test_a_deleted_server_is_gone_and_deleting_again_changes_nothing(
+    servers: Servers,
+) -> None:
+    await servers.create(SERVER_ID, PLAIN, Credentials(), a_request())
+
+    await servers.delete(SERVER_ID)
+    await servers.delete(SERVER_ID)
+    await servers.delete("nonsense")
+
+    with pytest.raises(ServerNotFound):
+        await servers.get(SERVER_ID)
+
+
+async def test_pages_go_by_display_name_and_filters_apply(servers: Servers) -> None:
+    for number, name in enumerate(["b", "a", "c_%"]):
+        settings = replace(PLAIN, slug=f"s{number}", display_name=name, is_enabled=name != "a")
+        await servers.create(an_id(number), settings, Credentials(), a_request(name))
+
+    async def names(wanted: ServerFilter, limit: int = 9) -> list[str]:
+        return [each.settings.display_name for each in await servers.page(wanted, limit)]
+
+    assert await names(ServerFilter(), 2) == ["a", "b"]
+    assert await names(ServerFilter(after=("b", an_id(0)))) == ["c_%"]
+    assert await names(ServerFilter(enabled_only=True)) == ["b", "c_%"]
+    assert await names(ServerFilter(query="C_%")) == ["c_%"]
+    assert await names(ServerFilter(availability=Availability.FORCE_ON)) == []
+
+
+async def test_ensuring_a_server_moves_it_and_keeps_what_an_admin_changed(
+    servers: Servers, database: Database
+) -> None:
+    await servers.ensure(an_id(1), FULL)
+    await database.pool.execute("UPDATE mcp.servers SET is_enabled = false")
+    await servers.ensure(an_id(2), FULL)
+    unmoved = await servers.get(an_id(1))
+    await servers.ensure(an_id(3), replace(FULL, url="https://new.example/mcp"))
+    moved = await servers.get(an_id(1))
+
+    assert unmoved.version == 1
+    assert moved.version == 2
+    assert moved.settings == replace(FULL, url="https://new.example/mcp", is_enabled=False)
+
+
+async def test_credentials_do_not_move_with_a_server(servers: Servers) -> None:
+    await servers.create(an_id(1), FULL, Credentials({"X-Key": "secret"}), a_request("r1"))
+
+    await servers.ensure(an_id(2), replace(FULL, url="https://new.example/mcp"))
+
+    moved = await servers.get(an_id(1))
+    assert moved.settings.url == "https://new.example/mcp"
+    assert (moved.has_credentials, moved.header_names) == (False, ())
+
+
+async def test_only_enabled_forced_servers_are_forced(servers: Servers) -> None:
+    await servers.create(an_id(1), FULL, Credentials(), a_request("r1"))
+    await servers.create(an_id(2), PLAIN, Credentials(), a_request("r2"))
+    off = replace(FULL, slug="off", is_enabled=False)
+    await servers.create(an_id(3), off, Credentials(), a_request("r3"))
+
+    assert list(await servers.forced()) == [an_id(1)]
+
+
+async def test_the_keyring_of_another_database_is_noticed(servers: Servers) -> None:
+    keyring = Keyring.generate()
+    await servers.check_keys(keyring)
+    await servers.check_keys(keyring.with_new_key())
+
+    with pytest.raises(WrongKey):
+        await servers.check_keys(Keyring.generate())

@@ -1,0 +1,189 @@
+"""`ls`, `show`, `send` and `interrupt` against a scripted gateway."""
+
+import json
+from typing import Any
+
+import pytest
+
+from parley.cli.invocation import Invocation
+from parley.cli.main import run
+from support.cli.fake_api import API_KEY, Answer, FakeApi, event, fake_api
+
+CHAT = "0190-1"
+
+
+def parley(api: FakeApi, *arguments: str) -> int:
+    environment = {"HOME": "/", "PARLEY_URL": api.server.url, "PARLEY_API_KEY": API_KEY}
+    return run(arguments, Invocation(environment, "parley"))
+
+
+def chat(number: int, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": f"chat-{number}",
+        "status": "waiting",
+        "updated_at": "2026-01-02T03:04:05.678Z",
+        "title": f"Chat {number}",
+        "has_unread": False,
+        "pin_order": 0,
+    } | fields
+
+
+def message(number: int, role: str, *content: dict[str, Any]) -> dict[str, Any]:
+    return {"id": number, "role": role, "content": list(content)}
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def sent(**fields: Any) -> Answer:
+    return Answer(202, {"message": None, "queued_message": None, "queued": False} | fields)
+
+
+def test_chats_are_listed_page_by_page(capsys: pytest.CaptureFixture[str]) -> None:
+    first = {"items": [chat(1, pin_order=1, has_unread=True)], "next_cursor": "a b"}
+    second = {"items": [chat(2, title="\x1b[2Jlong\n" + "x" * 99)], "next_cursor": None}
+    with fake_api(Answer(200, first), Answer(200, second)) as api:
+        assert parley(api, "ls", "-q", 'title:"a b"', "--archived", "--shared", "-n", "3") == 0
+    assert capsys.readouterr().out == (
+        "id      status     changed              title\n"
+        "chat-1  waiting*^  2026-01-02 03:04:05  Chat 1\n"
+        f"chat-2  waiting    2026-01-02 03:04:05  [2Jlong {'x' * 51}…\n"
+    )
+    filters = "q=title%3A%22a+b%22&archived=true&shared_with_me=true"
+    assert [request.path for request in api.requests] == [
+        f"/api/v1/chats?{filters}&limit=3",
+        f"/api/v1/chats?{filters}&limit=2&cursor=a+b",
+    ]
+
+
+def test_a_list_can_be_json(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_api(Answer(200, {"items": [chat(1)], "next_cursor": "more"})) as api:
+        assert parley(api, "ls", "--json", "-n", "1") == 0
+    assert json.loads(capsys.readouterr().out) == {"items": [chat(1)]}
+    assert [request.path for request in api.requests] == ["/api/v1/chats?limit=1"]
+
+
+def test_a_chat_is_shown_with_its_last_messages_oldest_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    call = {"type": "tool-call", "tool_call_id": "c", "tool_name": "shell", "args": {"a": 1}}
+    result = {"type": "tool-result", "tool_name": "shell", "result": {"ok": 1}, "is_error": True}
+    thought = {"type": "reasoning", "text": "hm"}
+    file = {"type": "file", "file_id": "f", "name": "a.png"}
+    newest = {
+        "messages": [message(3, "tool", result), message(2, "assistant", thought, call)],
+        "has_more": True,
+        "queued_messages": [{"id": "q", "content": [text("later")]}],
+    }
+    oldest = {"messages": [message(1, "user", text("hi\nthere"), file)], "has_more": False}
+    failed = chat(1, status="error", last_error={"message": "It broke."})
+    with fake_api(Answer(200, failed), Answer(200, newest), Answer(200, oldest)) as api:
+        assert parley(api, "show", CHAT, "-n", "9") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "Chat 1 (error)",
+        "error: It broke.",
+        "--- user 1",
+        "hi",
+        "there",
+        "[file] a.png",
+        "--- assistant 2",
+        "> hm",
+        'o shell {"a": 1}',
+        "--- tool 3",
+        '✗ shell {"ok": 1}',
+        "--- queued q",
+        "later",
+    ]
+    assert [request.path for request in api.requests] == [
+        f"/api/v1/chats/{CHAT}",
+        f"/api/v1/chats/{CHAT}/messages?limit=9",
+        f"/api/v1/chats/{CHAT}/messages?limit=7&before_id=2",
+    ]
+
+
+def test_a_chat_can_be_shown_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    page = {"messages": [message(1, "user", text("hi"))], "has_more": True, "queued_messages": []}
+    with fake_api(Answer(200, chat(1)), Answer(200, page)) as api:
+        assert parley(api, "show", CHAT, "--json", "-n", "1") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "chat": chat(1),
+        "messages": page["messages"],
+        "queued_messages": [],
+    }
+    assert len(api.requests) == 2
+
+
+def test_a_message_is_sent_and_its_answer_streams(capsys: pytest.CaptureFixture[str]) -> None:
+    stream = event("message", {"message": message(5, "assistant", text("yes"))}, "1") + event(
+        "status", {"status": {"status": "waiting"}}, "2"
+    )
+    with fake_api(sent(message={"id": 4}), Answer(stream=stream)) as api:
+        assert parley(api, "send", CHAT, "well?", "--model", "m", "--effort", "high") == 0
+    assert capsys.readouterr().out == "yes\n"
+    asked, followed = api.requests
+    assert (asked.method, asked.path, asked.body) == (
+        "POST",
+        f"/api/v1/chats/{CHAT}/messages",
+        {
+            "content": [text("well?")],
+            "busy_behavior": "queue",
+            "model_id": "m",
+            "reasoning_effort": "high",
+        },
+    )
+    assert asked.headers["Idempotency-Key"]
+    assert followed.path == f"/api/v1/chats/{CHAT}/events?after_id=4"
+
+
+def test_a_message_that_waits_is_told_and_not_waited_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    waiting = sent(queued=True, queued_message={"id": "q-1"})
+    with fake_api(waiting, waiting) as api:
+        assert parley(api, "send", CHAT, "hi", "--interrupt") == 0
+        told = capsys.readouterr()
+        assert parley(api, "send", CHAT, "hi", "--json") == 0
+    assert (told.out, told.err) == ("", "Queued as q-1.\n")
+    assert json.loads(capsys.readouterr().out)["queued_message"] == {"id": "q-1"}
+    assert [request.body["busy_behavior"] for request in api.requests] == ["interrupt", "queue"]
+
+
+def test_who_does_not_wait_is_told_where_the_message_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with fake_api(sent(message={"id": 4})) as api:
+        assert parley(api, "send", CHAT, "hi", "--no-wait") == 0
+    assert capsys.readouterr().err == "Sent as message 4.\n"
+
+
+def test_a_message_is_sent_again_under_its_key_when_the_server_is_away() -> None:
+    away = Answer(503, {"title": "Unavailable", "code": "UNAVAILABLE"})
+    with fake_api(away, sent(message={"id": 4})) as api:
+        assert parley(api, "send", CHAT, "hi", "--no-wait") == 0
+    assert len({request.headers["Idempotency-Key"] for request in api.requests}) == 1
+
+
+def test_a_turn_is_interrupted(capsys: pytest.CaptureFixture[str]) -> None:
+    stopping = Answer(202, chat(1, status="interrupting"))
+    with fake_api(stopping, stopping) as api:
+        assert parley(api, "interrupt", CHAT) == 0
+        assert capsys.readouterr().out == "The chat is interrupting.\n"
+        assert parley(api, "interrupt", CHAT, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == chat(1, status="interrupting")
+    assert {request.path for request in api.requests} == {f"/api/v1/chats/{CHAT}/interrupt"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [("show", "no/such chat"), ("send", "no/such chat", "hi"), ("interrupt", "x?y")]
+)
+def test_a_chat_that_is_not_there_is_one_line(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    problem = {"title": "Chat not found", "detail": "There is none.", "code": "CHAT_NOT_FOUND"}
+    with fake_api(Answer(404, problem)) as api:
+        assert parley(api, *arguments) == 1
+    expected = "parley: Chat not found: There is none. (CHAT_NOT_FOUND)\n"
+    assert capsys.readouterr().err == expected
+    assert api.requests[0].path.count("/") <= 5
+    assert "?" not in api.requests[0].path

@@ -1,0 +1,105 @@
+"""A hosted workspace that goes out by its policy, at each level that keeps it from going past."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from parley.api.workspace.v1 import host_service_pb2 as api
+from parley.api.workspace.v1 import sandbox_pb2
+from support.toolrunner.hosted_workspaces import Placer, scratch
+from support.toolrunner.node import Client, House, connected, node, toolrunner
+
+HOST = "127.0.0.2"
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello\n"
+
+
+@pytest.fixture
+async def origin() -> AsyncIterator[int]:
+    """A server of the node's network, on an address that no program takes for its own."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(ANSWER)
+        writer.close()
+
+    server = await asyncio.start_server(answer, HOST, 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+def house_of(directory: Path, origin: int, level: str) -> House:
+    """Return a node whose operator opened the server."""
+    house = House.build(directory)
+    house.settings["TOOLRUNNER_EGRESS_PRIVATE_HOSTS"] = f"{HOST}:{origin}"
+    house.settings["TOOLRUNNER_SANDBOX_LEVEL"] = level
+    return house
+
+
+def proxied(origin: int, setup_script: str = "") -> api.WorkspaceRecipe:
+    """Return a workspace that may reach the server."""
+    recipe = scratch(setup_script)
+    recipe.network.access = sandbox_pb2.NETWORK_ACCESS_PROXY
+    recipe.network.allowed_hosts.append(f"{HOST}:{origin}")
+    return recipe
+
+
+async def check_level(client: Client, level: str) -> None:
+    """Skip where commands are not confined as far as that."""
+    used = (await client.run("true")).process.sandbox.level
+    if used != sandbox_pb2.SandboxLevel.Value(f"SANDBOX_LEVEL_{level.upper()}"):
+        pytest.skip(f"this machine does not offer level {level}")
+
+
+@pytest.mark.parametrize("level", ["ns", "landlock"])
+async def test_a_hosted_workspace_reaches_what_its_policy_allows_and_nothing_past_the_proxy(
+    tmp_path_factory: pytest.TempPathFactory, origin: int, level: str
+) -> None:
+    house = house_of(tmp_path_factory.mktemp("h"), origin, level)
+    async with node(house), connected(house) as client:
+        placer = Placer(client, Path(house.data))
+        recipe = proxied(origin, f"curl -sS -m 20 http://{HOST}:{origin}/ > from-setup || true")
+        workspace_id = await placer.ready(recipe)
+        placer.enter(workspace_id)
+        await check_level(client, level)
+        setup = await client.run("cat from-setup")
+        allowed = await client.run(f"curl -sS -m 20 http://{HOST}:{origin}/")
+        refused = await client.run("curl -sS -m 20 http://elsewhere.example/")
+        past = await client.run(f"curl -sS -m 20 --noproxy '*' http://{HOST}:{origin}/ 2>&1")
+        await placer.stub.UpdateWorkspacePolicy(
+            api.UpdateWorkspacePolicyRequest(
+                request_id="closed",
+                workspace_id=workspace_id,
+                epoch=1,
+                network=sandbox_pb2.NetworkPolicy(access=sandbox_pb2.NETWORK_ACCESS_PROXY),
+            )
+        )
+        closed = await client.run(f"curl -sS -m 20 http://{HOST}:{origin}/")
+
+    assert (setup.output.text, allowed.output.text) == ("hello\n", "hello\n")
+    assert "elsewhere.example:80 is not allowed to this workspace" in refused.output.text
+    assert "hello" not in past.output.text
+    assert f"{HOST}:{origin} is not allowed to this workspace" in closed.output.text
+
+
+async def test_a_process_that_outlives_its_node_keeps_its_way_out(
+    tmp_path_factory: pytest.TempPathFactory, origin: int
+) -> None:
+    house = house_of(tmp_path_factory.mktemp("h"), origin, "ns")
+    command = f"while ! [ -e go ]; do sleep 0.05; done; curl -sS -m 20 http://{HOST}:{origin}/"
+    async with toolrunner(house) as killed:
+        async with connected(house) as before:
+            placer = Placer(before, Path(house.data))
+            workspace_id = await placer.ready(proxied(origin))
+            placer.enter(workspace_id)
+            await check_level(before, "ns")
+            started = await before.start(command)
+        killed.kill()
+        await killed.wait()
+    async with toolrunner(house), connected(house) as client:
+        client.stands_for(before)
+        (placer.root(workspace_id) / "go").touch()
+        ended = await client.wait(started.process.process_id, max_wait_ms=30_000)
+
+    assert (ended.process.exit.exit_code, ended.output.text) == (0, "hello\n")

@@ -1,0 +1,79 @@
+"""Health of a node: it serves while a real command can be run, and otherwise says why not."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+
+from parley.cli.commands.status import ProcessStatus, look_at
+from parley.cli.stack.plan import Readiness, Sign
+from parley.cli.supervision.process_table import ProcessIdentity, ProcessRecord, ProcessTable
+from parley.cli.supervision.readiness import NetworkProbe
+from parley.clock import SystemClock
+from support.toolrunner.node import House, connected, toolrunner
+from support.toolrunner.sandboxes import offered
+from toolrunner.processes.command_check import CHECK_USER, DIRECTORY
+
+WITHIN_S = 90.0
+
+
+async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
+    clock = SystemClock()
+    async with asyncio.timeout(WITHIN_S):
+        while not await is_so():
+            await clock.sleep(0.05)
+
+
+async def status_of(house: House, pid: int) -> ProcessStatus:
+    """Return what `parley status` knows of a node."""
+    record = ProcessRecord(
+        name="toolrunner",
+        service="toolrunner",
+        identity=ProcessIdentity(pid, psutil.Process(pid).create_time()),
+        address=str(house.address),
+        restarts=0,
+        readiness=(Readiness(Sign.GRPC_HEALTH, str(house.address)),),
+    )
+    (found,) = await look_at(ProcessTable(processes=(record,)), NetworkProbe())
+    return found
+
+
+def spawner_below(pid: int) -> int:
+    (found,) = [
+        each.pid
+        for each in psutil.Process(pid).children()
+        if "toolrunner.spawner" in " ".join(each.cmdline())
+    ]
+    return found
+
+
+async def test_a_node_that_cannot_run_commands_is_not_healthy_and_says_why(tmp_path: Path) -> None:
+    house = replace(House.build(tmp_path), sandbox_level=offered()[-1].word)
+    async with toolrunner(house) as node, connected(house) as client:
+
+        async def is_healthy() -> bool:
+            return (await status_of(house, node.pid)).healthy
+
+        async def is_ill() -> bool:
+            found = await status_of(house, node.pid)
+            return not found.healthy and found.problem is not None
+
+        await until(is_healthy)
+        spawner = spawner_below(node.pid)
+        os.kill(spawner, signal.SIGSTOP)
+        try:
+            await until(is_ill)
+            problem = (await status_of(house, node.pid)).problem
+        finally:
+            os.kill(spawner, signal.SIGCONT)
+        await until(is_healthy)
+        ran = await client.run("echo fine")
+        assert ran.output.text == "fine\n"
+    assert problem == "commands cannot be run: a command was not run within 10 s"
+    if os.geteuid() == 0:
+        # As a user whom no workspace has.
+        assert os.stat(house.data / DIRECTORY).st_uid == CHECK_USER

@@ -1,0 +1,136 @@
+"""A workspace that stops: everything in it dies, however it detached itself, and nothing else."""
+
+import asyncio
+import random  # noqa: TID251 (ids of a test)
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from parley.clock import SystemClock
+from parley.process import TimeOrderedIds
+from support.host.conditions import until
+from support.host.supervised import supervision
+from support.toolrunner.node import running
+from support.toolrunner.sandboxes import UNCONFINED
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.journal.records import Effect
+from toolrunner.journal.thread import open_journal
+from toolrunner.primitives.domain import ChatId, ProcessSpec, Scope, WorkspaceId
+from toolrunner.processes.service import Processes
+from toolrunner.spawner.client.startup import running_spawner
+from toolrunner.spawner.control_groups import ControlGroups
+
+WITHIN_S = 10.0
+#: One that stays, and four that detach themselves in ever more thorough ways.
+DAEMONS = (
+    "sleep 7501 & "
+    "(setsid sleep 7502 >/dev/null 2>&1 &) ; "
+    "(setsid sh -c 'trap \"\" TERM HUP INT; (sleep 7503; sleep 7503) &' >/dev/null 2>&1 &); "
+    "(setsid env -i /bin/sh -c '/bin/sleep 7504 &' </dev/null >/dev/null 2>&1 &); "
+    "wait"
+)
+MARKS = ("sleep\x007501", "sleep\x007502", "sleep\x007503", "sleep\x007504")
+OTHER = "sleep\x007509"
+
+
+@asynccontextmanager
+async def processes_in(directory: Path, *, has_groups: bool) -> AsyncIterator[Processes]:
+    clock = SystemClock()
+    new_id = TimeOrderedIds(clock, random_source())
+    async with (
+        running_spawner(directory, adoption_s=0, has_groups=has_groups) as spawner,
+        open_journal(
+            directory / "j.sqlite", new_generation="g", boot_id="b", clock=clock
+        ) as journal,
+        Processes(
+            journal=journal,
+            spawner=spawner.process,
+            adopted=(),
+            workspaces=Workspaces(directory / "workspaces"),
+            sandbox=UNCONFINED,
+            clock=clock,
+            supervision=supervision(clock),
+            new_id=new_id,
+            encode_started=lambda record: b"",
+            cursor_of=lambda response: 0,
+        ) as processes,
+    ):
+        yield processes
+
+
+def random_source() -> random.Random:
+    return random.Random(1)
+
+
+async def start(processes: Processes, workspace_id: str, command: str) -> None:
+    scope = Scope(WorkspaceId(workspace_id), ChatId("c"))
+    spec = ProcessSpec(
+        argv=("sh", "-c", command),
+        command=command,
+        workdir="",
+        environment={},
+        is_background=False,
+        timeout_s=0,
+        log_bytes_max=1_000_000,
+    )
+    await processes.start(Effect(workspace_id, None, "/Start", b"", lambda _: b""), scope, spec)
+
+
+async def seen(*marks: str) -> None:
+    await asyncio.to_thread(
+        until, lambda: all(map(running, marks)), "the start of all", within_s=WITHIN_S
+    )
+
+
+@pytest.fixture(params=[False, True], ids=["by-proc", "by-control-groups"])
+def has_groups(request: pytest.FixtureRequest) -> bool:
+    wanted: bool = request.param
+    if wanted:
+        groups = ControlGroups.made("parley-test")
+        groups.remove()
+        if not groups.base:
+            pytest.skip("no control groups can be made here")
+    return wanted
+
+
+async def test_e6_a_workspace_that_ends_takes_every_daemon_along(
+    tmp_path: Path, has_groups: bool
+) -> None:
+    async with processes_in(tmp_path, has_groups=has_groups) as processes:
+        await start(processes, "ending", DAEMONS)
+        await start(processes, "other", "exec sleep 7509")
+        await seen(*MARKS, OTHER)
+        async with asyncio.timeout(WITHIN_S):
+            ended = await processes.end_workspace(WorkspaceId("ending"), grace_s=0.5)
+        assert [mark for mark in MARKS if running(mark)] == []
+        assert running(OTHER)
+        assert ended.asked >= 5
+        assert ended.killed >= 1
+    assert running(OTHER) == []
+
+
+async def test_an_empty_workspace_ends_at_once(tmp_path: Path, has_groups: bool) -> None:
+    async with (
+        asyncio.timeout(WITHIN_S),
+        processes_in(tmp_path, has_groups=has_groups) as processes,
+    ):
+        ended = await processes.end_workspace(WorkspaceId("nobody"), grace_s=60)
+        assert (ended.asked, ended.killed) == (0, 0)
+
+
+async def test_what_a_killed_spawner_left_in_its_group_is_ended_by_the_next(
+    tmp_path: Path,
+) -> None:
+    groups = ControlGroups.made("parley-test-left")
+    if not groups.base:
+        pytest.skip("no control groups can be made here")
+    directory = groups.make("w", "p")
+    stray = await asyncio.create_subprocess_exec("sleep", "7510")
+    await asyncio.to_thread((Path(directory) / "cgroup.procs").write_text, str(stray.pid))
+    again = ControlGroups.made("parley-test-left")
+    async with asyncio.timeout(WITHIN_S):
+        assert await stray.wait() == -9
+    again.remove()
+    assert again.pids() == set()

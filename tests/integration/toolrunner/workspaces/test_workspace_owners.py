@@ -1,0 +1,60 @@
+"""Files of a workspace that belong to a user of their own."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from support.toolrunner.merged_trees import Pair, write
+from toolrunner.directories.users import FIRST, Users
+from toolrunner.directories.workspaces import Particulars, Workspaces
+from toolrunner.filesystem.beneath import Root
+from toolrunner.filesystem.tree import hand_over
+from toolrunner.primitives.domain import WorkspaceId
+
+OWNER = 23_456
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+
+
+def owners(directory: Path) -> set[int]:
+    """Return whose everything in a directory is, itself included."""
+    return {path.lstat().st_uid for path in (directory, *directory.rglob("*"))}
+
+
+def test_a_tree_is_handed_over_and_no_link_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.touch()
+    tree = tmp_path / "tree"
+    write(tree, {"d/f": "f", "link": f"->{outside}"})
+    root = Root.open_directory(str(tree))
+    hand_over(root, OWNER)
+    root.close()
+    assert (owners(tree), outside.stat().st_uid) == ({OWNER}, 0)
+
+
+def test_files_from_before_there_were_users_get_one(tmp_path: Path) -> None:
+    before = Workspaces(tmp_path).prepared(WorkspaceId("w"))
+    write(before.root, {"d/f": "f"})
+    after = Workspaces(tmp_path, Users(tmp_path)).prepared(WorkspaceId("w"))
+    assert owners(after.root) == owners(after.home) == owners(after.temporary) == {FIRST}
+    assert owners(after.undo) == {0}
+
+
+def test_a_registered_directory_keeps_its_owner(tmp_path: Path) -> None:
+    registered = tmp_path / "registered"
+    write(registered, {"d/f": "f"})
+    workspaces = Workspaces(tmp_path / "w", Users(tmp_path / "w"))
+    workspaces.particulars[WorkspaceId("w")] = Particulars(registered)
+    workspaces.prepared(WorkspaceId("w"))
+    assert owners(registered) == {0}
+
+
+def test_what_a_merge_brings_belongs_to_whom_the_parent_does(tmp_path: Path) -> None:
+    pair = Pair.made(tmp_path, {"a": "a", "d/f": "f"})
+    root = Root.open_directory(str(pair.parent))
+    hand_over(root, OWNER)
+    root.close()
+    write(pair.fork, {"a": "changed", "n/e/w": "new", "link": "->a"})
+    pair.merge()
+    assert owners(pair.parent) == {OWNER}

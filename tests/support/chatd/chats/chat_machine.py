@@ -1,0 +1,305 @@
+"""Random commands for one chat, and what must hold after each of them, over any store."""
+
+import uuid
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from chatd.chats.domain.chat import (
+    QUEUE_LENGTH_MAX,
+    ChatState,
+    NewMessage,
+    PendingCall,
+    Retry,
+    Status,
+)
+from chatd.chats.domain.commands import (
+    BusyBehavior,
+    CancelRequiredAction,
+    Command,
+    CommitCompaction,
+    CommitResults,
+    CommitStep,
+    DeleteQueuedMessage,
+    EditMessage,
+    EnterRequiresAction,
+    FailTurn,
+    FinishInterruption,
+    FinishTurn,
+    Interrupt,
+    PromoteQueuedMessage,
+    RecordResult,
+    RecordRetry,
+    Release,
+    RequestCompaction,
+    SendMessage,
+    SetArchived,
+    SubmitToolResults,
+)
+from chatd.chats.domain.errors import QueueFull
+from chatd.chats.domain.transitions import fence_of, impossibility
+from chatd.content.domain.messages import ErrorKind, FinishReason, Role, TurnError
+from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Dispatch, Executor
+from chatd.models.domain.choice import ModelChoice, ReasoningEffort
+from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import Price
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId, WorkerId
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose
+from support.chatd.chats.in_memory_chats import InMemoryChats, StoredChat
+
+CHAT = ChatId("00000000-0000-0000-0000-000000000001")
+WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
+OOPS = TurnError("It broke.", ErrorKind.GENERIC)
+LATER = datetime(2026, 1, 2, tzinfo=UTC)
+CLAIMS = st.sampled_from([WORKER, None])
+USE = ModelUse(
+    "m", 10, 20, 5, 30, 40, cost_micros=81, provider="p", price=Price(Decimal("0.1"), Decimal(4))
+)
+CHOICES = st.builds(
+    ModelChoice,
+    st.sampled_from(["", "m1", "m2"]),
+    st.sampled_from([ReasoningEffort.DEFAULT, ReasoningEffort.LOW, ReasoningEffort.HIGH]),
+)
+
+
+class ChatMachine(RuleBasedStateMachine):
+    """Throws commands at one chat and watches what must never change."""
+
+    salt = ""  # Makes execution ids of several runs in one database different.
+
+    @initialize()
+    def create(self) -> None:
+        fresh = ChatState(CHAT, Status.WAITING, 1, 0, 0, MessageId(1))
+        self.chats = InMemoryChats(fresh)
+        self.sent = 0
+        self.accepted: set[str] = set()
+        self.withdrawn: set[str] = set()
+        self.calls = 0
+        self.seen = fresh
+
+    @property
+    def chat(self) -> StoredChat:
+        return self.chats.chats[CHAT]
+
+    def apply(self, command: Command) -> ChatState | None:
+        """Apply a command; a refusal must leave everything as it was."""
+        before = (self.chat.state, list(self.chat.messages), list(self.chat.queue))
+        refusal: ChatError | None = None
+        after: ChatState | None = None
+        try:
+            after = self.chats.apply_now(CHAT, command)
+        except ChatError as error:
+            assert (self.chat.state, self.chat.messages, self.chat.queue) == before
+            refusal = error
+        self.applied(command, refusal)
+        return after
+
+    def applied(self, command: Command, refusal: ChatError | None) -> None:
+        """Look at what a command did; another store is compared here."""
+
+    def user_message(self, choice: ModelChoice) -> NewMessage:
+        self.sent += 1
+        return NewMessage(Role.USER, (Text(f"message {self.sent}"),), "ann", choice=choice)
+
+    @rule(claimed_by=CLAIMS, busy=st.sampled_from(BusyBehavior), choice=CHOICES)
+    def send(self, claimed_by: WorkerId | None, busy: BusyBehavior, choice: ModelChoice) -> None:
+        message = self.user_message(choice)
+        is_full = self.chat.state.queue_length >= QUEUE_LENGTH_MAX
+        command = SendMessage(message, queued_id(self.sent), claimed_by, busy)
+        if self.apply(command) is not None:
+            self.accepted.add(f"message {self.sent}")
+            assert not is_full or self.chat.state.status is Status.RUNNING
+        elif not self.chat.state.archived:
+            assert is_full
+            assert isinstance(QueueFull(QUEUE_LENGTH_MAX), ChatError)
+
+    @rule(claimed_by=CLAIMS, place=st.integers(0, 30), choice=CHOICES)
+    def edit(self, claimed_by: WorkerId | None, place: int, choice: ModelChoice) -> None:
+        live = self.chat.live()
+        if not live:
+            return
+        target = live[place % len(live)]
+        message = self.user_message(choice)
+        queued = {text_of(entry.content) for entry in self.chat.queue}
+        gone = {text_of(m.content) for m in live if m.id >= target.id and m.role is Role.USER}
+        if self.apply(EditMessage(target.id, message, claimed_by)) is not None:
+            self.accepted.add(f"message {self.sent}")
+            self.withdrawn |= gone | queued
+
+    @rule(place=st.integers(0, 30))
+    def drop_queued(self, place: int) -> None:
+        queue = self.chat.queue
+        wanted = queue[place % len(queue)] if queue else None
+        wanted_id = wanted.id if wanted else queued_id(0)
+        if self.apply(DeleteQueuedMessage(wanted_id)) is not None and wanted:
+            self.withdrawn.add(text_of(wanted.content))
+
+    @rule(claimed_by=CLAIMS, place=st.integers(0, 30))
+    def promote(self, claimed_by: WorkerId | None, place: int) -> None:
+        queue = self.chat.queue
+        wanted = queue[place % len(queue)].id if queue else queued_id(0)
+        self.apply(PromoteQueuedMessage(wanted, claimed_by))
+
+    @rule(claimed_by=CLAIMS, is_stale=st.booleans())
+    def interrupt(self, claimed_by: WorkerId | None, is_stale: bool) -> None:
+        before = self.chat.state
+        turn_id = MessageId(before.turn_id + 1000) if is_stale else before.turn_id
+        after = self.apply(Interrupt(turn_id, claimed_by))
+        if is_stale and not before.archived:
+            assert after is before
+
+    @rule(archived=st.booleans())
+    def archive(self, archived: bool) -> None:
+        self.apply(SetArchived(archived))
+
+    @rule(claimed_by=CLAIMS)
+    def compact(self, claimed_by: WorkerId | None) -> None:
+        self.apply(RequestCompaction(claimed_by))
+
+    @rule(claimed_by=CLAIMS)
+    def answer_as_client(self, claimed_by: WorkerId | None) -> None:
+        results = tuple(
+            ToolResult(call.tool_call_id, call.tool_name, "{}", ToolOutcome.DONE)
+            for call in self.chat.state.pending
+            if call.is_client
+        )
+        self.apply(SubmitToolResults(results, "ann", claimed_by))
+
+    @rule(claimed_by=CLAIMS, age=st.sampled_from((0, 0, 0, 1)))
+    def give_up_on_client(self, claimed_by: WorkerId | None, age: int) -> None:
+        self.apply(CancelRequiredAction(self.chat.state.history_version - age, claimed_by))
+
+    @rule(local=st.integers(0, 3), client=st.integers(0, 2))
+    def step(self, local: int, client: int) -> None:
+        state = self.chat.state
+        names = [f"call_{self.calls + place}" for place in range(local + client)]
+        self.calls += len(names)
+        calls = [ToolCall(name, "tool", "{}") for name in names]
+        dispatches = tuple(
+            Dispatch(execution_id(self.salt, call.tool_call_id), call, Executor.TOOLRUNNER, "j1")
+            for call in calls[:local]
+        )
+        asked = tuple(PendingCall(call.tool_call_id, "tool") for call in calls[local:])
+        message = NewMessage(Role.ASSISTANT, (Text("thinking"), *calls), use=USE)
+        bill = Bill(CallPurpose.TURN, CallOutcome.DONE, USE)
+        command = CommitStep(fence_of(state), (message,), dispatches, asked, bill)
+        if self.apply(command) is not None:
+            assert not state.pending
+
+    @rule(place=st.integers(0, 5))
+    def record(self, place: int) -> None:
+        state = self.chat.state
+        local = [call for call in state.pending if not call.is_client]
+        if local:
+            call = local[place % len(local)]
+            result = ToolResult(call.tool_call_id, "tool", "{}", ToolOutcome.DONE)
+            self.apply(RecordResult(fence_of(state), result))
+
+    @rule()
+    def commit_results(self) -> None:
+        state = self.chat.state
+        if any(call.is_recorded for call in state.pending):
+            self.apply(CommitResults(fence_of(state)))
+
+    @rule()
+    def commit_with_the_last_result(self) -> None:
+        state = self.chat.state
+        local = [call for call in state.pending if not call.is_client]
+        if local and sum(not call.is_recorded for call in local) <= 1:
+            results = tuple(
+                ToolResult(call.tool_call_id, "tool", "{}", ToolOutcome.DONE) for call in local
+            )
+            self.apply(CommitResults(fence_of(state), results))
+
+    @rule()
+    def wait_for_client(self) -> None:
+        state = self.chat.state
+        if all(call.is_client for call in state.pending):
+            self.apply(EnterRequiresAction(fence_of(state)))
+
+    @rule(kind=st.sampled_from(["retry", "fail", "release", "compaction"]))
+    def run_into_something(self, kind: str) -> None:
+        fence = fence_of(self.chat.state)
+        summary = NewMessage(Role.USER, (Text("summary"),), is_compressed=True)
+        made = NewMessage(Role.ASSISTANT, (Text("summed up"),), is_compressed=True, use=USE)
+        failed = Bill(CallPurpose.TURN, CallOutcome.FAILED, USE)
+        summed_up = Bill(CallPurpose.COMPACTION, CallOutcome.DONE, USE)
+        commands: dict[str, Command] = {
+            "retry": RecordRetry(fence, Retry(1, 1000, LATER, OOPS), failed),
+            "fail": FailTurn(fence, OOPS),
+            "release": Release(fence),
+            "compaction": CommitCompaction(fence, (summary, made), summed_up),
+        }
+        self.apply(commands[kind])
+
+    @rule(has_text=st.booleans())
+    def finish(self, has_text: bool) -> None:
+        state = self.chat.state
+        messages = (
+            (NewMessage(Role.ASSISTANT, (Text("done"),), use=USE, finish_reason=FinishReason.STOP),)
+            if has_text
+            else ()
+        )
+        bill = Bill(CallPurpose.TURN, CallOutcome.DONE, USE) if has_text else None
+        self.apply(FinishTurn(fence_of(state), messages, bill))
+        self.apply(FinishInterruption(fence_of(self.chat.state), messages, bill))
+
+    @invariant()
+    def the_state_is_possible(self) -> None:
+        assert impossibility(self.chat.state) is None
+
+    @invariant()
+    def no_accepted_message_is_lost_or_doubled(self) -> None:
+        live = [text_of(m.content) for m in self.chat.live() if m.role is Role.USER]
+        live = [text for text in live if text != "summary"]
+        queued = [text_of(entry.content) for entry in self.chat.queue]
+        assert sorted(live + queued) == sorted(self.accepted - self.withdrawn)
+
+    @invariant()
+    def every_call_has_at_most_one_result_and_is_open_or_answered(self) -> None:
+        called: list[str] = []
+        answered: list[str] = []
+        for message in self.chat.live():
+            called += [p.tool_call_id for p in message.content if isinstance(p, ToolCall)]
+            answered += [p.tool_call_id for p in message.content if isinstance(p, ToolResult)]
+        open_calls = [call.tool_call_id for call in self.chat.state.pending]
+        assert sorted(called) == sorted(answered + open_calls)
+
+    @invariant()
+    def versions_only_grow_and_name_snapshots(self) -> None:
+        state, seen = self.chat.state, self.seen
+        assert state.snapshot_version >= seen.snapshot_version
+        assert state.history_version >= seen.history_version
+        assert state.owner_epoch >= seen.owner_epoch
+        assert max(state.history_version, state.queue_version) <= state.snapshot_version
+        if (state.history_version, state.owner_epoch) == (seen.history_version, seen.owner_epoch):
+            is_at_rest = state.status not in (Status.RUNNING, Status.INTERRUPTING)
+            assert is_at_rest or state.generation_attempt >= seen.generation_attempt
+        self.seen = state
+
+    @invariant()
+    def every_answer_is_in_the_ledger_once(self) -> None:
+        answers = [m.id for m in self.chat.messages if m.use is not None]
+        billed = [entry.message_id for entry in self.chat.ledger.values()]
+        assert sorted(number for number in billed if number is not None) == answers
+
+    @invariant()
+    def numbers_are_consecutive(self) -> None:
+        ids = [message.id for message in self.chat.messages]
+        assert ids == list(range(1, self.chat.state.next_message_id))
+
+
+def text_of(content: tuple[object, ...]) -> str:
+    return "".join(part.text for part in content if isinstance(part, Text))
+
+
+def queued_id(number: int) -> QueuedMessageId:
+    return QueuedMessageId(str(uuid.uuid5(uuid.NAMESPACE_OID, f"queued {number}")))
+
+
+def execution_id(salt: str, tool_call_id: str) -> ExecutionId:
+    return ExecutionId(str(uuid.uuid5(uuid.NAMESPACE_OID, salt + tool_call_id)))

@@ -1,0 +1,316 @@
+"""ChatService over a real socket and a real database, with a worker that only takes notes."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+
+from chatd.chats.domain.chat import ChatState, Claimed, NewMessage
+from chatd.chats.domain.commands import FinishTurn
+from chatd.chats.domain.references import KnownServers
+from chatd.chats.domain.transitions import fence_of
+from chatd.chats.engine.slots import Slot
+from chatd.chats.rpc.references import References
+from chatd.chats.rpc.servicer import ChatServicer
+from chatd.chats.store.chats import PostgresChats
+from chatd.chats.store.creation import NewChat
+from chatd.chats.store.stores import Stores
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import Text
+from chatd.errors import DOMAIN, ERRORS
+from chatd.files.rpc.servicer import FileServicer
+from chatd.files.store.files import HeldFiles
+from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
+from chatd.spend.engine.enforcement import LimitedSpending
+from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
+from chatd.spend.store.limits import PostgresLimits
+from chatd.spend.store.usage import PostgresUsage
+from chatd.streams.engine.live import LiveChats
+from chatd.streams.hub.hubs import Hubs, NoRelays
+from chatd.streams.rpc.access import Access
+from chatd.streams.rpc.feeds import Feeds
+from chatd.streams.rpc.relay_source import RelaySource
+from chatd.streams.rpc.replicas import ReplicaWatch
+from chatd.streams.rpc.requests import Streams
+from chatd.streams.rpc.servicer import StreamServicer
+from chatd.streams.store.feeds import PostgresFeeds
+from chatd.streams.store.following import Followings
+from chatd.turns.store.workers import PostgresWorkers
+from chatd.users.domain.errors import UserBarred
+from chatd.users.domain.grantees import Grantee, GranteeKind, KnownGrantees
+from chatd.users.domain.groups import KnownGroups
+from chatd.workspaces.clients.nodes import Nodes
+from chatd.workspaces.rpc.access import Door
+from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
+from chatd.workspaces.rpc.attach_tickets import AttachTickets
+from parley.clock import FakeClock
+from parley.identity import Guard, ServiceName, SigningKey, TicketOffice
+from parley.postgres import Pool, Session
+from parley.rpc import (
+    Address,
+    CarriedMethods,
+    Channels,
+    Registration,
+    connect,
+    serve,
+)
+from parley.tasks import BackgroundTasks, Starter
+from parley.telemetry import InMemoryTelemetry
+from support.chatd.chats.chat_people import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, Person
+from support.chatd.workspaces.served_catalogue import Catalogue
+from support.host.supervised import supervision
+from support.rpc.echo_service import Identities, make_identities
+
+WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
+GRANTEES = (
+    *(Grantee(GranteeKind.USER, each) for each in (ANN_ID, BOB_ID, EVE_ID)),
+    Grantee(GranteeKind.GROUP, EVES_GROUP),
+)
+INSERT_WORKER = """
+    INSERT INTO chat.workers VALUES ($1, 'unix:/nowhere', false, now() + interval '1 day', now())
+"""
+INSERT_CHILD = """
+    WITH child AS (
+        INSERT INTO chat.chats (id, owner_id, owner_role, title, has_own_title, parent_chat_id,
+            root_chat_id, model_id, reasoning_effort, mode, mcp_server_ids, labels, pin_order,
+            summary, last_turn_summary, client_tools, last_read_message_id, created_at)
+        SELECT $1, owner_id, owner_role, 'child', true, id, id, '', '', '', '{}', '{}', 0, '', '',
+            '[]', 0, clock_timestamp() FROM chat.chats WHERE id = $2)
+    INSERT INTO chat.chat_exec (chat_id, status, archived, snapshot_version, history_version,
+        queue_version, retry_version, generation_attempt, next_message_id, turn_id, queue_length,
+        owner_epoch, takeovers, pending, compactions, is_compaction_requested, changed_at,
+        changed_xid)
+    VALUES ($1, $3, false, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, '[]', 0, false, clock_timestamp(),
+        pg_current_xact_id())
+"""
+
+
+class NotedClaims:
+    """A worker with a number of slots that notes what it is asked to run."""
+
+    worker_id = WORKER
+
+    def __init__(self, slots: int = 1000) -> None:
+        self.free = slots
+        self.started: list[Claimed] = []
+
+    def reserve(self, owner_id: OwnerId | None = None) -> Slot | None:
+        if self.free == 0:
+            return None
+        self.free -= 1
+        return Slot()
+
+    def start(self, claimed: Claimed, slot: Slot) -> None:
+        self.started.append(claimed)
+
+    def release_slot(self, slot: Slot) -> None:
+        self.free += 1
+
+
+@dataclass(frozen=True, slots=True)
+class ServedChats:
+    """A running chatd without an engine."""
+
+    pool: Pool
+    stores: Stores
+    claims: NotedClaims
+    ann: Person
+    bob: Person
+    eve: Person
+    moved: list[ChatState]
+    live: LiveChats
+    hubs: Hubs
+    clock: FakeClock
+    created: list[NewChat]
+    groups: KnownGroups
+    barred: set[OwnerId]
+    stopping: asyncio.Event
+    catalogue: Catalogue
+    servers: KnownServers
+    grantees: KnownGrantees
+
+    async def state(self, chat_id: str) -> ChatState:
+        """Read the execution of a chat."""
+        return await self.stores.chats.state(ChatId(chat_id))
+
+    async def finish(self, chat_id: str, *said: str) -> ChatState:
+        """End the turn of a chat as its worker would."""
+        state = await self.state(chat_id)
+        messages = tuple(NewMessage(Role.ASSISTANT, (Text(each),)) for each in said or ("fine",))
+        return await self.stores.chats.apply(ChatId(chat_id), FinishTurn(fence_of(state), messages))
+
+    async def add_child(self, chat_id: str, status: str = "waiting") -> str:
+        """Put a child below a root."""
+        child_id = str(uuid.uuid5(uuid.UUID(chat_id), f"child {len(self.moved)} {status}"))
+        await self.pool.execute(INSERT_CHILD, child_id, chat_id, status)
+        return child_id
+
+
+def no_channel(address: Address) -> grpc.aio.Channel:
+    """Refuse: no node is known."""
+    raise AssertionError(address)
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """What readers are told by, and the tasks in which that goes on."""
+
+    live: LiveChats
+    hubs: Hubs
+    feeds: Feeds
+    access: Access
+    replicas: ReplicaWatch
+    clock: FakeClock
+
+    @classmethod
+    def over(cls, pool: Pool, groups: KnownGroups, tasks: Starter) -> "_Telling":
+        clock, live, followings = FakeClock(), LiveChats(), Followings(pool)
+        feeds = Feeds(PostgresFeeds(pool), clock)
+        hubs = Hubs(followings, live, relays=NoRelays(), tasks=tasks, clock=clock, news=feeds.poke)
+        replicas = ReplicaWatch(PostgresWorkers(pool, Session("", "unused")), clock)
+        return cls(
+            live, hubs, feeds, Access(hubs, Followings(pool), groups, clock), replicas, clock
+        )
+
+    def begin(self, tasks: BackgroundTasks) -> None:
+        tasks.keep("hubs", self.hubs.run)
+        tasks.keep("access", self.access.run)
+        tasks.keep("replicas", self.replicas.run)
+        tasks.keep("feeds", self.feeds.run)
+
+    def servicer(self, guard: Guard, carried: CarriedMethods) -> StreamServicer:
+        return StreamServicer(
+            Streams(
+                self.hubs,
+                RelaySource(self.live),
+                self.access,
+                lambda method, authorization: guard.admit(method, authorization, None),
+                self.feeds,
+                self.replicas,
+                self.clock,
+            ),
+            carried,
+        )
+
+
+@asynccontextmanager
+async def served_chats(
+    pool: Pool,
+    directory: Path,
+    *,
+    slots: int = 1000,
+    toolrunners: Channels | None = None,
+) -> AsyncIterator[ServedChats]:
+    """Serve chats out of a migrated database until the block ends."""
+    await pool.execute(INSERT_WORKER, WORKER)
+    identities = make_identities(directory)
+    moved, created, barred = list[ChatState](), list[NewChat](), set[OwnerId]()
+    claims, stopping = NotedClaims(slots), asyncio.Event()
+    groups = KnownGroups({EVE_ID: (EVES_GROUP,)})
+    async with AsyncExitStack() as stack:
+        tasks = await stack.enter_async_context(BackgroundTasks(supervision()))
+        telling = _Telling.over(pool, groups, tasks)
+
+        def bar(user_id: OwnerId) -> None:
+            if user_id in barred:
+                raise UserBarred(user_id)
+
+        def tell(state: ChatState) -> None:
+            moved.append(state)
+            telling.live.moved(state)
+            telling.hubs.moved(state)
+
+        chats = await stack.enter_async_context(
+            PostgresChats(pool, tell, telling.clock, appended=telling.hubs.appended)
+        )
+        stack.callback(telling.hubs.close)
+        telling.begin(tasks)
+        stores = Stores.over(pool, chats, telling.feeds.noted)
+        door = Door(stores.reading, groups, bar)
+        nodes = Nodes(toolrunners or Channels((), no_channel))
+        limits = PostgresLimits(pool)
+        servers, grantees = KnownServers(), KnownGrantees(GRANTEES)
+        spending = LimitedSpending(limits, groups, telling.clock)
+        usage = UsagePorts(
+            PostgresUsage(pool),
+            limits,
+            spending,
+            groups,
+            grantees,
+            spending.forget,
+            telling.clock,
+        )
+        tickets = AttachTickets(door, nodes, TicketOffice(SigningKey.generate(), telling.clock))
+        catalogue = Catalogue.over(pool, groups, stopping, tickets, grantees)
+        carried = CarriedMethods()
+        servicers = (
+            ChatServicer(
+                stores,
+                claims=claims,
+                groups=groups,
+                tasks=tasks,
+                references=References(catalogue.store, servers, grantees),
+                spending=spending,
+                created=created.append,
+            ),
+            UsageServicer(usage),
+            FileServicer(HeldFiles(pool), groups),
+            telling.servicer(identities.guard, carried),
+            WorkspaceAccessServicer(door, nodes, stopping),
+            *catalogue.servicers,
+        )
+        address = Address.parse(f"unix:{directory}/chatd.sock")
+        channel = await _served(address, servicers, identities, stack, carried)
+        yield ServedChats(
+            pool=pool,
+            stores=stores,
+            claims=claims,
+            ann=Person.through(channel, ANN_ID),
+            bob=Person.through(channel, BOB_ID),
+            eve=Person.through(channel, EVE_ID),
+            moved=moved,
+            live=telling.live,
+            hubs=telling.hubs,
+            clock=telling.clock,
+            created=created,
+            groups=groups,
+            barred=barred,
+            stopping=stopping,
+            catalogue=catalogue,
+            servers=servers,
+            grantees=grantees,
+        )
+
+
+async def _served(
+    address: Address,
+    servicers: Iterable[object],
+    identities: Identities,
+    stack: AsyncExitStack,
+    carried: CarriedMethods,
+) -> grpc.aio.Channel:
+    """Serve until the stack ends, and return a channel there."""
+    telemetry = InMemoryTelemetry("chatd").telemetry
+    server = await stack.enter_async_context(
+        serve(
+            address,
+            [Registration.of(servicer) for servicer in servicers],
+            guard=identities.guard,
+            errors=ERRORS,
+            domain=DOMAIN,
+            telemetry=telemetry,
+            carried=carried,
+        )
+    )
+    channel = connect(
+        server.address,
+        audience=ServiceName.CHATD,
+        signer=identities.signer,
+        telemetry=telemetry,
+    )
+    stack.push_async_callback(channel.close)
+    return channel

@@ -1,0 +1,33 @@
+"""The program that works on files, played by its library in this process."""
+
+from dataclasses import dataclass, field
+
+from support.toolrunner.file_rooms import HereRoom
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.filesystem.beneath import Root
+from toolrunner.fileworker.handlers import Files
+from toolrunner.fileworker.protocol import Answer, Request
+from toolrunner.primitives.domain import WorkspaceId
+
+
+@dataclass
+class HereClerks:
+    """Answers for all workspaces."""
+
+    workspaces: Workspaces
+    rooms: dict[WorkspaceId, HereRoom] = field(default_factory=dict)
+
+    def process_of(self, workspace_id: WorkspaceId) -> str:
+        return ""
+
+    async def ask(
+        self, workspace_id: WorkspaceId, request: Request, *, limit_s: float = 0
+    ) -> Answer:
+        if workspace_id not in self.rooms:
+            root = Root.open_directory(str(self.workspaces.prepared(workspace_id).root))
+            self.rooms[workspace_id] = HereRoom(Files(root, ""))
+        return self.rooms[workspace_id].ask(request)[-1]
+
+    def close(self) -> None:
+        for room in self.rooms.values():
+            room.files.root.close()

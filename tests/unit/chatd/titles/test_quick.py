@@ -1,0 +1,223 @@
+"""Small generations: which model, how long, and what they are billed with."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from chatd.content.domain.messages import ErrorKind, Role, TurnError
+from chatd.content.domain.parts import Text
+from chatd.models.domain.language_model import (
+    Finished,
+    ModelError,
+    ModelEvent,
+    ModelRequest,
+    PromptMessage,
+    TextDelta,
+    UsageReported,
+)
+from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import Price
+from chatd.models.domain.profile import ModelProfile
+from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.providers.scripted import Play
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
+from chatd.spend.domain.ports import Spending, Unlimited
+from chatd.titles.engine.side_calls import Generated, Question, QuickModel, QuickPorts
+from chatd.turns.domain.ports import FixedUtilityModels, UtilityModels
+from chatd.turns.domain.turn import FixedSetups, TurnSetup
+from parley.clock import FakeClock
+from support.chatd.turns.turn_stage import NotingModel
+
+CHAT = ChatId("c")
+ANN = Owner(OwnerId("ann"), "member")
+OWN = ModelProfile("own", price=Price(Decimal(1), Decimal(1)), provider="p")
+SMALL = ModelProfile("small", output_tokens_max=50)
+DEMO = ModelProfile("scripted")
+QUESTION = Question(
+    CHAT,
+    ANN,
+    3,
+    CallPurpose.TITLE,
+    (PromptMessage(Role.USER, (Text("name it"),)),),
+    tokens_max=256,
+    call_s=30.0,
+    total_s=30.0,
+)
+USED = UsageReported(5, 2)
+USE = ModelUse("own", 5, 2, cost_micros=7, provider="p", price=OWN.price)
+BUSY = ModelError(ErrorKind.OVERLOADED, "busy", is_retryable=True)
+
+
+def answer(_: ModelRequest) -> Iterable[ModelEvent]:
+    return (TextDelta("A "), TextDelta("title"), USED, Finished())
+
+
+async def stuck(_: ModelRequest) -> AsyncIterator[ModelEvent]:
+    yield USED
+    await asyncio.Event().wait()
+
+
+class Spent:
+    async def refusal(self, chat_id: ChatId, owner: Owner) -> TurnError | None:
+        return TurnError("spent", ErrorKind.USAGE_LIMIT)
+
+
+class Unusable:
+    async def for_purpose(
+        self, chat_id: ChatId, owner: Owner, purpose: CallPurpose
+    ) -> ModelProfile | None:
+        raise ModelError(ErrorKind.CONFIG, "switched off", is_retryable=False)
+
+
+class Asking:
+    """A quick model with all that it needs."""
+
+    def __init__(
+        self,
+        play: Play = answer,
+        *,
+        own: ModelProfile = OWN,
+        utility: UtilityModels | None = None,
+        spending: Spending | None = None,
+    ) -> None:
+        self.clock = FakeClock()
+        self.model = NotingModel(play)
+        self.billed: list[tuple[LedgerEntry, OwnerId]] = []
+        self.quick = QuickModel(
+            QuickPorts(
+                self.model,
+                FixedSetups(TurnSetup(own)),
+                utility or FixedUtilityModels(),
+                spending or Unlimited(),
+                lambda *late: self.billed.append(late),
+            ),
+            clock=self.clock,
+            chance=lambda: 0.0,
+        )
+
+
+def entry(attempt: int, outcome: CallOutcome, use: ModelUse = USE) -> LedgerEntry:
+    return LedgerEntry(CHAT, 3, attempt, Bill(CallPurpose.TITLE, outcome, use))
+
+
+async def test_an_answer_comes_with_its_bill_for_whoever_stores_it() -> None:
+    asking = Asking()
+    assert await asking.quick.ask(QUESTION) == Generated("A title", entry(1, CallOutcome.DONE))
+    assert asking.billed == []
+    assert asking.model.requests == [
+        ModelRequest(
+            "own",
+            QUESTION.prompt,
+            (),
+            may_call_tools=False,
+            output_tokens_max=256,
+            chat_id=CHAT,
+            owner_id=ANN.id,
+        )
+    ]
+
+
+async def test_the_model_that_is_set_goes_before_the_chats_own() -> None:
+    asking = Asking(utility=FixedUtilityModels(SMALL))
+    await asking.quick.ask(QUESTION)
+    (request,) = asking.model.requests
+    assert (request.model, request.output_tokens_max) == ("small", 50)
+
+
+async def test_a_model_that_thinks_gets_room_for_it() -> None:
+    asking = Asking(own=replace(OWN, reasoning_effort="high"))
+    await asking.quick.ask(QUESTION)
+    (request,) = asking.model.requests
+    assert (request.output_tokens_max, request.reasoning_effort) == (256 + 1024, "")
+
+
+async def test_a_model_that_is_set_and_unusable_is_not_replaced() -> None:
+    asking = Asking(utility=Unusable())
+    with pytest.raises(ModelError):
+        await asking.quick.ask(QUESTION)
+    assert asking.model.requests == []
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        Asking(own=DEMO, utility=FixedUtilityModels(SMALL)),
+        Asking(utility=FixedUtilityModels(DEMO)),
+        Asking(own=ModelProfile("x", provider_id="scripted")),
+        Asking(spending=Spent()),
+    ],
+    ids=["the demo", "the demo as it is set", "a script by another name", "nothing left to spend"],
+)
+async def test_some_are_never_asked(asking: Asking) -> None:
+    assert await asking.quick.ask(QUESTION) is None
+    assert asking.model.requests == []
+
+
+async def test_a_failure_is_tried_again_within_the_time_and_billed() -> None:
+    plays = [(USED, BUSY), (TextDelta("A title"), USED, Finished())]
+
+    def play(_: ModelRequest) -> Iterable[ModelEvent]:
+        for event in plays.pop(0):
+            if isinstance(event, ModelError):
+                raise event
+            yield event
+
+    asking = Asking(play)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        asked = group.create_task(asking.quick.ask(QUESTION))
+        assert await asking.clock.until_someone_sleeps() == 1
+        asking.clock.advance(1)
+    assert asked.result() == Generated("A title", entry(2, CallOutcome.DONE))
+    partly = replace(USE, is_estimate=True)
+    assert asking.billed == [(entry(1, CallOutcome.FAILED, partly), ANN.id)]
+
+
+async def test_no_attempt_begins_that_could_not_end_in_time() -> None:
+    hinted = ModelError(ErrorKind.RATE_LIMIT, "later", is_retryable=True, retry_after_s=31)
+
+    def play(_: ModelRequest) -> Iterable[ModelEvent]:
+        raise hinted
+
+    asking = Asking(play)
+    with pytest.raises(ModelError):
+        await asking.quick.ask(QUESTION)
+    assert len(asking.model.requests) == 1
+
+
+async def test_a_model_that_says_nothing_is_given_up_at_the_limit() -> None:
+    asking = Asking(stuck)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        asked = group.create_task(_failure(asking))
+        assert await asking.clock.until_someone_sleeps() == 30
+        asking.clock.advance(30)
+    assert asked.result().kind is ErrorKind.STREAM_SILENCE_TIMEOUT
+    use = ModelUse(
+        "own",
+        5,
+        2,
+        cost_micros=7,
+        model_runtime_ms=30_000,
+        provider="p",
+        price=OWN.price,
+        is_estimate=True,
+    )
+    assert asking.billed == [(entry(1, CallOutcome.FAILED, use), ANN.id)]
+
+
+async def test_a_generation_that_is_cancelled_is_billed_as_aborted() -> None:
+    asking = Asking(stuck)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        asked = group.create_task(asking.quick.ask(QUESTION))
+        await asking.clock.until_someone_sleeps()
+        asked.cancel()
+    partly = replace(USE, is_estimate=True)
+    assert asking.billed == [(entry(1, CallOutcome.ABORTED, partly), ANN.id)]
+
+
+async def _failure(asking: Asking) -> ModelError:
+    with pytest.raises(ModelError) as failed:
+        await asking.quick.ask(QUESTION)
+    return failed.value

@@ -1,0 +1,129 @@
+"""How patient a process is with models: what its settings say, and what follows from that."""
+
+from datetime import timedelta
+
+import pytest
+
+from chatd.chats.domain.commands import RecordRetry
+from chatd.content.domain.messages import ErrorKind
+from chatd.model_limits import retry_policy, silent_s, turn_limits
+from chatd.models.domain.language_model import ModelError
+from chatd.settings import Settings
+from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
+from chatd.turns.engine.stream import StreamLimits
+from chatd.turns.engine.turn import TurnLimits
+from parley.clock.fake import EPOCH
+from parley.settings import SettingsError, read
+from support.chatd.turns.turn_stage import Stage
+
+REQUIRED = {
+    "CHATD_LISTEN": "unix:/run/chatd.sock",
+    "CHATD_TRUST_FILE": "/trust.json",
+    "CHATD_SIGNING_KEY_FILE": "/key.pem",
+    "CHATD_DATABASE_URL": "postgresql://chatd@/parley",
+    "CHATD_MASTER_KEY_FILE": "/master.json",
+    "CHATD_GATEWAY": "unix:/run/gateway.sock",
+    "CHATD_TOOLRUNNER": "unix:/run/toolrunner.sock",
+    "CHATD_MCPGATEWAY": "unix:/run/mcpgateway.sock",
+}
+GONE = ModelError(
+    ErrorKind.TIMEOUT, "gone", is_retryable=True, provider="Acme", is_unreachable=True
+)
+
+
+def settings(**given: str) -> Settings:
+    environment = {**REQUIRED, **{f"CHATD_MODEL_{name}": given[name] for name in given}}
+    return read(Settings, environment, prefix="CHATD")
+
+
+def test_the_defaults_are_those_of_the_rules() -> None:
+    assert turn_limits(settings()) == TurnLimits()
+    assert silent_s(settings()) == 45.0
+
+
+def test_attempts_backoff_and_silence_can_be_set() -> None:
+    given = settings(
+        ATTEMPTS_MAX="3",
+        BACKOFF_FIRST_S="0.5",
+        BACKOFF_MAX_S="4",
+        HINT_MAX_S="30",
+        UNREACHABLE_MAX_S="10",
+        STARTUP_S="8",
+        SILENCE_S="20",
+    )
+    policy = RetryPolicy(3, 0.5, 4.0, 10.0, 30.0)
+    assert retry_policy(given) == policy
+    assert turn_limits(given) == TurnLimits(StreamLimits(8.0, 20.0), retries=policy)
+    assert silent_s(given) == 6.0
+
+
+def test_a_first_wait_that_is_longer_than_the_longest_is_refused() -> None:
+    with pytest.raises(SettingsError, match="CHATD_MODEL_BACKOFF_FIRST_S"):
+        settings(BACKOFF_FIRST_S="9", BACKOFF_MAX_S="8")
+
+
+def test_the_last_attempt_is_at_the_end_of_the_time_for_a_dead_provider() -> None:
+    policy = RetryPolicy()
+    assert after_failure(Failed(GONE, 8, unreachable_s=127), 0.5, policy) == RetryIn(53)
+    last = after_failure(Failed(GONE, 9, unreachable_s=180), 0.5, policy)
+    assert isinstance(last, GiveUp)
+    assert last.error.message.startswith("Acme could not be reached for 3 minutes.")
+
+
+@pytest.mark.parametrize(
+    ("unreachable_max_s", "told"),
+    [(1, "1 second"), (30, "30 seconds"), (119, "119 seconds"), (120, "2 minutes")],
+)
+def test_the_time_for_a_dead_provider_is_told_in_seconds_below_two_minutes(
+    unreachable_max_s: float, told: str
+) -> None:
+    policy = RetryPolicy(unreachable_max_s=unreachable_max_s)
+    last = after_failure(Failed(GONE, 9, unreachable_s=unreachable_max_s), 0.5, policy)
+    assert isinstance(last, GiveUp)
+    assert last.error.message.startswith(f"Acme could not be reached for {told}.")
+
+
+@pytest.mark.parametrize(
+    ("is_unreachable", "told"),
+    [
+        (
+            True,
+            "Acme could not be reached. Check its address and that it runs, then send the message "
+            "again.",
+        ),
+        (False, "Too many calls to Acme failed. Wait a while, then send the message again."),
+    ],
+)
+def test_a_turn_that_ends_while_its_call_is_held_back_tells_what_failed(
+    is_unreachable: bool, told: str
+) -> None:
+    held_back = ModelError(
+        ErrorKind.TIMEOUT,
+        "Parley holds this call back",
+        is_retryable=True,
+        provider="Acme",
+        detail="connection refused",
+        is_unreachable=is_unreachable,
+        is_held_back=True,
+    )
+    last = after_failure(Failed(held_back, 4), 0.5, RetryPolicy(attempts_max=4))
+    assert isinstance(last, GiveUp)
+    assert (last.error.message, last.error.detail) == (told, "connection refused")
+
+
+async def test_attempts_that_reach_somebody_begin_the_time_anew() -> None:
+    busy = ModelError(ErrorKind.OVERLOADED, "busy", is_retryable=True)
+    errors = [GONE, GONE, busy, GONE]
+
+    def play(_: object) -> tuple[()]:
+        raise errors.pop(0)
+
+    policy = RetryPolicy(attempts_max=4)
+    stage = Stage(play, limits=TurnLimits(retries=policy))
+    stage.send()
+    async with stage.running():
+        for _ in range(3):
+            stage.clock.advance(await stage.clock.until_someone_sleeps())
+    retries = [each.retry for each in stage.commits.commands if isinstance(each, RecordRetry)]
+    assert [retry.unreachable_since for retry in retries] == [EPOCH, EPOCH, None]
+    assert stage.clock.now() == EPOCH + timedelta(seconds=1 + 2 + 4)

@@ -1,0 +1,269 @@
+"""Which requests of a user are let in, and in what order."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from gateway.http.limits.admission import ACTIVE_S, Admission, AdmissionLimits, Duration, Guest
+from gateway.http.limits.route_durations import DURATIONS
+from gateway.http.problems.errors import HttpRefusal
+from parley.clock import FakeClock
+from support.chatd.streams.held_hubs import settle
+from support.gateway.routes import every_route
+
+LIMITS = AdmissionLimits(
+    requests_max=100,
+    user_requests_max=40,
+    address_requests_max=60,
+    user_lasting_max=3,
+    user_calls_max=2,
+)
+
+
+class Client:
+    """A client that can go away."""
+
+    def __init__(self) -> None:
+        self._tell: list[Callable[[], None]] = []
+        self.is_gone = False
+
+    def when_gone(self, tell: Callable[[], None]) -> Callable[[], None]:
+        self._tell.append(tell)
+        return lambda: self._tell.remove(tell)
+
+    def go(self) -> None:
+        self.is_gone = True
+        for tell in list(self._tell):
+            tell()
+
+    @property
+    def is_waited_for(self) -> bool:
+        return bool(self._tell)
+
+
+class Requests:
+    """Requests that are let in, and stay until they are told to end."""
+
+    def __init__(self, tasks: asyncio.TaskGroup, limits: AdmissionLimits = LIMITS) -> None:
+        self.clock = FakeClock()
+        self.admission = Admission(limits, self.clock)
+        self.begun: list[str] = []
+        self.opens = True
+        self.refused: list[tuple[str, int, str]] = []
+        self._ends: dict[str, asyncio.Event] = {}
+        self._tasks = tasks
+
+    def make(
+        self,
+        name: str,
+        duration: Duration,
+        *,
+        user: str = "u1",
+        address: str = "a1",
+        client: Client | None = None,
+    ) -> None:
+        self._ends[name] = asyncio.Event()
+        guest = Guest(user, address, client)
+        self._tasks.create_task(self._run(name, guest, duration))
+
+    def end(self, name: str) -> None:
+        self._ends[name].set()
+
+    def end_all(self) -> None:
+        for end in self._ends.values():
+            end.set()
+
+    async def settle(self) -> None:
+        """Let everything happen that can."""
+        await settle()
+
+    async def _run(self, name: str, guest: Guest, duration: Duration) -> None:
+        try:
+            async with self.admission.admitted(guest, duration) as is_open:
+                self.begun.append(name)
+                if self.opens:
+                    is_open()
+                await self._ends[name].wait()
+        except HttpRefusal as refusal:
+            self.refused.append((name, refusal.status, refusal.code))
+
+
+async def test_requests_of_one_user_wait_for_their_turn_in_order() -> None:
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks)
+        for name in "abcd":
+            requests.make(name, Duration.BRIEF)
+        requests.make("other", Duration.BRIEF, user="u2")
+        await requests.settle()
+        assert requests.begun == ["a", "b", "other"]
+        requests.end("b")
+        await requests.settle()
+        assert requests.begun == ["a", "b", "other", "c"]
+        requests.end_all()
+    assert requests.begun == ["a", "b", "other", "c", "d"]
+    assert requests.refused == []
+
+
+async def test_fewer_of_a_user_are_carried_out_while_another_one_makes_requests() -> None:
+    limits = replace(LIMITS, user_calls_max=3, shared_user_calls_max=1)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks, limits)
+        for name in "abc":
+            requests.make(name, Duration.BRIEF)
+        requests.make("other", Duration.BRIEF, user="u2")
+        for name in "def":
+            requests.make(name, Duration.BRIEF)
+        await requests.settle()
+        assert requests.begun == ["a", "b", "c", "other"]
+        for name in "ab":
+            requests.end(name)
+        await requests.settle()
+        assert requests.begun == ["a", "b", "c", "other"]
+        requests.end("c")
+        await requests.settle()
+        assert requests.begun == ["a", "b", "c", "other", "d"]
+        # The other one was active long ago; its request is still carried out.
+        requests.clock.advance(ACTIVE_S + 1)
+        requests.make("g", Duration.BRIEF)
+        await requests.settle()
+        assert requests.begun == ["a", "b", "c", "other", "d", "e", "f"]
+        requests.end("d")
+        await requests.settle()
+        assert requests.begun == ["a", "b", "c", "other", "d", "e", "f", "g"]
+        requests.end_all()
+
+
+async def test_a_request_that_waits_is_dropped_with_its_client() -> None:
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests, client = Requests(tasks), Client()
+        requests.make("a", Duration.BRIEF)
+        requests.make("b", Duration.BRIEF, client=client)
+        requests.make("gone", Duration.BRIEF, client=client)
+        requests.make("c", Duration.BRIEF)
+        await requests.settle()
+        client.go()
+        await requests.settle()
+        assert requests.refused == [("gone", 499, "CLIENT_CLOSED_REQUEST")]
+        requests.end_all()
+    # The one that was being carried out is carried out; the one behind the dropped one has a turn.
+    assert requests.begun == ["a", "b", "c"]
+    assert not client.is_waited_for
+
+
+async def test_a_request_whose_client_is_gone_already_is_not_carried_out() -> None:
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests, client = Requests(tasks), Client()
+        client.go()
+        requests.make("gone", Duration.BRIEF, client=client)
+    assert (requests.begun, requests.refused) == ([], [("gone", 499, "CLIENT_CLOSED_REQUEST")])
+
+
+async def test_a_cancelled_request_gives_its_turn_to_the_next() -> None:
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks)
+        for name in "ab":
+            requests.make(name, Duration.BRIEF)
+        await requests.settle()
+        guest = Guest("u1", "a1", None)
+
+        async def wait() -> None:
+            async with requests.admission.admitted(guest, Duration.BRIEF):
+                raise AssertionError("it was cancelled")
+
+        waiting = tasks.create_task(wait())
+        requests.make("c", Duration.BRIEF)
+        await requests.settle()
+        requests.end("a")
+        waiting.cancel()
+        await requests.settle()
+        assert requests.begun == ["a", "b", "c"]
+        requests.end_all()
+
+
+async def test_requests_that_last_have_a_bound_of_their_own() -> None:
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks)
+        for name in "abcd":
+            requests.make(name, Duration.LASTING)
+        requests.make("other", Duration.LASTING, user="u2")
+        requests.make("brief", Duration.BRIEF)
+        await requests.settle()
+        assert requests.begun == ["a", "b", "c", "other", "brief"]
+        assert requests.refused == [("d", 429, "TOO_MANY_LASTING_REQUESTS")]
+        requests.end("a")
+        await requests.settle()
+        requests.make("e", Duration.LASTING)
+        await requests.settle()
+        assert requests.begun[-1] == "e"
+        requests.end_all()
+
+
+async def test_streams_of_one_user_are_opened_a_few_at_a_time() -> None:
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks)
+        requests.opens = False
+        for name in "abc":
+            requests.make(name, Duration.STREAM)
+        await requests.settle()
+        assert requests.begun == ["a", "b"]
+        requests.opens = True
+        requests.end("a")
+        await requests.settle()
+        requests.make("d", Duration.STREAM)
+        await requests.settle()
+        # The third is open, so that another one can be opened beside the second.
+        assert requests.begun == ["a", "b", "c", "d"]
+        requests.end_all()
+
+
+async def test_one_user_cannot_have_all_streams() -> None:
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks)
+        for number in range(41):
+            requests.make(f"stream {number}", Duration.STREAM)
+        requests.make("other", Duration.STREAM, user="u2")
+        await requests.settle()
+        assert requests.refused == [("stream 40", 429, "TOO_MANY_REQUESTS")]
+        assert requests.begun[-1] == "other"
+        requests.end_all()
+
+
+async def test_one_address_cannot_have_all_streams_with_several_users() -> None:
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks)
+        for number in range(61):
+            requests.make(f"stream {number}", Duration.STREAM, user=f"u{number % 2}")
+        requests.make("other", Duration.STREAM, user="u9", address="a2")
+        await requests.settle()
+        assert requests.refused == [("stream 60", 429, "TOO_MANY_REQUESTS")]
+        assert requests.begun[-1] == "other"
+        requests.end_all()
+
+
+async def test_when_all_places_are_taken_the_server_is_busy() -> None:
+    limits = AdmissionLimits(requests_max=2)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        requests = Requests(tasks, limits)
+        for number in range(3):
+            requests.make(f"{number}", Duration.STREAM, user=f"u{number}", address=f"a{number}")
+        await requests.settle()
+        assert requests.refused == [("2", 503, "SERVER_BUSY")]
+        requests.end_all()
+
+
+async def test_every_route_that_lasts_is_a_route() -> None:
+    served = {(route.method, route.path) for route in every_route()}
+    assert [route for route in DURATIONS if route not in served] == []
+
+
+@pytest.mark.parametrize("suffix", ["/events", "/terminal", "/content", "/export"])
+async def test_routes_that_stream_are_not_taken_for_brief(suffix: str) -> None:
+    streaming = [
+        (route.method, route.path)
+        for route in every_route()
+        if route.method == "GET" and route.path.endswith(suffix)
+    ]
+    assert streaming
+    assert [route for route in streaming if route not in DURATIONS] == []

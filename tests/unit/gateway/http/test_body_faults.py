@@ -1,0 +1,296 @@
+"""Everything that is wrong with a body is told at once, in words, with the choices."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import inspect
+
+from gateway.api.inputs.chats import NewChat, NewShares
+from gateway.api.inputs.models import NewModel
+from gateway.api.inputs.workspace_access import StdinInput
+from gateway.api.inputs.workspaces import NewTemplate
+from gateway.http.application import UserRoute
+from gateway.http.body_errors import FAULTS_MAX, faults_of
+from gateway.http.problems.errors import HttpRefusal
+from gateway.http.request_body import decode
+from gateway.web.problem_pages import FIELD_CODES
+from support.gateway.routes import every_route
+
+OWN_ID = "00000000-0000-0000-0000-000000000001"
+BODIES = list(
+    dict.fromkeys(
+        route.body
+        for route in every_route()
+        if isinstance(route, UserRoute) and route.body is not None
+    )
+)
+VALUES: tuple[object, ...] = (
+    None,
+    True,
+    7,
+    -1,
+    2**70,
+    1.5,
+    "",
+    "x",
+    " ",
+    "a" * 300_000,
+    "A B\n",
+    "text",
+    "MDEy",
+    "12345678-1234-1234-1234-123456789abc",
+    [],
+    ["x"],
+    [None],
+    [7] * 5000,
+    [{}],
+    [{"type": "text", "text": "hi"}],
+    [{"type": "file"}],
+    [{"type": 7}],
+    {},
+    {"-": "x"},
+    {"a": 1, "b": "x"},
+    {f"k{index}": "v" for index in range(2000)},
+)
+# Words of the decoder and of Python, which mean nothing to a client.
+PROGRAMMERS_WORDS = ("`", "regex", "Expected", "msgspec", "enum", "str ", "int ", "length >=")
+
+
+def told(body: object, body_type: Any) -> list[dict[str, object]]:
+    with pytest.raises(HttpRefusal) as refused:
+        decode(json.dumps(body).encode(), body_type)
+    assert (refused.value.status, refused.value.code) == (422, "INVALID_REQUEST")
+    return [error.document() for error in refused.value.errors]
+
+
+def test_all_faults_of_a_body_are_told_at_once() -> None:
+    body = {
+        "content": [
+            {"type": "text", "text": 7},
+            {"type": "video"},
+            {"text": "hi"},
+            {"type": "text", "text": "  "},
+            {"type": "file", "file_id": "report.pdf"},
+            {"type": "file-reference", "file_name": "a.py", "start_line": 0, "end_line": 1.5},
+        ],
+        "titel": "x",
+        "title": "t" * 201,
+        "reasoning_effort": "huge",
+        "workspace_id": "mine",
+        "labels": {"-": "x", "b/c": ""},
+        "client_tools": [{"name": "a b", "input_schema": []}],
+        "system_prompt": None,
+    }
+
+    assert told(body, NewChat) == [
+        {
+            "pointer": "/titel",
+            "code": "UNKNOWN_FIELD",
+            "detail": "Unknown field. Did you mean 'title'?",
+        },
+        {
+            "pointer": "/content/0/text",
+            "code": "WRONG_TYPE",
+            "detail": "Give a text (more than spaces), not a number.",
+        },
+        {
+            "pointer": "/content/1/type",
+            "code": "NOT_A_CHOICE",
+            "detail": "Give one of text, file, file-reference.",
+        },
+        {
+            "pointer": "/content/2/type",
+            "code": "MISSING_FIELD",
+            "detail": "Give one of text, file, file-reference.",
+        },
+        {"pointer": "/content/3/text", "code": "WRONG_FORMAT", "detail": "Give more than spaces."},
+        {"pointer": "/content/4/file_id", "code": "WRONG_FORMAT", "detail": "Give a UUID."},
+        {
+            "pointer": "/content/5/start_line",
+            "code": "NOT_IN_RANGE",
+            "detail": "Give a whole number from 1 to 2147483647.",
+        },
+        {
+            "pointer": "/content/5/end_line",
+            "code": "WRONG_TYPE",
+            "detail": "Give a whole number, not one with a fraction or an exponent.",
+        },
+        {
+            "pointer": "/content/5/content",
+            "code": "MISSING_FIELD",
+            "detail": "This field is required.",
+        },
+        {
+            "pointer": "/title",
+            "code": "TOO_LONG",
+            "detail": "Give at most 200 characters; these are 201.",
+        },
+        {
+            "pointer": "/reasoning_effort",
+            "code": "NOT_A_CHOICE",
+            "detail": "Give one of none, minimal, low, medium, high, xhigh, max.",
+        },
+        {
+            "pointer": "/workspace_id",
+            "code": "WRONG_FORMAT",
+            "detail": 'Give a UUID, or "" for none.',
+        },
+        {
+            "pointer": "/labels/-",
+            "code": "WRONG_FORMAT",
+            "detail": "As a name: Give letters, digits, '.', '_', '/' or '-', beginning with a "
+            "letter or digit.",
+        },
+        {
+            "pointer": "/labels/b~1c",
+            "code": "TOO_SHORT",
+            "detail": "Give 1 to 256 characters; these are 0.",
+        },
+        {"pointer": "/system_prompt", "code": "WRONG_TYPE", "detail": "Give a text, not null."},
+        {
+            "pointer": "/client_tools/0/name",
+            "code": "WRONG_FORMAT",
+            "detail": "Give 1 to 64 letters, digits, '_' or '-'.",
+        },
+        {
+            "pointer": "/client_tools/0/input_schema",
+            "code": "WRONG_TYPE",
+            "detail": "Give an object, not a list.",
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "body_type", "error"),
+    [
+        (
+            {"provider_id": "p", "name": "m", "prices": {"input": "3.75"}},
+            NewModel,
+            {
+                "pointer": "/prices/input",
+                "code": "WRONG_TYPE",
+                "detail": "Give a number, not a text.",
+            },
+        ),
+        (
+            {"name": "t", "kind": "scratch", "ttl_ms": "60000"},
+            NewTemplate,
+            {
+                "pointer": "/ttl_ms",
+                "code": "WRONG_TYPE",
+                "detail": "Give a whole number, not a text.",
+            },
+        ),
+        (
+            {"data": "?"},
+            StdinInput,
+            {
+                "pointer": "/data",
+                "code": "WRONG_FORMAT",
+                "detail": "Give bytes as a text in base64.",
+            },
+        ),
+        (
+            {"text": "x", "end_of_input": "yes"},
+            StdinInput,
+            {
+                "pointer": "/end_of_input",
+                "code": "WRONG_TYPE",
+                "detail": "Give true or false, not a text.",
+            },
+        ),
+        (
+            [],
+            StdinInput,
+            {"pointer": "", "code": "WRONG_TYPE", "detail": "Give an object, not a list."},
+        ),
+    ],
+)
+def test_a_fault_says_what_would_be_right(
+    body: object, body_type: type, error: dict[str, object]
+) -> None:
+    assert told(body, body_type) == [error]
+
+
+def test_a_body_full_of_faults_is_answered_with_a_bounded_list() -> None:
+    errors = told({f"x{index}": 1 for index in range(5000)}, NewChat)
+
+    assert len(errors) == FAULTS_MAX
+
+
+@pytest.mark.parametrize("body_type", BODIES, ids=lambda body_type: body_type.__name__)
+def test_a_fault_is_found_exactly_where_the_decoder_finds_one(
+    body_type: type[msgspec.Struct],
+) -> None:
+    """Put every value into every field, and compare with what the decoder accepts."""
+    for field in msgspec.structs.fields(body_type):
+        for value in VALUES:
+            body = {field.encode_name: value}
+            faults = [
+                fault
+                for fault in faults_of(body, body_type)
+                if fault.code != "MISSING_FIELD" or (fault.pointer or "").count("/") > 1
+            ]
+            assert bool(faults) is not is_accepted(value, field.type), (field.name, value)
+            assert {fault.code for fault in faults} <= set(FIELD_CODES)
+            for fault in faults:
+                assert not [word for word in PROGRAMMERS_WORDS if word in fault.detail], fault
+
+
+def is_accepted(value: object, kind: Any) -> bool:
+    members = getattr(kind, "__args__", ())
+    if msgspec.UnsetType in members:
+        alone = msgspec.defstruct("Alone", [("value", kind, msgspec.UNSET)])
+    else:
+        alone = msgspec.defstruct("Alone", [("value", kind)])
+    try:
+        msgspec.json.decode(msgspec.json.encode({"value": value}), type=alone)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("body_type", BODIES, ids=lambda body_type: body_type.__name__)
+def test_every_pattern_is_described_in_words(body_type: type[msgspec.Struct]) -> None:
+    assert [*undescribed(inspect.type_info(body_type), False)] == []
+
+
+def undescribed(kind: Any, is_described: bool) -> list[Any]:
+    """Return the texts below a type that have a pattern and no words for it."""
+    match kind:
+        case inspect.Metadata(type=inner, extra_json_schema=schema):
+            return undescribed(inner, "description" in (schema or {}))
+        case inspect.StrType(pattern=pattern):
+            return [] if pattern is None or is_described else [kind]
+        case inspect.UnionType(types=members):
+            return [found for member in members for found in undescribed(member, False)]
+        case inspect.StructType(fields=fields):
+            return [found for field in fields for found in undescribed(field.type, False)]
+        case inspect.VarTupleType(item_type=item):
+            return undescribed(item, False)
+        case inspect.DictType(key_type=key, value_type=value):
+            return [*undescribed(key, False), *undescribed(value, False)]
+        case _:
+            return []
+
+
+def test_shares_that_name_none_or_two_are_told_beside_other_faults() -> None:
+    shares = [{}, {"user_id": "x"}, {"user_id": OWN_ID, "group_id": OWN_ID}]
+
+    faults = faults_of({"shares": shares}, NewShares)
+
+    assert [(each.pointer, each.code) for each in faults] == [
+        ("/shares/0", "INVALID"),
+        ("/shares/1/user_id", "WRONG_FORMAT"),
+        ("/shares/2", "INVALID"),
+    ]
+
+
+def test_the_known_fields_of_a_part_have_its_type() -> None:
+    body = {"content": [{"type": "text", "text": "a", "zzzz": 1}]}
+
+    (fault,) = faults_of(body, NewChat)
+
+    assert fault.detail == "Unknown field. Known: type, text."

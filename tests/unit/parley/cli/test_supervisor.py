@@ -1,0 +1,239 @@
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from parley.cli.progress import RecordedProgress
+from parley.cli.stack.plan import ProcessSpec, Readiness, Sign
+from parley.cli.supervision.process_table import ProcessRecord
+from parley.cli.supervision.stop_deadline import StopTime
+from parley.cli.supervision.supervisor import READY_S_MAX, REFUSING_S_MAX, StartFailed, Supervisor
+from parley.clock import FakeClock
+from support.cli.fake_children import FakeLauncher, FakeProbe
+
+
+def spec(service: str, *depends_on: str) -> ProcessSpec:
+    return ProcessSpec(
+        name=f"{service}-0",
+        service=service,
+        argv=(),
+        environment={},
+        address=f"unix:/{service}",
+        readiness=(Readiness(Sign.ACCEPTS, service),),
+        depends_on=depends_on,
+    )
+
+
+@dataclass
+class Bench:
+    """A supervisor over fakes, and everything it touched."""
+
+    specs: tuple[ProcessSpec, ...]
+    launcher: FakeLauncher = field(default_factory=FakeLauncher)
+    probe: FakeProbe = field(default_factory=FakeProbe)
+    clock: FakeClock = field(default_factory=FakeClock)
+    progress: RecordedProgress = field(default_factory=RecordedProgress)
+    told: list[tuple[ProcessRecord, ...]] = field(default_factory=list)
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    starting_max: int = 1
+
+    def __post_init__(self) -> None:
+        self.supervisor = Supervisor(
+            self.specs,
+            launcher=self.launcher,
+            probe=self.probe,
+            clock=self.clock,
+            progress=self.progress,
+            changed=self.told.append,
+            starting_max=self.starting_max,
+            stop_time=StopTime(self.clock.monotonic),
+        )
+
+    async def run(self) -> None:
+        await self.supervisor.run(self.ready.set)
+
+
+async def test_processes_start_in_order_and_stop_in_reverse() -> None:
+    bench = Bench((spec("first"), spec("second", "first"), spec("third", "second")))
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(bench.run())
+        await bench.ready.wait()
+        bench.supervisor.stop()
+    assert bench.launcher.journal.entries == [
+        "launch first-0",
+        "launch second-0",
+        "launch third-0",
+        "terminate third-0",
+        "terminate second-0",
+        "terminate first-0",
+    ]
+
+
+async def test_only_so_many_processes_start_at_once() -> None:
+    bench = Bench((spec("third", "second"), spec("first"), spec("second")), starting_max=2)
+    bench.probe.unready |= {"first", "second"}
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(bench.run())
+        await bench.clock.until_someone_sleeps(2)
+        assert bench.launcher.journal.entries == ["launch first-0", "launch second-0"]
+        bench.probe.unready.clear()
+        bench.clock.advance(1)
+        await bench.ready.wait()
+        bench.supervisor.stop()
+    assert "launch third-0" in bench.launcher.journal.entries
+
+
+async def test_a_crashed_process_is_started_again_ever_more_slowly() -> None:
+    bench = Bench((spec("only"),))
+    waits = []
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(bench.run())
+        await bench.ready.wait()
+        for _ in range(8):
+            bench.launcher.children["only-0"].end(1)
+            waits.append(await bench.clock.until_someone_sleeps())
+            bench.clock.advance(waits[-1])
+            await bench.launcher.journal.until("launch only-0", len(waits) + 1)
+        bench.supervisor.stop()
+    assert waits == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0])
+    assert bench.told[-1][0].restarts == 8
+
+
+async def test_thirty_seconds_of_health_forgive_earlier_crashes() -> None:
+    bench = Bench((spec("only"),))
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(bench.run())
+        await bench.ready.wait()
+        for times, healthy_s, expected_s in ((2, 0, 0.2), (3, 0, 0.4), (4, 30, 0.2)):
+            bench.clock.advance(healthy_s)
+            bench.launcher.children["only-0"].end(1)
+            assert await bench.clock.until_someone_sleeps() == pytest.approx(expected_s)
+            bench.clock.advance(expected_s)
+            await bench.launcher.journal.until("launch only-0", times)
+        bench.supervisor.stop()
+
+
+async def test_a_process_that_ends_before_it_is_ready_fails_the_start_and_stops_the_rest() -> None:
+    bench = Bench((spec("first"), spec("second", "first")))
+    bench.probe.unready.add("second")
+    with pytest.raises(StartFailed) as caught:
+        async with asyncio.timeout(5):
+            await run_until_second_fails(bench)
+    assert (caught.value.name, caught.value.process_exit_code) == ("second-0", 3)
+    assert bench.launcher.journal.entries[-1] == "terminate first-0"
+    assert not bench.ready.is_set()
+
+
+async def run_until_second_fails(bench: Bench) -> None:
+    failed: StartFailed | None = None
+
+    async def run() -> None:
+        nonlocal failed
+        try:
+            await bench.run()
+        except StartFailed as error:
+            failed = error
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(run())
+        await bench.clock.until_someone_sleeps()
+        bench.launcher.children["second-0"].end(3)
+        bench.clock.advance(1)
+    if failed is not None:
+        raise failed
+
+
+async def test_a_process_that_never_gets_ready_is_killed_and_fails_the_start() -> None:
+    bench = Bench((spec("only"),))
+    bench.probe.unready.add("only")
+
+    async def advance() -> None:
+        await bench.clock.until_someone_sleeps()
+        bench.clock.advance(READY_S_MAX)
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(advance())
+        with pytest.raises(StartFailed) as caught:
+            await bench.run()
+    assert caught.value.process_exit_code is None
+    assert "kill only-0" in bench.launcher.journal.entries
+
+
+async def test_a_second_stop_kills() -> None:
+    bench = Bench((spec("only"),))
+    bench.launcher.ignoring_terminate.add("only-0")
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(bench.run())
+        await bench.ready.wait()
+        bench.supervisor.stop()
+        await bench.launcher.journal.until("terminate only-0")
+        bench.supervisor.stop()
+        await running
+    assert bench.launcher.journal.entries[-1] == "kill only-0"
+
+
+async def test_the_table_is_told_of_every_start() -> None:
+    bench = Bench((spec("only"),))
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(bench.run())
+        await bench.ready.wait()
+        bench.supervisor.stop()
+    record = bench.told[-1][0]
+    assert (record.name, record.identity.pid, record.restarts) == ("only-0", 1, 0)
+
+
+async def test_a_process_that_cannot_be_started_again_is_tried_again_later() -> None:
+    bench = Bench((spec("only"),))
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(bench.run())
+        await bench.ready.wait()
+        bench.launcher.refusals = 1
+        bench.launcher.children["only-0"].end(-9)
+        bench.clock.advance(await bench.clock.until_someone_sleeps())
+        await bench.launcher.journal.until("refuse only-0")
+        bench.clock.advance(await bench.clock.until_someone_sleeps())
+        await bench.launcher.journal.until("launch only-0", 2)
+        bench.supervisor.stop()
+    assert "  only-0 cannot be started: no memory" in bench.progress.lines
+
+
+async def test_all_processes_that_must_be_set_up_differently_are_named() -> None:
+    bench = Bench((spec("first"), spec("second"), spec("third", "second"), spec("well")))
+    bench.probe.unready |= {"first", "second", "third"}
+
+    async def refuse() -> None:
+        for name in ("first-0", "second-0", "third-0"):
+            await bench.launcher.journal.until(f"launch {name}")
+            await bench.clock.until_someone_sleeps()
+            bench.launcher.children[name].end(2)
+            bench.clock.advance(1)
+        await bench.clock.until_someone_sleeps()
+        bench.clock.advance(1)
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(refuse())
+        with pytest.raises(StartFailed) as caught:
+            await bench.run()
+    assert (caught.value.name, caught.value.refusing) == (
+        "first-0",
+        ("first-0", "second-0", "third-0"),
+    )
+
+
+async def test_a_silent_process_does_not_delay_the_refusal_of_another_for_long() -> None:
+    bench = Bench((spec("first"), spec("silent")), starting_max=2)
+    bench.probe.unready |= {"first", "silent"}
+
+    async def refuse() -> None:
+        await bench.clock.until_someone_sleeps(2)
+        bench.launcher.children["first-0"].end(2)
+        bench.clock.advance(1)
+        await bench.clock.until_someone_sleeps(2)
+        bench.clock.advance(REFUSING_S_MAX)
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(refuse())
+        with pytest.raises(StartFailed) as caught:
+            await bench.run()
+    assert caught.value.refusing == ("first-0",)
+    assert bench.launcher.journal.entries[-1] == "terminate silent-0"

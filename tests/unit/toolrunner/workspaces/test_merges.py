@@ -1,0 +1,232 @@
+"""A fork that comes home: all of it or nothing, and every conflict told."""
+
+import os
+import shutil
+from itertools import product
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.toolrunner.merged_trees import Pair, Tree, read, write
+from toolrunner.filesystem.beneath import Root
+from toolrunner.primitives.errors import MergeDisturbed
+from toolrunner.workspaces.merge.application import MergePlan, go_back, go_forward
+from toolrunner.workspaces.merge.comparison import Strategy
+from toolrunner.workspaces.merge.three_way import ConflictKind
+
+BEGINNING: Tree = {"a": "1\n2\n3\n4\n5\n", "b": "b", "d/x": "x", "d/y": "y", "link": "->a"}
+PATHS = ["a", "b", "d/x", "d/y", "d/e/z", "new", "link"]
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    return Pair.made(tmp_path, BEGINNING)
+
+
+def test_everything_that_a_fork_did_comes_home(pair: Pair) -> None:
+    write(pair.fork, {"a": "one\n2\n3\n4\n5\n", "n/e/w": "new", "empty/": "", "other": "->b"})
+    (pair.fork / "b").unlink()
+    shutil.rmtree(pair.fork / "d")
+    wanted = read(pair.fork)
+    found = pair.merge()
+    assert found.conflicts == ()
+    assert read(pair.parent) == wanted
+
+
+def test_edits_of_different_lines_of_a_file_are_brought_together(pair: Pair) -> None:
+    write(pair.fork, {"a": "one\n2\n3\n4\n5\n"})
+    write(pair.parent, {"a": "1\n2\n3\n4\nfive\n"})
+    pair.merge()
+    assert (pair.parent / "a").read_text() == "one\n2\n3\n4\nfive\n"
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_disjoint_changes_of_both_sides_are_both_there(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    pair = Pair.made(tmp_path_factory.mktemp("m"), BEGINNING)
+    wanted = read(pair.parent)
+    for path in data.draw(st.lists(st.sampled_from(PATHS), unique=True)):
+        side = pair.fork if data.draw(st.booleans()) else pair.parent
+        content = data.draw(st.sampled_from(["changed\n", "->b", None, "\n" * 100]))
+        (side / path).unlink(missing_ok=True)
+        wanted.pop(path, None)
+        if content is not None:
+            write(side, {path: content})
+            wanted[path] = content
+    found = pair.merge()
+    merged = {path: text for path, text in read(pair.parent).items() if not path.endswith("/")}
+    assert merged == {path: text for path, text in wanted.items() if not path.endswith("/")}
+    assert found.conflicts == ()
+
+
+def test_who_may_run_a_file_is_merged_apart_from_its_content(pair: Pair) -> None:
+    (pair.fork / "a").chmod(0o755)
+    write(pair.parent, {"a": "changed\n"})
+    (pair.parent / "b").chmod(0o755)
+    write(pair.fork, {"b": "changed"})
+    pair.merge()
+    merged = [(name, (pair.parent / name).stat().st_mode & 0o100) for name in ("a", "b")]
+    assert merged == [("a", 0o100), ("b", 0o100)]
+    assert [(pair.parent / name).read_text() for name in ("a", "b")] == ["changed\n", "changed"]
+
+
+@pytest.mark.parametrize(
+    ("in_fork", "in_parent", "conflicts"),
+    [
+        ({"a": "f\n"}, {"a": "p\n"}, {"a": ConflictKind.CONTENT}),
+        ({"b": "f"}, {"b": None}, {"b": ConflictKind.DELETED_IN_PARENT}),
+        ({"b": None}, {"b": "p"}, {"b": ConflictKind.DELETED_IN_FORK}),
+        ({"n": "f"}, {"n": "p"}, {"n": ConflictKind.ADDED_TWICE}),
+        ({"a": "\0f"}, {"a": "\0p"}, {"a": ConflictKind.BINARY}),
+        ({"b": "->a"}, {"b": "p"}, {"b": ConflictKind.TYPE}),
+        ({"link": "->f"}, {"link": "->p"}, {"link": ConflictKind.CONTENT}),
+        ({"d/n": "f"}, {"d": "p"}, {"d/n": ConflictKind.TYPE}),
+        ({"d/n": "f"}, {"d": "->b"}, {"d/n": ConflictKind.TYPE}),
+        ({"d": "f"}, {"d/n": "p"}, {"d": ConflictKind.TYPE}),
+        (
+            {"d": "f"},
+            {"d/x": "p"},
+            {"d": ConflictKind.TYPE, "d/x": ConflictKind.DELETED_IN_FORK},
+        ),
+    ],
+)
+def test_every_kind_of_conflict_is_told_and_decided_as_asked(
+    tmp_path: Path,
+    in_fork: dict[str, str | None],
+    in_parent: dict[str, str | None],
+    conflicts: dict[str, ConflictKind],
+) -> None:
+    for strategy in (Strategy.KEEP_PARENT, Strategy.TAKE_FORK):
+        pair = Pair.made(tmp_path / strategy, BEGINNING)
+        for side, edits in ((pair.fork, in_fork), (pair.parent, in_parent)):
+            change(side, edits)
+        before, brought = read(pair.parent), read(pair.fork)
+        found = pair.merge(strategy)
+        told = {each.path: each.kind for each in found.conflicts}
+        # Where the fork's version is taken, what is below it is out of the way.
+        below = {
+            path for path in conflicts if strategy is Strategy.TAKE_FORK and f"{path}/x" in told
+        }
+        assert told == {path: kind for path, kind in conflicts.items() if path not in below}
+        merged = read(pair.parent)
+        for path in conflicts:
+            wanted = before if strategy is Strategy.KEEP_PARENT else brought
+            assert merged.get(path) == wanted.get(path)
+
+
+def change(side: Path, edits: dict[str, str | None]) -> None:
+    """Change files of one side; what is in the way goes."""
+    for name, content in edits.items():
+        path = side / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        path.unlink(missing_ok=True)
+        if content is not None:
+            write(side, {name: content})
+
+
+def test_only_the_paths_asked_for_are_merged(pair: Pair) -> None:
+    write(pair.fork, {"a": "f\n", "d/x": "f", "d/n": "f", "dd": "f"})
+    pair.merge(paths=("d",))
+    assert read(pair.parent) == {**read_of(BEGINNING), "d/x": "f", "d/n": "f"}
+
+
+def test_repositories_are_left_alone(tmp_path: Path) -> None:
+    pair = Pair.made(tmp_path, {**BEGINNING, ".git/HEAD": "one", "sub/.git/HEAD": "one"})
+    write(pair.fork, {".git/HEAD": "two", "sub/.git/HEAD": "two", ".git/new": "n"})
+    assert pair.merge().changes == ()
+
+
+def test_a_name_that_is_no_text_is_merged(pair: Pair) -> None:
+    name = os.fsdecode(b"\xff\xfe")
+    write(pair.fork, {name: "f"})
+    pair.merge()
+    assert (pair.parent / name).read_text() == "f"
+
+
+def test_a_parent_that_changes_meanwhile_stays_as_it_is(pair: Pair) -> None:
+    write(pair.fork, {"a": "f\n", "b": "f", "n/new": "f"})
+    (pair.fork / "d/x").unlink()
+    _, plan = pair.plan()
+    write(pair.parent, {"b": "meanwhile"})
+    before = read(pair.parent)
+    pair.merging.decide(plan)
+    with pytest.raises(MergeDisturbed):
+        pair.merging.carry_out(plan)
+    pair.merging.clear()
+    before = {path: text for path, text in before.items() if not path.startswith(".parley")}
+    assert read(pair.parent) == before
+
+
+def changed_everywhere(pair: Pair) -> MergePlan:
+    """Change a fork in every way that there is a step for; return what a merge would do."""
+    write(pair.fork, {"a": "f\n", "n/e/w": "f", "empty/": ""})
+    (pair.fork / "b").unlink()
+    (pair.fork / "b").symlink_to("a")
+    shutil.rmtree(pair.fork / "d")
+    write(pair.fork, {"d": "a file"})
+    _, plan = pair.plan()
+    pair.merging.decide(plan)
+    return plan
+
+
+def done(pair: Pair, plan: MergePlan, steps: int, back: int = 0) -> None:
+    """Do so many steps, take so many back, and be killed."""
+    root = Root.open_directory(str(pair.parent))
+    for step in plan.steps[:steps]:
+        go_forward(root, step)
+    for step in reversed(plan.steps[len(plan.steps) - back :]):
+        go_back(root, step)
+    root.close()
+
+
+def test_a_merge_that_is_killed_after_any_step_is_ended_by_the_next_run(tmp_path: Path) -> None:
+    steps_max = 1
+    steps = 0
+    while steps <= steps_max:
+        pair = Pair.made(tmp_path / str(steps), BEGINNING)
+        plan = changed_everywhere(pair)
+        steps_max = len(plan.steps)
+        done(pair, plan, steps)
+        pending = pair.merging.pending()
+        assert pending == plan
+        pair.merging.carry_out(plan)
+        pair.merging.clear()
+        assert read(pair.parent) == read(pair.fork)
+        steps += 1
+    assert steps_max >= 9
+
+
+def test_a_merge_that_is_killed_while_it_is_taken_back_leaves_the_parent_as_it_was(
+    tmp_path: Path,
+) -> None:
+    pair = Pair.made(tmp_path / "first", BEGINNING)
+    count = len(changed_everywhere(pair).steps)
+    for steps, back in product(range(count + 1), (0, 1, count // 2, count)):
+        pair = Pair.made(tmp_path / f"{steps}-{back}", BEGINNING)
+        before = read(pair.parent)
+        plan = changed_everywhere(pair)
+        done(pair, plan, steps, back)
+        pair.merging.carry_out(msgspec.structs.replace(plan, is_turned_back=True))
+        pair.merging.clear()
+        assert read(pair.parent) == before
+
+
+def test_a_file_that_has_its_place_and_its_staged_name_is_placed(pair: Pair) -> None:
+    write(pair.fork, {"new": "f"})
+    _, plan = pair.plan()
+    os.link(pair.parent / ".parley-merge/new/0", pair.parent / "new")
+    pair.merging.carry_out(plan)
+    pair.merging.clear()
+    assert read(pair.parent) == read(pair.fork)
+
+
+def read_of(tree: Tree) -> Tree:
+    """Return files as reading them from disk returns them."""
+    directories = {f"{name.rpartition('/')[0]}/": "" for name in tree if "/" in name}
+    return {**tree, **directories}
